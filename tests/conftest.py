@@ -1,0 +1,93 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes the working tree importable and runnable as the collection ``pve.fleet``, for this process and its children.
+
+Ansible finds collections below a directory named ``ansible_collections``. A temporary one with a single link to the
+repository does; nothing is installed or copied, so an edit is tested at once. This happens when the file is imported,
+before any test module is collected, because test modules import ``ansible_collections.pve.fleet`` at their top.
+"""
+
+from __future__ import annotations
+
+import atexit
+import locale
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+
+_HOME_VARIABLE = "PVE_FLEET_TEST_HOME"
+
+
+def _test_home() -> Path:
+    """Return the directory with the link, made by the first process and shared with its pytest-xdist workers."""
+    known = os.environ.get(_HOME_VARIABLE)
+    if known and Path(known).is_dir():
+        return Path(known)
+    home = Path(tempfile.mkdtemp(prefix="pve-fleet-test-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    namespace = home / "collections" / "ansible_collections" / "pve"
+    namespace.mkdir(parents=True)
+    (namespace / "fleet").symlink_to(REPO, target_is_directory=True)
+    (home / "ansible.cfg").touch()
+    os.environ[_HOME_VARIABLE] = str(home)
+    return home
+
+
+def _prepare_environment(home: Path) -> None:
+    """Set what Ansible reads, here and in subprocesses, and drop what the developer's shell would add."""
+    for name in list(os.environ):
+        if name.startswith(("PROXMOX_", "PVE_", "ANSIBLE_")) and not name.startswith("PVE_FLEET_"):
+            del os.environ[name]
+    os.environ.update(
+        ANSIBLE_COLLECTIONS_PATH=str(home / "collections"),
+        ANSIBLE_CONFIG=str(home / "ansible.cfg"),
+        ANSIBLE_DEPRECATION_WARNINGS="true",
+        ANSIBLE_HOME=str(home / "ansible"),
+        ANSIBLE_LOCALHOST_WARNING="false",
+        ANSIBLE_NOCOLOR="true",
+        ANSIBLE_RETRY_FILES_ENABLED="false",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
+    if locale.getpreferredencoding(False).upper() != "UTF-8":
+        os.environ["LC_ALL"] = "C.UTF-8"
+    # Command line tools of the same environment (ansible-playbook ...) come first, without activating it.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def _load_collections(home: Path) -> None:
+    """Make ``import ansible_collections.pve.fleet`` work in this process, the way Ansible itself does it."""
+    from ansible.plugins.loader import init_plugin_loader
+
+    init_plugin_loader([str(home / "collections")])
+
+
+_home = _test_home()
+_prepare_environment(_home)
+if str(REPO) not in sys.path:
+    sys.path.insert(0, str(REPO))  # `import tests.simulator` works from any current directory
+_load_collections(_home)
+
+
+@pytest.fixture(scope="session")
+def repo() -> Path:
+    """The root of the repository, which is the root of the collection."""
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def shared(repo: Path) -> Path:
+    """The reference material beside the repository (recordings, schemas); tests that read it are skipped without it."""
+    path = repo.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("the reference material is not beside this repository: ../shared is absent")
+    return path
+
+
+# Fixtures around the embedded Proxmox VE (tests/simulator/process.py) belong below this line.
