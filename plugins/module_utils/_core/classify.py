@@ -1,0 +1,371 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From an answer of PVE to a category: the one place that reads the texts of PVE.
+
+The texts come from PVE's own source (Qemu.pm, AbstractConfig.pm, QemuServer.pm, RPCEnvironment.pm, AnyEvent.pm) and
+were observed on PVE 9.2. Where one text can mean two things, the path of the request decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import (
+    ApiError,
+    AuthenticationError,
+    ConfigurationError,
+    Conflict,
+    FleetError,
+    Locked,
+    NetworkError,
+    NodeUnhealthy,
+    NotFound,
+    NotSupported,
+    PermissionDenied,
+    QuotaExceeded,
+    TaskFailed,
+    ValidationFailed,
+)
+
+LOG_LINES = 10
+
+
+@dataclass(frozen=True)
+class _Text:
+    """One row: a text of PVE, and what it means. `reason` and `next_step` may use the pattern's named groups."""
+
+    pattern: re.Pattern[str]
+    category: type[FleetError]
+    reason: str
+    next_step: str = ""
+    path: re.Pattern[str] | None = None
+    where: str = "any"  # "any", "answer" (a synchronous answer) or "task" (an exit status)
+    retryable: bool | None = None
+    dispatched: bool | None = None
+
+
+def _row(
+    pattern: str, category: type[FleetError], reason: str, next_step: str = "", *, path: str = "", **more: Any
+) -> _Text:
+    return _Text(
+        re.compile(pattern, re.IGNORECASE), category, reason, next_step, re.compile(path) if path else None, **more
+    )
+
+
+_STATE_UNKNOWN = "Look at the state before it is done again"
+_WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
+_CHECK_NODE = "Check the node's name; GET /nodes lists those of this cluster"
+_CHECK_STORAGE = "Check the storage's name; GET /storage lists those of this cluster"
+_CHECK_POOL = "Check the pool's name, or create the pool first"
+
+# The first row that matches wins.
+_TEXTS: tuple[_Text, ...] = (
+    # Locks: PVE did nothing.
+    _row(r"VM is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
+    _row(r"CT is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
+    _row(r"can't lock file '(?P<file>[^']+)'", Locked, "lock timeout", _WAIT_FOR_LOCK),
+    _row(r"got lock (?:request )?timeout", Locked, "lock timeout", _WAIT_FOR_LOCK),
+    _row(
+        r"(?:unable to (?:acquire|create|get)|can't (?:acquire|get)) .*\block\b", Locked, "lock timeout", _WAIT_FOR_LOCK
+    ),
+    # Quorum: /etc/pve is read-only without it.
+    _row(
+        r"no quorum|cluster not ready|\.conf(?:\.tmp\.\d+)?' - Permission denied",
+        NodeUnhealthy,
+        "no quorum",
+        "Bring back enough nodes for a quorum; until then PVE accepts no change",
+    ),
+    # The agent: never worth a retry of ours, its guest is slow or has none.
+    _row(
+        r"No QEMU guest agent configured",
+        NotSupported,
+        "agent not configured",
+        "Switch the agent on in the VM's configuration (agent: 1) and install qemu-guest-agent in the guest",
+    ),
+    _row(
+        r"QEMU guest agent is not running",
+        NotSupported,
+        "agent not running",
+        "Install and start qemu-guest-agent in the guest, or wait until it has booted",
+    ),
+    _row(
+        r"qmp command 'guest-.*got timeout|qga socket|guest agent.*time(?:d )?out",
+        NotSupported,
+        "agent timeout",
+        "Look into the guest: its agent does not answer in time",
+    ),
+    # Only root.
+    _row(
+        r"only root (?:can|may)",
+        PermissionDenied,
+        "root only",
+        "PVE allows this to root@pam with a password only, never to a token",
+    ),
+    # Names that the caller gave.
+    _row(r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE),
+    _row(r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", _CHECK_NODE),
+    _row(r"non-existent node", ConfigurationError, "unknown node", _CHECK_NODE),
+    _row(r"storage '[^']+' does not exist", NotFound, "unknown storage", _CHECK_STORAGE, path=r"^/storage/"),
+    _row(r"storage '[^']+' does not exist|No such storage", ConfigurationError, "unknown storage", _CHECK_STORAGE),
+    _row(
+        r"storage '[^']+' is (?:disabled|not available|not online)",
+        ConfigurationError,
+        "storage not available",
+        "Choose a storage that is enabled and active on that node",
+    ),
+    _row(
+        r"storage '[^']+' (?:does not support '[^']+' content|is not configured for content-type)",
+        NotSupported,
+        "storage content",
+        "Allow that content on the storage, or choose another storage",
+    ),
+    _row(r"Permission check failed \(pool '[^']+' does not exist\)", ConfigurationError, "unknown pool", _CHECK_POOL),
+    _row(
+        r"bridge '[^']+' does not exist", ConfigurationError, "unknown bridge", "Check the bridge's name on that node"
+    ),
+    # VMs and what belongs to them.
+    _row(
+        r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
+        NotFound,
+        "unknown VM",
+        "Check the VMID and the node; the VM may have been moved or removed",
+    ),
+    _row(r"no such task", NotFound, "unknown task", "The task's record is gone or belongs to another node"),
+    _row(r"snapshot '[^']+' does not exist", NotFound, "unknown snapshot", "Check the snapshot's name"),
+    _row(r"volume '[^']+' does not exist", NotFound, "unknown volume", "Check the volume's ID"),
+    _row(r"disk '[^']+' does not exist", NotFound, "unknown disk", "Check the disk's name in the VM's configuration"),
+    # Changed by somebody else meanwhile.
+    _row(
+        r"checksum mismatch \(file change|detected modified configuration",
+        Conflict,
+        "digest",
+        "Somebody else changed it meanwhile: run again",
+    ),
+    _row(
+        r"checksum mismatch: got",
+        ValidationFailed,
+        "checksum",
+        "The downloaded file is not the expected one: check the URL and the checksum",
+    ),
+    # Taken.
+    _row(
+        r"VM \d+ already exists|config file already exists|\.conf' failed: File exists",
+        Conflict,
+        "vmid taken",
+        "Choose another VMID",
+    ),
+    _row(r"snapshot name '[^']+' already used", Conflict, "exists", "Choose another snapshot name"),
+    _row(r"VM \d+ already running", Conflict, "already running"),
+    _row(r"VM \d+ (?:is )?not running", Conflict, "not running", "Start the VM first"),
+    _row(r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"),
+    _row(r"without --online", Conflict, "running", "Allow an online migration, or stop the VM first"),
+    _row(r"protection mode enabled", Conflict, "protected", "Switch the VM's protection off first"),
+    _row(r"used in HA resources", Conflict, "HA managed", "Remove the VM from HA first, or delete with purge"),
+    _row(r"still in use", Conflict, "in use", "Remove what uses it first"),
+    _row(r"is not empty", Conflict, "not empty", "Remove its members first"),
+    _row(r"contains snapshots", Conflict, "has snapshots", "Delete the VM's snapshots first"),
+    _row(r"belongs already to pool|already a pool member", Conflict, "in a pool", "Remove it from its pool first"),
+    _row(r"if it's a template|convert a template to a template", Conflict, "is a template", "Use a VM, not a template"),
+    _row(r"already defined in URI", ValidationFailed, "contradiction", "Give the parameter once"),
+    _row(r"hotplug problem", Conflict, "hotplug", "The change is pending: restart the VM to apply it"),
+    _row(r"already (?:exists|defined|used|attached)|File exists|override existing", Conflict, "exists"),
+    # No room.
+    _row(
+        r"No space left|not enough (?:free )?space|out of space|insufficient free space|quota exceeded|"
+        r"no free space|exceeds? (?:the )?(?:available|free) space|data space exhausted|"
+        r"free space in (?:pool|volume group)",
+        QuotaExceeded,
+        "storage full",
+        "Free some space on the storage, or choose another storage",
+    ),
+    _row(r"unable to get any free VMID", QuotaExceeded, "no free VMID", "Widen the VMID range"),
+    _row(r"cannot allocate memory", QuotaExceeded, "node memory", "Choose a node with more free memory"),
+    # What PVE or the storage cannot do.
+    _row(
+        r"snapshot feature is not available",
+        NotSupported,
+        "no snapshots",
+        "Move the disks to a storage and format that can take snapshots (qcow2, LVM-thin, ZFS, Ceph)",
+    ),
+    _row(
+        r"Linked clone feature is not supported",
+        NotSupported,
+        "no linked clone",
+        "Make a full clone, or convert the source to a template first",
+    ),
+    _row(
+        r"parameter '(?P<name>\w+)' not allowed for linked clones",
+        NotSupported,
+        "no linked clone",
+        "Leave out {name}, or make a full clone",
+    ),
+    _row(
+        r"VM uses local storage", NotSupported, "local storage", "Clone on the source's node, or use a shared storage"
+    ),
+    _row(r"shrinking disks is not supported", NotSupported, "shrink", "PVE can only make a disk larger"),
+    _row(r"can't resize a cdrom", NotSupported, "resize", "Name a disk, not a CD-ROM drive"),
+    _row(r"is not supported|not implemented", NotSupported, "not supported"),
+    # Waits inside PVE that ended.
+    _row(
+        r"VM quit/powerdown failed",
+        TaskFailed,
+        "shutdown timeout",
+        "The guest did not shut down in time: allow a forced stop, or give it longer",
+    ),
+    _row(r"got no worker upid", NetworkError, "no worker", _STATE_UNKNOWN, where="answer"),
+    _row(r"got timeout", NetworkError, "timeout in PVE", _STATE_UNKNOWN, where="answer"),
+    _row(r"received interrupt", TaskFailed, "stopped by hand", "Somebody stopped the task", where="task"),
+    # Anything else that is missing.
+    _row(r"does not exist|\bno such\b|is not HA managed|not a pool member", NotFound, "does not exist"),
+)
+
+_CHECK_FAILED = re.compile(r"Permission check failed(?: \((?P<path>[^,()]*), (?P<privilege>[^)]+)\))?", re.IGNORECASE)
+_NEEDS_TICKET = re.compile(r"URI '(?P<uri>[^']+)' not available with API token", re.IGNORECASE)
+_NODE_IN_PATH = re.compile(r"^/nodes/(?P<node>[^/]+)(?:/|$)")
+
+# Statuses of a request that PVE or a proxy could not pass on. 595: no connection was made (AnyEvent::HTTP).
+_GATEWAY: Mapping[int, tuple[str, bool | None]] = {
+    502: ("bad gateway", None),
+    503: ("service unavailable", None),
+    504: ("gateway timeout", None),
+    595: ("no connection", False),
+    596: ("broken connection", None),
+    597: ("broken answer", None),
+    598: ("aborted", None),
+    599: ("proxy failure", None),
+}
+
+
+def classify(
+    method: str, path: str, status: int, reason: str, message: str = "", errors: Mapping[str, Any] | None = None
+) -> FleetError:
+    """Return the error for an answer with that status, reason phrase, `message` and `errors` (both from the body).
+
+    `path` is the one below `/api2/json`, for example `/nodes/pve1/qemu/100/config`.
+    """
+    parameters = {str(key): " ".join(str(value).split()) for key, value in (errors or {}).items()}
+    said = message.strip() or reason.strip()
+    common: dict[str, Any] = {"status": status, "method": method, "path": path, "answer": said, "dispatched": True}
+    if status == 401:
+        return _unauthenticated(said, common)
+    if status in _GATEWAY:
+        return _not_passed_on(status, path, said, common)
+    if parameters:
+        common["parameters"] = parameters
+        common["answer"] = "; ".join(f"{key}: {text}" for key, text in parameters.items())
+        said = f"{said}\n" + "\n".join(parameters.values())
+    if status == 501:
+        return NotSupported(
+            **common, reason="unknown call", next_step="Check the version of PVE: it does not know this call"
+        )
+    found = _from_text(said, path, "answer", common) if status != 403 or "(pool '" in said else None
+    if found is not None:
+        return found
+    if status == 403:
+        return _forbidden(said, common)
+    if status == 400:
+        return ValidationFailed(
+            **common, reason="refused parameter" if parameters else "bad request", next_step=_look_at(parameters)
+        )
+    if status == 404:
+        return ConfigurationError(
+            **common, reason="not the API", next_step="Check the endpoint: this is not the API of Proxmox VE"
+        )
+    return ApiError(**common, reason=said.splitlines()[0] if said else f"status {status}")
+
+
+def classify_task(exitstatus: str, log: Sequence[str] = (), *, upid: str = "", path: str = "") -> FleetError:
+    """Return the error for a task that ended with that exit status; `log` are its lines, the last ones are kept."""
+    said = exitstatus.strip()
+    common: dict[str, Any] = {
+        "answer": said or "the task ended without an exit status",
+        "upid": upid,
+        "path": path,
+        "log": tuple(log[-LOG_LINES:]),
+        "dispatched": True,
+    }
+    found = _from_text(said, path, "task", common)
+    if found is not None:
+        return found
+    return TaskFailed(**common, reason=said.splitlines()[0] if said else "no exit status")
+
+
+def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> FleetError | None:
+    """Return the error of the first row of the table that matches."""
+    for row in _TEXTS:
+        if row.where not in ("any", where) or (row.path is not None and not row.path.search(path)):
+            continue
+        match = row.pattern.search(said)
+        if match is None:
+            continue
+        names = {key: value or "" for key, value in match.groupdict().items()}
+        more = dict(common)
+        if row.category is NetworkError:
+            more["dispatched"] = None
+        return row.category(**more, reason=row.reason.format(**names), next_step=row.next_step.format(**names))
+    return None
+
+
+def _unauthenticated(said: str, common: Mapping[str, Any]) -> FleetError:
+    """Return the error for a 401; PVE checks this before anything else, so nothing was done."""
+    text = said.lower()
+    if "csrf" in text:
+        reason, step = "csrf token", "Log in again: the CSRF token does not belong to the ticket"
+    elif "no ticket" in text:
+        reason, step = "no credentials sent", "Give token_id and token_secret, or user and password"
+    elif "ticket" in text:
+        reason, step = "ticket", "Log in again: the ticket is wrong or older than two hours"
+    elif common["path"] == "/access/ticket":
+        reason, step = "user or password", "Check user (with its realm, as in root@pam) and password"
+    elif "expired" in text:
+        reason, step = "expired", "Renew the token or the user's account"
+    else:
+        reason, step = "token or ticket", "Check that the token exists, its secret is right and it has not expired"
+    return AuthenticationError(**common, reason=reason, next_step=step)
+
+
+def _forbidden(said: str, common: Mapping[str, Any]) -> FleetError:
+    """Return the error for a 403, which names the privilege and the path."""
+    ticket = _NEEDS_TICKET.search(said)
+    if ticket is not None:
+        return PermissionDenied(
+            **common, reason="needs a password login", next_step="Use user and password: PVE allows no token here"
+        )
+    match = _CHECK_FAILED.search(said)
+    if match is None or not match.group("privilege"):
+        return PermissionDenied(
+            **common, reason="permission", next_step="Ask for a role that allows this, on the path of the object"
+        )
+    where = match.group("path") or "/"
+    privilege, _unused, purpose = match.group("privilege").partition(" for ")
+    names = " or ".join(privilege.split("|"))
+    details = {"privilege": privilege, "acl_path": where}
+    step = f"Give the user (and the token, if its privileges are separated) {names} on {where}"
+    if purpose:
+        step += f", which PVE asks for {purpose}"
+    return PermissionDenied(**common, reason=f"lacks {names} on {where}", next_step=step, details=details)
+
+
+def _not_passed_on(status: int, path: str, said: str, common: Mapping[str, Any]) -> FleetError:
+    """Return the error for a request that did not get through to the node that should answer it."""
+    reason, dispatched = _GATEWAY[status]
+    node = _NODE_IN_PATH.match(path)
+    more = {**common, "dispatched": dispatched, "answer": f"{said or reason} ({status})"}
+    if status == 595 and node is not None:
+        name = node.group("node")
+        return NetworkError(
+            **{**more, "answer": f"node {name} is offline or unreachable: {said or reason} ({status})"},
+            reason="node unreachable",
+            next_step=f"Check node {name}, or work on another node",
+            details={"node": name},
+        )
+    return NetworkError(**more, reason=reason, next_step="Check the node and the proxies on the way, then try again")
+
+
+def _look_at(parameters: Mapping[str, str]) -> str:
+    names = ", ".join(sorted(parameters))
+    return f"Correct {names}" if names else "Check the input"

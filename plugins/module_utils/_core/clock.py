@@ -1,0 +1,25 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Time as a value, so that tests need not wait."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """The real clock. A test hands in its own with the same three methods."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only ever grow."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait that many seconds."""
+        if seconds > 0:
+            time.sleep(seconds)

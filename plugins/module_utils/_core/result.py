@@ -1,0 +1,32 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one run of a module gives to its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Diff = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Whether something changed, the resource (`values`, for example `{"vm": {...}}`), the diff and warnings.
+
+    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such.
+    """
+
+    changed: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
+    diff: Diff | Sequence[Diff] | None = None
+    warnings: tuple[str, ...] = ()
+
+    def as_dict(self, diff: bool = False) -> dict[str, Any]:
+        """Return what `exit_json` takes, with `diff` only when it was asked for; warnings are not part of it."""
+        result: dict[str, Any] = {"changed": self.changed, **self.values}
+        if diff and self.diff is not None:
+            result["diff"] = dict(self.diff) if isinstance(self.diff, Mapping) else [dict(one) for one in self.diff]
+        return result

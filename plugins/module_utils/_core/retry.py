@@ -1,0 +1,91 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How often and how long something is tried again. Clock and randomness are arguments."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .clock import Clock
+
+
+class Budget(Protocol):
+    """What a retry loop asks: may I go on?"""
+
+    tries: int
+
+    def again(self) -> bool:
+        """Wait and return True, or return False at once when the budget is spent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Growing pauses in seconds: base, base * factor, ... up to cap, each made longer by up to `jitter` of itself."""
+
+    base: float = 1.0
+    factor: float = 2.0
+    cap: float = 30.0
+    jitter: float = 0.25
+    rng: random.Random = field(default_factory=random.Random, compare=False)
+
+    def pause(self, number: int) -> float:
+        """Return the pause after try `number`, which counts from 1."""
+        plain = min(self.cap, self.base * self.factor ** max(0, number - 1))
+        return min(self.cap, plain * (1 + self.jitter * self.rng.random()))
+
+
+class NetworkBudget:
+    """A number of tries in all, with growing pauses between them."""
+
+    def __init__(self, clock: Clock, backoff: Backoff, tries: int = 3) -> None:
+        self._clock = clock
+        self._backoff = backoff
+        self._limit = tries
+        self.tries = 1
+
+    def again(self) -> bool:
+        """Wait and return True, or return False when the last try was made."""
+        if self.tries >= self._limit:
+            return False
+        self._clock.sleep(self._backoff.pause(self.tries))
+        self.tries += 1
+        return True
+
+
+class TimeBudget:
+    """A span of time in seconds that starts with the first `again`, with pauses that grow up to `cap`."""
+
+    def __init__(
+        self, clock: Clock, seconds: float, *, first: float = 0.5, factor: float = 1.5, cap: float = 5.0
+    ) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._first = first
+        self._factor = factor
+        self._cap = cap
+        self._pause = first
+        self._end: float | None = None
+        self.tries = 1
+
+    def again(self) -> bool:
+        """Wait and return True, or return False when the time is used up; the last pause is cut to what is left."""
+        now = self._clock.monotonic()
+        if self._end is None:
+            self._end = now + self._seconds
+        left = self._end - now
+        if left <= 0:
+            return False
+        self._clock.sleep(min(self._pause, left))
+        self._pause = min(self._cap, self._pause * self._factor)
+        self.tries += 1
+        return True
+
+    def reset(self) -> None:
+        """Start afresh, after something worked."""
+        self._end = None
+        self._pause = self._first
+        self.tries = 1
