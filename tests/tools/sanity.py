@@ -1,0 +1,71 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs ``ansible-test sanity`` over the staged copy, without containers: ``python -m tests.tools.sanity [ARGS]``.
+
+ansible-test builds virtual environments and downloads a pip installer for each. That download is the only thing that
+does not come from a package index, so the installer is provided here, from what Python itself carries (ensurepip).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from tests.tools.stage import stage
+
+# ansible-test runs this file instead of the get-pip.py it would download. It clears PIP_* from the environment, so on
+# networks with a certificate authority of their own the system's bundle has to be named here.
+_BOOTSTRAP = '''\
+"""Installs pip from ensurepip, then the version that was asked for when an index offers it."""
+import ensurepip
+import os
+import ssl
+import subprocess
+import sys
+
+ensurepip.bootstrap(default_pip=True)
+options = [a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel")]
+command = [sys.executable, "-m", "pip", "install", "--quiet"]
+for bundle in (ssl.get_default_verify_paths().cafile, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/cert.pem"):
+    if bundle and os.path.exists(bundle):
+        command += ["--cert", bundle]
+        break
+if subprocess.call(command + options):
+    print("keeping the pip of ensurepip", file=sys.stderr)
+'''
+
+
+def wanted_pip(python_version: str) -> str:
+    """Return the pip version that the installed ansible-test asks for; it differs between releases."""
+    from ansible_test._internal.python_requirements import get_venv_packages
+
+    version: str = get_venv_packages(SimpleNamespace(version=python_version))["pip"]
+    return version
+
+
+def provide_pip_installer(python_version: str) -> None:
+    """Put the installer where ansible-test looks first; a file that is already there is respected."""
+    name = f"get_pip_{wanted_pip(python_version).replace('.', '_')}.py"
+    path = Path("~/.ansible/test/cache", name).expanduser()
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_BOOTSTRAP, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    python_version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    provide_pip_installer(python_version)
+    bin_directory = Path(sys.executable).parent
+    environment = dict(os.environ)
+    # For shellcheck, which pip installed beside ansible-test.
+    environment["PATH"] = os.pathsep.join([str(bin_directory), environment.get("PATH", os.defpath)])
+    command = [str(bin_directory / "ansible-test"), "sanity", "--venv", "--python", python_version, *arguments]
+    return subprocess.run(command, cwd=stage(), env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
