@@ -1,0 +1,112 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the tests on every supported ansible-core, where its Python exists: ``python -m tests.tools.matrix [WORD...]``.
+
+Each pair gets an environment of its own under ``.venvs``. Words choose pairs, for example ``2.16`` or ``py3.12``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.tools.stage import REPO
+
+SUITES = ("tests/unit", "tests/modules", "tests/plays")
+REQUIREMENTS = ("tests/requirements-test.txt", "tests/simulator/requirements.txt")
+DATA_REQUIREMENTS = "tests/requirements-data.txt"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One ansible-core release on one Python."""
+
+    core: str
+    python: str
+
+    @property
+    def name(self) -> str:
+        return f"core{self.core}-py{self.python}"
+
+
+# AWX and Automation Platform still run 2.16 to 2.18. Each release is tried on its oldest Python, some on their newest.
+PAIRS = (
+    Pair("2.16.19", "3.10"),
+    Pair("2.16.19", "3.11"),
+    Pair("2.17.14", "3.10"),
+    Pair("2.18.19", "3.11"),
+    Pair("2.19.14", "3.13"),
+    Pair("2.20.10", "3.12"),
+    Pair("2.21.5", "3.13"),
+    Pair("2.21.5", "3.14"),
+)
+
+
+def find_python(version: str) -> str | None:
+    """Return an interpreter of this version that can build environments; pyenv's are found without being chosen."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    candidates = [f"python{version}", *sorted(map(str, pyenv.glob(f"{version}.*/bin/python")))]
+    check = f"import ensurepip, sys, venv; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
+    for candidate in candidates:
+        try:
+            found = subprocess.run([candidate, "-c", check], capture_output=True, check=False).returncode == 0
+        except OSError:
+            continue
+        if found:
+            return candidate
+    return None
+
+
+def build_environment(pair: Pair, python: str) -> Path:
+    """Return the interpreter of the pair's environment, built when it is missing or its requirements changed."""
+    home = REPO / ".venvs" / pair.name
+    interpreter = home / "bin" / "python"
+    files = [name for name in (*REQUIREMENTS, DATA_REQUIREMENTS) if (REPO / name).exists()]
+    digest = hashlib.sha256(b"".join((REPO / name).read_bytes() for name in files)).hexdigest()
+    stamp = home / ".built"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
+        return interpreter
+    subprocess.run([python, "-m", "venv", "--clear", str(home)], check=True)
+    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    needed = [word for name in files if name != DATA_REQUIREMENTS for word in ("-r", name)]
+    subprocess.run([*install, f"ansible-core=={pair.core}", *needed], cwd=REPO, check=True)
+    subprocess.run([*install, "--no-deps", "-r", DATA_REQUIREMENTS], cwd=REPO, check=True)
+    stamp.write_text(digest, encoding="utf-8")
+    return interpreter
+
+
+def run_pair(pair: Pair) -> str:
+    """Run the tests on this pair and return the outcome in a word."""
+    python = find_python(pair.python)
+    if python is None:
+        return f"skipped: no Python {pair.python} here"
+    print(f"\n===== {pair.name} =====", flush=True)
+    try:
+        interpreter = build_environment(pair, python)
+    except subprocess.CalledProcessError as error:
+        return f"FAILED: its environment cannot be built (exit status {error.returncode})"
+    suites = [suite for suite in SUITES if (REPO / suite).is_dir()]
+    command = [str(interpreter), "-m", "pytest", "-q", "-n", os.environ.get("JOBS", "2"), "-m", "not long", *suites]
+    status = subprocess.run(command, cwd=REPO, check=False).returncode
+    return "passed" if status == 0 else f"FAILED: pytest ended with {status}"
+
+
+def main(words: list[str]) -> int:
+    pairs = [pair for pair in PAIRS if all(word in pair.name for word in words)]
+    if not pairs:
+        print(f"no pair matches {' '.join(words)}; there are: {', '.join(p.name for p in PAIRS)}", file=sys.stderr)
+        return 2
+    outcomes = {pair.name: run_pair(pair) for pair in pairs}
+    print("\n===== matrix =====")
+    for name, outcome in outcomes.items():
+        print(f"{name:24} {outcome}")
+    return int(any(outcome.startswith("FAILED") for outcome in outcomes.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
