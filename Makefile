@@ -1,0 +1,79 @@
+# Everything is built below .venv and build; nothing is installed elsewhere. `make` alone lists the targets.
+
+VENV ?= .venv
+# Test processes at once.
+JOBS ?= 2
+# Handed to the program behind a target: make test ARGS="tests/unit -k size"
+ARGS ?=
+
+NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+# The first interpreter that is new enough. `make PYTHON=/path/to/python3 env` chooses another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
+
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.built
+REQUIREMENTS := requirements-dev.txt $(wildcard tests/requirements-*.txt tests/simulator/requirements.txt)
+COPY := build/ansible_collections/pve/fleet
+PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
+LINTERS := lint-ruff lint-types lint-yaml lint-changelog lint-docs lint-ansible sanity
+
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory
+# Ansible refuses to start in a locale that is not UTF-8.
+export LC_ALL := C.UTF-8
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env lint $(LINTERS) format stage test test-long simulator fidelity demo bench build docs clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+env: $(STAMP) ## Build .venv with the pinned tools (also done by every target that needs it)
+
+$(STAMP): $(REQUIREMENTS)
+	@{ test -n "$(PYTHON)" && $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null; } || { echo \
+	"Python 3.11 or newer with its venv module is needed, and '$(or $(PYTHON),python3)' is not that. Name one: make PYTHON=/path/to/python3 env" >&2; exit 1; }
+	@$(PY) -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-data.txt
+	@touch $@
+
+lint: $(STAMP) ## Run every linter, to the end also when one fails
+	@$(MAKE) --keep-going $(LINTERS)
+
+lint-ruff: $(STAMP) ## Python: errors, imports, format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: $(STAMP) ## Let ruff rewrite the Python files
+	$(PY) -m ruff check --fix-only .
+	$(PY) -m ruff format .
+
+# mypy sees the plugins under the name they are imported by.
+lint-types: $(STAMP) ## Python: types
+	@mkdir -p $(dir $(PLUGINS_LINK)) && ln -sfn ../../../../../plugins $(PLUGINS_LINK)
+	$(PY) -m mypy -p ansible_collections.pve.fleet.plugins -p tests
+
+lint-yaml: $(STAMP) ## YAML: syntax and form
+	$(PY) -m yamllint --strict .
+
+# The tools below want the collection in a directory named after it, see tests/tools/stage.py.
+IN_COPY := env PATH="$(abspath $(VENV))/bin:$$PATH" ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/build"
+
+stage: $(STAMP)
+	@$(PY) -m tests.tools.stage
+
+lint-changelog: stage ## Changelog fragments
+	cd $(COPY) && $(IN_COPY) antsibull-changelog lint
+
+lint-docs: stage ## The documentation of plugins and roles as HTML, in build/docs/html
+	@rm -rf build/docs && mkdir -p build/docs/rst && chmod 755 build/docs/rst
+	cd $(COPY) && $(IN_COPY) antsibull-docs collection --use-current --squash-hierarchy --fail-on-error \
+		--dest-dir "$(CURDIR)/build/docs/rst" pve.fleet
+	$(PY) -m sphinx -q -C -D project=pve.fleet -D extensions=sphinx_antsibull_ext build/docs/rst build/docs/html
+
+clean: ## Remove what was built, except .venv
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis .ansible tests/output
