@@ -69,7 +69,39 @@ stage: $(STAMP)
 lint-changelog: stage ## Changelog fragments
 	cd $(COPY) && $(IN_COPY) antsibull-changelog lint
 
-lint-docs: stage ## The documentation of plugins and roles as HTML, in build/docs/html
+lint-docs: stage ## Documentation of plugins and roles
+	cd $(COPY) && $(IN_COPY) antsibull-docs lint-collection-docs --plugin-docs .
+
+lint-ansible: stage ## Roles and playbooks: ansible-lint, profile production
+	cd $(COPY) && $(IN_COPY) ansible-lint --offline --nocolor
+
+sanity: stage ## ansible-test sanity, without an ignore file
+	$(PY) -m tests.tools.sanity $(ARGS)
+
+test: $(STAMP) ## Every test that is not marked long
+	$(PY) -m pytest -n $(JOBS) -m "not long" $(ARGS)
+
+test-long: $(STAMP) ## The long tests too, then the tests on other ansible-core and Python versions
+	$(PY) -m pytest -n $(JOBS) $(ARGS)
+	JOBS=$(JOBS) $(PY) -m tests.tools.matrix
+
+simulator: $(STAMP) ## Start the simulated Proxmox VE, for example ARGS="--port 8006"
+	@$(PY) -m tests.simulator $(ARGS)
+
+fidelity: $(STAMP) ## Compare the simulator with what Proxmox VE was recorded to answer
+	$(PY) -m tests.simulator.fidelity $(ARGS)
+
+demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and list them
+	@$(PY) -m tests.demo $(ARGS)
+
+bench: $(STAMP) ## Measure
+	$(PY) -m tests.bench $(ARGS)
+
+build: $(STAMP) ## The collection artifact, in build/
+	@mkdir -p build
+	$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
+
+docs: stage ## The documentation of plugins and roles as HTML, in build/docs/html
 	@rm -rf build/docs && mkdir -p build/docs/rst && chmod 755 build/docs/rst
 	cd $(COPY) && $(IN_COPY) antsibull-docs collection --use-current --squash-hierarchy --fail-on-error \
 		--dest-dir "$(CURDIR)/build/docs/rst" pve.fleet
