@@ -18,6 +18,9 @@ COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
 LINTERS := lint-ruff lint-types lint-yaml lint-changelog lint-docs lint-ansible sanity
 
+# Linters run side by side where this make can keep their outputs apart.
+AT_ONCE := $(if $(filter output-sync,$(.FEATURES)),--jobs=$(JOBS) --output-sync=target)
+
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Ansible refuses to start in a locale that is not UTF-8.
@@ -42,7 +45,7 @@ $(STAMP): $(REQUIREMENTS)
 	@touch $@
 
 lint: $(STAMP) ## Run every linter, to the end also when one fails
-	@$(MAKE) --keep-going $(LINTERS)
+	@$(MAKE) --keep-going $(AT_ONCE) $(LINTERS)
 
 lint-ruff: $(STAMP) ## Python: errors, imports, format
 	$(PY) -m ruff check .
