@@ -1,0 +1,177 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the connection options, shared by modules, the inventory plugin and lookups."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """The fragment `pve.fleet.connection`."""
+
+    DOCUMENTATION = r"""
+options:
+  host:
+    description:
+      - Where the API of Proxmox VE is, as a host name or address, with or without a port, or as a URL with or without
+        C(/api2/json).
+      - Any node of the cluster will do.
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PVE_ENDPOINT).
+    type: str
+    aliases: [api_host, endpoint, url]
+  port:
+    description:
+      - The port of the API, when O(host) does not hold one. The default is V(8006).
+      - Environment variable E(PROXMOX_PORT).
+    type: int
+  user:
+    description:
+      - The user with its realm, for example V(root@pam).
+      - Environment variables E(PROXMOX_USER), E(PVE_USERNAME).
+    type: str
+    aliases: [api_user]
+  password:
+    description:
+      - The password of O(user). An API token is quicker and can be limited and revoked.
+      - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
+    type: str
+    aliases: [api_password]
+  token_id:
+    description:
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
+      - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
+    type: str
+    aliases: [api_token_id]
+  token_secret:
+    description:
+      - The secret of the API token.
+      - Environment variables E(PROXMOX_TOKEN_SECRET), E(PVE_TOKEN_SECRET).
+    type: str
+    aliases: [api_token_secret]
+  validate_certs:
+    description:
+      - Whether the certificate of the API must be signed by a trusted CA and hold the name of O(host). The default is
+        V(true).
+      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning E(PVE_INSECURE_SKIP_VERIFY).
+    type: bool
+  ca_path:
+    description:
+      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files, or as the PEM text itself. On a
+        node it is C(/etc/pve/pve-root-ca.pem).
+      - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE) have no effect.
+      - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
+    type: str
+    aliases: [ca_bundle]
+  client_cert:
+    description:
+      - A client certificate to show, as a path to a PEM file, for a proxy in front of the API that demands one.
+      - Environment variable E(PROXMOX_CLIENT_CERT).
+    type: path
+  client_key:
+    description:
+      - The key of O(client_cert), as a path to a PEM file, when the certificate's file does not hold it.
+      - Environment variable E(PROXMOX_CLIENT_KEY).
+    type: path
+  timeout:
+    description:
+      - Seconds to wait for the answer to one request. The default is V(30).
+      - A connection must be made within this time, and within 10 seconds at most.
+      - Environment variable E(PROXMOX_TIMEOUT).
+    type: float
+  retries:
+    description:
+      - How often a request is tried in all when the network or a proxy fails, with growing pauses. The default is V(3).
+      - A request that changes something is sent again only when it certainly did not happen.
+      - Environment variable E(PROXMOX_RETRIES).
+    type: int
+  lock_timeout:
+    description:
+      - Seconds to go on trying when Proxmox VE refuses a request because of a lock. The default is V(60).
+      - Environment variable E(PROXMOX_LOCK_TIMEOUT).
+    type: float
+  site:
+    description:
+      - The name of the site to work on, one of O(sites) or of O(sites_file).
+      - Without it the site that is marked as the default is used, or the one named V(default), or the only one.
+      - Mutually exclusive with O(host).
+      - Environment variable E(PROXMOX_SITE).
+    type: str
+  sites:
+    description:
+      - Several Proxmox VE clusters, each with the options above and a name.
+      - An option of the task wins over the one of the site, and the site wins over the environment.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: The name of the site.
+        type: str
+        required: true
+      default:
+        description: Whether the site is used when none is named.
+        type: bool
+      host:
+        description: See O(host).
+        type: str
+        aliases: [api_host, endpoint, url]
+      port:
+        description: See O(port).
+        type: int
+      user:
+        description: See O(user).
+        type: str
+        aliases: [api_user]
+      password:
+        description: See O(password).
+        type: str
+        aliases: [api_password]
+      token_id:
+        description: See O(token_id).
+        type: str
+        aliases: [api_token_id]
+      token_secret:
+        description: See O(token_secret).
+        type: str
+        aliases: [api_token_secret]
+      validate_certs:
+        description: See O(validate_certs).
+        type: bool
+      ca_path:
+        description: See O(ca_path).
+        type: str
+        aliases: [ca_bundle]
+      client_cert:
+        description: See O(client_cert).
+        type: path
+      client_key:
+        description: See O(client_key).
+        type: path
+      timeout:
+        description: See O(timeout).
+        type: float
+      retries:
+        description: See O(retries).
+        type: int
+      lock_timeout:
+        description: See O(lock_timeout).
+        type: float
+      node:
+        description:
+          - The node to use on this site when nothing else names or chooses one.
+          - Without a site this is the environment variable E(PROXMOX_NODE) or E(PVE_NODE_SELECTOR).
+        type: str
+        aliases: [default_node]
+  sites_file:
+    description:
+      - A YAML file with the list of O(sites), for when they shall not stand in every task.
+      - Environment variable E(PROXMOX_SITES_FILE).
+    type: path
+requirements:
+  - python >= 3.10
+  - proxmoxer >= 2.0
+  - requests >= 2.25
+notes:
+  - An empty option or environment variable counts as not set.
+  - When both a token and a password are given in the same place, the token is used.
+  - Proxies and C(.netrc) from the environment are not used.
+"""

@@ -1,0 +1,289 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One session with one Proxmox VE: it sends a request, keeps a login alive and reads what PVE says.
+
+proxmoxer's `ProxmoxResource` builds the requests and calls `request` of a `Call`; everything below HTTP status and text
+is ours, because proxmoxer drops the message of an error and follows the environment of requests.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from .._core.classify import classify
+from .._core.clock import Clock
+from .._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
+from .settings import Connection
+
+RENEW_AFTER = 6600.0  # seconds; PVE lets a ticket live for two hours
+_STALE_LOGIN = ("authentication failed!", "invalid pve ticket", "invalid csrf token", "invalid ticket", "no ticket")
+
+Row = tuple[str, str, int, float, int]
+"""Method, path, status (0 without an answer), milliseconds, number of the try."""
+
+
+class Answer:
+    """What proxmoxer sees of a response. Its text form is short, so that nothing secret or large reaches a log."""
+
+    def __init__(self, status: int, reason: str, body: bytes) -> None:
+        self.status_code = status
+        self.reason = reason
+        self.body = body
+
+    @property
+    def content(self) -> str:
+        return f"<{len(self.body)} bytes>"
+
+    @property
+    def text(self) -> str:
+        return self.content
+
+
+class Serializer:
+    """Reads the `data` of an answer for proxmoxer."""
+
+    def get_accept_types(self) -> str:
+        """Return the content types that PVE may answer with."""
+        return "application/json"
+
+    def loads(self, answer: Answer) -> Any:
+        """Return `data`, or raise NetworkError when the answer is not PVE's."""
+        try:
+            return json.loads(answer.body)["data"]
+        except (ValueError, KeyError, TypeError):
+            raise NetworkError(
+                status=answer.status_code,
+                answer="the answer is not JSON of Proxmox VE",
+                next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
+                reason="not the API",
+                retryable=False,
+            ) from None
+
+    def loads_errors(self, answer: Answer) -> Any:
+        """Return nothing: an error never gets this far."""
+        return None
+
+
+class Session:
+    """Sends requests for one connection; safe to use from several threads."""
+
+    def __init__(self, connection: Connection, clock: Clock, rows: list[Row] | None = None) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._http: Any = None
+        self._transport: Any = None
+        self._ticket = ""
+        self._csrf = ""
+        self._ticket_born = 0.0
+        self._refusal: FleetError | None = None
+        self.rows: list[Row] = rows if rows is not None else []
+        self.serializer = Serializer()
+
+    @property
+    def base_url(self) -> str:
+        """The URL that every path is appended to."""
+        return self._connection.endpoint.url
+
+    def close(self) -> None:
+        """Close the connections; a later request opens new ones."""
+        with self._lock:
+            if self._http is not None:
+                self._http.close()
+                self._http = None
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        data: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        number: int = 1,
+    ) -> Answer:
+        """Return the answer with status 200 to 299; everything else is raised as a FleetError.
+
+        `path` is below the base URL and already quoted; `timeout` is in seconds; `number` is the try, for the record.
+        """
+        login = self._login()
+        answer = self._exchange(method, path, data, params, login, timeout, number)
+        if answer.status_code == 401 and self._ticket and self._is_stale_login(answer):
+            login = self._login(instead_of=login)
+            answer = self._exchange(method, path, data, params, login, timeout, number)
+        if answer.status_code >= 300:
+            raise self._failure(method, path, answer)
+        return answer
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        data: Mapping[str, Any] | None,
+        params: Mapping[str, Any] | None,
+        login: Mapping[str, str],
+        timeout: float | None,
+        number: int,
+    ) -> Answer:
+        """Make one HTTP exchange and put it on record."""
+        http = self._open()
+        wait = self._connection.timeout if timeout is None else timeout
+        headers = {key: value for key, value in login.items() if method != "GET" or key != "CSRFPreventionToken"}
+        started = self._clock.monotonic()
+        status = 0
+        try:
+            response = http.request(
+                method,
+                self.base_url + path,
+                params=params or None,
+                data=data or None,
+                headers=headers,
+                timeout=(min(self._connection.connect_timeout, wait), wait),
+                allow_redirects=False,
+                verify=self._connection.validate_certs,
+            )
+            status = response.status_code
+            return Answer(status, response.reason or "", response.content)
+        except (OSError, ValueError) as error:  # every error of requests is one of the two
+            failure = self._transport.transport_error(error, self._connection)
+            raise failure.on(method=method, path=unquote(path), status=status or None) from error
+        finally:
+            taken = (self._clock.monotonic() - started) * 1000
+            self.rows.append((method, unquote(path), status, round(taken, 1), number))
+
+    def _open(self) -> Any:
+        """Return the requests session, made on first need, because importing requests takes time."""
+        if self._http is None:
+            with self._lock:
+                if self._http is None:
+                    from . import transport
+
+                    self._transport = transport
+                    self._http = transport.new_requests_session(self._connection)
+        return self._http
+
+    def _login(self, instead_of: Mapping[str, str] | None = None) -> Mapping[str, str]:
+        """Return the headers that prove who we are; `instead_of` are those that PVE just refused."""
+        connection = self._connection
+        if connection.token_id:
+            return {"Authorization": f"PVEAPIToken={connection.token_id}={connection.token_secret}"}
+        self._open()
+        with self._lock:
+            refused = instead_of is not None and instead_of == self._ticket_headers()
+            if refused or not self._is_fresh():
+                self._get_ticket()
+            return self._ticket_headers()
+
+    def _is_fresh(self) -> bool:
+        return bool(self._ticket) and self._clock.monotonic() - self._ticket_born < RENEW_AFTER
+
+    def _ticket_headers(self) -> dict[str, str]:
+        return {"Cookie": f"PVEAuthCookie={self._ticket}", "CSRFPreventionToken": self._csrf}
+
+    def _get_ticket(self) -> None:
+        """Log in with the password; the caller holds the lock."""
+        connection = self._connection
+        if self._refusal is not None:  # PVE holds back each refusal for three seconds; one is enough for all threads
+            raise self._refusal
+        self._ticket = ""
+        data = {"username": connection.user, "password": connection.password}
+        answer = self._exchange("POST", "/access/ticket", data, None, {}, None, 1)
+        if answer.status_code >= 300:
+            failure = self._failure("POST", "/access/ticket", answer).on(
+                attempted=f"Could not log in to {connection.endpoint} as {connection.user}"
+            )
+            if isinstance(failure, AuthenticationError):
+                self._refusal = failure
+            raise failure
+        found = self.serializer.loads(answer) or {}
+        if found.get("NeedTFA"):
+            raise AuthenticationError(
+                attempted=f"Could not log in to {connection.endpoint} as {connection.user}",
+                answer="the user has a second factor",
+                next_step="Use an API token: set token_id and token_secret",
+                reason="second factor",
+                status=answer.status_code,
+                method="POST",
+                path="/access/ticket",
+            )
+        self._ticket = str(found.get("ticket") or "")
+        self._csrf = str(found.get("CSRFPreventionToken") or "")
+        self._ticket_born = self._clock.monotonic()
+
+    def _is_stale_login(self, answer: Answer) -> bool:
+        said = f"{answer.reason} {_message(answer)[0]}".lower()
+        return any(text in said for text in _STALE_LOGIN)
+
+    def _failure(self, method: str, path: str, answer: Answer) -> FleetError:
+        """Return the classified error of an answer, with the secrets of this connection blacked out."""
+        plain = unquote(path)
+        if answer.status_code < 400:
+            return ConfigurationError(
+                answer=f"{self._connection.endpoint} redirects the request (status {answer.status_code})",
+                next_step="Set host to the address where PVE itself answers; credentials are never sent elsewhere",
+                reason="redirect",
+                status=answer.status_code,
+                method=method,
+                path=plain,
+            )
+        message, errors = _message(answer)
+        error = classify(method, plain, answer.status_code, answer.reason, message, errors)
+        if isinstance(error, AuthenticationError) and plain != "/access/ticket":
+            who = self._connection.token_id or self._connection.user
+            error = error.on(answer=f"{error.answer} ({'token' if self._connection.token_id else 'user'} {who})")
+        return self.without_secrets(error)
+
+    def without_secrets(self, error: FleetError) -> FleetError:
+        """Return the error with every secret of the connection replaced by stars."""
+        secrets = [*self._connection.secrets, *(text for text in (self._ticket, self._csrf) if text)]
+        texts = {"answer": error.answer, "reason": error.reason}
+        clean = {key: _starred(text, secrets) for key, text in texts.items()}
+        parameters = {key: _starred(text, secrets) for key, text in error.parameters.items()}
+        if clean == texts and parameters == error.parameters:
+            return error
+        return error.on(**clean, parameters=parameters)
+
+
+class Call:
+    """One try of one request, in the shape of the session that proxmoxer expects."""
+
+    def __init__(self, session: Session, timeout: float | None, number: int) -> None:
+        self._session = session
+        self._timeout = timeout
+        self._number = number
+
+    def request(
+        self, method: str, url: str, data: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None
+    ) -> Answer:
+        """Send what proxmoxer has put together."""
+        path = url[len(self._session.base_url) :]
+        return self._session.send(method, path, data, params, timeout=self._timeout, number=self._number)
+
+
+def open_session(connection: Connection, clock: Clock | None = None, rows: list[Row] | None = None) -> Session:
+    """Return a session; no connection is made and nothing heavy is imported before its first request."""
+    return Session(connection, clock or Clock(), rows)
+
+
+def _message(answer: Answer) -> tuple[str, dict[str, Any]]:
+    """Return `message` and `errors` of an error's body; without a JSON body the reason phrase is all there is."""
+    try:
+        body = json.loads(answer.body)
+    except ValueError:
+        return "", {}
+    if not isinstance(body, dict):
+        return "", {}
+    errors = body.get("errors")
+    return str(body.get("message") or ""), errors if isinstance(errors, dict) else {}
+
+
+def _starred(text: str, secrets: list[str]) -> str:
+    for secret in secrets:
+        if len(secret) >= 3:
+            text = text.replace(secret, "********")
+    return text

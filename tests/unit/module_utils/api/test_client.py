@@ -1,0 +1,374 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The session and the client against a server that answers from a list."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect, encode
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
+from ansible_collections.pve.fleet.plugins.module_utils._core import errors
+from tests.fake_clock import FakeClock
+from tests.unit.module_utils.api.conftest import Reply, Scripted, refusal
+
+UPID = "UPID:pve1:0000C3A1:0001F2E3:65A1B2C3:qmclone:100:root@pam!test:"
+
+
+class TestedClient(Client):
+    """A client whose clock is known to be the tests' own."""
+
+    clock: FakeClock
+
+
+def client_for(script: Scripted, **options: Any) -> TestedClient:
+    return TestedClient(resolve({**script.options, **options}, {}), clock=FakeClock(), rng=random.Random(1))
+
+
+def caught(action: Any) -> errors.FleetError:
+    with pytest.raises(errors.FleetError) as raised:
+        action()
+    return raised.value
+
+
+class TestRequests:
+    def test_token_path_and_query(self, script: Scripted) -> None:
+        script.replies = [Reply([{"node": "pve1"}])]
+        client = client_for(script)
+        assert client.get("nodes", "pve 1", "storage", "a/b", params={"check-all": True}, limit=3) == [{"node": "pve1"}]
+        seen = script.seen[0]
+        assert seen.path == "/api2/json/nodes/pve%201/storage/a%2Fb"
+        assert seen.query == {"check-all": "1", "limit": "3"}
+        assert seen.headers["authorization"] == "PVEAPIToken=root@pam!test=very-secret-token"
+        assert client.counts() == {"GET": 1}
+        (row,) = client.record()
+        assert (row["method"], row["path"], row["status"], row["try"]) == ("GET", "/nodes/pve 1/storage/a/b", 200, 1)
+
+    def test_form_of_a_write(self, script: Scripted) -> None:
+        client = client_for(script)
+        client.write("PUT", "nodes", "pve1", "qemu", 100, "config", data={"onboot": False, "cores": 2, "name": None})
+        assert script.seen[0].form == {"onboot": "0", "cores": "2"}
+        client.write("DELETE", "nodes", "pve1", "qemu", 100, params={"purge": 1})
+        assert script.seen[1].query == {"purge": "1"}
+
+    def test_one_connection_is_reused(self, script: Scripted) -> None:
+        client = client_for(script)
+        for _unused in range(5):
+            client.get("version")
+        assert script.connections == 1
+
+    @pytest.mark.parametrize("part", ["", ".", ".."])
+    def test_a_path_cannot_be_left(self, script: Scripted, part: str) -> None:
+        assert caught(lambda: client_for(script).get("nodes", part)).category == "ValidationFailed"
+        assert script.seen == []
+
+    def test_version_is_asked_once(self, script: Scripted) -> None:
+        script.replies = [Reply({"version": "9.2.11"})]
+        client = client_for(script)
+        assert (client.version(), client.version()) == ((9, 2), (9, 2))
+        assert len(script.seen) == 1
+
+    def test_what_cannot_be_encoded_is_refused(self) -> None:
+        with pytest.raises(errors.ValidationFailed):
+            encode({"tags": ["a"]})
+
+
+class TestTrust:
+    def test_the_environment_does_not_override_the_ca(
+        self, script: Scripted, monkeypatch: pytest.MonkeyPatch, certificates: Any
+    ) -> None:
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[1]))
+        monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+        client_for(script).get("version")
+        client_for(script, ca_path="", validate_certs=False).get("version")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[0]))
+        assert caught(lambda: client_for(script, ca_path=certificates[1]).get("version")).category == "NetworkError"
+
+    def test_pem_text(self, script: Scripted) -> None:
+        client_for(script, ca_path=script.ca.read_text()).get("version")
+
+    @pytest.mark.parametrize("ca", ["", "other"])
+    def test_wrong_ca(self, script: Scripted, certificates: Any, ca: str) -> None:
+        error = caught(lambda: client_for(script, ca_path=str(certificates[1]) if ca else "").get("version"))
+        assert (error.category, error.reason, error.retryable) == ("NetworkError", "certificate not trusted", False)
+        assert error.dispatched is False
+        assert "ca_path" in error.next_step
+        assert script.seen == []
+
+    def test_wrong_name(self, script: Scripted) -> None:
+        error = caught(lambda: client_for(script, host=f"localhost:{script.port}").get("version"))
+        assert error.reason == "certificate name"
+
+    def test_missing_ca(self, script: Scripted) -> None:
+        error = caught(lambda: client_for(script, ca_path="/nowhere/ca.pem").get("version"))
+        assert (error.category, error.reason) == ("ConfigurationError", "unreadable certificate")
+
+    def test_plain_http(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as plain:
+            import threading
+
+            def answer() -> None:
+                peer, _unused = plain.accept()
+                peer.recv(100)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                peer.close()
+
+            threading.Thread(target=answer, daemon=True).start()
+            options = {"host": f"127.0.0.1:{plain.getsockname()[1]}", "token_id": "a@pve!t1", "token_secret": "s"}
+            error = caught(lambda: connect({**options, "retries": 1}, {}).get("version"))
+        assert (error.category, error.reason) == ("NetworkError", "no TLS")
+
+
+class TestNetwork:
+    def test_refused_is_tried_three_times(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            clock = FakeClock()
+            options = {"host": f"127.0.0.1:{taken.getsockname()[1]}", "token_id": "a@pve!t1", "token_secret": "s"}
+            client = connect(options, {}, clock=clock)
+            error = caught(lambda: client.get("version"))
+        assert (error.reason, error.tries, error.dispatched) == ("connection refused", 3, False)
+        assert 1 <= clock.slept[0] <= 1.25
+        assert 2 <= clock.slept[1] <= 2.5
+        assert len(clock.slept) == 2
+        assert len(client.requests) == 3
+
+    def test_unknown_host(self) -> None:
+        options = {"host": "pve.invalid", "token_id": "a@pve!t1", "token_secret": "s", "retries": 1}
+        error = caught(lambda: connect(options, {}).get("version"))
+        assert (error.category, error.reason) == ("NetworkError", "unknown host")
+
+    @pytest.mark.parametrize("status", [502, 503, 596, 599])
+    def test_a_read_is_repeated(self, script: Scripted, status: int) -> None:
+        script.replies = [Reply(status=status, reason="bad", body=b""), Reply({"version": "8.4"})]
+        assert client_for(script).get("version") == {"version": "8.4"}
+
+    def test_a_read_is_repeated_after_a_drop(self, script: Scripted) -> None:
+        script.replies = [Reply(drop=True), Reply("yes")]
+        assert client_for(script).get("version") == "yes"
+
+    def test_timeout(self, script: Scripted) -> None:
+        script.replies = [Reply(delay=1.0)]
+        error = caught(lambda: client_for(script, timeout=0.2, retries=1).get("version"))
+        assert (error.category, error.reason) == ("NetworkError", "timeout")
+
+    def test_redirects_are_not_followed(self, script: Scripted) -> None:
+        script.replies = [Reply(status=302, reason="Found", headers={"Location": "https://127.0.0.1:1/"})]
+        error = caught(lambda: client_for(script).get("version"))
+        assert (error.category, error.reason) == ("ConfigurationError", "redirect")
+        assert len(script.seen) == 1
+
+    def test_something_else_answers(self, script: Scripted) -> None:
+        script.replies = [Reply(body=b"<html>hello</html>")]
+        error = caught(lambda: client_for(script).get("version"))
+        assert (error.reason, error.tries) == ("not the API", 1)
+
+    def test_an_offline_node_is_named(self, script: Scripted) -> None:
+        script.replies = [Reply(status=595, reason="No route to host", body=b"")]
+        error = caught(lambda: client_for(script).get("nodes", "pve3", "status"))
+        assert error.reason == "node unreachable"
+        assert "pve3" in error.message
+
+
+class TestAnswers:
+    def test_the_message_survives(self, script: Scripted) -> None:
+        script.replies = [refusal(500, "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist")]
+        error = caught(
+            lambda: client_for(script).get("nodes", "pve1", "qemu", 999, "config", attempted="Could not look")
+        )
+        assert error.message.startswith("Could not look: Configuration file 'nodes/pve1/qemu-server/999.conf' does not")
+        assert (error.category, error.status, error.tries) == ("NotFound", 500, 1)
+
+    def test_parameters_are_told(self, script: Scripted) -> None:
+        script.replies = [refusal(400, "Parameter verification failed.", {"cores": "value must have a minimum of 1"})]
+        error = caught(lambda: client_for(script).write("PUT", "x", data={"cores": 0}))
+        assert error.as_result()["error"]["parameters"] == {"cores": "value must have a minimum of 1"}
+        assert "cores: value must have a minimum of 1" in error.message
+
+    def test_secrets_are_starred(self, script: Scripted) -> None:
+        script.replies = [refusal(500, "what is very-secret-token ?")]
+        error = caught(lambda: client_for(script).get("version"))
+        assert "very-secret-token" not in str(error.as_result())
+        assert "very-secret-token" not in repr(client_for(script))
+
+    def test_wrong_token(self, script: Scripted) -> None:
+        script.replies = [Reply(status=401, reason="Authentication failed!", body=b"")]
+        error = caught(lambda: client_for(script).get("version"))
+        assert (error.category, error.tries) == ("AuthenticationError", 1)
+        assert "root@pam!test" in error.message
+
+
+class TestTickets:
+    TICKET = Reply({"ticket": "PVE:alice@pve:1::abc==", "CSRFPreventionToken": "csrf-1"})
+    LATER = Reply({"ticket": "PVE:alice@pve:2::abc==", "CSRFPreventionToken": "csrf-2"})
+    OPTIONS: dict[str, Any] = {"token_id": "", "token_secret": "", "user": "alice@pve", "password": "alicepw12"}
+
+    def test_login_on_first_need(self, script: Scripted) -> None:
+        script.replies = [self.TICKET, Reply(1)]
+        client = client_for(script, **self.OPTIONS)
+        client.get("version")
+        client.write("POST", "pools")
+        login, read, write = script.seen
+        assert login.form == {"username": "alice@pve", "password": "alicepw12"}
+        assert read.headers["cookie"] == "PVEAuthCookie=PVE:alice@pve:1::abc=="
+        assert "csrfpreventiontoken" not in read.headers
+        assert write.headers["csrfpreventiontoken"] == "csrf-1"
+
+    def test_renewed_before_two_hours(self, script: Scripted) -> None:
+        script.replies = [self.TICKET, Reply(1), self.LATER, Reply(2)]
+        client = client_for(script, **self.OPTIONS)
+        client.get("version")
+        client.clock.now += 6700
+        assert client.get("version") == 2
+        assert script.seen[-1].headers["cookie"].startswith("PVEAuthCookie=PVE:alice@pve:2")
+
+    @pytest.mark.parametrize("reason", ["Authentication failed!", "permission denied - invalid PVE ticket"])
+    def test_renewed_once_when_refused(self, script: Scripted, reason: str) -> None:
+        script.replies = [self.TICKET, Reply(status=401, reason=reason, body=b""), self.LATER, Reply(5)]
+        assert client_for(script, **self.OPTIONS).write("POST", "pools") == 5
+        assert [one.path[-6:] for one in script.seen] == ["ticket", "/pools", "ticket", "/pools"]
+
+    def test_wrong_password_is_asked_once(self, script: Scripted) -> None:
+        script.replies = [refusal(401, "authentication failure")]
+        client = client_for(script, **self.OPTIONS)
+        for _unused in range(2):
+            error = caught(lambda: client.get("version"))
+            assert (error.category, error.reason) == ("AuthenticationError", "user or password")
+            assert "alicepw12" not in str(error.as_result())
+        assert len(script.seen) == 1
+
+    def test_second_factor(self, script: Scripted) -> None:
+        script.replies = [Reply({"ticket": "x", "NeedTFA": 1})]
+        assert caught(lambda: client_for(script, **self.OPTIONS).get("version")).reason == "second factor"
+
+
+class TestWrites:
+    LOST = Reply(drop=True)
+    LOCKED = refusal(500, "VM is locked (backup)")
+
+    def test_a_lost_answer_is_not_repeated(self, script: Scripted) -> None:
+        script.replies = [self.LOST, Reply("again")]
+        error = caught(lambda: client_for(script).write("POST", "pools", attempted="Could not create the pool"))
+        assert error.category == "NetworkError"
+        assert error.dispatched is None
+        assert "unknown" in error.next_step
+        assert len(script.seen) == 1
+
+    def test_a_look_says_it_happened(self, script: Scripted) -> None:
+        script.replies = [self.LOST, Reply("again")]
+        assert client_for(script).write("POST", "pools", happened=lambda: "seen") == "seen"
+        assert len(script.seen) == 1
+
+    def test_a_look_says_it_did_not_happen(self, script: Scripted) -> None:
+        script.replies = [self.LOST, Reply("again")]
+        assert client_for(script).write("POST", "pools", happened=lambda: None) == "again"
+        assert len(script.seen) == 2
+
+    def test_tries_end(self, script: Scripted) -> None:
+        script.replies = [self.LOST]
+        error = caught(lambda: client_for(script).write("POST", "pools", happened=lambda: None))
+        assert (error.tries, len(script.seen)) == (3, 3)
+
+    def test_not_dispatched_is_repeated(self, script: Scripted) -> None:
+        script.replies = [Reply(status=595, reason="No route to host", body=b""), Reply("done")]
+        assert client_for(script).write("POST", "nodes", "pve3", "qemu") == "done"
+
+    def test_a_lock_has_its_own_budget(self, script: Scripted) -> None:
+        script.replies = [self.LOCKED] * 12 + [Reply("done")]
+        client = client_for(script, lock_timeout=60)
+        assert client.write("PUT", "x") == "done"
+        assert all(0.5 <= pause <= 5 for pause in client.clock.slept)
+
+    def test_the_lock_budget_ends(self, script: Scripted) -> None:
+        script.replies = [self.LOCKED]
+        client = client_for(script, lock_timeout=10)
+        error = caught(lambda: client.write("PUT", "x"))
+        assert (error.category, error.reason) == ("Locked", "locked (backup)")
+        assert sum(client.clock.slept) == pytest.approx(10)
+
+    @pytest.mark.parametrize("status", [400, 403, 501, 500])
+    def test_a_refusal_is_final(self, script: Scripted, status: int) -> None:
+        script.replies = [refusal(status, "no")]
+        caught(lambda: client_for(script).write("POST", "x"))
+        assert len(script.seen) == 1
+
+
+class TestTasks:
+    RUNNING = Reply({"status": "running"})
+    DONE = Reply({"status": "stopped", "exitstatus": "OK"})
+
+    @staticmethod
+    def log(*lines: str) -> Reply:
+        return Reply([{"n": number, "t": line} for number, line in enumerate(lines, 1)])
+
+    def test_polls_grow_and_end_without_a_sleep(self, script: Scripted) -> None:
+        script.replies = [Reply(UPID), *[self.RUNNING] * 9, self.DONE]
+        client = client_for(script)
+        result = client.task("POST", "nodes", "pve1", "qemu", 100, "clone")
+        slept = client.clock.slept
+        assert (result.node, result.type, result.exitstatus) == ("pve1", "qmclone", "OK")
+        assert slept[0] == pytest.approx(0.1)
+        assert slept == sorted(slept)
+        assert max(slept) == 2.0
+        assert len(slept) == 9
+        assert script.seen[-1].path.startswith("/api2/json/nodes/pve1/tasks/UPID%3Apve1")
+
+    def test_a_null_answer_is_over(self, script: Scripted) -> None:
+        assert client_for(script).task("PUT", "x").exitstatus == "OK"
+
+    def test_failure_has_exit_status_and_log(self, script: Scripted) -> None:
+        lines = [f"line {number}" for number in range(30)]
+        failed = Reply({"status": "stopped", "exitstatus": "something odd"})
+        script.replies = [failed, self.log(*lines)]
+        error = caught(lambda: client_for(script).wait(UPID, attempted="Could not clone VM 100"))
+        assert (error.category, error.upid, error.reason) == ("TaskFailed", UPID, "something odd")
+        assert error.log == tuple(lines[-10:])
+        assert error.message == "Could not clone VM 100: something odd."
+
+    def test_warnings_are_a_success(self, script: Scripted) -> None:
+        ended = Reply({"status": "stopped", "exitstatus": "WARNINGS: 2"})
+        script.replies = [ended, self.log("start", "WARN: one", "warning: two", "TASK WARNINGS: 2")]
+        assert client_for(script).wait(UPID).warnings == ("one", "two")
+
+    def test_timeout_names_the_task(self, script: Scripted) -> None:
+        script.replies = [self.RUNNING]
+        client = client_for(script)
+        error = caught(lambda: client.wait(UPID, timeout=5))
+        assert (error.category, error.upid) == ("TaskTimeout", UPID)
+        assert sum(client.clock.slept) == pytest.approx(5)
+
+    def test_a_broken_network_does_not_send_again(self, script: Scripted) -> None:
+        script.replies = [Reply(UPID), Reply(drop=True), Reply(status=596, reason="x", body=b""), self.DONE]
+        assert client_for(script).task("POST", "x").exitstatus == "OK"
+        assert [one.method for one in script.seen] == ["POST", "GET", "GET", "GET"]
+
+    def test_a_network_that_stays_broken(self, script: Scripted) -> None:
+        script.replies = [Reply(UPID), Reply(drop=True)]
+        error = caught(lambda: client_for(script).task("POST", "x"))
+        assert (error.category, error.upid, error.dispatched) == ("NetworkError", UPID, True)
+        assert [one.method for one in script.seen].count("POST") == 1
+
+    def test_a_locked_task_is_done_again(self, script: Scripted) -> None:
+        text = "can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout"
+        locked = Reply({"status": "stopped", "exitstatus": text})
+        script.replies = [Reply(UPID), locked, self.log(f"TASK ERROR: {text}"), Reply(UPID), self.DONE]
+        assert client_for(script).task("POST", "x").exitstatus == "OK"
+
+    def test_a_task_that_is_unknown(self, script: Scripted) -> None:
+        script.replies = [refusal(400, "Parameter verification failed.", {"upid": "no such task"})]
+        assert caught(lambda: client_for(script).wait(UPID)).category == "NotFound"
+
+    @pytest.mark.parametrize("text", ["", None, "UPID:pve1", "x", 5])
+    def test_what_is_no_upid(self, script: Scripted, text: Any) -> None:
+        assert caught(lambda: client_for(script).wait(text)).reason == "no UPID"
+
+
+def test_client_certificate_that_cannot_be_read(script: Scripted, tmp_path: Path) -> None:
+    error = caught(lambda: client_for(script, client_cert=str(tmp_path / "none.pem")).get("version"))
+    assert (error.category, "client_cert" in error.next_step) == ("ConfigurationError", True)

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pauses and budgets with a clock that costs no time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._core.retry import Backoff, NetworkBudget, TimeBudget
+from tests.fake_clock import FakeClock
+
+
+def test_backoff_grows_to_its_cap() -> None:
+    plain = Backoff(jitter=0)
+    assert [plain.pause(number) for number in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_jitter_makes_a_pause_longer_but_not_beyond_the_cap() -> None:
+    backoff = Backoff(rng=random.Random(3))
+    for number, plain in enumerate([1, 2, 4, 8, 16], 1):
+        assert plain <= backoff.pause(number) <= plain * 1.25
+    assert backoff.pause(50) == 30
+
+
+def test_network_budget_counts_tries() -> None:
+    clock = FakeClock()
+    budget = NetworkBudget(clock, Backoff(jitter=0), 3)
+    assert [budget.again(), budget.again(), budget.again()] == [True, True, False]
+    assert clock.slept == [1, 2]
+
+
+def test_time_budget_uses_its_span_and_no_more() -> None:
+    clock = FakeClock()
+    budget = TimeBudget(clock, 10)
+    while budget.again():
+        pass
+    assert sum(clock.slept) == pytest.approx(10)
+    assert clock.slept[:3] == [0.5, 0.75, 1.125]
+    assert max(clock.slept) <= 5
+
+
+def test_time_budget_of_nothing() -> None:
+    clock = FakeClock()
+    assert TimeBudget(clock, 0).again() is False
+    assert clock.slept == []
+
+
+def test_result_has_a_diff_only_when_asked() -> None:
+    result = Result(True, {"vm": {"vmid": 100}}, {"before": "a", "after": "b"})
+    assert result.as_dict() == {"changed": True, "vm": {"vmid": 100}}
+    assert result.as_dict(diff=True)["diff"] == {"before": "a", "after": "b"}
