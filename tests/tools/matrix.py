@@ -75,7 +75,9 @@ def build_environment(pair: Pair, python: str) -> Path:
     install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     needed = [word for name in files if name != DATA_REQUIREMENTS for word in ("-r", name)]
     subprocess.run([*install, f"ansible-core=={pair.core}", *needed], cwd=REPO, check=True)
-    subprocess.run([*install, "--no-deps", "-r", DATA_REQUIREMENTS], cwd=REPO, check=True)
+    # Only data: neither what it depends on nor the Pythons its own code needs matter.
+    data = ["--no-deps", "--ignore-requires-python", "-r", DATA_REQUIREMENTS]
+    subprocess.run([*install, *data], cwd=REPO, check=True)
     stamp.write_text(digest, encoding="utf-8")
     return interpreter
 
