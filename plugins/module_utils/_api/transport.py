@@ -12,6 +12,7 @@ from typing import Any
 
 try:
     import requests
+    import requests.certs
     from requests.adapters import HTTPAdapter
     from urllib3 import exceptions as urllib3_errors
 except ImportError:  # reported by the entry, with the name of what is missing

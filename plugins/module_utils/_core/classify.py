@@ -36,24 +36,18 @@ LOG_LINES = 10
 
 @dataclass(frozen=True)
 class _Text:
-    """One row: a text of PVE, and what it means. `reason` and `next_step` may use the pattern's named groups."""
+    """One row: a text of PVE, and what it means. `reason` and `next_step` may use the pattern's named groups.
 
-    pattern: re.Pattern[str]
+    `path` is a pattern for the request's path; `where` is "any", "answer" (a synchronous one) or "task" (an exit
+    status).
+    """
+
+    pattern: str
     category: type[FleetError]
     reason: str
     next_step: str = ""
-    path: re.Pattern[str] | None = None
-    where: str = "any"  # "any", "answer" (a synchronous answer) or "task" (an exit status)
-    retryable: bool | None = None
-    dispatched: bool | None = None
-
-
-def _row(
-    pattern: str, category: type[FleetError], reason: str, next_step: str = "", *, path: str = "", **more: Any
-) -> _Text:
-    return _Text(
-        re.compile(pattern, re.IGNORECASE), category, reason, next_step, re.compile(path) if path else None, **more
-    )
+    path: str = ""
+    where: str = "any"
 
 
 _STATE_UNKNOWN = "Look at the state before it is done again"
@@ -65,116 +59,118 @@ _CHECK_POOL = "Check the pool's name, or create the pool first"
 # The first row that matches wins.
 _TEXTS: tuple[_Text, ...] = (
     # Locks: PVE did nothing.
-    _row(r"VM is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
-    _row(r"CT is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
-    _row(r"can't lock file '(?P<file>[^']+)'", Locked, "lock timeout", _WAIT_FOR_LOCK),
-    _row(r"got lock (?:request )?timeout", Locked, "lock timeout", _WAIT_FOR_LOCK),
-    _row(
+    _Text(r"VM is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
+    _Text(r"CT is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
+    _Text(r"can't lock file '(?P<file>[^']+)'", Locked, "lock timeout", _WAIT_FOR_LOCK),
+    _Text(r"got lock (?:request )?timeout", Locked, "lock timeout", _WAIT_FOR_LOCK),
+    _Text(
         r"(?:unable to (?:acquire|create|get)|can't (?:acquire|get)) .*\block\b", Locked, "lock timeout", _WAIT_FOR_LOCK
     ),
     # Quorum: /etc/pve is read-only without it.
-    _row(
+    _Text(
         r"no quorum|cluster not ready|\.conf(?:\.tmp\.\d+)?' - Permission denied",
         NodeUnhealthy,
         "no quorum",
         "Bring back enough nodes for a quorum; until then PVE accepts no change",
     ),
     # The agent: never worth a retry of ours, its guest is slow or has none.
-    _row(
+    _Text(
         r"No QEMU guest agent configured",
         NotSupported,
         "agent not configured",
         "Switch the agent on in the VM's configuration (agent: 1) and install qemu-guest-agent in the guest",
     ),
-    _row(
+    _Text(
         r"QEMU guest agent is not running",
         NotSupported,
         "agent not running",
         "Install and start qemu-guest-agent in the guest, or wait until it has booted",
     ),
-    _row(
+    _Text(
         r"qmp command 'guest-.*got timeout|qga socket|guest agent.*time(?:d )?out",
         NotSupported,
         "agent timeout",
         "Look into the guest: its agent does not answer in time",
     ),
     # Only root.
-    _row(
+    _Text(
         r"only root (?:can|may)",
         PermissionDenied,
         "root only",
         "PVE allows this to root@pam with a password only, never to a token",
     ),
     # Names that the caller gave.
-    _row(r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE),
-    _row(r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", _CHECK_NODE),
-    _row(r"non-existent node", ConfigurationError, "unknown node", _CHECK_NODE),
-    _row(r"storage '[^']+' does not exist", NotFound, "unknown storage", _CHECK_STORAGE, path=r"^/storage/"),
-    _row(r"storage '[^']+' does not exist|No such storage", ConfigurationError, "unknown storage", _CHECK_STORAGE),
-    _row(
+    _Text(r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE),
+    _Text(r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", _CHECK_NODE),
+    _Text(r"non-existent node", ConfigurationError, "unknown node", _CHECK_NODE),
+    _Text(r"storage '[^']+' does not exist", NotFound, "unknown storage", _CHECK_STORAGE, path=r"^/storage/"),
+    _Text(r"storage '[^']+' does not exist|No such storage", ConfigurationError, "unknown storage", _CHECK_STORAGE),
+    _Text(
         r"storage '[^']+' is (?:disabled|not available|not online)",
         ConfigurationError,
         "storage not available",
         "Choose a storage that is enabled and active on that node",
     ),
-    _row(
+    _Text(
         r"storage '[^']+' (?:does not support '[^']+' content|is not configured for content-type)",
         NotSupported,
         "storage content",
         "Allow that content on the storage, or choose another storage",
     ),
-    _row(r"Permission check failed \(pool '[^']+' does not exist\)", ConfigurationError, "unknown pool", _CHECK_POOL),
-    _row(
+    _Text(r"Permission check failed \(pool '[^']+' does not exist\)", ConfigurationError, "unknown pool", _CHECK_POOL),
+    _Text(
         r"bridge '[^']+' does not exist", ConfigurationError, "unknown bridge", "Check the bridge's name on that node"
     ),
     # VMs and what belongs to them.
-    _row(
+    _Text(
         r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
         NotFound,
         "unknown VM",
         "Check the VMID and the node; the VM may have been moved or removed",
     ),
-    _row(r"no such task", NotFound, "unknown task", "The task's record is gone or belongs to another node"),
-    _row(r"snapshot '[^']+' does not exist", NotFound, "unknown snapshot", "Check the snapshot's name"),
-    _row(r"volume '[^']+' does not exist", NotFound, "unknown volume", "Check the volume's ID"),
-    _row(r"disk '[^']+' does not exist", NotFound, "unknown disk", "Check the disk's name in the VM's configuration"),
+    _Text(r"no such task", NotFound, "unknown task", "The task's record is gone or belongs to another node"),
+    _Text(r"snapshot '[^']+' does not exist", NotFound, "unknown snapshot", "Check the snapshot's name"),
+    _Text(r"volume '[^']+' does not exist", NotFound, "unknown volume", "Check the volume's ID"),
+    _Text(r"disk '[^']+' does not exist", NotFound, "unknown disk", "Check the disk's name in the VM's configuration"),
     # Changed by somebody else meanwhile.
-    _row(
+    _Text(
         r"checksum mismatch \(file change|detected modified configuration",
         Conflict,
         "digest",
         "Somebody else changed it meanwhile: run again",
     ),
-    _row(
+    _Text(
         r"checksum mismatch: got",
         ValidationFailed,
         "checksum",
         "The downloaded file is not the expected one: check the URL and the checksum",
     ),
     # Taken.
-    _row(
+    _Text(
         r"VM \d+ already exists|config file already exists|\.conf' failed: File exists",
         Conflict,
         "vmid taken",
         "Choose another VMID",
     ),
-    _row(r"snapshot name '[^']+' already used", Conflict, "exists", "Choose another snapshot name"),
-    _row(r"VM \d+ already running", Conflict, "already running"),
-    _row(r"VM \d+ (?:is )?not running", Conflict, "not running", "Start the VM first"),
-    _row(r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"),
-    _row(r"without --online", Conflict, "running", "Allow an online migration, or stop the VM first"),
-    _row(r"protection mode enabled", Conflict, "protected", "Switch the VM's protection off first"),
-    _row(r"used in HA resources", Conflict, "HA managed", "Remove the VM from HA first, or delete with purge"),
-    _row(r"still in use", Conflict, "in use", "Remove what uses it first"),
-    _row(r"is not empty", Conflict, "not empty", "Remove its members first"),
-    _row(r"contains snapshots", Conflict, "has snapshots", "Delete the VM's snapshots first"),
-    _row(r"belongs already to pool|already a pool member", Conflict, "in a pool", "Remove it from its pool first"),
-    _row(r"if it's a template|convert a template to a template", Conflict, "is a template", "Use a VM, not a template"),
-    _row(r"already defined in URI", ValidationFailed, "contradiction", "Give the parameter once"),
-    _row(r"hotplug problem", Conflict, "hotplug", "The change is pending: restart the VM to apply it"),
-    _row(r"already (?:exists|defined|used|attached)|File exists|override existing", Conflict, "exists"),
+    _Text(r"snapshot name '[^']+' already used", Conflict, "exists", "Choose another snapshot name"),
+    _Text(r"VM \d+ already running", Conflict, "already running"),
+    _Text(r"VM \d+ (?:is )?not running", Conflict, "not running", "Start the VM first"),
+    _Text(r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"),
+    _Text(r"without --online", Conflict, "running", "Allow an online migration, or stop the VM first"),
+    _Text(r"protection mode enabled", Conflict, "protected", "Switch the VM's protection off first"),
+    _Text(r"used in HA resources", Conflict, "HA managed", "Remove the VM from HA first, or delete with purge"),
+    _Text(r"still in use", Conflict, "in use", "Remove what uses it first"),
+    _Text(r"is not empty", Conflict, "not empty", "Remove its members first"),
+    _Text(r"contains snapshots", Conflict, "has snapshots", "Delete the VM's snapshots first"),
+    _Text(r"belongs already to pool|already a pool member", Conflict, "in a pool", "Remove it from its pool first"),
+    _Text(
+        r"if it's a template|convert a template to a template", Conflict, "is a template", "Use a VM, not a template"
+    ),
+    _Text(r"already defined in URI", ValidationFailed, "contradiction", "Give the parameter once"),
+    _Text(r"hotplug problem", Conflict, "hotplug", "The change is pending: restart the VM to apply it"),
+    _Text(r"already (?:exists|defined|used|attached)|File exists|override existing", Conflict, "exists"),
     # No room.
-    _row(
+    _Text(
         r"No space left|not enough (?:free )?space|out of space|insufficient free space|quota exceeded|"
         r"no free space|exceeds? (?:the )?(?:available|free) space|data space exhausted|"
         r"free space in (?:pool|volume group)",
@@ -182,45 +178,45 @@ _TEXTS: tuple[_Text, ...] = (
         "storage full",
         "Free some space on the storage, or choose another storage",
     ),
-    _row(r"unable to get any free VMID", QuotaExceeded, "no free VMID", "Widen the VMID range"),
-    _row(r"cannot allocate memory", QuotaExceeded, "node memory", "Choose a node with more free memory"),
+    _Text(r"unable to get any free VMID", QuotaExceeded, "no free VMID", "Widen the VMID range"),
+    _Text(r"cannot allocate memory", QuotaExceeded, "node memory", "Choose a node with more free memory"),
     # What PVE or the storage cannot do.
-    _row(
+    _Text(
         r"snapshot feature is not available",
         NotSupported,
         "no snapshots",
         "Move the disks to a storage and format that can take snapshots (qcow2, LVM-thin, ZFS, Ceph)",
     ),
-    _row(
+    _Text(
         r"Linked clone feature is not supported",
         NotSupported,
         "no linked clone",
         "Make a full clone, or convert the source to a template first",
     ),
-    _row(
+    _Text(
         r"parameter '(?P<name>\w+)' not allowed for linked clones",
         NotSupported,
         "no linked clone",
         "Leave out {name}, or make a full clone",
     ),
-    _row(
+    _Text(
         r"VM uses local storage", NotSupported, "local storage", "Clone on the source's node, or use a shared storage"
     ),
-    _row(r"shrinking disks is not supported", NotSupported, "shrink", "PVE can only make a disk larger"),
-    _row(r"can't resize a cdrom", NotSupported, "resize", "Name a disk, not a CD-ROM drive"),
-    _row(r"is not supported|not implemented", NotSupported, "not supported"),
+    _Text(r"shrinking disks is not supported", NotSupported, "shrink", "PVE can only make a disk larger"),
+    _Text(r"can't resize a cdrom", NotSupported, "resize", "Name a disk, not a CD-ROM drive"),
+    _Text(r"is not supported|not implemented", NotSupported, "not supported"),
     # Waits inside PVE that ended.
-    _row(
+    _Text(
         r"VM quit/powerdown failed",
         TaskFailed,
         "shutdown timeout",
         "The guest did not shut down in time: allow a forced stop, or give it longer",
     ),
-    _row(r"got no worker upid", NetworkError, "no worker", _STATE_UNKNOWN, where="answer"),
-    _row(r"got timeout", NetworkError, "timeout in PVE", _STATE_UNKNOWN, where="answer"),
-    _row(r"received interrupt", TaskFailed, "stopped by hand", "Somebody stopped the task", where="task"),
+    _Text(r"got no worker upid", NetworkError, "no worker", _STATE_UNKNOWN, where="answer"),
+    _Text(r"got timeout", NetworkError, "timeout in PVE", _STATE_UNKNOWN, where="answer"),
+    _Text(r"received interrupt", TaskFailed, "stopped by hand", "Somebody stopped the task", where="task"),
     # Anything else that is missing.
-    _row(r"does not exist|\bno such\b|is not HA managed|not a pool member", NotFound, "does not exist"),
+    _Text(r"does not exist|\bno such\b|is not HA managed|not a pool member", NotFound, "does not exist"),
 )
 
 _CHECK_FAILED = re.compile(r"Permission check failed(?: \((?P<path>[^,()]*), (?P<privilege>[^)]+)\))?", re.IGNORECASE)
@@ -297,9 +293,9 @@ def classify_task(exitstatus: str, log: Sequence[str] = (), *, upid: str = "", p
 def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> FleetError | None:
     """Return the error of the first row of the table that matches."""
     for row in _TEXTS:
-        if row.where not in ("any", where) or (row.path is not None and not row.path.search(path)):
+        if row.where not in ("any", where) or not re.search(row.path, path):
             continue
-        match = row.pattern.search(said)
+        match = re.search(row.pattern, said, re.IGNORECASE)  # compiled on first need: most runs see no error
         if match is None:
             continue
         names = {key: value or "" for key, value in match.groupdict().items()}

@@ -21,14 +21,14 @@ from tests.unit.module_utils.api.conftest import Reply, Scripted, refusal
 UPID = "UPID:pve1:0000C3A1:0001F2E3:65A1B2C3:qmclone:100:root@pam!test:"
 
 
-class TestedClient(Client):
+class QuickClient(Client):
     """A client whose clock is known to be the tests' own."""
 
     clock: FakeClock
 
 
-def client_for(script: Scripted, **options: Any) -> TestedClient:
-    return TestedClient(resolve({**script.options, **options}, {}), clock=FakeClock(), rng=random.Random(1))
+def client_for(script: Scripted, **options: Any) -> QuickClient:
+    return QuickClient(resolve({**script.options, **options}, {}), clock=FakeClock(), rng=random.Random(1))
 
 
 def caught(action: Any) -> errors.FleetError:
