@@ -1,0 +1,109 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The sub-keys of formats that the API schema only names (qemu-server: QemuServer.pm, CPUConfig.pm, PCI.pm, RNG.pm)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .qemu import OPTIONS
+
+_BOOL = {"type": "boolean"}
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer"}
+
+NAMED: dict[str, dict[str, dict[str, Any]]] = {
+    "pve-vm-cpu-conf": {
+        "cputype": {"type": "string", "default": "kvm64", "default_key": 1},
+        "flags": _TEXT,
+        "guest-phys-bits": _COUNT,
+        "hidden": {"type": "boolean", "default": 0},
+        "hv-vendor-id": _TEXT,
+        "phys-bits": _TEXT,
+        "reported-model": _TEXT,
+    },
+    "pve-qm-boot": {"legacy": {"type": "string", "default_key": 1}, "order": _TEXT},
+    "pve-qm-ipconfig": {"gw": _TEXT, "gw6": _TEXT, "ip": _TEXT, "ip6": _TEXT},
+    "pve-qm-cicustom": {"meta": _TEXT, "network": _TEXT, "user": _TEXT, "vendor": _TEXT},
+    "pve-startup-order": {"order": {"type": "integer", "default_key": 1}, "up": _COUNT, "down": _COUNT},
+    "pve-qm-watchdog": {
+        "model": {"type": "string", "default": "i6300esb", "default_key": 1, "enum": ["i6300esb", "ib700"]},
+        "action": {"type": "string", "enum": ["reset", "shutdown", "poweroff", "pause", "debug", "none"]},
+    },
+    "pve-qm-rng": {
+        "source": {
+            "type": "string",
+            "default_key": 1,
+            "enum": ["/dev/urandom", "/dev/random", "/dev/hwrng"],
+        },
+        "max_bytes": {"type": "integer", "default": 1024},
+        "period": {"type": "integer", "default": 1000},
+    },
+    "pve-qm-smbios1": {
+        "base64": _BOOL,
+        "family": _TEXT,
+        "manufacturer": _TEXT,
+        "product": _TEXT,
+        "serial": _TEXT,
+        "sku": _TEXT,
+        "uuid": _TEXT,
+        "version": _TEXT,
+    },
+    "pve-qm-hostpci": {
+        "host": {"type": "string", "default_key": 1},
+        "device-id": _TEXT,
+        "driver": _TEXT,
+        "legacy-igd": {"type": "boolean", "default": 0},
+        "mapping": _TEXT,
+        "mdev": _TEXT,
+        "pcie": {"type": "boolean", "default": 0},
+        "rombar": {"type": "boolean", "default": 1},
+        "romfile": _TEXT,
+        "sub-device-id": _TEXT,
+        "sub-vendor-id": _TEXT,
+        "vendor-id": _TEXT,
+        "x-vga": {"type": "boolean", "default": 0},
+    },
+}
+
+_INDEXED = re.compile(r"^([a-z]+?)(\d+)$")
+# How many of each device a VM can have (qemu-server: $MAX_NETS and its like; the API schema lists the expanded names).
+MOST: Mapping[str, int] = {
+    "hostpci": 16,
+    "ide": 4,
+    "ipconfig": 32,
+    "net": 32,
+    "numa": 8,
+    "parallel": 3,
+    "sata": 6,
+    "scsi": 31,
+    "serial": 4,
+    "unused": 256,
+    "usb": 14,
+    "virtio": 16,
+    "virtiofs": 10,
+}
+
+
+def rule_of(key: str) -> Mapping[str, Any] | None:
+    """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema does not know."""
+    if key in OPTIONS:
+        return OPTIONS[key]
+    found = _INDEXED.match(key)
+    if not found:
+        return None
+    family, index = found.group(1), int(found.group(2))
+    if index >= MOST.get(family, 0):
+        return None
+    return OPTIONS.get(f"{family}[n]")
+
+
+def format_of(key: str) -> Mapping[str, Mapping[str, Any]] | None:
+    """Return the sub-keys of an option that is a property string, or None for a plain option."""
+    rule = rule_of(key)
+    fmt = rule.get("format") if rule else None
+    return NAMED.get(fmt) if isinstance(fmt, str) else fmt
