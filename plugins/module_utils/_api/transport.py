@@ -11,8 +11,8 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 try:
+    import certifi
     import requests
-    import requests.certs
     from requests.adapters import HTTPAdapter
     from urllib3 import exceptions as urllib3_errors
 except ImportError:  # reported by the entry, with the name of what is missing
@@ -67,7 +67,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
         else:
             context = ssl.create_default_context()
             if not context.cert_store_stats()["x509_ca"]:
-                context.load_verify_locations(cafile=requests.certs.where())
+                context.load_verify_locations(cafile=certifi.where())
     except (OSError, ssl.SSLError, ValueError) as error:
         raise _unreadable("the CA", "ca_path", error) from error
     # Certificates that PVE makes itself lack what Python 3.13 demands in its strict mode; a chain may also end at
