@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which VM is meant, and whether the caller may touch it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .._core.errors import Conflict, NotFound
+from .picture import Picture, VmRow
+from .tenant import tenants_of
+
+
+def find_vm(
+    picture: Picture,
+    *,
+    vmid: int | None,
+    name: str | None,
+    tenant_tag: str | None = None,
+    prefix: str = "tenant_",
+) -> VmRow | None:
+    """Return the VM with that VMID, or else the one with that exact name; None where there is none.
+
+    With a tenant, its own VM of that name wins over those of others. Templates are no candidates for a name. Raises
+    Conflict where a name means several VMs.
+    """
+    if vmid is not None:
+        return picture.vms.get(vmid)
+    same = [row for row in picture.vms.values() if row.name == name and not row.template]
+    if tenant_tag and len(same) > 1:
+        own = [row for row in same if tuple(tenants_of(row.tags, prefix)) == (tenant_tag,)]
+        same = own or same
+    if len(same) > 1:
+        raise Conflict(
+            attempted=f"VM '{name}' could not be chosen",
+            answer=f"{len(same)} VMs have that name: {_places(same)}",
+            next_step="Name the one you mean by vmid",
+            reason="ambiguous name",
+        )
+    return same[0] if same else None
+
+
+def guard_tenant(label: str, tags: Iterable[str], tenant_tag: str | None, prefix: str, *, adopt: bool = False) -> None:
+    """Raise Conflict unless the VM's tags say that it belongs to this tenant alone.
+
+    Without a tenant the caller acts for all, and nothing is refused. `adopt` lets a VM through that has no tenant.
+    """
+    if tenant_tag is None:
+        return
+    owners = tuple(tenants_of(tags, prefix))
+    if owners == (tenant_tag,) or (adopt and not owners):
+        return
+    if not owners:
+        said = f"it bears no tenant's tag, so it is not known to be {tenant_tag}'s"
+        step = "Take it over with adopt=true, or give it the tag by hand"
+    elif tenant_tag in owners:
+        said = f"it bears the tags of several tenants: {', '.join(owners)}"
+        step = "Remove the wrong tag first"
+    else:
+        said = f"it belongs to another tenant, not to {tenant_tag}"
+        step = "Check name, vmid and tenant; nothing was changed"
+    raise Conflict(attempted=f"{label} was left alone", answer=said, next_step=step, reason="foreign tenant")
+
+
+def find_template(picture: Picture, *, vmid: int | None = None, name: str | None = None) -> VmRow | None:
+    """Return the template with that VMID or exact name, or None. Raises Conflict where a name means several."""
+    if vmid is not None:
+        return picture.vms.get(vmid)
+    same = [row for row in picture.vms.values() if row.template and row.name == name]
+    if len(same) > 1:
+        raise Conflict(
+            attempted=f"Template '{name}' could not be chosen",
+            answer=f"{len(same)} templates have that name: {_places(same)}",
+            next_step="Name the one you mean by its VMID",
+            reason="ambiguous template",
+        )
+    return same[0] if same else None
+
+
+def require_template(found: VmRow | None, said: str, known: Mapping[int, VmRow]) -> VmRow:
+    """Return the source VM, or raise NotFound with the templates there are."""
+    if found is not None:
+        return found
+    names = sorted(f"{row.name} ({row.vmid})" for row in known.values() if row.template)
+    raise NotFound(
+        attempted=f"Template {said} could not be cloned",
+        answer=f"no template or image of that name is visible; templates are {', '.join(names) or 'none'}",
+        next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
+        reason="template missing",
+    )
+
+
+def _places(rows: Iterable[VmRow]) -> str:
+    return ", ".join(f"{row.vmid} on {row.node}" for row in sorted(rows, key=lambda row: row.vmid))

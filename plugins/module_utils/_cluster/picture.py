@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The picture of a cluster: what one C(GET /cluster/resources) says of nodes, VMs, storages and pools.
+
+The listing lags about 10 seconds behind (status, name); node, lock, tags and pool of a VM come from the cluster's
+configuration and do not. What a decision rests on is read again where that matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .tenant import parse_tags
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass(frozen=True)
+class VmRow:
+    """One VM of the listing. `name` is empty where the listing does not know it yet; memory and disk in bytes."""
+
+    vmid: int
+    node: str
+    name: str
+    status: str
+    tags: tuple[str, ...]
+    pool: str | None
+    template: bool
+    lock: str | None
+    cores: int
+    memory: int
+    disk: int
+    uptime: int
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """One node of the listing; memory in bytes, `cpu` is the load as a share of `cores`."""
+
+    node: str
+    online: bool
+    cores: int
+    memory: int
+    memory_used: int
+    cpu: float
+
+
+@dataclass(frozen=True)
+class StorageRow:
+    """One storage on one node; sizes in bytes."""
+
+    storage: str
+    node: str
+    available: bool
+    shared: bool
+    kind: str
+    content: frozenset[str]
+    used: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What the cluster looks like to the caller; entries the caller may not see are missing."""
+
+    vms: Mapping[int, VmRow]
+    nodes: Mapping[str, NodeRow]
+    storages: tuple[StorageRow, ...]
+    pools: frozenset[str]
+    taken: frozenset[int]  # every VMID in use, containers too
+
+    def storage_on(self, storage: str, node: str) -> StorageRow | None:
+        """Return the row of a storage on a node, or None."""
+        return next((row for row in self.storages if row.storage == storage and row.node == node), None)
+
+    @property
+    def shared_storages(self) -> frozenset[str]:
+        return frozenset(row.storage for row in self.storages if row.shared)
+
+
+def read_picture(client: Client) -> Picture:
+    """Return the picture; one request."""
+    return picture_of(client.get("cluster", "resources"))
+
+
+def picture_of(rows: Iterable[Mapping[str, Any]]) -> Picture:
+    """Return the picture that the rows of C(/cluster/resources) give (pure)."""
+    vms: dict[int, VmRow] = {}
+    nodes: dict[str, NodeRow] = {}
+    storages: list[StorageRow] = []
+    pools: set[str] = set()
+    taken: set[int] = set()
+    for row in rows:
+        kind = row.get("type")
+        if kind in ("qemu", "lxc"):
+            taken.add(int(row["vmid"]))
+        if kind == "qemu":
+            vms[int(row["vmid"])] = _vm(row)
+        elif kind == "node":
+            nodes[row["node"]] = _node(row)
+        elif kind == "storage":
+            storages.append(_storage(row))
+        elif kind == "pool":
+            pools.add(row["pool"])
+    return Picture(vms, nodes, tuple(storages), frozenset(pools), frozenset(taken))
+
+
+def _vm(row: Mapping[str, Any]) -> VmRow:
+    return VmRow(
+        vmid=int(row["vmid"]),
+        node=row["node"],
+        name=row.get("name") or "",
+        status=row.get("status") or "unknown",
+        tags=tuple(parse_tags(row.get("tags") or "")),
+        pool=row.get("pool") or None,
+        template=bool(row.get("template")),
+        lock=row.get("lock") or None,
+        cores=int(row.get("maxcpu") or 0),
+        memory=int(row.get("maxmem") or 0),
+        disk=int(row.get("maxdisk") or 0),
+        uptime=int(row.get("uptime") or 0),
+    )
+
+
+def _node(row: Mapping[str, Any]) -> NodeRow:
+    return NodeRow(
+        node=row["node"],
+        online=row.get("status") == "online",
+        cores=int(row.get("maxcpu") or 0),
+        memory=int(row.get("maxmem") or 0),
+        memory_used=int(row.get("mem") or 0),
+        cpu=float(row.get("cpu") or 0.0),
+    )
+
+
+def _storage(row: Mapping[str, Any]) -> StorageRow:
+    return StorageRow(
+        storage=row["storage"],
+        node=row["node"],
+        available=row.get("status") == "available",
+        shared=bool(row.get("shared")),
+        kind=row.get("plugintype") or "",
+        content=frozenset((row.get("content") or "").split(",")),
+        used=int(row.get("disk") or 0),
+        total=int(row.get("maxdisk") or 0),
+    )
