@@ -1,0 +1,375 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    # Everything that describes a VM, shared by the modules that make or change one.
+    DOCUMENTATION = r"""
+options:
+  name:
+    description:
+      - Name of the VM, a DNS name. With O(vmid) a different name renames the VM.
+      - A new VM needs it unless O(vmid) is given.
+    type: str
+  vmid:
+    description:
+      - Number of the VM, 100 to 999999999.
+      - A new VM without it gets the lowest free one of O(vmid_range).
+    type: int
+  node:
+    description:
+      - The node the VM shall be on. An existing VM is migrated there unless O(migrate=false).
+      - Left out, a VM stays where it is, and a new one goes to the default node of the connection, or else to the
+        online
+        node with the storages it needs and the smallest share of memory given to VMs.
+    type: str
+  tenant:
+    description:
+      - The tenant the VM belongs to. It bears the tag O(tenant_prefix) + O(tenant), kept on every update.
+      - A VM without exactly this tenant's tag is refused before anything is written, however it is named.
+    type: str
+  tenant_prefix:
+    description: What a tenant's tag starts with.
+    type: str
+    default: tenant_
+  class:
+    description: Name of an entry of O(classes). What the task says itself wins over the class.
+    type: str
+  classes:
+    description: Named sizes. Each holds options of this module, such as C(cores), C(memory), C(disks) or C(machine).
+    type: dict
+    default: {}
+  networks:
+    description:
+      - Named networks for O(nics[].network). Each is the name of a bridge, or a dictionary with C(bridge) and any of
+        C(vlan),
+        C(trunks), C(firewall), C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
+      - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and V(management) are C(vmbr2) unless given
+        here.
+    type: dict
+    default: {}
+  storage_classes:
+    description:
+      - Named storages for O(disks[].storage_class). Each is the name of a storage, or a dictionary with C(storage) and
+        any of
+        C(format), C(cache), C(ssd), C(discard), C(iothread), C(backup), C(replicate).
+    type: dict
+    default: {}
+  cores:
+    description: Cores per socket, 1 to 1024. A new VM that is not cloned gets 2.
+    type: int
+  sockets:
+    description: CPU sockets.
+    type: int
+  vcpus:
+    description: Hotplugged virtual CPUs.
+    type: int
+  cpu:
+    description: CPU type, with flags as PVE writes them, such as V(host) or V(x86-64-v2-AES,flags=+aes).
+    type: str
+  cpulimit:
+    description: Limit of CPU usage in CPUs, V(0) for none.
+    type: float
+  cpuunits:
+    description: CPU weight.
+    type: int
+  numa:
+    description: Whether NUMA is on.
+    type: bool
+  memory:
+    description: Memory such as V(4G) or V(512M). Units are binary, a bare number is MiB. At most 2 TiB.
+    type: raw
+  memory_floor:
+    description: The least O(memory) that is accepted, a policy against typing errors. PVE itself accepts 16 MiB.
+    type: raw
+    default: 64M
+  balloon:
+    description: Least memory of the balloon device, V(0) switches the device off. A bare number is MiB.
+    type: raw
+  bios:
+    description: Firmware. V(uefi) means V(ovmf) and V(bios) means V(seabios). A new VM with UEFI gets an EFI disk.
+    type: str
+    choices: [seabios, ovmf, bios, uefi]
+  machine:
+    description: Machine type, such as V(q35) or V(pc). V(i440fx) means V(pc).
+    type: str
+  ostype:
+    description:
+      - Kind of guest. V(linux) means V(l26), V(windows) means V(win11). A new VM that is not cloned gets V(l26).
+    type: str
+  scsihw:
+    description: SCSI controller. A new VM that is not cloned gets V(virtio-scsi-single).
+    type: str
+  boot:
+    description: Boot order, devices such as V(scsi0) or the words V(disk), V(cdrom) and V(network).
+    type: list
+    elements: str
+  agent:
+    description:
+      - Whether the guest agent is used, V(true), V(false) or PVE's own form such as V(1,fstrim_cloned_disks=1).
+    type: raw
+  onboot:
+    description: Whether the VM starts with its node.
+    type: bool
+  startup:
+    description: Order and delays of starting, such as V(order=2,up=30).
+    type: str
+  protection:
+    description: Whether PVE refuses to remove the VM and its disks.
+    type: bool
+  hotplug:
+    description: What can be changed while the VM runs, such as V(network,disk,usb,memory,cpu), or V(0).
+    type: str
+  vga:
+    description: Display, such as V(std), V(serial0) or V(virtio,memory=64).
+    type: str
+  serial_console:
+    description: Whether the VM has a serial port C(serial0) that PVE's console can use.
+    type: bool
+  description:
+    description: Notes. An empty text removes them.
+    type: str
+  tags:
+    description: Tags that the VM bears. Other tags stay unless O(tags_exact=true).
+    type: list
+    elements: str
+  tags_exact:
+    description: Whether tags that are not in O(tags) are removed. A tenant's tag is never removed.
+    type: bool
+    default: false
+  options:
+    description:
+      - Any other option of PVE by its own name, such as C(watchdog), C(rng0), C(hostpci0) or C(smbios1).
+      - A property string can be given as text or as a dictionary of its sub-keys; only what is given is compared.
+      - A null removes the option.
+    type: dict
+  default_storage:
+    description: Storage of new disks that name none.
+    type: str
+    default: local-lvm
+  vmid_range:
+    description: First and last VMID for new VMs that name none.
+    type: list
+    elements: int
+    default: [10000, 99999]
+  migrate:
+    description: Whether a VM that is on another node than O(node) is migrated; if not, that is an error.
+    type: bool
+    default: true
+  reboot:
+    description:
+      - Whether a running VM is rebooted when the task is done, so that options that wait for a stop are applied.
+      - V(if_needed) reboots only where options wait, V(always) reboots in every run.
+    type: str
+    choices: [never, if_needed, always]
+    default: never
+  graceful:
+    description: Whether O(state=absent) shuts a running VM down instead of pulling the plug.
+    type: bool
+    default: false
+  force:
+    description: Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that is an error.
+    type: bool
+    default: false
+  shutdown_timeout:
+    description: Seconds that a guest has to shut down. V(0) pulls the plug at once.
+    type: int
+    default: 60
+  task_timeout:
+    description: Seconds to wait for each task of PVE. The task itself goes on after that.
+    type: int
+    default: 300
+  disks:
+    description: Disks and CD drives. Those that are not listed are left alone.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description:
+          - The drive, such as V(scsi0), V(virtio1), V(efidisk0) or V(tpmstate0). Left out, the first free one of
+            O(disks[].bus).
+        type: str
+      bus:
+        description: Bus of a disk without a name, V(scsi) if left out.
+        type: str
+        choices: [ide, sata, scsi, virtio]
+      size:
+        description:
+          - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. Larger than now grows the disk.
+          - Smaller than now is refused before anything is written.
+        type: raw
+      storage:
+        description: The storage. A disk that is on another one is moved.
+        type: str
+      storage_class:
+        description: Name of an entry of O(storage_classes).
+        type: str
+      format:
+        description: Format of a new disk on a storage of files.
+        type: str
+        choices: [raw, qcow2, vmdk]
+      import_from:
+        description: Volume ID of a disk image that a new disk is imported from.
+        type: str
+      iso:
+        description: Volume ID of an ISO; the drive is a CD drive. V(none) ejects.
+        type: str
+      cache:
+        description: Cache mode.
+        type: str
+        choices: [none, writethrough, writeback, directsync, unsafe]
+      ssd:
+        description: Whether the guest sees an SSD.
+        type: bool
+      discard:
+        description: Whether discards of the guest reach the storage.
+        type: bool
+      iothread:
+        description: Whether the disk has a thread of its own.
+        type: bool
+      backup:
+        description: Whether backups include the disk.
+        type: bool
+      replicate:
+        description: Whether storage replication includes the disk.
+        type: bool
+      readonly:
+        description: Whether the disk is read-only.
+        type: bool
+      serial:
+        description: Serial number the guest sees.
+        type: str
+      options:
+        description: Any other sub-key of the drive by PVE's own name; a null removes it.
+        type: dict
+      state:
+        description: V(detached) keeps the volume as an unused disk, V(absent) destroys it.
+        type: str
+        choices: [present, detached, absent]
+        default: present
+  nics:
+    description: Network cards. Those that are not listed are left alone.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: The card, such as V(net0). Left out, the position in the list.
+        type: str
+      model:
+        description: Model; a new card gets V(virtio).
+        type: str
+      network:
+        description: Name of an entry of O(networks), or the name of a bridge that starts with C(vmbr).
+        type: str
+      bridge:
+        description: Bridge or VNet; a new card without O(nics[].network) gets C(vmbr0). It must exist on the node.
+        type: str
+      vlan:
+        description: VLAN tag, 1 to 4094. V(0) removes it.
+        type: int
+      trunks:
+        description: VLANs that are passed on.
+        type: list
+        elements: str
+      mac:
+        description: MAC address. Left out, the card keeps the one it has.
+        type: str
+      firewall:
+        description: Whether PVE's firewall filters the card.
+        type: bool
+      link_down:
+        description: Whether the cable is out.
+        type: bool
+      mtu:
+        description: MTU, V(1) for that of the bridge.
+        type: int
+      rate:
+        description: Limit in MB/s.
+        type: float
+      queues:
+        description: Queues of a virtio card.
+        type: int
+      ip:
+        description: IPv4 address with prefix for cloud-init, or V(dhcp).
+        type: str
+      gateway:
+        description: IPv4 gateway for cloud-init.
+        type: str
+      ip6:
+        description: IPv6 address with prefix for cloud-init, V(dhcp) or V(auto).
+        type: str
+      gateway6:
+        description: IPv6 gateway for cloud-init.
+        type: str
+      options:
+        description: Any other sub-key of the card by PVE's own name; a null removes it.
+        type: dict
+      state:
+        description: V(absent) removes the card.
+        type: str
+        choices: [present, absent]
+        default: present
+  cloud_init:
+    description:
+      - Data for cloud-init. A VM without a cloud-init drive gets one.
+      - Addresses belong to O(nics).
+    type: dict
+    suboptions:
+      storage:
+        description: Storage of a new cloud-init drive. Left out, that of the first disk.
+        type: str
+      drive:
+        description: Where a new cloud-init drive is put.
+        type: str
+        default: ide2
+      type:
+        description: Format of the data.
+        type: str
+        choices: [configdrive2, nocloud, opennebula]
+      user:
+        description: The user that cloud-init makes.
+        type: str
+      password:
+        description: The password of that user.
+        type: str
+      update_password:
+        description:
+          - PVE never shows a password, so it cannot be compared.
+          - V(on_create) sets it where the VM is new or has none, V(always) sets it in every run and reports a change.
+        type: str
+        choices: [always, on_create]
+        default: on_create
+      ssh_keys:
+        description: Public keys of that user, all of them; an empty list removes them.
+        type: list
+        elements: str
+      upgrade:
+        description: Whether packages are upgraded at the first start.
+        type: bool
+      nameservers:
+        description: Addresses of name servers.
+        type: list
+        elements: str
+      search_domain:
+        description: Search domain.
+        type: str
+      snippets:
+        description: Volume IDs of snippets that replace what PVE generates. They must be on a storage already.
+        type: dict
+        suboptions:
+          user:
+            description: User data.
+            type: str
+          network:
+            description: Network configuration.
+            type: str
+          meta:
+            description: Meta data.
+            type: str
+          vendor:
+            description: Vendor data.
+            type: str
+"""

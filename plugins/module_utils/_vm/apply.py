@@ -1,0 +1,74 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carries a plan out: sends the steps in order, reads again where the plan says so. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import FleetError, NetworkError
+from .model import Plan, Step
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# How often a step whose answer was lost is planned again from what is there.
+_LOOKS = 3
+
+
+def carry_out(
+    client: Client,
+    plan: Plan,
+    *,
+    replan: Callable[[list[Step]], Plan],
+    timeout: int,
+    happened: Callable[[], Any] | None = None,
+) -> tuple[list[str], list[str]]:
+    """Send the steps of a plan and return what was done, in words, and the warnings of PVE's tasks.
+
+    `replan` gets the steps done so far, reads the VM and returns what is left to do. `happened` looks whether the first
+    step, a create or clone, took effect although its answer was lost. `timeout` in seconds bounds each task.
+    Raises FleetError, with what had been done in its details.
+    """
+    done: list[Step] = []
+    warnings: list[str] = []
+    steps = list(plan.steps)
+    looks = 0
+    while steps:
+        step = steps.pop(0)
+        creates = step.action in ("create", "clone")
+        try:
+            warnings += _send(client, step, timeout, happened if creates else None)
+        except NetworkError as error:
+            if creates or error.dispatched is False or looks >= _LOOKS:
+                raise
+            looks += 1
+            steps = list(replan(done).steps)
+            continue
+        except FleetError as error:
+            raise _with_done(error, done) from error
+        done.append(step)
+        if step.reread:
+            steps = list(replan(done).steps)
+    return [step.summary for step in done], warnings
+
+
+def _send(client: Client, step: Step, timeout: int, happened: Callable[[], Any] | None) -> list[str]:
+    attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
+    if not step.is_task:
+        client.write(step.method, *step.path, data=step.data, attempted=attempted)
+        return []
+    result = client.task(
+        step.method, *step.path, data=step.data, attempted=attempted, timeout=step.timeout or timeout, happened=happened
+    )
+    return [f"{step.summary}: {line}" for line in result.warnings]
+
+
+def _with_done(error: FleetError, done: list[Step]) -> FleetError:
+    """Return the error with what had been done before it, so that nobody has to guess."""
+    if not done:
+        return error
+    return error.on(details={**error.details, "done": [step.summary for step in done]})

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What must be there before anything is written: node, storages, bridges, pool. Reads; raises ConfigurationError."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from .._cluster.picture import Picture
+from .._cluster.placement import require_node, require_storage
+from .._core.errors import ConfigurationError
+from .._core.propstring import parse
+from .._schema.formats import format_of
+from .config import Change
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def check_change(client: Client, change: Change, node: str, picture: Picture) -> None:
+    """Raise ConfigurationError unless the node has the storages and bridges that a change needs."""
+    require_node(picture, node)
+    for storage, content in sorted(change.drives.storages.items()):
+        require_storage(picture, storage, node, content)
+    for volume, content in sorted(change.drives.volumes.items()):
+        require_storage(picture, volume.partition(":")[0], node, content if content == "iso" else "import")
+    check_bridges(client, bridges_of(change.sets), node)
+
+
+def bridges_of(config: Mapping[str, str]) -> frozenset[str]:
+    """Return the bridges that the NICs of a configuration use."""
+    nics = (parse(text, format_of(key) or {}) for key, text in config.items() if key[:3] == "net" and key[3:].isdigit())
+    return frozenset(bridge for nic in nics if (bridge := nic.get("bridge")))
+
+
+def check_bridges(client: Client, bridges: Collection[str], node: str) -> None:
+    """Raise ConfigurationError for a bridge that the node does not have; PVE itself would notice only at start."""
+    if not bridges:
+        return
+    there = {row["iface"] for row in client.get("nodes", node, "network", type="any_bridge")}
+    missing = sorted(set(bridges) - there)
+    if missing:
+        raise ConfigurationError(
+            attempted=f"Bridge '{missing[0]}' could not be used on node {node}",
+            answer=f"the node has {', '.join(sorted(there)) or 'no bridge'}",
+            next_step="Name one of them; the token needs Sys.Audit on the node, or SDN.Use, to see a bridge",
+            reason="unknown bridge",
+        )
+
+
+def check_pool(client: Client, pool: str | None, picture: Picture) -> None:
+    """Raise ConfigurationError for a pool that does not exist."""
+    if not pool or pool in picture.pools:
+        return
+    there = {row["poolid"] for row in client.get("pools")}
+    if pool not in there:
+        raise ConfigurationError(
+            attempted=f"Pool '{pool}' could not be used",
+            answer=f"pools are {', '.join(sorted(there)) or 'none that this token may see'}",
+            next_step="Create the pool first, or name one that is there",
+            reason="unknown pool",
+        )

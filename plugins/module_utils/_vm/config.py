@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What has to be set and deleted so that a configuration becomes the desired one (pure).
+
+Equal is equal: tags as sets in lower case, MACs in upper case, sizes as bytes, booleans, keys decoded, property strings
+by key, PVE's own default for a missing option. What is not mentioned is left alone, inside a property string too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from .._cluster.tenant import parse_tags, tenants_of
+from .._core.propstring import canonical, parse, render, same
+from .._schema.formats import format_of, rule_of
+from .actual import DRIVE, drives, is_cloud_init, is_disk
+from .drives import DriveChange, change_drives
+from .marker import Marker, join_notes, split_notes
+from .model import Desired
+from .view import decode_keys
+
+# What a new VM gets that is not cloned and says nothing else.
+NEW_VM: Mapping[str, str] = {"cores": "2", "ostype": "l26", "scsihw": "virtio-scsi-single"}
+_NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
+
+
+@dataclass
+class Change:
+    """What one update writes: options to set, options to delete, and what is done to drives."""
+
+    sets: dict[str, str] = field(default_factory=dict)
+    deletes: set[str] = field(default_factory=set)
+    drives: DriveChange = field(default_factory=DriveChange)
+    secret: bool = False
+
+    @property
+    def keys(self) -> set[str]:
+        return {*self.sets, *self.deletes, *self.drives.keys}
+
+
+def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
+    """Return what makes `target` (empty for a VM that is created from nothing) the desired configuration."""
+    change = Change()
+    plain = {**NEW_VM, **desired.plain} if new else dict(desired.plain)
+    for key, value in plain.items():
+        if not _same_plain(key, value, target.get(key)):
+            change.sets[key] = value
+    if desired.name and desired.name != target.get("name"):
+        change.sets["name"] = desired.name
+    change.drives = change_drives(desired, target, new=new)
+    change.sets.update(change.drives.sets)
+    change.deletes |= change.drives.detached
+    _parts(desired, target, change)
+    if new and "boot" not in desired.parts:
+        _first_boot(desired, change)
+    for key in desired.drop:
+        if key in target:
+            change.deletes.add(key)
+    _tags(desired, target, change)
+    _notes(desired, target, change)
+    _cloud_init_data(desired, target, change, new=new)
+    return change
+
+
+def _same_plain(key: str, wanted: str, found: str | None) -> bool:
+    rule = rule_of(key) or {}
+    if key == "nameserver":
+        return found is not None and wanted.split() == found.replace(",", " ").split()
+    if key == "hotplug":
+        return _words(wanted) == _words(found if found is not None else str(rule.get("default", "")))
+    if found is None:
+        if "default" in rule:
+            return wanted == canonical(rule["default"], rule)
+        return wanted == "" or (rule.get("type") == "boolean" and wanted == "0")
+    return wanted == canonical(found, rule)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(("network,disk,usb" if text == "1" else text).replace(";", ",").split(","))
+
+
+def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
+    """Property strings: only the sub-keys that are mentioned count."""
+    for key, wanted in desired.parts.items():
+        fmt = format_of(key) or {}
+        found = parse(target.get(key, ""), fmt, what=key)
+        wishes = dict(wanted)
+        if key == "boot":
+            wishes = {"order": _boot_order(wanted.get("order") or "", {**target, **change.sets}, desired)}
+            found.pop("legacy", None)
+        if key.startswith("net") and not found:
+            wishes = {**_NEW_NIC, **wishes}
+        merged = dict(found)
+        for name, value in wishes.items():
+            if value is None:
+                merged.pop(name, None)
+            elif not same(name, value, found.get(name), fmt):
+                merged[name] = value
+        if merged == found and key in target:
+            continue
+        if not merged:
+            if key in target:
+                change.deletes.add(key)
+        elif merged != found:
+            change.sets[key] = render(merged, fmt)
+
+
+def _first_boot(desired: Desired, change: Change) -> None:
+    """A new VM boots from its first disk, then its CD, then its first NIC: said outright, so that it is foreseeable."""
+    devices = _devices(change.sets, desired)
+    order = [found[0] for word in ("disk", "cdrom", "network") if (found := devices[word])]
+    if order:
+        change.sets["boot"] = f"order={';'.join(order)}"
+
+
+def _boot_order(text: str, config: Mapping[str, str], desired: Desired) -> str:
+    """Return the order with the words disk, network and cdrom replaced by the VM's devices."""
+    words = _devices(config, desired)
+    order: list[str] = []
+    for item in text.split(";"):
+        order.extend(device for device in words.get(item, [item]) if device and device not in order)
+    return ";".join(order)
+
+
+def _devices(config: Mapping[str, str], desired: Desired) -> dict[str, list[str]]:
+    """Return what a VM can boot from, by the words that stand for it."""
+    known = {key: drive for key, drive in drives(config).items() if not key.startswith(("efidisk", "tpmstate"))}
+    nics = {key for key in (*config, *desired.parts) if key.startswith("net") and key[3:].isdigit()}
+    return {
+        "disk": sorted((key for key, drive in known.items() if is_disk(drive)), key=_by_index),
+        "cdrom": sorted(
+            (key for key, drive in known.items() if not is_disk(drive) and not is_cloud_init(drive)), key=_by_index
+        ),
+        "network": sorted(nics, key=_by_index),
+    }
+
+
+def _by_index(key: str) -> tuple[str, int]:
+    family = key.rstrip("0123456789")
+    return family, int(key[len(family) :])
+
+
+def _tags(desired: Desired, target: Mapping[str, str], change: Change) -> None:
+    """Tags are a set; foreign tags stay unless the list is exact, and a tenant's tag always stays."""
+    found = parse_tags(target.get("tags", ""))
+    known = {tag.lower() for tag in found}
+    wanted = set(desired.tags or ())
+    if desired.tenant_tag:
+        wanted.add(desired.tenant_tag)
+    keep = list(found)
+    if desired.tags is not None and desired.tags_exact:
+        owners = set(tenants_of(found, desired.tenant_prefix))
+        keep = [tag for tag in found if tag.lower() in wanted or tag.lower() in owners]
+    new = [*keep, *sorted(wanted - known)]
+    if len(keep) == len(found) and len(new) == len(found):
+        return
+    if new:
+        change.sets["tags"] = ";".join(sorted(new))
+    else:
+        change.deletes.add("tags")
+
+
+def _notes(desired: Desired, target: Mapping[str, str], change: Change) -> None:
+    """The notes, with the marker behind them; a VM that was being built is finished by this update."""
+    notes, marker = split_notes(target.get("description"))
+    wanted = notes if desired.description is None else desired.description
+    if wanted == notes and not marker.building:
+        return
+    text = join_notes(wanted, Marker(origin=marker.origin))
+    if text:
+        change.sets["description"] = text
+    elif "description" in target:
+        change.deletes.add("description")
+
+
+def _cloud_init_data(desired: Desired, target: Mapping[str, str], change: Change, *, new: bool) -> None:
+    """SSH keys compare decoded; a password cannot be read back, so it is written when O(update_password) says so."""
+    if desired.ssh_keys is not None and list(desired.ssh_keys) != decode_keys(target.get("sshkeys", "")):
+        if desired.ssh_keys:
+            change.sets["sshkeys"] = quote("\n".join(desired.ssh_keys), safe="")
+        else:
+            change.deletes.add("sshkeys")
+    if desired.password and (new or desired.update_password == "always" or "cipassword" not in target):
+        change.sets["cipassword"] = desired.password
+        change.secret = True
+
+
+def apply_to(change: Change, target: Mapping[str, str]) -> dict[str, str]:
+    """Return the configuration that the change leads to, as PVE would show it."""
+    result = {key: value for key, value in target.items() if key not in change.deletes}
+    for key, value in change.sets.items():
+        result[key] = change.drives.shown.get(key, value) if DRIVE.match(key) else value
+    for slot in change.drives.removed:
+        result.pop(slot, None)
+    for slot, text in change.drives.after.items():
+        result[slot] = text
+    if "tags" in result:
+        result["tags"] = ";".join(sorted(parse_tags(result["tags"])))
+    return result

@@ -1,0 +1,209 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module vm: find the VM, plan, carry out. Sequences what the other rooms know."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.lookup import find_vm, guard_tenant
+from .._cluster.picture import Picture, VmRow, read_picture
+from .._core.errors import NotFound, ValidationFailed
+from .._core.result import Result
+from . import creation
+from .actual import read_actual
+from .apply import carry_out
+from .checks import check_change, check_pool
+from .config import changes
+from .describe import conditions, describe
+from .desired import read_desired
+from .marker import split_notes
+from .model import Actual, Desired, Plan, Step
+from .plan import plan_absent, plan_update
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one run carries through its stages."""
+
+    client: Client
+    desired: Desired
+    check_mode: bool
+    timeout: int
+
+
+def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Make a VM what the options say and return the outcome; in check mode plan it and write nothing."""
+    desired = read_desired(params)
+    if not desired.name and desired.vmid is None:
+        raise ValidationFailed(
+            attempted="No VM was chosen",
+            answer="neither name nor vmid is given",
+            next_step="Give one of them",
+            reason="name or vmid",
+        )
+    job = Job(client, desired, check_mode, int(params.get("task_timeout") or 300))
+    picture = read_picture(client)
+    row = locate(client, desired, picture)
+    if row is None:
+        if desired.state == "absent":
+            return Result(False, {"vm": None, "plan": [], "conditions": conditions(None, Plan(), applied=True)})
+        return _create(job, picture)
+    actual = _read(job, row)
+    if desired.state == "absent":
+        return _remove(job, actual)
+    return _update(job, actual, picture)
+
+
+def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
+    """Return the row of the VM that is meant, or None. A VM the listing has no name for yet is asked for it."""
+
+    def search(seen: Picture) -> VmRow | None:
+        return find_vm(
+            seen,
+            vmid=desired.vmid,
+            name=desired.name,
+            tenant_tag=desired.tenant_tag,
+            prefix=desired.tenant_prefix,
+        )
+
+    row = search(picture)
+    nameless = [one for one in picture.vms.values() if not one.name]
+    if row is not None or desired.vmid is not None or not nameless:
+        return row
+    named = dict(picture.vms)
+    for one in nameless:
+        online = picture.nodes.get(one.node)
+        if online is None or not online.online:
+            continue  # a dead node stops only its own VMs
+        try:
+            current = client.get("nodes", one.node, "qemu", one.vmid, "status", "current")
+        except NotFound:
+            continue
+        named[one.vmid] = replace(one, name=current.get("name") or "", status=current.get("status") or "unknown")
+    return search(replace(picture, vms=named))
+
+
+def _read(job: Job, row: VmRow) -> Actual:
+    """Return the VM as it is, after the guard has seen its fresh tags."""
+    actual = read_actual(job.client, row.vmid, row.node, pool=row.pool)
+    desired = job.desired
+    marker = split_notes(actual.target.get("description"))[1]
+    building = marker.building and marker.tenant == desired.tenant_tag
+    tags = actual.target.get("tags", "").replace(",", ";").replace(" ", ";").split(";")
+    guard_tenant(actual.label, tags, desired.tenant_tag, desired.tenant_prefix, adopt=desired.adopt or building)
+    return actual
+
+
+def _remove(job: Job, actual: Actual) -> Result:
+    plan = plan_absent(job.desired, actual)
+    if not job.check_mode:
+
+        def replan(_done: list[Step]) -> Plan:
+            return plan_absent(job.desired, read_actual(job.client, actual.vmid, actual.node, pool=actual.pool))
+
+        done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout)
+        return _result(job, plan, None, done=done, warnings=warnings)
+    return _result(job, plan, None, done=[])
+
+
+def _unless_gone(replan: Callable[[list[Step]], Plan]) -> Callable[[list[Step]], Plan]:
+    """A removal whose answer was lost is over when the VM is gone."""
+
+    def again(done: list[Step]) -> Plan:
+        try:
+            return replan(done)
+        except NotFound:
+            return Plan()
+
+    return again
+
+
+def _update(job: Job, actual: Actual, picture: Picture) -> Result:
+    desired, client = job.desired, job.client
+    shared = picture.shared_storages
+    change = changes(desired, actual.target)
+    node = desired.node or actual.node
+    if change.keys or node != actual.node:
+        check_change(client, change, node, picture)
+    if desired.pool and desired.pool != actual.pool:
+        check_pool(client, desired.pool, picture)
+    plan = plan_update(desired, actual, shared=shared)
+    if job.check_mode or not plan.changed:
+        return _result(job, plan, actual, done=[])
+    return _carry_out_update(job, plan, actual, shared)
+
+
+def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[str]) -> Result:
+    places = {"node": actual.node}
+
+    def read() -> Actual:
+        pool = job.desired.pool or actual.pool
+        try:
+            return read_actual(job.client, actual.vmid, places["node"], pool=pool)
+        except NotFound:
+            if not job.desired.node or job.desired.node == places["node"]:
+                raise
+            places["node"] = job.desired.node  # it has been migrated
+            return read_actual(job.client, actual.vmid, places["node"], pool=pool)
+
+    def replan(done: list[Step]) -> Plan:
+        written = any("cipassword" in step.data for step in done)
+        policy = "on_create" if written else job.desired.update_password
+        return plan_update(replace(job.desired, update_password=policy), read(), shared=shared)
+
+    done, warnings = carry_out(job.client, plan, replan=replan, timeout=job.timeout)
+    final = read()
+    waiting = tuple(sorted(key for key in final.live.keys() | final.target.keys() if _differs(final, key)))
+    return _result(job, replace(plan, pending=waiting), final, done=done, warnings=warnings)
+
+
+def _differs(actual: Actual, key: str) -> bool:
+    return actual.running and actual.live.get(key) != actual.target.get(key)
+
+
+def _create(job: Job, picture: Picture) -> Result:
+    draft = creation.prepare(job.client, job.desired, picture, run=uuid.uuid4().hex[:12], identity=str(uuid.uuid4()))
+    if job.check_mode:
+        return _result(job, draft.plan, None, done=[], node=draft.node, vmid=draft.vmid)
+    draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout)
+    final = read_actual(job.client, draft.vmid, draft.node, pool=job.desired.pool)
+    return _result(job, draft.plan, final, done=done, warnings=warnings)
+
+
+def _result(
+    job: Job,
+    plan: Plan,
+    actual: Actual | None,
+    *,
+    done: list[str],
+    warnings: list[str] | None = None,
+    node: str | None = None,
+    vmid: int | None = None,
+) -> Result:
+    """Return what the module reports; the diff is the plan's, in check mode and after applying it."""
+    vm: dict[str, Any] | None = None
+    if actual is not None:
+        vm = describe(actual, prefix=job.desired.tenant_prefix)
+    elif vmid is not None:
+        vm = {"vmid": vmid, "node": node, "name": job.desired.name}
+    notes = list(plan.warnings) + (warnings or [])
+    if plan.pending and not job.check_mode and actual is not None:
+        notes.append(f"{actual.label}: {', '.join(plan.pending)} will be applied at its next stop or reboot")
+    values = {
+        "vm": vm,
+        "plan": plan.summaries,
+        "done": done,
+        "pending": list(plan.pending),
+        "conditions": conditions(actual, plan, applied=not job.check_mode),
+    }
+    diff = {"before": dict(plan.before), "after": dict(plan.after)}
+    return Result(plan.changed, values, diff, tuple(notes))

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Names an estate gives to things: sizes (classes), networks and storages become plain VM options (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from .._core import validate
+from .._core.errors import ConfigurationError, ValidationFailed
+from .._spec.vm import hardware_spec
+
+# What each name means where the user's own map does not say otherwise; vmbr* and VNet names mean themselves.
+NETWORKS: Mapping[str, Mapping[str, Any]] = {
+    "lan": {"bridge": "vmbr0"},
+    "default": {"bridge": "vmbr0"},
+    "dmz": {"bridge": "vmbr1"},
+    "mgmt": {"bridge": "vmbr2"},
+    "management": {"bridge": "vmbr2"},
+}
+
+_NETWORK_KEYS = frozenset("bridge vlan trunks firewall mtu rate queues model gateway gateway6 link_down".split())
+_STORAGE_KEYS = frozenset("storage format cache ssd discard iothread backup replicate".split())
+
+
+def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the module's params with class, network and storage class names replaced by what they stand for.
+
+    What the VM says itself wins over its class, what a NIC or disk says over its network or storage class.
+    Raises ConfigurationError for a name that no map has, ValidationFailed for a map of the wrong shape.
+    """
+    result = dict(params)
+    _apply_class(result)
+    networks = {**NETWORKS, **_maps(params.get("networks"), "networks", _NETWORK_KEYS, shorthand="bridge")}
+    storages = _maps(params.get("storage_classes"), "storage_classes", _STORAGE_KEYS, shorthand="storage")
+    if result.get("nics") is not None:
+        result["nics"] = [_nic(nic, networks) for nic in result["nics"]]
+    if result.get("disks") is not None:
+        result["disks"] = [_disk(disk, storages) for disk in result["disks"]]
+    return result
+
+
+def _apply_class(result: dict[str, Any]) -> None:
+    label = result.get("class")
+    if not label:
+        return
+    classes = result.get("classes") or {}
+    if label not in classes:
+        raise _unknown("class", label, classes)
+    for key, value in _class_options(label, classes[label]).items():
+        mine = result.get(key)
+        if mine is None:
+            result[key] = value
+        elif key == "tags":
+            result[key] = [*value, *(tag for tag in mine if tag not in value)]
+        elif isinstance(mine, Mapping) and isinstance(value, Mapping):
+            said = {name: content for name, content in mine.items() if content is not None}
+            result[key] = {**value, **said}
+
+
+def _class_options(label: str, content: Any) -> dict[str, Any]:
+    """Return the options of a class, checked and converted as Ansible does it with those of the module."""
+    if not isinstance(content, Mapping):
+        raise validate.refused(
+            f"classes.{label}", content, "is no dictionary", "Give it options such as cores and memory"
+        )
+    spec = {**hardware_spec(), "source": {"type": "str"}, "full": {"type": "bool"}}
+    checked = ArgumentSpecValidator(spec).validate(dict(content))
+    if checked.error_messages:
+        raise ValidationFailed(
+            attempted=f"classes.{label} was refused",
+            answer="; ".join(checked.error_messages),
+            next_step="A class takes the options of a VM that are not its name, place or state",
+            reason="classes",
+        )
+    return {key: value for key, value in checked.validated_parameters.items() if key in content}
+
+
+def _nic(nic: Mapping[str, Any], networks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    label = nic.get("network")
+    if not label:
+        return dict(nic)
+    if nic.get("bridge"):
+        raise validate.refused("nics", label, "and a bridge are both given", "Name the network or the bridge")
+    if label not in networks:
+        if label.startswith("vmbr"):
+            return {**nic, "bridge": label}
+        raise _unknown("network", label, networks)
+    return _over(networks[label], nic, ip=nic.get("ip"), ip6=nic.get("ip6"))
+
+
+def _disk(disk: Mapping[str, Any], storages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    label = disk.get("storage_class")
+    if not label:
+        return dict(disk)
+    if label not in storages:
+        raise _unknown("storage class", label, storages)
+    return _over(storages[label], disk)
+
+
+def _over(base: Mapping[str, Any], own: Mapping[str, Any], **addresses: str | None) -> dict[str, Any]:
+    """Lay what the item says over what its name stands for; a gateway only counts beside a static address."""
+    given = {key: value for key, value in own.items() if value is not None}
+    merged = {**own, **base, **given}
+    for key, address in (("gateway", "ip"), ("gateway6", "ip6")):
+        if key in base and not given.get(key) and (addresses.get(address) or "dhcp") in ("dhcp", "auto"):
+            merged[key] = None
+    return merged
+
+
+def _maps(value: Any, option: str, keys: frozenset[str], *, shorthand: str | None) -> dict[str, Mapping[str, Any]]:
+    """Return a map of names; a plain string stands for `shorthand` (a network for its bridge)."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for label, content in (value or {}).items():
+        if isinstance(content, str):
+            content = {shorthand: content}
+        if not isinstance(content, Mapping):
+            raise validate.refused(
+                f"{option}.{label}", content, "is no dictionary", f"Give it keys such as {sorted(keys)[0]}"
+            )
+        wrong = sorted(set(content) - keys)
+        if wrong:
+            raise ValidationFailed(
+                attempted=f"{option}.{label} was refused",
+                answer=f"unknown keys {', '.join(wrong)}",
+                next_step=f"Use {', '.join(sorted(keys))}",
+                reason=option,
+            )
+        found[label] = content
+    return found
+
+
+def _unknown(kind: str, label: str, known: Mapping[str, Any]) -> ConfigurationError:
+    return ConfigurationError(
+        attempted=f"The {kind} {label!r} could not be resolved",
+        answer=f"known are {', '.join(sorted(known)) or 'none'}",
+        next_step=f"Name one of them or define {label!r}",
+        reason=f"unknown {kind}",
+    )

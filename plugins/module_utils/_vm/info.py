@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module vm_info: list, filter, and read the configuration of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.picture import VmRow, read_picture
+from .._cluster.tenant import tenant_tag, tenants_of
+from .._core import validate
+from .._core.errors import FleetError, NotFound
+from .._core.result import Result
+from .actual import read_actual
+from .describe import describe, describe_row
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the VMs that match all filters, sorted by VMID. Nothing is written, in check mode or out of it."""
+    wanted = matcher(params)
+    prefix = params.get("tenant_prefix") or "tenant_"
+    rows = [row for row in read_picture(client).vms.values() if wanted(row)]
+    vms: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for row in sorted(rows, key=lambda row: row.vmid):
+        if not params.get("config"):
+            vms.append(describe_row(row, prefix=prefix))
+            continue
+        try:
+            vms.append(describe(read_actual(client, row.vmid, row.node, pool=row.pool), prefix=prefix))
+        except NotFound:
+            continue  # removed or moved since the listing was made
+        except FleetError as error:  # a node that is down hides only its own VMs
+            if params.get("vmid") is not None or params.get("name"):
+                raise error.on(attempted=f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}") from error
+            vms.append(describe_row(row, prefix=prefix))
+            warnings.append(f"VM '{row.name}' ({row.vmid}) on node {row.node}: {error.message}")
+    return Result(False, {"vms": vms}, warnings=tuple(warnings))
+
+
+def matcher(params: Mapping[str, Any]) -> Callable[[VmRow], bool]:
+    """Return whether a VM of the listing matches every filter that is given (pure). An unknown tag matches nothing."""
+    prefix = params.get("tenant_prefix") or "tenant_"
+    tenant = params.get("tenant")
+    owner = tenant_tag(tenant, prefix) if tenant else None
+    tags = {validate.tag(tag) for tag in params.get("tags") or ()}
+    exact = {key: params[key] for key in ("name", "vmid", "node", "pool", "template") if params.get(key) is not None}
+
+    def matches(row: VmRow) -> bool:
+        if any(getattr(row, key) != value for key, value in exact.items()):
+            return False
+        if owner is not None and tuple(tenants_of(row.tags, prefix)) != (owner,):
+            return False
+        return tags <= {tag.lower() for tag in row.tags}
+
+    return matches

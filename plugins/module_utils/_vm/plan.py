@@ -1,0 +1,367 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From a wish and what is there to a plan: ordered steps, a diff, what waits for a stop. Pure.
+
+Check mode shows the plan, apply carries it out, tests read it; nothing else decides what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._core.errors import Conflict, NotSupported
+from .._core.propstring import parse, render
+from .._core.quantities import render_size
+from .._schema.formats import format_of
+from . import power
+from .actual import drives, is_cloud_init, storage_of
+from .config import Change, apply_to, changes
+from .hotplug import is_cloud_init_key, waits_for_stop
+from .marker import Marker, join_notes, split_notes
+from .model import Actual, Desired, Plan, Step
+from .view import show
+
+# What a clone does not take over from its source (qemu-server, clone_vm).
+_NOT_CLONED = frozenset("template lock digest parent vmgenid smbios1 meta snapstate cipassword".split())
+
+
+def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (), building: bool = False) -> Plan:
+    """Return what makes an existing VM the desired one.
+
+    `shared` are the storages that all nodes share; `building` says that the VM was just made and starts as a wish.
+    """
+    change = changes(desired, actual.target)
+    after = apply_to(change, actual.target)
+    moves_node = bool(desired.node and desired.node != actual.node)
+    waiting = _waiting(change, actual, after)
+    steps: list[Step] = []
+    runs = actual.running
+    if runs and desired.state == "stopped":
+        steps.append(power.stop(actual, desired))
+        runs = False
+    disk_steps = [*_grow(actual, change), *_move(actual, change)]
+    update = _update_steps(desired, actual, change, after, running=runs)
+    if runs and disk_steps and update:  # an option that is pending would be lost by the resize (see BEHAVIOUR, Resize)
+        disk_steps[-1] = replace(disk_steps[-1], reread=True)
+        steps += [*disk_steps, *update]
+    else:
+        steps += [*update, *disk_steps]
+    steps += _pool(desired, actual)
+    if moves_node:
+        steps.append(_migrate(desired, actual, shared, running=runs))
+    steps += power.finish(desired, actual, running=runs, waiting=bool(waiting))
+    return _finished(desired, actual, change, after, steps, waiting, building=building)
+
+
+def _finished(
+    desired: Desired,
+    actual: Actual,
+    change: Change,
+    after: Mapping[str, str],
+    steps: list[Step],
+    waiting: list[str],
+    *,
+    building: bool,
+) -> Plan:
+    """Return the plan with its diff: only what changes, except for a VM that is new."""
+    keys = None if building else change.keys
+    before = {} if building else show(actual.target, keys)
+    then = show(after, keys)
+    if change.secret:
+        then["cipassword"] = "(changed)"
+    if desired.node and desired.node != actual.node:
+        before["node"], then["node"] = actual.node, desired.node
+    if desired.pool and desired.pool != actual.pool:
+        before["pool"], then["pool"] = actual.pool, desired.pool
+    status = power.status_after(desired, actual)
+    if building:
+        then["status"] = status
+    elif status != actual.status:
+        before["status"], then["status"] = actual.status, status
+    if building:
+        before = {}
+    restarts = any(step.action == "reboot" for step in steps) or status == "stopped"
+    pending = () if restarts else tuple(waiting)
+    return Plan(tuple(steps), before, then, pending)
+
+
+def _waiting(change: Change, actual: Actual, after: Mapping[str, str]) -> list[str]:
+    """Return the keys that wait for a stop once the update is made, those that wait already included."""
+    if not actual.running:
+        return []
+    keys = {key for key in actual.live.keys() | after.keys() if actual.live.get(key) != after.get(key)}
+    still = {key for key in keys if key not in change.keys and actual.live.get(key) != actual.target.get(key)}
+    new = {
+        key
+        for key in keys & change.keys
+        if key not in change.drives.grown.keys() | change.drives.moved.keys() or key in change.drives.sets
+        if waits_for_stop(key, actual.live.get(key), after.get(key), actual.live)
+    }
+    return sorted(still | new)
+
+
+def _update_steps(
+    desired: Desired, actual: Actual, change: Change, after: Mapping[str, str], *, running: bool
+) -> list[Step]:
+    path = ("nodes", actual.node, "qemu", actual.vmid, "config")
+    steps: list[Step] = []
+    sets = dict(change.sets)
+    if running:  # options of a disk that grows are written after that, from what is there then
+        for slot in change.drives.grown.keys() & sets.keys():
+            sets.pop(slot)
+    if sets or change.deletes:
+        data: dict[str, Any] = dict(sets)
+        if change.deletes:
+            data["delete"] = ",".join(sorted(change.deletes))
+        if actual.digest:
+            data["digest"] = actual.digest
+        said = _said(change, actual, after)
+        creates = any(
+            value.partition(",")[0].rpartition(":")[2].replace(".", "").isdigit()
+            for value in change.drives.sets.values()
+        )
+        # A PUT waits inside the request; allocating a volume can outlast it, so that goes through a task.
+        method = "POST" if creates else "PUT"
+        steps.append(Step("config", f"Set {said} on {actual.label}", method, path, data, is_task=creates))
+    if change.drives.removed:
+        names = ",".join(sorted(change.drives.removed))
+        data = {"delete": names, "force": 1}
+        if actual.digest and not steps:
+            data["digest"] = actual.digest
+        steps.append(
+            Step("config", f"Remove {names} and their volumes from {actual.label}", "PUT", path, data, is_task=False)
+        )
+    if running and any(is_cloud_init_key(key) for key in change.keys) and _has_cloud_init(after):
+        steps.append(
+            Step(
+                "cloudinit",
+                f"Regenerate the cloud-init drive of {actual.label}",
+                "PUT",
+                (*path[:-1], "cloudinit"),
+                is_task=False,
+            )
+        )
+    return steps
+
+
+def _said(change: Change, actual: Actual, after: Mapping[str, str]) -> str:
+    """Return the keys of an update in words, with their values where they are short."""
+    shown = show(after, change.sets.keys())
+    words = []
+    for key in sorted({*change.sets, *change.deletes}):
+        value = shown.get(key)
+        short = value is not None and not isinstance(value, (dict, list)) and len(str(value)) <= 40
+        words.append(
+            f"{key}={value}" if short and key != "cipassword" else f"{key} (removed)" if key in change.deletes else key
+        )
+    return ", ".join(words)
+
+
+def _grow(actual: Actual, change: Change) -> list[Step]:
+    return [
+        Step(
+            "resize",
+            f"Grow {slot} of {actual.label} to {render_size(size)}",
+            "PUT",
+            ("nodes", actual.node, "qemu", actual.vmid, "resize"),
+            {"disk": slot, "size": render_size(size)},
+        )
+        for slot, size in sorted(change.drives.grown.items())
+    ]
+
+
+def _move(actual: Actual, change: Change) -> list[Step]:
+    return [
+        Step(
+            "move_disk",
+            f"Move {slot} of {actual.label} to storage {storage}",
+            "POST",
+            ("nodes", actual.node, "qemu", actual.vmid, "move_disk"),
+            {"disk": slot, "storage": storage, "delete": 1},
+        )
+        for slot, storage in sorted(change.drives.moved.items())
+    ]
+
+
+def _pool(desired: Desired, actual: Actual) -> list[Step]:
+    if not desired.pool or desired.pool == actual.pool:
+        return []
+    data = {"poolid": desired.pool, "vms": str(actual.vmid), "allow-move": 1}
+    return [Step("pool", f"Put {actual.label} into pool {desired.pool}", "PUT", ("pools",), data, is_task=False)]
+
+
+def _migrate(desired: Desired, actual: Actual, shared: Collection[str], *, running: bool) -> Step:
+    if not desired.migrate:
+        raise Conflict(
+            attempted=f"{actual.label} was left where it is",
+            answer=f"node {desired.node} is asked for and migrate is false",
+            next_step="Allow the move with migrate=true, or leave node out",
+            reason="node differs",
+        )
+    local = sorted(
+        {store for drive in drives(actual.target).values() if (store := storage_of(drive)) and store not in shared}
+    )
+    cd_roms = sorted(
+        slot
+        for slot, drive in drives(actual.target).items()
+        if drive.get("media") == "cdrom" and not is_cloud_init(drive) and (storage_of(drive) or "") in local
+    )
+    if cd_roms:
+        raise NotSupported(
+            attempted=f"{actual.label} could not be planned to move to node {desired.node}",
+            answer=f"{', '.join(cd_roms)} holds an ISO on a storage that only its node has",
+            next_step="Eject it with iso=none, or put the ISO on a shared storage",
+            reason="local ISO",
+        )
+    data: dict[str, Any] = {"target": desired.node}
+    if running:
+        data["online"] = 1
+    if local and running:
+        data["with-local-disks"] = 1
+    kind = "live" if running else "offline"
+    return Step(
+        "migrate",
+        f"Migrate {actual.label} to node {desired.node} ({kind})",
+        "POST",
+        ("nodes", actual.node, "qemu", actual.vmid, "migrate"),
+        data,
+        reread=True,
+    )
+
+
+def _has_cloud_init(config: Mapping[str, str]) -> bool:
+    return any(is_cloud_init(drive) for drive in drives(config).values())
+
+
+def plan_create(desired: Desired, *, vmid: int, node: str, identity: str) -> Plan:
+    """Return what creates a VM that is no clone, in one request.
+
+    `identity` is the uuid it gets: a look can tell by it whether the VM of that number is the one we made.
+    """
+    change = changes(desired, {}, new=True)
+    data: dict[str, Any] = {"vmid": vmid, **change.sets, "smbios1": f"uuid={identity}"}
+    if desired.pool:
+        data["pool"] = desired.pool
+    if desired.description is not None and desired.description:
+        data["description"] = desired.description
+    label = _new_label(desired, vmid, node)
+    create = Step("create", f"Create {label}", "POST", ("nodes", node, "qemu"), data, reread=True)
+    config = apply_to(change, {})
+    made = Actual(vmid, node, "stopped", config, config, pool=desired.pool)
+    steps = [create, *power.finish(desired, made, running=False, waiting=False)]
+    after = show(made.target) | {"status": power.status_after(desired, made), "node": node, "vmid": vmid}
+    if desired.pool:
+        after["pool"] = desired.pool
+    return Plan(tuple(steps), {}, after)
+
+
+def plan_clone(
+    desired: Desired, source: Actual, *, vmid: int, node: str, full: bool, run: str, shared: Collection[str]
+) -> Plan:
+    """Return what clones `source` to `node` and makes the clone the desired VM.
+
+    `full` copies the disks, else the clone is linked; `run` marks the clone as made by this run until it is finished.
+    The steps behind the first are a prediction: after the clone they are planned again from what is there.
+    """
+    direct = source.node == node or _all_shared(source, shared)
+    at = node if direct else source.node
+    marker = Marker(origin=source.vmid, run=run, tenant=desired.tenant_tag)
+    notes = split_notes(source.target.get("description"))[0]
+    label = _new_label(desired, vmid, at)
+    data: dict[str, Any] = {"newid": vmid, "full": int(full), "description": join_notes(notes, marker)}
+    if desired.name:
+        data["name"] = desired.name
+    if at != source.node:
+        data["target"] = at
+    if desired.pool:
+        data["pool"] = desired.pool
+    storage = _one_storage(desired, source) if full else None
+    if storage:
+        data["storage"] = storage
+    kind = "full" if full else "linked"
+    clone = Step(
+        "clone",
+        f"Clone {source.label} to {label} ({kind})",
+        "POST",
+        ("nodes", source.node, "qemu", source.vmid, "clone"),
+        data,
+        reread=True,
+    )
+    made = clone_of(source, vmid=vmid, node=at, data=data)
+    rest = plan_update(replace(desired, node=node), made, shared=shared, building=True)
+    after = {**rest.after, "vmid": vmid, "node": node}
+    if desired.pool:
+        after["pool"] = desired.pool
+    return Plan((clone, *rest.steps), {}, after, rest.pending, rest.warnings)
+
+
+def clone_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+    """Return what a clone will look like before it is configured (qemu-server: clone_vm)."""
+    config = {
+        key: value
+        for key, value in source.target.items()
+        if key not in _NOT_CLONED and not key.startswith(("unused", "snap"))
+    }
+    for key in list(config):
+        if key.startswith("net") and key[3:].isdigit():
+            config[key] = _without_mac(key, config[key])
+    for slot, drive in drives(config).items():
+        if data.get("storage") and storage_of(drive) and drive.get("media") != "cdrom":
+            config[slot] = f"{data['storage']}:new,{config[slot].partition(',')[2]}"
+    config["name"] = data.get("name") or f"Copy-of-VM-{source.name}"
+    config["description"] = data["description"]
+    return Actual(vmid, node, "stopped", config, config, pool=data.get("pool"))
+
+
+def _without_mac(key: str, text: str) -> str:
+    fmt = format_of(key) or {}
+    parts = parse(text, fmt)
+    parts.pop("macaddr", None)
+    return render(parts, fmt)
+
+
+def _all_shared(source: Actual, shared: Collection[str]) -> bool:
+    stores = {storage_of(drive) for drive in drives(source.target).values() if drive.get("file") != "none"}
+    return all(store in shared for store in stores)
+
+
+def _one_storage(desired: Desired, source: Actual) -> str | None:
+    """Return the storage that all disks of the source are wished on, or None where they stay or differ."""
+    disks = [disk for disk in desired.disks if disk.slot in source.target and not disk.is_cdrom]
+    wished = {disk.storage for disk in disks}
+    there = {storage_of(drive) for slot, drive in drives(source.target).items() if drive.get("media") != "cdrom"}
+    if len(wished) == 1 and None not in wished and wished != there:
+        return wished.pop()
+    return None
+
+
+def _new_label(desired: Desired, vmid: int, node: str) -> str:
+    return f"VM '{desired.name}' ({vmid}) on node {node}" if desired.name else f"VM {vmid} on node {node}"
+
+
+def plan_absent(desired: Desired, actual: Actual) -> Plan:
+    """Return what removes a VM with its disks. Raises Conflict for a protected one that the task does not release."""
+    steps: list[Step] = []
+    base = ("nodes", actual.node, "qemu", actual.vmid)
+    if actual.live.get("protection") == "1":
+        if desired.plain.get("protection") != "0":
+            raise Conflict(
+                attempted=f"{actual.label} was not removed",
+                answer="it is protected",
+                next_step="Set protection=false in the same task to lift the protection",
+                reason="protected",
+            )
+        data = {"protection": 0, **({"digest": actual.digest} if actual.digest else {})}
+        steps.append(
+            Step("config", f"Lift the protection of {actual.label}", "PUT", (*base, "config"), data, is_task=False)
+        )
+    if actual.running:
+        steps.append(power.stop(actual, desired, hard=not desired.graceful))
+    data = {"purge": 1, "destroy-unreferenced-disks": 1}
+    steps.append(Step("destroy", f"Remove {actual.label} and its disks", "DELETE", base, data))
+    before = show(actual.target) | {"vmid": actual.vmid, "node": actual.node, "status": actual.status}
+    return Plan(tuple(steps), before, {})
