@@ -1,9 +1,10 @@
 # Copyright (c) The pve.fleet contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the tests on every supported ansible-core, where its Python exists: ``python -m tests.tools.matrix [WORD...]``.
+"""Runs tests and sanity on every supported ansible-core whose Python exists here.
 
-Each pair gets an environment of its own under ``.venvs``. Words choose pairs, for example ``2.16`` or ``py3.12``.
+``python -m tests.tools.matrix [WORD...]``: words choose pairs, for example ``2.16`` or ``py3.12``.
+Each pair gets an environment of its own under ``.venvs``.
 """
 
 from __future__ import annotations
@@ -93,9 +94,16 @@ def run_pair(pair: Pair) -> str:
     except subprocess.CalledProcessError as error:
         return f"FAILED: its environment cannot be built (exit status {error.returncode})"
     suites = [suite for suite in SUITES if (REPO / suite).is_dir()]
-    command = [str(interpreter), "-m", "pytest", "-q", "-n", os.environ.get("JOBS", "2"), "-m", "not long", *suites]
-    status = subprocess.run(command, cwd=REPO, check=False).returncode
-    return "passed" if status == 0 else f"FAILED: pytest ended with {status}"
+    parts = {
+        "pytest": ["pytest", "-q", "-n", os.environ.get("JOBS", "2"), "-m", "not long", *suites],
+        "sanity": ["tests.tools.sanity"],
+    }
+    failed = [
+        name
+        for name, words in parts.items()
+        if subprocess.run([str(interpreter), "-m", *words], cwd=REPO, check=False).returncode
+    ]
+    return f"FAILED: {' and '.join(failed)}" if failed else "passed"
 
 
 def main(words: list[str]) -> int:
