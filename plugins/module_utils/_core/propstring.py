@@ -63,7 +63,7 @@ def _resolve(key: str, value: str, fmt: Format) -> list[tuple[str, str]]:
     return pairs
 
 
-def render(values: Mapping[str, str], fmt: Format) -> str:
+def render(values: Mapping[str, str | None], fmt: Format) -> str:
     """Return the property string of `values`: the default key first, then the other keys sorted, as PVE writes it."""
     left = {key: value for key, value in values.items() if value is not None}
     parts: list[str] = []

@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .qemu import OPTIONS
+from . import qemu
+
+OPTIONS: dict[str, Mapping[str, Any]] = dict(qemu.OPTIONS)
 
 _BOOL = {"type": "boolean"}
 _TEXT = {"type": "string"}
@@ -70,6 +72,10 @@ NAMED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+# What a drive does where it says nothing; the schema has no default for these (qemu-server: Drive.pm).
+_DRIVE_DEFAULTS = {"backup": 1, "cache": "none", "discard": "ignore", "media": "disk", "replicate": 1}
+_DRIVES = ("ide[n]", "sata[n]", "scsi[n]", "virtio[n]")
+
 _INDEXED = re.compile(r"^([a-z]+?)(\d+)$")
 # How many of each device a VM can have (qemu-server: $MAX_NETS and its like; the API schema lists the expanded names).
 MOST: Mapping[str, int] = {
@@ -107,3 +113,12 @@ def format_of(key: str) -> Mapping[str, Mapping[str, Any]] | None:
     rule = rule_of(key)
     fmt = rule.get("format") if rule else None
     return NAMED.get(fmt) if isinstance(fmt, str) else fmt
+
+
+def _with_drive_defaults(fmt: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {
+        name: {**sub, "default": _DRIVE_DEFAULTS[name]} if name in _DRIVE_DEFAULTS else sub for name, sub in fmt.items()
+    }
+
+
+OPTIONS |= {key: {**OPTIONS[key], "format": _with_drive_defaults(OPTIONS[key]["format"])} for key in _DRIVES}

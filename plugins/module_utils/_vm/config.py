@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from .._cluster.tenant import parse_tags, tenants_of
-from .._core.propstring import canonical, parse, render, same
+from .._core.propstring import Format, canonical, parse, render, same
 from .._schema.formats import format_of, rule_of
 from .actual import DRIVE, drives, is_cloud_init, is_disk
 from .drives import DriveChange, change_drives
@@ -94,19 +94,23 @@ def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
             found.pop("legacy", None)
         if key.startswith("net") and not found:
             wishes = {**_NEW_NIC, **wishes}
-        merged = dict(found)
-        for name, value in wishes.items():
-            if value is None:
-                merged.pop(name, None)
-            elif not same(name, value, found.get(name), fmt):
-                merged[name] = value
-        if merged == found and key in target:
+        merged: dict[str, str | None] = dict(found)
+        differing = [name for name, value in wishes.items() if not _holds(name, value, found, fmt)]
+        if not differing:
             continue
-        if not merged:
-            if key in target:
-                change.deletes.add(key)
-        elif merged != found:
+        for name in wishes if not found else differing:
+            if wishes[name] is None:
+                merged.pop(name, None)
+            else:
+                merged[name] = canonical(wishes[name], fmt.get(name, {}))
+        if merged:
             change.sets[key] = render(merged, fmt)
+        else:
+            change.deletes.add(key)
+
+
+def _holds(name: str, value: str | None, found: Mapping[str, str], fmt: Format) -> bool:
+    return name not in found if value is None else same(name, value, found.get(name), fmt)
 
 
 def _first_boot(desired: Desired, change: Change) -> None:
@@ -145,16 +149,20 @@ def _by_index(key: str) -> tuple[str, int]:
 
 
 def _tags(desired: Desired, target: Mapping[str, str], change: Change) -> None:
-    """Tags are a set; foreign tags stay unless the list is exact, and a tenant's tag always stays."""
+    """Tags are a set; foreign tags stay unless the list is exact.
+
+    A tenant's tag stays in any case, but for one that an unfinished clone has from its source.
+    """
     found = parse_tags(target.get("tags", ""))
     known = {tag.lower() for tag in found}
     wanted = set(desired.tags or ())
     if desired.tenant_tag:
         wanted.add(desired.tenant_tag)
-    keep = list(found)
+    shed = split_notes(target.get("description"))[1].shed
+    keep = [tag for tag in found if tag.lower() not in shed]
     if desired.tags is not None and desired.tags_exact:
         owners = set(tenants_of(found, desired.tenant_prefix))
-        keep = [tag for tag in found if tag.lower() in wanted or tag.lower() in owners]
+        keep = [tag for tag in keep if tag.lower() in wanted or tag.lower() in owners]
     new = [*keep, *sorted(wanted - known)]
     if len(keep) == len(found) and len(new) == len(found):
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_vm, guard_tenant
 from .._cluster.picture import Picture, VmRow, read_picture
+from .._cluster.tenant import parse_tags
 from .._core.errors import NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation
@@ -96,9 +97,11 @@ def _read(job: Job, row: VmRow) -> Actual:
     """Return the VM as it is, after the guard has seen its fresh tags."""
     actual = read_actual(job.client, row.vmid, row.node, pool=row.pool)
     desired = job.desired
+    tags = set(parse_tags(actual.target.get("tags")))
     marker = split_notes(actual.target.get("description"))[1]
     building = marker.building and marker.tenant == desired.tenant_tag
-    tags = actual.target.get("tags", "").replace(",", ";").replace(" ", ";").split(";")
+    if building:  # an unfinished clone of ours still bears its source's tags
+        tags = {tag for tag in tags if tag.lower() not in marker.shed}
     guard_tenant(actual.label, tags, desired.tenant_tag, desired.tenant_prefix, adopt=desired.adopt or building)
     return actual
 

@@ -128,8 +128,10 @@ def _addresses(key: str, item: Mapping[str, Any]) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for ours, theirs, version, words in (("ip", "ip", 4, ("dhcp",)), ("ip6", "ip6", 6, ("dhcp", "auto"))):
         value = item.get(ours)
-        if value:
-            values[theirs] = value if value in words else validate.cidr(value, version, f"{where}.{ours}")
+        if value in words:
+            values[theirs], values["gw" if version == 4 else "gw6"] = value, None  # the gateway comes with the address
+        elif value:
+            values[theirs] = validate.cidr(value, version, f"{where}.{ours}")
     for ours, theirs, version, beside in (("gateway", "gw", 4, "ip"), ("gateway6", "gw6", 6, "ip6")):
         value = item.get(ours)
         if not value:

@@ -18,11 +18,16 @@ _COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\
 
 @dataclass(frozen=True)
 class Marker:
-    """`run` and `tenant` are there only while the VM is being built; `origin` is the VMID it was cloned from."""
+    """`origin` is the VMID a VM was cloned from; the rest is there only while it is being built.
+
+    `run` is the run that makes it, `tenant` the tag it will bear, `shed` the tenants' tags that it has from its source
+    and that will go.
+    """
 
     origin: int | None = None
     run: str | None = None
     tenant: str | None = None
+    shed: tuple[str, ...] = ()
 
     @property
     def building(self) -> bool:
@@ -30,7 +35,7 @@ class Marker:
 
     def render(self) -> str:
         """Return the comment, or an empty text where there is nothing to say."""
-        parts = [("origin", self.origin), ("run", self.run), ("tenant", self.tenant)]
+        parts = [("origin", self.origin), ("run", self.run), ("tenant", self.tenant), ("shed", ":".join(self.shed))]
         text = "".join(f" {key}={value}" for key, value in parts if value)
         return f"<!-- pve.fleet:{text} -->" if text else ""
 
@@ -43,7 +48,8 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
         return text.rstrip("\n"), Marker()
     values = dict(part.split("=", 1) for part in found.group(1).split())
     origin = values.get("origin", "")
-    marker = Marker(int(origin) if origin.isdigit() else None, values.get("run"), values.get("tenant"))
+    shed = tuple(tag for tag in values.get("shed", "").split(":") if tag)
+    marker = Marker(int(origin) if origin.isdigit() else None, values.get("run"), values.get("tenant"), shed)
     return text[: found.start()].rstrip("\n"), marker
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from .._cluster.tenant import parse_tags, tenants_of
 from .._core.errors import Conflict, NotSupported
 from .._core.propstring import parse, render
 from .._core.quantities import render_size
@@ -269,7 +270,9 @@ def plan_clone(
     """
     direct = source.node == node or _all_shared(source, shared)
     at = node if direct else source.node
-    marker = Marker(origin=source.vmid, run=run, tenant=desired.tenant_tag)
+    owners = tenants_of(parse_tags(source.target.get("tags")), desired.tenant_prefix)
+    shed = tuple(tag for tag in owners if tag != desired.tenant_tag) if desired.tenant else ()
+    marker = Marker(origin=source.vmid, run=run, tenant=desired.tenant_tag, shed=shed)
     notes = split_notes(source.target.get("description"))[0]
     label = _new_label(desired, vmid, at)
     data: dict[str, Any] = {"newid": vmid, "full": int(full), "description": join_notes(notes, marker)}

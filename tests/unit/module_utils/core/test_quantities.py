@@ -1,0 +1,86 @@
+"""Sizes: what people write, what PVE writes, and the limits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import (
+    GIB,
+    MIB,
+    TIB,
+    parse_disk_size,
+    parse_memory,
+    read_size,
+    render_gib,
+    render_size,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        (2048, 2048),
+        ("2048", 2048),
+        ("4G", 4096),
+        ("4g", 4096),
+        ("4Gi", 4096),
+        ("4GiB", 4096),
+        ("4 GB", 4096),
+        ("512M", 512),
+        ("1.5G", 1536),
+        ("65536K", 64),
+        ("2T", 2 * TIB // MIB),
+        ("64", 64),
+    ],
+)
+def test_memory_is_binary_and_a_bare_number_is_mib(text: object, mib: int) -> None:
+    assert parse_memory(text) == mib
+
+
+@pytest.mark.parametrize("text", ["63", "3T", "0", "-1G", "4X", "G", "", "1e3", "4 4G", True, None, "1.3M", "100K"])
+def test_memory_out_of_range_or_without_sense_is_refused(text: object) -> None:
+    with pytest.raises(ValidationFailed) as failure:
+        parse_memory(text)
+    assert failure.value.next_step
+
+
+def test_the_floor_of_memory_is_a_policy() -> None:
+    assert parse_memory("16M", least=16) == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [(20, 20 * GIB), ("20", 20 * GIB), ("20G", 20 * GIB), ("1T", TIB), ("1536M", 1536 * MIB), ("1.5", 1536 * MIB)],
+)
+def test_a_bare_disk_size_is_gib(text: object, size: int) -> None:
+    assert parse_disk_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["0", "512M", "101T", "-5", "20Z", "abc"])
+def test_disk_size_out_of_range_is_refused(text: str) -> None:
+    with pytest.raises(ValidationFailed):
+        parse_disk_size(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(32 * GIB, "32G"), (1536 * MIB, "1536M"), (TIB, "1T"), (528384, "516K"), (1000, "1000")]
+)
+def test_sizes_are_written_as_pve_writes_them(size: int, text: str) -> None:
+    assert render_size(size) == text
+    assert read_size(text) == size
+
+
+def test_equal_sizes_in_other_words_are_equal() -> None:
+    assert parse_disk_size("32G") == read_size("32768M") == 32 * GIB
+    assert read_size("none") is None
+    assert read_size(None) is None
+
+
+@given(st.integers(min_value=1, max_value=100 * 1024 * 1024))
+def test_any_size_survives_being_written_and_read(kib: int) -> None:
+    size = kib * 1024
+    assert read_size(render_size(size)) == size
+    assert parse_disk_size(render_gib(size), least=0) == size

@@ -1,0 +1,71 @@
+"""Checks that need no server: PVE's own verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core import validate
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+
+
+def cidr4(value: str) -> str:
+    return validate.cidr(value, 4, "ip")
+
+
+def cidr6(value: str) -> str:
+    return validate.cidr(value, 6, "ip6")
+
+
+@pytest.mark.parametrize(
+    ("check", "good"),
+    [
+        (validate.dns_name, ["web1", "A1.b2", "1abc", "a" * 63, "a-b.c"]),
+        (validate.tag, ["a", "tenant_acme", "_x", "a+b.c-d", "1"]),
+        (validate.mac, ["BC:24:11:00:00:01", "bc:24:11:aa:bb:cc"]),
+        (validate.pool, ["acme", "a/b", "Tenant.A"]),
+        (validate.storage, ["local-lvm", "ceph", "nas_1"]),
+        (validate.node, ["pve1", "node-2"]),
+        (validate.bridge, ["vmbr0", "custom-bridge", "br.100"]),
+        (validate.volume, ["local:iso/x.iso", "ceph:vm-100-disk-0"]),
+        (cidr4, ["10.0.0.5/24", "192.168.1.0/31"]),
+        (cidr6, ["fd00::5/64"]),
+    ],
+)
+def test_accepted(check: Callable[[str], str], good: list[str]) -> None:
+    for value in good:
+        assert check(value).lower() == value.lower()
+
+
+@pytest.mark.parametrize(
+    ("check", "bad"),
+    [
+        (validate.dns_name, ["my vm", "under_score", "x-", "-x", "", "a..b", "bad!"]),
+        (validate.tag, ["tenant=1", "-x", "x~", "a b", "ü"]),
+        (validate.mac, ["BC:24:11:00:00", "BD:24:11:00:00:01", "bc-24-11-00-00-01"]),
+        (validate.pool, ["a b", ""]),
+        (validate.storage, ["1x", "a", "a b"]),
+        (validate.node, ["bad_node!", "a.b"]),
+        (validate.volume, ["/tmp/x", "20G", "local:"]),
+        (cidr4, ["10.0.0.5", "10.0.0.300/24", "fd00::5/64", "dhcp"]),
+        (cidr6, ["10.0.0.5/24", "fd00::5"]),
+    ],
+)
+def test_refused_with_a_next_step(check: Callable[[str], str], bad: list[str]) -> None:
+    for value in bad:
+        with pytest.raises(ValidationFailed) as failure:
+            check(value)
+        assert failure.value.next_step, value
+
+
+@pytest.mark.parametrize("value", [99, 1000000000, "abc", -5, "", "10.5"])
+def test_a_vmid_is_a_number_from_100(value: object) -> None:
+    with pytest.raises(ValidationFailed):
+        validate.vmid(value)
+
+
+def test_names_of_the_canonical_form() -> None:
+    assert validate.vmid("100") == 100
+    assert validate.tag("Web") == "web"
+    assert validate.mac("bc:24:11:aa:bb:cc") == "BC:24:11:AA:BB:CC"

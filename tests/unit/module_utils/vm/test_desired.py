@@ -1,0 +1,159 @@
+"""What the options ask for, and every input that is refused before any request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError, ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import read_desired
+from tests.unit.module_utils.vm.vm_cases import wish
+
+REFUSED: list[dict[str, Any]] = [
+    {"name": "my_vm"},
+    {"name": "a b"},
+    {"vmid": 99},
+    {"memory": "63M"},
+    {"memory": "3T"},
+    {"memory": "4X"},
+    {"memory": "lots"},
+    {"cores": 0},
+    {"cores": 1025},
+    {"sockets": 0},
+    {"cpulimit": 129.0},
+    {"balloon": "8G", "memory": "4G"},
+    {"ostype": "dos"},
+    {"scsihw": "nosuch"},
+    {"machine": "vax"},
+    {"vga": "nosuch"},
+    {"boot": ["nosuch0"]},
+    {"tags": ["a b"]},
+    {"tags": ["-x"]},
+    {"tenant": "a=b"},
+    {"pool": "a b"},
+    {"node": "bad_node"},
+    {"source": "99"},
+    {"source": "x" * 256},
+    {"vmid_range": [200]},
+    {"vmid_range": [300, 200]},
+    {"shutdown_timeout": -1},
+    {"disks": [{"size": "20GB2"}]},
+    {"disks": [{"size": "100M"}]},
+    {"disks": [{"size": "101T"}]},
+    {"disks": [{"name": "hda", "size": 1}]},
+    {"disks": [{"name": "scsi31", "size": 1}]},
+    {"disks": [{"name": "scsi0", "size": 1}, {"name": "scsi0", "size": 2}]},
+    {"disks": [{"name": "scsi0", "bus": "ide", "size": 1}]},
+    {"disks": [{"size": 1, "storage": "a b"}]},
+    {"disks": [{"size": 1, "options": {"nosuch": 1}}]},
+    {"disks": [{"size": 1, "options": {"size": "4G"}}]},
+    {"disks": [{"iso": "local:iso/x.iso", "size": 1}]},
+    {"disks": [{"import_from": "/tmp/x.qcow2"}]},
+    {"nics": [{"model": "floppy"}]},
+    {"nics": [{"vlan": 4095}]},
+    {"nics": [{"mac": "xx"}]},
+    {"nics": [{"bridge": "a b"}]},
+    {"nics": [{"name": "eth0"}]},
+    {"nics": [{"name": "net0"}, {"name": "net0"}]},
+    {"nics": [{"ip": "10.0.0.5"}]},
+    {"nics": [{"ip": "fd00::1/64"}]},
+    {"nics": [{"gateway": "10.0.0.1"}]},
+    {"nics": [{"ip": "dhcp", "gateway": "10.0.0.1"}]},
+    {"nics": [{"network": "lan", "bridge": "vmbr1"}]},
+    {"nics": [{"mtu": 70000}]},
+    {"cloud_init": {"nameservers": ["dns.example.com"]}},
+    {"cloud_init": {"drive": "net0"}},
+    {"cloud_init": {"snippets": {"user": "/etc/x"}}},
+    {"options": {"cores": 4}},
+    {"options": {"net0": "virtio"}},
+    {"options": {"lock": "backup"}},
+    {"options": {"kvm": "maybe"}},
+    {"options": {"watchdog": "nosuch=1"}},
+    {"options": {"onboot": 1}, "onboot": True},
+]
+
+
+@pytest.mark.parametrize("options", REFUSED, ids=str)
+def test_refused_with_the_option_and_a_next_step(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationFailed) as failure:
+        wish(**options)
+    assert failure.value.category == "ValidationFailed"
+    assert failure.value.next_step
+    assert failure.value.attempted
+
+
+def test_memory_floor_is_an_option() -> None:
+    assert wish(memory="32M", memory_floor="16M").parts["memory"] == {"current": "32"}
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [("9000", "vmid"), (9000, "vmid"), ("local:iso/x.iso", "volume"), ("debian-13", "name"), ("Debian 13", "name")],
+)
+def test_a_source_is_a_number_a_volume_or_a_name(source: object, kind: str) -> None:
+    found = wish(source=source).source
+    assert found is not None
+    assert getattr(found, kind) == (9000 if kind == "vmid" else str(source))
+
+
+CLASSES = {
+    "web": {
+        "cores": 2,
+        "memory": "2G",
+        "tags": ["web"],
+        "disks": [{"name": "scsi0", "size": 20}],
+        "cloud_init": {"user": "ops", "upgrade": "no"},
+    }
+}
+
+
+def test_a_class_stands_under_what_the_vm_says() -> None:
+    found = wish(**{"class": "web"}, classes=CLASSES, cores=8, tags=["blue"], cloud_init={"user": "root"})
+    assert found.plain["cores"] == "8"
+    assert found.parts["memory"] == {"current": "2048"}
+    assert found.tags == {"web", "blue"}
+    assert (found.plain["ciuser"], found.plain["ciupgrade"]) == ("root", "0")
+    assert found.disks[0].size == 20 << 30
+
+
+def test_networks_and_storage_classes_stand_for_their_settings() -> None:
+    found = wish(
+        networks={"backend": {"bridge": "vmbr1", "vlan": 200, "gateway": "10.2.0.1"}, "lan": "vmbr7"},
+        storage_classes={"fast": {"storage": "nvme", "ssd": True, "discard": True}, "slow": "nas"},
+        nics=[{"network": "backend", "ip": "10.2.0.5/24"}, {"network": "backend", "vlan": 300}, {"network": "lan"},
+              {"network": "vmbr3"}],
+        disks=[{"size": 1, "storage_class": "fast", "ssd": False}, {"size": 2, "storage_class": "slow"}],
+    )  # fmt: skip
+    assert found.parts["net0"] == {"bridge": "vmbr1", "tag": "200"}
+    assert found.parts["ipconfig0"] == {"ip": "10.2.0.5/24", "gw": "10.2.0.1"}
+    assert found.parts["net1"] == {"bridge": "vmbr1", "tag": "300"}
+    assert "ipconfig1" not in found.parts
+    assert found.parts["net2"] == {"bridge": "vmbr7"}
+    assert found.parts["net3"] == {"bridge": "vmbr3"}
+    assert found.disks[0].storage == "nvme"
+    assert found.disks[0].options == {"ssd": "0", "discard": "on"}
+    assert found.disks[1].storage == "nas"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"class": "nosuch", "classes": CLASSES}, ConfigurationError),
+        ({"nics": [{"network": "nosuch"}]}, ConfigurationError),
+        ({"disks": [{"size": 1, "storage_class": "nosuch"}]}, ConfigurationError),
+        ({"class": "x", "classes": {"x": {"colour": "red"}}}, ValidationFailed),
+        ({"class": "x", "classes": {"x": {"disks": [{"sise": 1}]}}}, ValidationFailed),
+        ({"class": "x", "classes": {"x": "big"}}, ValidationFailed),
+        ({"nics": [{"network": "x"}], "networks": {"x": {"bride": "vmbr0"}}}, ValidationFailed),
+        ({"nics": [{"network": "x"}], "networks": {"x": 5}}, ValidationFailed),
+    ],
+    ids=str,
+)
+def test_unknown_names_and_wrong_maps_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        wish(**options)
+
+
+def test_a_password_is_not_part_of_what_is_shown() -> None:
+    assert "hunter2" not in repr(read_desired({"name": "a", "cloud_init": {"password": "hunter2"}}))

@@ -1,0 +1,141 @@
+"""Plans for VMs that do not exist: created in one request, or cloned and then made what they should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, StorageRow
+from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker, join_notes, split_notes
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan import plan_clone, plan_create
+from ansible_collections.pve.fleet.plugins.module_utils._vm.source import why_not_linked
+from tests.unit.module_utils.vm.vm_cases import template, wish
+
+
+def created(**options: Any) -> Plan:
+    return plan_create(wish(**options), vmid=10000, node="pve1", identity="u-1")
+
+
+def cloned(*, full: bool = False, node: str = "pve1", shared: tuple[str, ...] = ("ceph",), **options: Any) -> Plan:
+    return plan_clone(wish(**options), template(), vmid=10000, node=node, full=full, run="r1", shared=shared)
+
+
+def test_a_blank_vm_is_one_request_with_everything() -> None:
+    plan = created(
+        tenant="acme", tags=["web"], memory="1G", pool="acme", disks=[{"size": 10, "ssd": True}], nics=[{"vlan": 7}]
+    )
+    assert [step.action for step in plan.steps] == ["create"]
+    assert plan.steps[0].data == {
+        "vmid": 10000,
+        "name": "web1",
+        "cores": "2",
+        "ostype": "l26",
+        "scsihw": "virtio-scsi-single",
+        "memory": "1024",
+        "tags": "tenant_acme;web",
+        "scsi0": "local-lvm:10,ssd=1",
+        "net0": "virtio,bridge=vmbr0,tag=7",
+        "boot": "order=scsi0;net0",
+        "pool": "acme",
+        "smbios1": "uuid=u-1",
+    }
+    assert plan.before == {}
+    assert plan.after["scsi0"] == {"storage": "local-lvm", "size": "10G", "ssd": True}
+    assert plan.after["status"] == "stopped"
+
+
+def test_a_started_vm_is_started_last() -> None:
+    assert [step.action for step in created(state="started").steps] == ["create", "start"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"cores": 8, "ostype": "windows"}, {"cores": "8", "ostype": "win11"}),
+        ({"bios": "uefi"}, {"bios": "ovmf", "efidisk0": "local-lvm:1,efitype=4m,pre-enrolled-keys=1"}),
+        ({"bios": "uefi", "disks": [{"size": 9, "storage": "ceph"}]},
+         {"efidisk0": "ceph:1,efitype=4m,pre-enrolled-keys=1"}),
+        ({"disks": [{"import_from": "local:import/x.qcow2", "storage": "ceph"}]},
+         {"scsi0": "ceph:0,import-from=local:import/x.qcow2"}),
+        ({"disks": [{"size": 4, "format": "qcow2", "storage": "nas"}]}, {"scsi0": "nas:4,format=qcow2"}),
+        ({"disks": [{"size": 4}, {"size": 5, "bus": "virtio"}, {"size": 6}]},
+         {"scsi0": "local-lvm:4", "virtio0": "local-lvm:5", "scsi1": "local-lvm:6"}),
+        ({"disks": [{"size": 4, "storage": "ceph"}], "cloud_init": {"user": "ops"}}, {"ide2": "ceph:cloudinit"}),
+        ({"cloud_init": {"drive": "scsi1", "storage": "nas"}}, {"scsi1": "nas:cloudinit"}),
+        ({"nics": [{"network": "dmz"}, {"network": "mgmt"}, {"bridge": "br9"}]},
+         {"net0": "virtio,bridge=vmbr1", "net1": "virtio,bridge=vmbr2", "net2": "virtio,bridge=br9"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_new_vm_is_created_with(options: dict[str, Any], expected: dict[str, str]) -> None:
+    data = created(**options).steps[0].data
+    assert {key: data.get(key) for key in expected} == expected
+
+
+def test_a_clone_is_cloned_configured_grown_and_started() -> None:
+    plan = cloned(tenant="acme", cores=4, disks=[{"size": 20}], state="started", pool="acme")
+    assert [step.action for step in plan.steps] == ["clone", "config", "resize", "start"]
+    data = dict(plan.steps[0].data)
+    assert split_notes(data.pop("description")) == ("Debian 13", Marker(origin=9000, run="r1", tenant="tenant_acme"))
+    assert data == {"newid": 10000, "full": 0, "name": "web1", "pool": "acme"}
+    assert plan.steps[1].data["tags"] == "linux;tenant_acme"
+    assert split_notes(plan.steps[1].data["description"]) == ("Debian 13", Marker(origin=9000))
+    assert plan.after["description"] == "Debian 13"
+    assert plan.after["net0"] == {"model": "virtio", "bridge": "vmbr0"}
+    assert plan.after["scsi0"] == {"storage": "ceph", "size": "20G"}
+
+
+def test_a_clone_from_shared_storage_is_made_where_it_shall_be() -> None:
+    plan = cloned(node="pve2")
+    assert plan.steps[0].data["target"] == "pve2"
+    assert plan.after["node"] == "pve2"
+    assert not any(step.action == "migrate" for step in plan.steps)
+
+
+def test_a_clone_with_local_disks_is_made_beside_its_template_and_moved_after() -> None:
+    plan = cloned(node="pve2", shared=(), state="started")
+    assert "target" not in plan.steps[0].data
+    assert [step.action for step in plan.steps] == ["clone", "config", "migrate", "start"]
+
+
+def test_a_full_clone_goes_to_the_storage_that_is_asked_for() -> None:
+    plan = cloned(full=True, disks=[{"name": "scsi0", "storage": "local-lvm"}])
+    assert plan.steps[0].data["storage"] == "local-lvm"
+    assert plan.steps[0].data["full"] == 1
+    assert not any(step.action == "move_disk" for step in plan.steps)
+
+
+def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
+    source = template()
+    source.live["tags"] = source.target["tags"] = "linux;tenant_shared"  # type: ignore[index]
+    plan = plan_clone(wish(tenant="acme"), source, vmid=10000, node="pve1", full=False, run="r1", shared={"ceph"})
+    assert plan.after["tags"] == ["linux", "tenant_acme"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "volume", "options", "reason"),
+    [
+        ("rbd", "ceph:base-9000-disk-0", {}, None),
+        ("lvmthin", "ceph:base-9000-disk-0", {}, None),
+        ("dir", "ceph:9000/base-9000-disk-0.qcow2", {}, None),
+        ("dir", "ceph:9000/base-9000-disk-0.raw", {}, "no linked clones"),
+        ("lvm", "ceph:base-9000-disk-0", {}, "no linked clones"),
+        ("rbd", "ceph:base-9000-disk-0", {"disks": [{"name": "scsi0", "storage": "nas"}]}, "shall be on storage nas"),
+    ],
+)
+def test_what_can_be_cloned_linked(kind: str, volume: str, options: dict[str, Any], reason: str | None) -> None:
+    source = template()
+    source.target["scsi0"] = f"{volume},size=3G"  # type: ignore[index]
+    row = StorageRow("ceph", "pve1", True, True, kind, frozenset(["images"]), 0, 1)
+    picture = Picture({}, {}, (row,), frozenset(), frozenset())
+    found = why_not_linked(wish(**options), source, picture)
+    assert (found is None) if reason is None else (reason in (found or ""))
+
+
+@pytest.mark.parametrize("notes", ["", "one line", "two\nlines", "<!-- mine -->", "ends\n\n"])
+def test_notes_and_marker_come_apart_again(notes: str) -> None:
+    marker = Marker(origin=9000, run="abc", tenant="tenant_a-b.c+1")
+    assert split_notes(join_notes(notes.rstrip("\n"), marker)) == (notes.rstrip("\n"), marker)
+    assert split_notes(notes) == (notes.rstrip("\n"), Marker())

@@ -1,0 +1,63 @@
+"""What the tests of the VM rooms share: a running VM, a template, and short ways to a wish and a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
+
+CONFIG = {
+    "name": "web1",
+    "cores": "2",
+    "memory": "2048",
+    "ostype": "l26",
+    "scsihw": "virtio-scsi-single",
+    "boot": "order=scsi0;net0",
+    "agent": "1",
+    "description": "front end",
+    "tags": "blue;tenant_acme",
+    "net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1",
+    "scsi0": "ceph:vm-100-disk-0,discard=on,size=20G",
+    "scsi1": "local-lvm:vm-100-disk-1,size=8G",
+    "ide2": "ceph:vm-100-cloudinit,media=cdrom",
+    "ciuser": "ops",
+    "sshkeys": "ssh-ed25519%20AAAA%20ops",
+    "ipconfig0": "ip=10.0.0.5/24,gw=10.0.0.1",
+    "smbios1": "uuid=11111111-2222-3333-4444-555555555555",
+    "vmgenid": "11111111-2222-3333-4444-666666666666",
+    "meta": "creation-qemu=10.0.2,ctime=1700000000",
+}
+
+TEMPLATE = {
+    "name": "debian-13",
+    "template": "1",
+    "cores": "1",
+    "memory": "1024",
+    "ostype": "l26",
+    "scsihw": "virtio-scsi-single",
+    "agent": "1",
+    "boot": "order=scsi0",
+    "tags": "linux",
+    "description": "Debian 13",
+    "net0": "virtio=BC:24:11:00:00:09,bridge=vmbr0",
+    "scsi0": "ceph:base-9000-disk-0,size=3G",
+    "ide2": "ceph:vm-9000-cloudinit,media=cdrom",
+    "vmgenid": "11111111-2222-3333-4444-777777777777",
+}
+
+
+def actual(*, status: str = "stopped", target: dict[str, str] | None = None, **changes: str | None) -> Actual:
+    """Return VM 100 on pve1 with CONFIG; keywords change options, None takes one away."""
+    live = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
+    return Actual(100, "pve1", status, live, {**live, **(target or {})}, digest="d1")
+
+
+def template() -> Actual:
+    """Return template 9000 on pve1."""
+    return Actual(9000, "pve1", "stopped", dict(TEMPLATE), dict(TEMPLATE), digest="d9")
+
+
+def wish(**options: Any) -> Desired:
+    """Return the wish for VM web1 with these module options."""
+    return read_desired({"name": "web1", **options})
