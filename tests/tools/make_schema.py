@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pprint
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +33,6 @@ from __future__ import annotations
 
 from typing import Any
 
-# fmt: off
 VERSION = "{version}"
 
 '''
@@ -79,7 +79,13 @@ def render() -> str:
             rule["format"] = _Name(shared[key])
     for key, label in shared.items():
         text += f"{label}: dict[str, dict[str, Any]] = {pprint.pformat(json.loads(key), width=118)}\n\n"
-    return text + f"OPTIONS: dict[str, dict[str, Any]] = {pprint.pformat(rules, width=118)}\n"
+    return formatted(text + f"OPTIONS: dict[str, dict[str, Any]] = {pprint.pformat(rules, width=118)}\n")
+
+
+def formatted(text: str) -> str:
+    """Return the text in the form that `make lint` wants."""
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def _wrapped(text: str, width: int = 90) -> str:

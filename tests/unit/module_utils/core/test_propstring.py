@@ -9,8 +9,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import 
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
 
 CASES = [
-    ("net0", "virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=100", {"model": "virtio", "macaddr": "BC:24:11:00:00:01",
-                                                             "bridge": "vmbr0", "tag": "100"}),
+    (
+        "net0",
+        "virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=100",
+        {"model": "virtio", "macaddr": "BC:24:11:00:00:01", "bridge": "vmbr0", "tag": "100"},
+    ),
     ("net0", "virtio,bridge=vmbr0", {"model": "virtio", "bridge": "vmbr0"}),
     ("scsi0", "ceph:vm-1-disk-0,size=32G,ssd=1", {"file": "ceph:vm-1-disk-0", "size": "32G", "ssd": "1"}),
     ("memory", "2048", {"current": "2048"}),
