@@ -27,3 +27,13 @@ def tenants_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...]:
     """Return the tenants' tags among `tags`, each once, sorted; unless there is exactly one, nobody owns the VM."""
     start = prefix.lower()
     return tuple(sorted({low for tag in tags if (low := tag.lower()).startswith(start) and len(low) > len(start)}))
+
+
+def tenant_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str | None, str]:
+    """Return the tenant's id and an empty text, or None and why the VM belongs to nobody."""
+    owners = tenants_of(tags, prefix)
+    if not owners:
+        return None, "no tenant tag"
+    if len(owners) > 1:
+        return None, f"several tenant tags: {', '.join(owners)}"
+    return owners[0][len(prefix) :], ""

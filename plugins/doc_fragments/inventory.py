@@ -1,0 +1,213 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the options of the inventory plugin, apart from the connection."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """The fragment `pve.fleet.inventory`."""
+
+    DOCUMENTATION = r"""
+options:
+  tenant:
+    description:
+      - Show the VMs of this tenant only.
+      - A VM belongs to a tenant when exactly one of its tags is O(tenant_prefix) followed by the name of the tenant,
+        and nothing more. A VM without such a tag, or with two, belongs to nobody and is left out.
+      - Mutually exclusive with O(tenants).
+      - Environment variable E(PROXMOX_TENANT).
+    type: str
+    ini:
+      - section: inventory_proxmox
+        key: tenant
+  tenants:
+    description:
+      - Show the VMs of these tenants only. An empty list is an error.
+      - Environment variable E(PROXMOX_TENANTS), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: tenants
+  tenant_prefix:
+    description:
+      - How the tag of a tenant begins. The default is V(tenant_).
+      - Environment variable E(PROXMOX_TENANT_PREFIX).
+    type: str
+    ini:
+      - section: inventory_proxmox
+        key: tenant_prefix
+  nodes:
+    description:
+      - Show the VMs on these nodes only.
+      - Environment variable E(PROXMOX_INVENTORY_NODES), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: nodes
+  pools:
+    description:
+      - Show the VMs of these pools only.
+      - Environment variable E(PROXMOX_INVENTORY_POOLS), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: pools
+  statuses:
+    description:
+      - Show the VMs with one of these statuses only, for example V(running), V(stopped), V(unknown).
+      - Environment variable E(PROXMOX_INVENTORY_STATUSES), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: statuses
+  tags:
+    description:
+      - Show the VMs with at least one of these tags only.
+      - Environment variable E(PROXMOX_INVENTORY_TAGS), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: tags
+  templates:
+    description:
+      - Whether templates are hosts too. The default is V(true); they are in the group C(template).
+      - Environment variable E(PROXMOX_INVENTORY_TEMPLATES).
+    type: bool
+    ini:
+      - section: inventory_proxmox
+        key: templates
+  filters:
+    description:
+      - Jinja expressions. A VM is shown when all of them are true.
+      - They see the variables from the listing, before any detail is fetched.
+      - A VM for which an expression fails, or is neither true nor false, is left out, and a warning says so.
+    type: list
+    elements: str
+    default: []
+    ini:
+      - section: inventory_proxmox
+        key: filters
+  group_by:
+    description:
+      - The groups to make, any of V(tenant), V(tag), V(node), V(status), V(pool), V(site), V(template) and V(os). The
+        default is all of them.
+      - They are named C(tenant_ID), C(tag_TAG), C(node_NODE), C(status_STATUS), C(pool_POOL), C(site_SITE), C(template)
+        and C(os_TYPE), with characters that a group cannot have replaced. V(os) needs O(fetch=config).
+      - When two values would share a group because of such a replacement, a short hash keeps them apart.
+      - Environment variable E(PROXMOX_INVENTORY_GROUP_BY), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: group_by
+  hostnames:
+    description:
+      - How a host is named; the first of these that gives a name is used. The default is V(name).
+      - V(name) is the name of the VM, V(vmid) is C(vm-VMID), V(name_vmid) is C(NAME_VMID), V(site_name) is
+        C(SITE_NAME), V(address) is the address from O(fetch=addresses). Anything else is a Jinja expression.
+      - A VM that gets no name is C(vm-VMID). When several VMs get the same name, each becomes C(NAME_VMID), and over
+        several sites C(NAME_VMID_SITE) where needed. They are never merged, and a warning says so. The same happens
+        to a VM whose name means something else to Ansible, such as C(localhost).
+      - Environment variable E(PROXMOX_INVENTORY_HOSTNAMES), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: hostnames
+  fetch:
+    description:
+      - What to ask each shown VM for, any of V(addresses), V(config) and V(snapshots). The default is nothing.
+      - V(addresses) asks the guest agents of running VMs. With V(config) too, a VM whose agent is off is not asked, and
+        the addresses of cloud-init are used where the agent gives none.
+      - What cannot be fetched leaves the host as it is, with the reason in C(proxmox_errors).
+      - Environment variable E(PROXMOX_INVENTORY_FETCH), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: fetch
+  fetch_workers:
+    description:
+      - How many requests for details are made at once. The default is V(10).
+      - Environment variable E(PROXMOX_INVENTORY_FETCH_WORKERS).
+    type: int
+    ini:
+      - section: inventory_proxmox
+        key: fetch_workers
+  fetch_timeout:
+    description:
+      - Seconds to wait for each detail. The default is V(5).
+      - Environment variable E(PROXMOX_INVENTORY_FETCH_TIMEOUT).
+    type: float
+    ini:
+      - section: inventory_proxmox
+        key: fetch_timeout
+  fetch_deadline:
+    description:
+      - Seconds for all details together, V(0) for no end. The default is V(120).
+      - Environment variable E(PROXMOX_INVENTORY_FETCH_DEADLINE).
+    type: float
+    ini:
+      - section: inventory_proxmox
+        key: fetch_deadline
+  address_family:
+    description:
+      - The family of the chosen address, V(ipv4), V(ipv6) or V(any). The default is V(ipv4).
+      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_FAMILY).
+    type: str
+    ini:
+      - section: inventory_proxmox
+        key: address_family
+  address_nics:
+    description:
+      - The NICs that the address may come from, in order of preference, by their name in the guest, their MAC address,
+        or with O(fetch=config) by their name in Proxmox VE such as V(net0).
+      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_NICS), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: address_nics
+  address_subnets:
+    description:
+      - The subnets that the address must be in, in order of preference.
+      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_SUBNETS), separated by commas.
+    type: list
+    elements: str
+    ini:
+      - section: inventory_proxmox
+        key: address_subnets
+  ansible_host:
+    description:
+      - A Jinja expression for C(ansible_host). It is not set when the expression gives nothing, or when this is empty.
+    type: str
+    default: proxmox_address | default('')
+    ini:
+      - section: inventory_proxmox
+        key: ansible_host
+  dead_site:
+    description:
+      - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is told by a warning
+        while the other sites are shown (V(report)). When no site can be read, the inventory fails.
+      - Environment variable E(PROXMOX_INVENTORY_DEAD_SITE).
+    type: str
+    ini:
+      - section: inventory_proxmox
+        key: dead_site
+  stale:
+    description:
+      - Whether the last good inventory from the cache is shown, with a warning, when a site cannot be read (V(allow))
+        or not (V(refuse), the default). It needs O(cache).
+      - Environment variable E(PROXMOX_INVENTORY_STALE).
+    type: str
+    ini:
+      - section: inventory_proxmox
+        key: stale
+"""

@@ -1,0 +1,283 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory plugin: thin, everything it decides is in `module_utils/_inventory`."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: proxmox
+author:
+  - The pve.fleet authors (@pve-fleet)
+version_added: 0.1.0
+short_description: VMs of Proxmox VE, grouped by tenant
+description:
+  - Makes every VM of one or several Proxmox VE clusters a host, from a single request to each cluster.
+  - Groups the hosts by tenant, tag, node, status, pool, site and template, and by what the constructed options add.
+  - The file of the inventory must be named C(*.proxmox.yml), C(*.proxmox.yaml), C(*.pve.yml) or C(*.pve.yaml), or have
+    one of these endings as its whole name.
+  - Texts that a tenant can set, such as the name of a VM, are never read as templates.
+extends_documentation_fragment:
+  - pve.fleet.connection
+  - pve.fleet.inventory
+  - ansible.builtin.constructed
+  - ansible.builtin.inventory_cache
+options:
+  plugin:
+    description: The name of this plugin.
+    type: str
+    required: true
+    choices: [pve.fleet.proxmox]
+  sites:
+    description:
+      - Several Proxmox VE clusters, each with the options of the connection and a name.
+      - Without O(site) all of them are read, side by side.
+      - An option of the file wins over the one of the site, and the site wins over the environment.
+seealso:
+  - module: pve.fleet.vm_info
+"""
+
+EXAMPLES = r"""
+# fleet.proxmox.yml: every VM, with host and token from the environment
+plugin: pve.fleet.proxmox
+
+---
+# One tenant, with addresses, for its playbooks
+plugin: pve.fleet.proxmox
+host: pve1.example.org
+token_id: automation@pve!inventory
+token_secret: "{{ lookup('ansible.builtin.env', 'FLEET_SECRET') }}"
+tenant: acme
+fetch: [addresses]
+address_subnets: [10.0.0.0/8]
+templates: false
+
+---
+# Two sites, groups by the first part of the name, and a cache
+plugin: pve.fleet.proxmox
+sites:
+  - name: north
+    host: pve-north.example.org
+    user: automation@pve
+    token_id: inventory
+    token_secret: 00000000-0000-4000-8000-000000000001
+  - name: south
+    host: pve-south.example.org
+    user: automation@pve
+    token_id: inventory
+    token_secret: 00000000-0000-4000-8000-000000000002
+dead_site: report
+filters:
+  - proxmox_status == 'running'
+  - "'web' in proxmox_tags"
+keyed_groups:
+  - key: proxmox_name | default('') | split('-') | first
+    prefix: role
+compose:
+  vm_memory_gib: proxmox_memory_bytes / 1024 ** 3
+cache: true
+cache_plugin: ansible.builtin.jsonfile
+cache_connection: ~/.cache/pve-fleet
+cache_timeout: 600
+"""
+
+import os
+from typing import Any
+
+from ansible.errors import AnsibleError, AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable, to_safe_group_name
+from ansible.utils.unsafe_proxy import wrap_var
+
+from ..module_utils._core.errors import FleetError
+from ..module_utils._entry import read_sites_file
+from ..module_utils._inventory.details import detail_variables
+from ..module_utils._inventory.hosts import Guest, group_names, is_harmless, plain_name, unique_names
+from ..module_utils._inventory.options import InventoryOptions, read_options
+from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
+from ..module_utils._spec.connection import CONNECTION_OPTIONS
+
+try:
+    from ansible.template import trust_as_template  # ansible-core 2.19 and later: other texts are never templates
+except ImportError:
+    trust_as_template = None
+
+_ENDINGS = ("proxmox.yml", "proxmox.yaml", "pve.yml", "pve.yaml")
+_PLAIN_NAMES = ("name", "vmid", "name_vmid", "site_name")
+
+
+class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
+    """VMs of Proxmox VE as hosts."""
+
+    NAME = "pve.fleet.proxmox"
+
+    def verify_file(self, path: str) -> bool:
+        """Return whether the file's name says that it is for this plugin."""
+        name = os.path.basename(path)
+        fits = name in _ENDINGS or name.endswith(tuple(f".{ending}" for ending in _ENDINGS))
+        return fits and super().verify_file(path)
+
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+        """Fill the inventory; raises AnsibleParserError with one line that says what to do."""
+        super().parse(inventory, loader, path, cache)
+        self._read_config_data(path)
+        try:
+            options = read_options(self.get_option, os.environ)
+            connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
+            identity = fingerprint(connection, os.environ, options, self.get_option("filters"))
+            old = self._cached(path, identity)
+            sync = Sync.from_cache(old) if old is not None and cache else None
+            if sync is None:
+                sync = run_sync(connection, os.environ, options, self._is_wanted, read_sites_file, old)
+                if sync.is_fresh:
+                    self._store(path, identity, sync)
+            self._warn(sync.warnings)
+            self._populate(sync, options)
+        except FleetError as error:
+            raise AnsibleParserError(f"{error.message} ({error.category})") from None
+
+    def update_cache_if_changed(self) -> None:
+        """Write the cache; a cache that cannot be written costs a warning, not the inventory."""
+        if not self.get_option("cache"):
+            return
+        try:
+            super().update_cache_if_changed()
+        except Exception as error:
+            self._warn([f"the inventory cache cannot be written: {_one_line(error)}"])
+
+    def _connection_option(self, name: str) -> Any:
+        """Return an option of the connection, as a template where the file has one (a lookup of the secret)."""
+        value = self.get_option(name)
+        return self.templar.template(value) if _has_template(value) else value
+
+    def _cached(self, path: str, identity: str) -> dict[str, Any] | None:
+        """Return what the cache holds for exactly these options, or None."""
+        if not self.get_option("cache"):
+            return None
+        try:
+            found = self._cache[self.get_cache_key(path)]
+        except KeyError:
+            return None
+        except Exception as error:
+            self._warn([f"the inventory cache cannot be read and is ignored: {_one_line(error)}"])
+            return None
+        if not isinstance(found, dict) or found.get("identity") != identity:
+            return None
+        return found
+
+    def _store(self, path: str, identity: str, sync: Sync) -> None:
+        if self.get_option("cache"):
+            self._cache[self.get_cache_key(path)] = {"identity": identity, **sync.for_cache()}
+
+    def _is_wanted(self, guest: Guest) -> tuple[bool, str]:
+        """Return whether all filters are true, and why that could not be decided."""
+        for expression in self.get_option("filters") or []:
+            try:
+                answer = self._compose(expression, guest.variables)
+            except Exception as error:
+                return False, f"{expression}: {_one_line(error)}"
+            word = str(answer).strip().lower()
+            if word not in ("true", "false"):
+                return False, f"{expression}: {word[:40]!r} is neither true nor false"
+            if word == "false":
+                return False, ""
+        return True, ""
+
+    def _populate(self, sync: Sync, options: InventoryOptions) -> None:
+        """Make hosts, variables and groups."""
+        guests = [
+            guest.with_variables(detail_variables(sync.details.get(guest.key, {}), options.fetch, options.addresses))
+            if options.fetch
+            else guest
+            for guest in sync.guests
+        ]
+        names, warnings = unique_names(guests, [self._wanted_name(guest, options) for guest in guests])
+        groups, more = group_names(guests, options.group_by, to_safe_group_name)
+        self._warn([*warnings, *more])
+        for group in sorted({group for found in groups for group in found}):
+            self.inventory.add_group(group)
+        for guest, name, found in zip(guests, names, groups, strict=True):
+            self._add(guest, name, found)
+
+    def _add(self, guest: Guest, name: str, groups: list[str]) -> None:
+        self.inventory.add_host(name)
+        variables = {key: _marked(one) for key, one in guest.variables.items()}
+        for key, value in variables.items():
+            self.inventory.set_variable(name, key, value)
+        for group in groups:
+            self.inventory.add_child(group, name)
+        self._set_ansible_host(variables, name)
+        strict = self.get_option("strict")
+        variables = {**variables, "inventory_hostname": name}
+        if self.get_option("compose"):
+            self._set_composite_vars(self.get_option("compose"), variables, name, strict=strict)
+        if self.get_option("groups"):
+            self._add_host_to_composed_groups(self.get_option("groups"), variables, name, strict=strict)
+        if self.get_option("keyed_groups"):
+            self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, name, strict=strict)
+
+    def _set_ansible_host(self, variables: dict[str, Any], name: str) -> None:
+        expression = self.get_option("ansible_host")
+        if not expression:
+            return
+        if expression == "proxmox_address | default('')":  # the default, without the cost of a template for each host
+            address = variables.get("proxmox_address")
+        else:
+            try:
+                address = self._compose(expression, variables)
+            except Exception as error:
+                if self.get_option("strict"):
+                    raise AnsibleError(f"Could not set ansible_host for host {name}: {_one_line(error)}") from None
+                address = None
+        if address:
+            self.inventory.set_variable(name, "ansible_host", address)
+
+    def _wanted_name(self, guest: Guest, options: InventoryOptions) -> str:
+        """Return the first preferred name that the guest has, or an empty text."""
+        for kind in options.hostnames:
+            if kind in _PLAIN_NAMES:
+                name = plain_name(guest, kind)
+            elif kind == "address":
+                name = guest.variables.get("proxmox_address") or ""
+            else:
+                try:
+                    name = str(self._compose(kind, guest.variables) or "")
+                except Exception as error:
+                    if self.get_option("strict"):
+                        raise AnsibleError(f"Could not name the VM {guest.key}: {_one_line(error)}") from None
+                    name = ""
+            if name:
+                return name
+        return ""
+
+    def _warn(self, warnings: list[str]) -> None:
+        for warning in warnings:
+            self.display.warning(f"pve.fleet.proxmox: {warning}")
+
+
+def _marked(value: Any) -> Any:
+    """Return the value so that Ansible reads nothing in it as a template or an expression.
+
+    A text of harmless characters needs no mark, and on ansible-core 2.19 is told to be harmless, so that an export
+    of the inventory shows it as a plain text.
+    """
+    if isinstance(value, str):
+        if is_harmless(value):
+            return value if trust_as_template is None else trust_as_template(value)
+        return wrap_var(value)
+    if isinstance(value, dict):
+        return {key: _marked(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_marked(one) for one in value]
+    return value
+
+
+def _has_template(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_template(one) for one in value.values())
+    if isinstance(value, list):
+        return any(_has_template(one) for one in value)
+    return isinstance(value, str) and ("{{" in value or "{%" in value)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Details of single VMs, fetched side by side within bounds: one slow or broken guest costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.client import Client
+from .._core.errors import FleetError
+from .addresses import AddressRule, agent_addresses, choose_address, cloud_init_addresses, nic_macs
+from .hosts import Guest
+
+DETAILS = ("addresses", "config", "snapshots")
+# Never shown, not even as the stars that PVE sends.
+_HIDDEN = frozenset({"cipassword"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Threads, seconds for one call, and seconds for everything (0 means without end)."""
+
+    workers: int = 10
+    call: float = 5.0
+    whole: float = 120.0
+
+
+def fetch_details(
+    clients: Mapping[str, Client], guests: Sequence[Guest], kinds: Collection[str], limits: Limits
+) -> dict[str, dict[str, Any]]:
+    """Return the raw answers for each guest's key, with the reason of each failure under `errors`; never raises.
+
+    A guest without an agent is not asked for addresses when its configuration is known to say so; a stopped one never.
+    """
+    if not guests or not kinds:
+        return {}
+    clock = next(iter(clients.values())).clock
+    end = clock.monotonic() + limits.whole if limits.whole > 0 else float("inf")
+
+    def one(guest: Guest) -> dict[str, Any]:
+        left = end - clock.monotonic()
+        if left <= 0:
+            return {"errors": dict.fromkeys(kinds, f"not asked within {limits.whole:g} s")}
+        return _details(clients[guest.site], guest, kinds, min(limits.call, left))
+
+    with ThreadPoolExecutor(max_workers=max(1, min(limits.workers, len(guests)))) as pool:
+        return dict(zip((guest.key for guest in guests), pool.map(one, guests), strict=True))
+
+
+def _details(client: Client, guest: Guest, kinds: Collection[str], timeout: float) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    base = ("nodes", guest.node, "qemu", guest.vmid)
+
+    def ask(kind: str, *rest: str) -> None:
+        try:
+            found[kind] = client.get(*base, *rest, timeout=timeout, tries=1)
+        except FleetError as error:
+            errors[kind] = error.reason or error.message
+        except Exception as error:  # a mistake about one guest must not cost the others
+            errors[kind] = f"{type(error).__name__}: {error}"
+
+    if "config" in kinds:
+        ask("config", "config")
+    if "snapshots" in kinds:
+        ask("snapshots", "snapshot")
+    if "addresses" in kinds and guest.status == "running" and not guest.template:
+        if "config" in found and not _has_agent(found["config"]):
+            errors["addresses"] = "agent not configured"
+        else:
+            ask("addresses", "agent", "network-get-interfaces")
+    return {**found, **({"errors": errors} if errors else {})}
+
+
+def detail_variables(details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule) -> dict[str, Any]:
+    """Return the variables for what was fetched (pure)."""
+    variables: dict[str, Any] = {}
+    config = details.get("config") if isinstance(details.get("config"), Mapping) else {}
+    if "config" in kinds:
+        variables["proxmox_config"] = {key: value for key, value in (config or {}).items() if key not in _HIDDEN}
+    if "snapshots" in kinds:
+        snapshots = details.get("snapshots") or []
+        variables["proxmox_snapshots"] = [
+            {key: snapshot.get(key) for key in ("name", "description", "snaptime", "parent")}
+            for snapshot in snapshots
+            if isinstance(snapshot, Mapping) and snapshot.get("name") != "current"
+        ]
+    if "addresses" in kinds:
+        macs = nic_macs(config or {})
+        addresses = agent_addresses(details.get("addresses"))
+        chosen = choose_address(addresses, rule, macs)
+        if chosen is None:
+            planned = cloud_init_addresses(config or {})
+            chosen = choose_address(planned, rule, macs)
+            addresses = addresses or planned
+        variables["proxmox_addresses"] = [address.address for address in addresses]
+        variables["proxmox_interfaces"] = [
+            {"name": one.interface, "mac": one.mac, "address": one.address, "prefix": one.prefix} for one in addresses
+        ]
+        variables["proxmox_address"] = chosen.address if chosen else None
+        variables["proxmox_address_source"] = chosen.source if chosen else None
+    if details.get("errors"):
+        variables["proxmox_errors"] = dict(details["errors"])
+    return variables
+
+
+def _has_agent(config: Any) -> bool:
+    text = str(config.get("agent") or "0") if isinstance(config, Mapping) else "0"
+    first = text.split(",")[0]
+    return first.removeprefix("enabled=").strip() in ("1", "yes", "on", "true")

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One reading of all sites: list, choose, fetch details; and its form in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .._api.client import Client
+from .._api.settings import ENVIRONMENT, ReadFile
+from .details import fetch_details
+from .hosts import Guest, read_guests
+from .options import InventoryOptions
+from .sites import Listing, open_clients, read_listings
+
+FORM = 1  # of what is cached; another number makes an old cache worthless
+
+IsWanted = Callable[[Guest], tuple[bool, str]]
+"""Whether a guest passes the filters, and why that could not be decided (an empty text when it could)."""
+
+_SECRET = frozenset({"password", "token_secret", "client_key"})
+
+
+@dataclass(frozen=True)
+class Sync:
+    """The chosen guests and the raw details of each by its key. `is_fresh` says that every site was read just now."""
+
+    guests: tuple[Guest, ...]
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    is_fresh: bool = True
+    taken: float = 0.0
+
+    def for_cache(self) -> dict[str, Any]:
+        """Return the sync as plain data."""
+        guests = [{**asdict(guest), "tags": list(guest.tags)} for guest in self.guests]
+        return {"form": FORM, "taken": self.taken, "guests": guests, "details": self.details}
+
+    @classmethod
+    def from_cache(cls, data: Mapping[str, Any], warnings: Sequence[str] = ()) -> Sync | None:
+        """Return the sync from plain data, or None when the data is not of this form."""
+        try:
+            if data["form"] != FORM:
+                return None
+            guests = tuple(Guest(**{**guest, "tags": tuple(guest["tags"])}) for guest in data["guests"])
+            return cls(guests, dict(data["details"]), list(warnings), False, float(data["taken"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def fingerprint(
+    connection: Mapping[str, Any], environ: Mapping[str, str], options: InventoryOptions, filters: Any
+) -> str:
+    """Return a text that differs whenever other VMs or other details could be shown; no secret is part of it."""
+    names = {name for several in ENVIRONMENT.values() for name in several}
+    known = {
+        "connection": _without_secrets(connection),
+        "environ": {
+            name: environ.get(name, "") for name in sorted(names) if "PASSWORD" not in name and "SECRET" not in name
+        },
+        "options": repr(options),
+        "filters": [str(one) for one in filters or []],
+        "form": FORM,
+    }
+    return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def run_sync(
+    connection: Mapping[str, Any],
+    environ: Mapping[str, str],
+    options: InventoryOptions,
+    is_wanted: IsWanted,
+    read_file: ReadFile | None = None,
+    old: Mapping[str, Any] | None = None,
+) -> Sync:
+    """Return what the sites have now, or with `stale: allow` what `old` (the cache) has when a site is dead.
+
+    Raises FleetError for a site that cannot be read, unless the options say otherwise.
+    """
+    clients = open_clients(connection, environ, read_file)
+    try:
+        listings = read_listings(clients)
+        dead = [listing for listing in listings if listing.error is not None]
+        warnings = [f"{_name(one)} cannot be read: {one.error}" for one in dead]
+        if dead:
+            stale = Sync.from_cache(old, warnings) if old is not None and options.stale == "allow" else None
+            if stale is not None:
+                age = max(0, int(time.time() - stale.taken))
+                stale.warnings.append(f"showing the last good inventory, {age} s old")
+                return stale
+            if options.dead_site == "fail" or len(dead) == len(listings):
+                assert dead[0].error is not None
+                raise dead[0].error
+        guests, undecided = choose(listings, options, is_wanted)
+        details = _details(clients, guests, options)
+        return Sync(tuple(guests), details, warnings + undecided, not dead, time.time())
+    finally:
+        for client in clients.values():
+            client.close()
+
+
+def choose(
+    listings: Sequence[Listing], options: InventoryOptions, is_wanted: IsWanted
+) -> tuple[list[Guest], list[str]]:
+    """Return the wanted guests of all sites, and warnings about those that were left out undecided."""
+    chosen: list[Guest] = []
+    undecided: list[str] = []
+    reason = ""
+    for listing in listings:
+        for guest in read_guests(listing.rows, listing.site, options.tenant_prefix):
+            if not options.choice.takes(guest):
+                continue
+            wanted, why = is_wanted(guest)
+            if wanted:
+                chosen.append(guest)
+            elif why:
+                undecided.append(guest.name or f"vm-{guest.vmid}")
+                reason = reason or why
+    if not undecided:
+        return chosen, []
+    names = ", ".join(undecided[:5]) + (" ..." if len(undecided) > 5 else "")
+    return chosen, [f"left out {len(undecided)} VMs for which a filter could not be decided ({names}): {reason}"]
+
+
+def _details(
+    clients: Mapping[str, Client], guests: Sequence[Guest], options: InventoryOptions
+) -> dict[str, dict[str, Any]]:
+    return fetch_details(clients, guests, options.fetch, options.limits)
+
+
+def _name(listing: Listing) -> str:
+    return f"site {listing.site}" if listing.site else "Proxmox VE"
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(one) for key, one in value.items() if not any(s in str(key) for s in _SECRET)}
+    if isinstance(value, (list, tuple)):
+        return [_without_secrets(one) for one in value]
+    return value

@@ -1,0 +1,381 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory's pure parts in tables: hosts, names, groups, addresses, options, cache."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.addresses import (
+    Address,
+    AddressRule,
+    agent_addresses,
+    choose_address,
+    cloud_init_addresses,
+    parse_subnets,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
+    GROUP_KINDS,
+    Choice,
+    Guest,
+    group_names,
+    is_harmless,
+    plain_name,
+    read_guests,
+    unique_names,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import Listing
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import Sync, choose, fingerprint
+
+
+def row(vmid: int, **more: Any) -> dict[str, Any]:
+    return {"type": "qemu", "vmid": vmid, "name": f"vm{vmid}", "node": "pve1", "status": "running", **more}
+
+
+def guest(vmid: int, **more: Any) -> Guest:
+    return read_guests([row(vmid, **more)], more.pop("site", ""))[0]
+
+
+def sanitize(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
+
+
+class TestGuests:
+    def test_everything_the_listing_says(self) -> None:
+        (found,) = read_guests(
+            [
+                {
+                    **row(100, tags="web;tenant_acme", pool="p1", template=1, lock="backup", hastate="started"),
+                    "maxcpu": 2,
+                    "cpu": 0.5,
+                    "maxmem": 4096,
+                    "mem": 1024,
+                    "maxdisk": 10,
+                    "uptime": 7,
+                }
+            ],
+            "north",
+        )
+        assert found.variables == {
+            "proxmox_vmid": 100,
+            "proxmox_name": "vm100",
+            "proxmox_node": "pve1",
+            "proxmox_status": "running",
+            "proxmox_tags": ["web", "tenant_acme"],
+            "proxmox_tenant": "acme",
+            "proxmox_pool": "p1",
+            "proxmox_template": True,
+            "proxmox_lock": "backup",
+            "proxmox_ha_state": "started",
+            "proxmox_uptime": 7,
+            "proxmox_cpus": 2,
+            "proxmox_cpu_usage": 0.5,
+            "proxmox_memory_bytes": 4096,
+            "proxmox_memory_used_bytes": 1024,
+            "proxmox_disk_bytes": 10,
+            "proxmox_site": "north",
+        }
+
+    def test_a_vm_made_a_moment_ago_has_hardly_anything(self) -> None:
+        (found,) = read_guests([{"type": "qemu", "vmid": 100, "node": "pve1", "status": "unknown"}])
+        assert (found.name, found.tenant, found.tags) == ("", None, ())
+        assert found.variables["proxmox_tenant_unknown"] == "no tenant tag"
+
+    def test_the_name_that_pve_makes_up_is_none(self) -> None:
+        assert read_guests([row(100, name="VM 100")])[0].name == ""
+
+    def test_other_rows_are_no_hosts(self) -> None:
+        rows: list[dict[str, Any]] = [{"type": "lxc", "vmid": 1}, {"type": "node", "node": "pve1"}, {"type": "qemu"}]
+        assert read_guests(rows) == []
+
+
+class TestChoice:
+    @pytest.mark.parametrize(
+        ("tags", "taken"),
+        [
+            ("tenant_acme", True),
+            ("web;tenant_acme", True),
+            ("tenant_acme2", False),
+            ("tenant_acm", False),
+            ("xtenant_acme", False),
+            ("tenant_acme;tenant_globex", False),
+            ("acme", False),
+            ("tenant_", False),
+            ("", False),
+        ],
+    )
+    def test_a_tenant_matches_exactly(self, tags: str, taken: bool) -> None:
+        assert Choice(tenants=["acme"]).takes(guest(100, tags=tags)) is taken
+
+    @pytest.mark.parametrize(
+        ("choice", "taken"),
+        [
+            (Choice(), True),
+            (Choice(nodes=["pve1"]), True),
+            (Choice(nodes=["pve2"]), False),
+            (Choice(pools=["p1"]), True),
+            (Choice(pools=["p"]), False),
+            (Choice(pools=[]), False),
+            (Choice(statuses=["stopped"]), False),
+            (Choice(tags=["db", "web"]), True),
+            (Choice(tags=["we"]), False),
+            (Choice(templates=False), True),
+        ],
+    )
+    def test_the_other_choices(self, choice: Choice, taken: bool) -> None:
+        assert choice.takes(guest(100, tags="web", pool="p1")) is taken
+
+    def test_templates(self) -> None:
+        assert not Choice(templates=False).takes(guest(100, template=1))
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("kind", "name"),
+        [("name", "vm7"), ("vmid", "vm-7"), ("name_vmid", "vm7_7"), ("site_name", "n_vm7"), ("other", "")],
+    )
+    def test_kinds(self, kind: str, name: str) -> None:
+        assert plain_name(Guest("n", 7, "vm7", "pve1", "running"), kind) == name
+
+    @pytest.mark.parametrize(
+        ("wanted", "expected", "warned"),
+        [
+            (["a", "b"], ["a", "b"], 0),
+            (["", "b"], ["vm-1", "b"], 0),
+            (["a", "a"], ["a_1", "a_2"], 1),
+            (["a", "a", "b"], ["a_1", "a_2", "b"], 1),
+            (["localhost", "x"], ["localhost_1", "x"], 1),
+            (["ALL", "x"], ["ALL_1", "x"], 1),
+            (["{{ 1+1 }}", "x y"], ["vm-1", "vm-2"], 2),
+            (["a:b", "web[1:3]"], ["a:b", "vm-2"], 1),
+        ],
+    )
+    def test_unique(self, wanted: list[str], expected: list[str], warned: int) -> None:
+        names, warnings = unique_names([guest(number) for number, _unused in enumerate(wanted, 1)], wanted)
+        assert len(set(names)) == len(names)
+        assert names == expected
+        assert len(warnings) == warned
+
+    def test_a_vm_that_is_called_what_another_one_becomes(self) -> None:
+        names, warnings = unique_names([guest(1), guest(2), guest(3)], ["a", "a", "a_1"])
+        assert len(set(names)) == 3
+        assert names[1] == "a_2"
+        assert warnings
+
+    def test_one_name_and_vmid_on_two_sites(self) -> None:
+        guests = [Guest("n", 7, "a", "", ""), Guest("s", 7, "a", "", "")]
+        assert unique_names(guests, ["a", "a"])[0] == ["a_7_n", "a_7_s"]
+
+
+class TestGroups:
+    def test_all_kinds(self) -> None:
+        one = read_guests([row(100, tags="tenant_acme;web", pool="p-1", template=1)], "north")[0]
+        one = one.with_variables({"proxmox_config": {"ostype": "l26"}})
+        (found,), warnings = group_names([one], GROUP_KINDS, sanitize)
+        assert found == [
+            "tenant_acme",
+            "tag_tenant_acme",
+            "tag_web",
+            "node_pve1",
+            "status_running",
+            "pool_p_1",
+            "site_north",
+            "template",
+            "os_l26",
+        ]
+        assert warnings == []
+
+    def test_no_tenant_no_group(self) -> None:
+        (found,), _unused = group_names([guest(1, tags="tenant_a;tenant_b")], ["tenant"], sanitize)
+        assert found == []
+
+    def test_tenants_never_share_a_group(self) -> None:
+        guests = [guest(1, tags="tenant_a-b"), guest(2, tags="tenant_a_b"), guest(3, tags="tenant_a.b")]
+        found, warnings = group_names(guests, ["tenant"], sanitize)
+        assert found[1] == ["tenant_a_b"]
+        assert len({name for (name,) in found}) == 3
+        assert len(warnings) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [("web1", True), ("a.b:/c+d", True), ("", True), ("{{ 1 }}", False), ("{", False), ("f()", False), ("a|b", False)],
+)
+def test_harmless_texts(text: str, harmless: bool) -> None:
+    assert is_harmless(text) is harmless
+
+
+AGENT = {
+    "result": [
+        {"name": "lo", "ip-addresses": [{"ip-address": "127.0.0.1", "prefix": 8}, {"ip-address": "::1"}]},
+        {
+            "name": "eth0",
+            "hardware-address": "BC:24:11:00:00:01",
+            "ip-addresses": [
+                {"ip-address": "fe80::1%eth0", "prefix": 64},
+                {"ip-address": "fd00::5", "prefix": 64},
+                {"ip-address": "10.0.0.5", "prefix": 24},
+            ],
+        },
+        {"name": "docker0"},
+        {
+            "name": "eth1",
+            "hardware-address": "bc:24:11:00:00:02",
+            "ip-addresses": [{"ip-address": "192.168.7.5", "prefix": 24}],
+        },
+    ]
+}
+CONFIG = {
+    "net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0",
+    "net1": "virtio=BC:24:11:00:00:02,bridge=vmbr1",
+    "ipconfig0": "ip=10.0.0.9/24,gw=10.0.0.1,ip6=auto",
+    "ipconfig1": "ip=dhcp",
+    "agent": "1",
+    "cipassword": "**********",
+}
+
+
+class TestAddresses:
+    def test_what_the_agent_says(self) -> None:
+        assert [one.address for one in agent_addresses(AGENT)] == ["fd00::5", "10.0.0.5", "192.168.7.5"]
+
+    @pytest.mark.parametrize("answer", [None, {}, {"result": None}, {"result": ["x"]}, "x", {"result": {"error": 1}}])
+    def test_odd_answers(self, answer: Any) -> None:
+        assert agent_addresses(answer) == []
+
+    def test_what_cloud_init_says(self) -> None:
+        assert cloud_init_addresses(CONFIG) == [Address("10.0.0.9", 24, "net0", "bc:24:11:00:00:01", "cloud-init")]
+
+    @pytest.mark.parametrize(
+        ("rule", "chosen"),
+        [
+            (AddressRule(), "10.0.0.5"),
+            (AddressRule("ipv6"), "fd00::5"),
+            (AddressRule("any"), "fd00::5"),
+            (AddressRule(nics=("eth1",)), "192.168.7.5"),
+            (AddressRule(nics=("net1",)), "192.168.7.5"),
+            (AddressRule(nics=("BC:24:11:00:00:02",)), "192.168.7.5"),
+            (AddressRule(nics=("eth9", "eth1", "eth0")), "192.168.7.5"),
+            (AddressRule(nics=("eth9",)), None),
+            (AddressRule(subnets=parse_subnets(["192.168.0.0/16", "10.0.0.0/8"])), "192.168.7.5"),
+            (AddressRule(subnets=parse_subnets(["172.16.0.0/12"])), None),
+        ],
+    )
+    def test_choice(self, rule: AddressRule, chosen: str | None) -> None:
+        macs = {"net0": "bc:24:11:00:00:01", "net1": "bc:24:11:00:00:02"}
+        found = choose_address(agent_addresses(AGENT), rule, macs)
+        assert (found.address if found else None) == chosen
+
+    def test_a_malformed_subnet(self) -> None:
+        with pytest.raises(ConfigurationError, match="address_subnets"):
+            parse_subnets(["10.0.0.0/99"])
+
+
+class TestDetails:
+    def test_the_agent_comes_first(self) -> None:
+        found = detail_variables({"addresses": AGENT, "config": CONFIG}, ["addresses", "config"], AddressRule())
+        assert (found["proxmox_address"], found["proxmox_address_source"]) == ("10.0.0.5", "agent")
+        assert "cipassword" not in found["proxmox_config"]
+
+    def test_cloud_init_is_the_fallback(self) -> None:
+        details = {"config": CONFIG, "errors": {"addresses": "agent not running"}}
+        found = detail_variables(details, ["addresses"], AddressRule())
+        assert (found["proxmox_address"], found["proxmox_address_source"]) == ("10.0.0.9", "cloud-init")
+        assert found["proxmox_errors"] == {"addresses": "agent not running"}
+        assert "proxmox_config" not in found
+
+    def test_snapshots(self) -> None:
+        details = {"snapshots": [{"name": "s1", "snaptime": 5}, {"name": "current", "running": 1}]}
+        found = detail_variables(details, ["snapshots"], AddressRule())
+        assert found["proxmox_snapshots"] == [{"name": "s1", "description": None, "snaptime": 5, "parent": None}]
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "environ", "path", "expected"),
+        [
+            ({}, {}, "choice.tenants", None),
+            ({"tenant": "acme"}, {}, "choice.tenants", ("acme",)),
+            ({"tenant": ""}, {"PROXMOX_TENANT": ""}, "choice.tenants", None),
+            ({}, {"PROXMOX_TENANT": "acme"}, "choice.tenants", ("acme",)),
+            ({}, {"PROXMOX_TENANTS": "acme, globex"}, "choice.tenants", ("acme", "globex")),
+            ({"tenants": ["globex"]}, {"PROXMOX_TENANTS": "acme"}, "choice.tenants", ("globex",)),
+            ({}, {"PROXMOX_INVENTORY_FETCH": "addresses,config"}, "fetch", ("addresses", "config")),
+            ({}, {"PROXMOX_INVENTORY_FETCH_WORKERS": ""}, "limits.workers", 10),
+            ({"fetch_workers": 4}, {}, "limits.workers", 4),
+            ({}, {}, "group_by", GROUP_KINDS),
+            ({"group_by": []}, {}, "group_by", ()),
+            ({"group_by": ["tenant"]}, {}, "group_by", ("tenant",)),
+            ({}, {"PROXMOX_INVENTORY_TEMPLATES": "no"}, "choice.templates", False),
+            ({"templates": False}, {}, "choice.templates", False),
+            ({}, {"PROXMOX_TENANT_PREFIX": "cust-"}, "tenant_prefix", "cust-"),
+        ],
+    )
+    def test_values(self, options: dict[str, Any], environ: dict[str, str], path: str, expected: Any) -> None:
+        found: Any = read_options(options.get, environ)
+        for name in path.split("."):
+            found = getattr(found, name)
+        assert found == expected
+
+    @pytest.mark.parametrize(
+        ("options", "text"),
+        [
+            ({"tenants": []}, "empty list"),
+            ({"tenant": "a", "tenants": ["b"]}, "both"),
+            ({"tenant": "Acme"}, "'Acme'"),
+            ({"fetch": ["adresses"]}, "adresses"),
+            ({"group_by": ["colour"]}, "colour"),
+            ({"fetch_workers": 0}, "fetch_workers"),
+            ({"address_family": "ipv5"}, "ipv5"),
+            ({"dead_site": "ignore"}, "ignore"),
+            ({"templates": "perhaps"}, "perhaps"),
+            ({"tenant_prefix": "a b"}, "tenant_prefix"),
+        ],
+    )
+    def test_refusals(self, options: dict[str, Any], text: str) -> None:
+        with pytest.raises(ConfigurationError, match=text) as caught:
+            read_options(options.get, {})
+        assert caught.value.next_step
+
+
+class TestSync:
+    OPTIONS = read_options({"tenant": "acme"}.get, {})
+    LISTING = Listing("", tuple(row(number, tags="tenant_acme") for number in range(100, 108)))
+
+    def test_a_filter_that_cannot_be_decided_leaves_out(self) -> None:
+        def is_wanted(one: Guest) -> tuple[bool, str]:
+            return (False, "boom") if one.vmid % 2 else (one.vmid < 105, "")
+
+        chosen, warnings = choose([self.LISTING], self.OPTIONS, is_wanted)
+        assert [one.vmid for one in chosen] == [100, 102, 104]
+        assert len(warnings) == 1
+        assert "left out 4 VMs" in warnings[0]
+        assert "boom" in warnings[0]
+
+    def test_the_cache_gives_the_same_back(self) -> None:
+        guests = tuple(read_guests(self.LISTING.rows, "n"))
+        sync = Sync(guests, {"n/100": {"config": {"a": 1}}}, taken=5.0)
+        again = Sync.from_cache(json.loads(json.dumps(sync.for_cache())))
+        assert again is not None
+        assert again.guests == guests
+        assert [one.variables for one in again.guests] == [one.variables for one in guests]
+        assert again.details == sync.details
+
+    @pytest.mark.parametrize("data", [{}, {"form": 0}, {"form": 1}, {"form": 1, "guests": [{"x": 1}]}])
+    def test_a_cache_of_another_form_is_nothing(self, data: dict[str, Any]) -> None:
+        assert Sync.from_cache(data) is None
+
+    def test_the_fingerprint_follows_the_options_and_holds_no_secret(self) -> None:
+        plain = fingerprint({"host": "a", "password": "x"}, {}, self.OPTIONS, [])
+        assert plain == fingerprint({"host": "a", "password": "y"}, {"PROXMOX_PASSWORD": "z"}, self.OPTIONS, [])
+        assert plain != fingerprint({"host": "b"}, {}, self.OPTIONS, [])
+        assert plain != fingerprint({"host": "a"}, {"PROXMOX_USER": "u"}, self.OPTIONS, [])
+        assert plain != fingerprint({"host": "a"}, {}, read_options({"tenant": "b"}.get, {}), [])
+        assert plain != fingerprint({"host": "a"}, {}, self.OPTIONS, ["x"])
