@@ -88,7 +88,7 @@ def formatted(text: str) -> str:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def _wrapped(text: str, width: int = 90) -> str:
+def _wrapped(text: str, width: int = 80) -> str:
     if len(text) <= width:
         return text
     chunks = [repr(text[at : at + width]) for at in range(0, len(text), width)]

@@ -372,8 +372,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
                 "default_key": 1,
                 "maxLength": 40,
                 "pattern": (
-                    "(pc|pc(-i440fx)?-\\d+(\\.\\d+)+(\\+pve\\d+)?(\\.pxe)?|q35|pc-q35-\\d+(\\.\\d+)+(\\+pve\\d+)?(\\.pxe)?|"
-                    "virt(?:-\\d+(\\.\\d+)+)?(\\+pve\\d+)?)"
+                    "(pc|pc(-i440fx)?-\\d+(\\.\\d+)+(\\+pve\\d+)?(\\.pxe)?|q35|pc-q35-\\d+(\\.\\d+)+(\\+pve\\d+)"
+                    "?(\\.pxe)?|virt(?:-\\d+(\\.\\d+)+)?(\\+pve\\d+)?)"
                 ),
                 "type": "string",
             },
@@ -478,8 +478,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "host": {
                 "default_key": 1,
                 "pattern": (
-                    "(?:(?:(?:(?:(0x)?([0-9A-Fa-f]{4}):(0x)?([0-9A-Fa-f]{4})))|(?:(?:(\\d+)\\-(\\d+(\\.\\d+)*)))|[Ss"
-                    "][Pp][Ii][Cc][Ee]))"
+                    "(?:(?:(?:(?:(0x)?([0-9A-Fa-f]{4}):(0x)?([0-9A-Fa-f]{4})))|(?:(?:(\\d+)\\-(\\d+(\\.\\d"
+                    "+)*)))|[Ss][Pp][Ii][Cc][Ee]))"
                 ),
                 "type": "string",
             },
