@@ -17,7 +17,7 @@ from .._cluster.tenant import parse_tags
 from .._core.errors import NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation
-from .actual import read_actual
+from .actual import power_of, read_actual
 from .apply import carry_out
 from .checks import check_change, check_pool
 from .config import changes
@@ -95,8 +95,12 @@ def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
 
 def _read(job: Job, row: VmRow) -> Actual:
     """Return the VM as it is, after the guard has seen its fresh tags."""
-    actual = read_actual(job.client, row.vmid, row.node, pool=row.pool)
     desired = job.desired
+    # The listing's power state is old; it will do only where nothing rests on it.
+    listed = row.status if desired.state == "present" and row.status in ("running", "stopped") else None
+    actual = read_actual(job.client, row.vmid, row.node, status=listed, pool=row.pool)
+    if listed:
+        actual = replace(actual, uptime=row.uptime)
     tags = set(parse_tags(actual.target.get("tags")))
     marker = split_notes(actual.target.get("description"))[1]
     building = marker.building and marker.tenant == desired.tenant_tag
@@ -135,6 +139,9 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Result:
     shared = picture.shared_storages
     change = changes(desired, actual.target)
     node = desired.node or actual.node
+    if desired.state == "present" and (change.keys or node != actual.node or desired.reboot != "never"):
+        current = client.get("nodes", actual.node, "qemu", actual.vmid, "status", "current")
+        actual = replace(actual, status=power_of(current), uptime=int(current.get("uptime") or 0))
     if change.keys or node != actual.node:
         check_change(client, change, node, picture)
     if desired.pool and desired.pool != actual.pool:

@@ -117,7 +117,7 @@ def create(client: Client, draft: Draft, *, timeout: int) -> tuple[Draft, list[s
         try:
             done, warnings = _create_once(client, draft, timeout)
         except Conflict as error:
-            if draft.desired.vmid is not None or len(lost) >= _NUMBERS or error.reason == "foreign VM":
+            if draft.desired.vmid is not None or len(lost) >= _NUMBERS:
                 raise
             lost.add(draft.vmid)
             taken = {int(row["vmid"]) for row in client.get("cluster", "resources", type="vm")}
