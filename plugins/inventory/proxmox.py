@@ -82,10 +82,17 @@ cache_timeout: 600
 """
 
 import os
+import time
 from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleParserError
-from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable, to_safe_group_name
+from ansible.plugins.inventory import (
+    BaseInventoryPlugin,
+    Cacheable,
+    Constructable,
+    get_cache_plugin,
+    to_safe_group_name,
+)
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._core.errors import FleetError
@@ -125,7 +132,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
             identity = fingerprint(connection, os.environ, options, self.get_option("filters"))
             old = self._cached(path, identity)
-            sync = Sync.from_cache(old) if old is not None and cache else None
+            sync = old if old is not None and cache and self._is_young(old) else None
             if sync is None:
                 sync = run_sync(connection, os.environ, options, self._is_wanted, read_sites_file, old)
                 if sync.is_fresh:
@@ -135,9 +142,30 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except FleetError as error:
             raise AnsibleParserError(f"{error.message} ({error.category})") from None
 
+    def _read_config_data(self, path: str) -> Any:
+        """Read the file; a cache that cannot be opened costs a warning, not the inventory.
+
+        The cache is opened without an end, because what is too old to be shown still tells what need not be fetched
+        again; `cache_timeout` is looked at by `_is_young`.
+        """
+        self._caches = False
+        try:
+            config = super()._read_config_data(path)
+            if self.get_option("cache"):
+                places = {"_uri": self.get_option("cache_connection"), "_prefix": self.get_option("cache_prefix")}
+                known = {key: value for key, value in places.items() if value is not None}
+                self._cache = get_cache_plugin(self.get_option("cache_plugin"), **known, _timeout=0)
+                self._caches = True
+        except AnsibleError as error:
+            if not self._options.get("cache"):
+                raise
+            self._warn([f"the inventory cache cannot be used: {_one_line(error)}"])
+            return {}
+        return config
+
     def update_cache_if_changed(self) -> None:
         """Write the cache; a cache that cannot be written costs a warning, not the inventory."""
-        if not self.get_option("cache"):
+        if not self._caches:
             return
         try:
             super().update_cache_if_changed()
@@ -149,9 +177,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         value = self.get_option(name)
         return self.templar.template(value) if _has_template(value) else value
 
-    def _cached(self, path: str, identity: str) -> dict[str, Any] | None:
-        """Return what the cache holds for exactly these options, or None."""
-        if not self.get_option("cache"):
+    def _is_young(self, sync: Sync) -> bool:
+        """Return whether a sync from the cache may be shown without asking anybody; 0 is without end, as in Ansible."""
+        limit = float(self.get_option("cache_timeout") or 0)
+        return not limit or sync.age(time.time()) <= limit
+
+    def _cached(self, path: str, identity: str) -> Sync | None:
+        """Return what the cache holds for exactly these options, of any age, or None."""
+        if not self._caches:
             return None
         try:
             found = self._cache[self.get_cache_key(path)]
@@ -162,10 +195,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return None
         if not isinstance(found, dict) or found.get("identity") != identity:
             return None
-        return found
+        return Sync.from_cache(found)
 
     def _store(self, path: str, identity: str, sync: Sync) -> None:
-        if self.get_option("cache"):
+        if self._caches:
             self._cache[self.get_cache_key(path)] = {"identity": identity, **sync.for_cache()}
 
     def _is_wanted(self, guest: Guest) -> tuple[bool, str]:

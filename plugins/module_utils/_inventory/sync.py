@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from .._api.client import Client
 from .._api.settings import ENVIRONMENT, ReadFile
+from .addresses import agent_addresses
 from .details import fetch_details
 from .hosts import Guest, read_guests
 from .options import InventoryOptions
@@ -23,6 +23,11 @@ FORM = 1  # of what is cached; another number makes an old cache worthless
 
 IsWanted = Callable[[Guest], tuple[bool, str]]
 """Whether a guest passes the filters, and why that could not be decided (an empty text when it could)."""
+
+UPTIME_SLACK = 60.0  # seconds by which an uptime may differ from what has passed; the listing itself lags 10 s
+# A failure that only a restart of the VM can end, so that asking again is of no use before.
+_LASTING = frozenset({"agent not configured"})
+_TELLING = ("proxmox_cpus", "proxmox_memory_bytes", "proxmox_disk_bytes", "proxmox_lock")
 
 _SECRET = frozenset({"password", "token_secret", "client_key"})
 
@@ -41,6 +46,10 @@ class Sync:
         """Return the sync as plain data."""
         guests = [{**asdict(guest), "tags": list(guest.tags)} for guest in self.guests]
         return {"form": FORM, "taken": self.taken, "guests": guests, "details": self.details}
+
+    def age(self, now: float) -> float:
+        """Return the seconds since the sites were read."""
+        return max(0.0, now - self.taken)
 
     @classmethod
     def from_cache(cls, data: Mapping[str, Any], warnings: Sequence[str] = ()) -> Sync | None:
@@ -77,11 +86,12 @@ def run_sync(
     options: InventoryOptions,
     is_wanted: IsWanted,
     read_file: ReadFile | None = None,
-    old: Mapping[str, Any] | None = None,
+    old: Sync | None = None,
 ) -> Sync:
-    """Return what the sites have now, or with `stale: allow` what `old` (the cache) has when a site is dead.
+    """Return what the sites have now, or with `stale: allow` the `old` sync when a site is dead.
 
-    Raises FleetError for a site that cannot be read, unless the options say otherwise.
+    Details of a VM that has not changed since the old sync are taken from there. Raises FleetError for a site that
+    cannot be read, unless the options say otherwise.
     """
     clients = open_clients(connection, environ, read_file)
     try:
@@ -89,17 +99,18 @@ def run_sync(
         dead = [listing for listing in listings if listing.error is not None]
         warnings = [f"{_name(one)} cannot be read: {one.error}" for one in dead]
         if dead:
-            stale = Sync.from_cache(old, warnings) if old is not None and options.stale == "allow" else None
-            if stale is not None:
-                age = max(0, int(time.time() - stale.taken))
-                stale.warnings.append(f"showing the last good inventory, {age} s old")
-                return stale
+            if old is not None and options.stale == "allow":
+                warnings.append(f"showing the last good inventory, {old.age(time.time()):.0f} s old")
+                return replace(old, warnings=warnings, is_fresh=False)
             if options.dead_site == "fail" or len(dead) == len(listings):
                 assert dead[0].error is not None
                 raise dead[0].error
         guests, undecided = choose(listings, options, is_wanted)
-        details = _details(clients, guests, options)
-        return Sync(tuple(guests), details, warnings + undecided, not dead, time.time())
+        now = time.time()
+        known = reusable(old, guests, options.fetch, now) if old is not None else {}
+        missing = [guest for guest in guests if guest.key not in known]
+        details = {**known, **fetch_details(clients, missing, options.fetch, options.limits)}
+        return Sync(tuple(guests), details, warnings + undecided, not dead, now)
     finally:
         for client in clients.values():
             client.close()
@@ -128,10 +139,38 @@ def choose(
     return chosen, [f"left out {len(undecided)} VMs for which a filter could not be decided ({names}): {reason}"]
 
 
-def _details(
-    clients: Mapping[str, Client], guests: Sequence[Guest], options: InventoryOptions
-) -> dict[str, dict[str, Any]]:
-    return fetch_details(clients, guests, options.fetch, options.limits)
+def reusable(old: Sync, guests: Sequence[Guest], kinds: Collection[str], now: float) -> dict[str, dict[str, Any]]:
+    """Return the old details that still hold: of VMs that have not changed, and that were not lacking anything."""
+    before = {guest.key: guest for guest in old.guests}
+    found: dict[str, dict[str, Any]] = {}
+    for guest in guests:
+        earlier = before.get(guest.key)
+        if earlier is None or has_changed(earlier, guest, old.age(now)):
+            continue
+        details = old.details.get(guest.key, {})
+        if is_complete(details, guest, kinds):
+            found[guest.key] = details
+    return found
+
+
+def has_changed(before: Guest, after: Guest, seconds: float) -> bool:
+    """Return whether the listing shows that a VM was changed, moved or restarted in the seconds between."""
+    if before != after and replace(before, uptime=after.uptime) != after:
+        return True
+    if any(before.variables.get(name) != after.variables.get(name) for name in _TELLING):
+        return True
+    if not before.uptime and not after.uptime:
+        return False
+    return after.uptime < before.uptime or abs(after.uptime - before.uptime - seconds) > UPTIME_SLACK
+
+
+def is_complete(details: Mapping[str, Any], guest: Guest, kinds: Collection[str]) -> bool:
+    """Return whether asking again would bring nothing: a guest that still boots may get its address any moment."""
+    if any(reason not in _LASTING for reason in (details.get("errors") or {}).values()):
+        return False
+    if "addresses" not in kinds or guest.status != "running" or guest.template:
+        return True
+    return "addresses" in (details.get("errors") or {}) or bool(agent_addresses(details.get("addresses")))
 
 
 def _name(listing: Listing) -> str:

@@ -32,7 +32,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import read_options
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import Listing
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import Sync, choose, fingerprint
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
+    Sync,
+    choose,
+    fingerprint,
+    has_changed,
+    reusable,
+)
 
 
 def row(vmid: int, **more: Any) -> dict[str, Any]:
@@ -379,3 +385,35 @@ class TestSync:
         assert plain != fingerprint({"host": "a"}, {"PROXMOX_USER": "u"}, self.OPTIONS, [])
         assert plain != fingerprint({"host": "a"}, {}, read_options({"tenant": "b"}.get, {}), [])
         assert plain != fingerprint({"host": "a"}, {}, self.OPTIONS, ["x"])
+
+    def test_details_of_a_vm_that_has_not_changed_are_kept(self) -> None:
+        before = read_guests([row(number, uptime=1000) for number in (1, 2, 3, 4, 5, 6)])
+        good = {"addresses": AGENT}
+        details: dict[str, Any] = {
+            "/1": good,
+            "/2": {"errors": {"addresses": "agent not configured"}},
+            "/3": {"errors": {"addresses": "agent not running"}},
+            "/4": {"addresses": {"result": []}},
+            "/5": good,
+        }
+        old = Sync(tuple(before), details, taken=5000.0)
+        after = read_guests([row(number, uptime=1100 if number != 5 else 20) for number in (1, 2, 3, 4, 5, 6, 7)])
+        assert sorted(reusable(old, after, ["addresses"], 5100.0)) == ["/1", "/2"]
+
+    @pytest.mark.parametrize(
+        ("more", "seconds", "changed"),
+        [
+            ({"uptime": 110}, 10, False),
+            ({"uptime": 100}, 10, False),
+            ({"uptime": 150}, 100, False),
+            ({"uptime": 99}, 10, True),
+            ({"uptime": 200}, 3600, True),
+            ({"uptime": 0, "status": "stopped"}, 10, True),
+            ({"uptime": 110, "node": "pve2"}, 10, True),
+            ({"uptime": 110, "tags": "a"}, 10, True),
+            ({"uptime": 110, "maxmem": 5}, 10, True),
+            ({"uptime": 110, "mem": 5, "cpu": 0.9}, 10, False),
+        ],
+    )
+    def test_what_counts_as_a_change(self, more: dict[str, Any], seconds: float, changed: bool) -> None:
+        assert has_changed(guest(1, uptime=100), guest(1, **more), seconds) is changed
