@@ -7,19 +7,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from .clock import Clock
-
-
-class Budget(Protocol):
-    """What a retry loop asks: may I go on?"""
-
-    tries: int
-
-    def again(self) -> bool:
-        """Wait and return True, or return False at once when the budget is spent."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from .._core.errors import ConfigurationError
 
 FAMILIES = ("ipv4", "ipv6", "any")
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 _NIC = re.compile(r"^net(\d+)$")
 _MAC = re.compile(r"(?:^|[=,])([0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})(?:,|$)")
 

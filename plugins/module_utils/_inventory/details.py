@@ -110,5 +110,5 @@ def detail_variables(details: Mapping[str, Any], kinds: Collection[str], rule: A
 
 def _has_agent(config: Any) -> bool:
     text = str(config.get("agent") or "0") if isinstance(config, Mapping) else "0"
-    first = text.split(",")[0]
+    first = text.partition(",")[0]
     return first.removeprefix("enabled=").strip() in ("1", "yes", "on", "true")

@@ -96,15 +96,14 @@ def run_sync(
     clients = open_clients(connection, environ, read_file)
     try:
         listings = read_listings(clients)
-        dead = [listing for listing in listings if listing.error is not None]
-        warnings = [f"{_name(one)} cannot be read: {one.error}" for one in dead]
+        dead = [(listing, listing.error) for listing in listings if listing.error is not None]
+        warnings = [f"{_name(listing)} cannot be read: {error}" for listing, error in dead]
         if dead:
             if old is not None and options.stale == "allow":
                 warnings.append(f"showing the last good inventory, {old.age(time.time()):.0f} s old")
                 return replace(old, warnings=warnings, is_fresh=False)
             if options.dead_site == "fail" or len(dead) == len(listings):
-                assert dead[0].error is not None
-                raise dead[0].error
+                raise dead[0][1]
         guests, undecided = choose(listings, options, is_wanted)
         now = time.time()
         known = reusable(old, guests, options.fetch, now) if old is not None else {}
