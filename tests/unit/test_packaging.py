@@ -59,7 +59,8 @@ def artifact(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(artifact: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
-    run("ansible-galaxy", "collection", "install", "--offline", "-p", str(target), str(artifact))
+    install = ("ansible-galaxy", "collection", "install", "--offline", "-p", str(target), str(artifact))
+    run(*install, ANSIBLE_COLLECTIONS_PATH=str(target))  # else the working tree counts as installed already
     return target
 
 
@@ -90,6 +91,17 @@ def test_installed_plugins_are_documented(repo: Path, installed: Path) -> None:
             assert plugin["doc"]["version_added"], name
             assert plugin["examples"], name
             assert plugin["return"] or kind != "modules", name
+
+
+def test_installed_roles_are_documented(repo: Path, installed: Path) -> None:
+    names = sorted(spec.parts[-3] for spec in (repo / "roles").glob("*/meta/argument_specs.yml"))
+    assert names == sorted(path.name for path in (repo / "roles").iterdir() if path.is_dir())
+    full_names = [f"pve.fleet.{name}" for name in names]
+    answer = run("ansible-doc", "-t", "role", "--json", *full_names, ANSIBLE_COLLECTIONS_PATH=str(installed))
+    documented = json.loads(answer)
+    assert sorted(documented) == full_names
+    for name, role in documented.items():
+        assert all(entry["short_description"] for entry in role["entry_points"].values()), name
 
 
 def plugin_names(repo: Path, plugin_type: str) -> list[str]:
