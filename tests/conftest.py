@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 REPO = Path(__file__).resolve().parent.parent
@@ -73,6 +74,11 @@ _prepare_environment(_home)
 if str(REPO) not in sys.path:
     sys.path.insert(0, str(REPO))  # `import tests.simulator` works from any current directory
 _load_collections(_home)
+
+
+# A busy machine is slow now and then; that is no finding of a property test.
+hypothesis.settings.register_profile("fleet", deadline=None)
+hypothesis.settings.load_profile("fleet")
 
 
 @pytest.fixture(scope="session")
