@@ -40,7 +40,7 @@ $(STAMP): $(REQUIREMENTS)
 	@{ test -n "$(PYTHON)" && $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null; } || { echo \
 	"Python 3.11 or newer with its venv module is needed, and '$(or $(PYTHON),python3)' is not that. Name one: make PYTHON=/path/to/python3 env" >&2; exit 1; }
 	@$(PY) -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check $(patsubst %,-r %,$(filter-out %-data.txt %-test.txt,$(REQUIREMENTS)))
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-data.txt
 	@touch $@
 
