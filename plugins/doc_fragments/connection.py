@@ -5,9 +5,22 @@
 
 from __future__ import annotations
 
+import re
+
+
+def _with_ini(documentation: str) -> str:
+    """Return the documentation for a plugin, which can also take every option from ansible.cfg."""
+    options, requirements, rest = documentation.partition("requirements:")
+    parts = re.split(r"(?m)^(?=  \w+:$)", options)
+    for index, part in enumerate(parts):
+        name = part.split(":", 1)[0].strip()
+        if index and name != "sites":
+            parts[index] = f"{part}    ini:\n      - section: inventory_proxmox\n        key: {name}\n"
+    return "".join(parts) + requirements + rest
+
 
 class ModuleDocFragment:
-    """The fragment `pve.fleet.connection`."""
+    """The fragments `pve.fleet.connection` for modules and `pve.fleet.connection.plugin` for plugins."""
 
     DOCUMENTATION = r"""
 options:
@@ -175,3 +188,5 @@ notes:
   - When both a token and a password are given in the same place, the token is used.
   - Proxies and C(.netrc) from the environment are not used.
 """
+
+    PLUGIN = _with_ini(DOCUMENTATION)

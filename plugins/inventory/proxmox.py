@@ -13,12 +13,13 @@ version_added: 0.1.0
 short_description: VMs of Proxmox VE, grouped by tenant
 description:
   - Makes every VM of one or several Proxmox VE clusters a host, from a single request to each cluster.
+  - With O(sites) or O(sites_file), and neither O(site) nor O(host), all sites are read, side by side.
   - Groups the hosts by tenant, tag, node, status, pool, site and template, and by what the constructed options add.
   - The file of the inventory must be named C(*.proxmox.yml), C(*.proxmox.yaml), C(*.pve.yml) or C(*.pve.yaml), or have
     one of these endings as its whole name.
   - Texts that a tenant can set, such as the name of a VM, are never read as templates.
 extends_documentation_fragment:
-  - pve.fleet.connection
+  - pve.fleet.connection.plugin
   - pve.fleet.inventory
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
@@ -28,11 +29,6 @@ options:
     type: str
     required: true
     choices: [pve.fleet.proxmox]
-  sites:
-    description:
-      - Several Proxmox VE clusters, each with the options of the connection and a name.
-      - Without O(site) all of them are read, side by side.
-      - An option of the file wins over the one of the site, and the site wins over the environment.
 seealso:
   - module: pve.fleet.vm_info
 """

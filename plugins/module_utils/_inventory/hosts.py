@@ -152,23 +152,29 @@ def unique_names(guests: Sequence[Guest], wanted: Sequence[str]) -> tuple[list[s
     names = list(base)
     for form in ("{name}_{vmid}", "{name}_{vmid}_{site}"):
         counts = Counter(names)
-        doubled = {name for name, count in counts.items() if count > 1}
-        changed: dict[str, list[str]] = {}
         for index, guest in enumerate(guests):
-            if names[index] in doubled or names[index].lower() in RESERVED:
-                new = form.format(name=base[index], vmid=guest.vmid, site=guest.site or "site")
-                changed.setdefault(names[index], []).append(new)
-                names[index] = new
-        for name, hosts in changed.items():
-            why = "means something else to Ansible" if name.lower() in RESERVED else f"is borne by {len(hosts)} VMs"
-            warnings.append(f"the host name {name!r} {why}: using {_some(hosts)}")
+            if counts[names[index]] > 1 or names[index].lower() in RESERVED:
+                names[index] = form.format(name=base[index], vmid=guest.vmid, site=guest.site or "site")
     # A VM may really be called what another one became; the VMID and the site settle it, and nothing is ever merged.
     seen: set[str] = set()
     for index, guest in enumerate(guests):
         while names[index] in seen:
             names[index] = f"{names[index]}_{guest.vmid}"
         seen.add(names[index])
-    return names, warnings
+    return names, warnings + _renamings(base, names)
+
+
+def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return a warning for each name that could not be used as it is."""
+    changed: dict[str, list[str]] = {}
+    for old, new in zip(base, names, strict=True):
+        if old != new:
+            changed.setdefault(old, []).append(new)
+    warnings: list[str] = []
+    for name, hosts in changed.items():
+        why = "means something else to Ansible" if name.lower() in RESERVED else "is not borne by one VM only"
+        warnings.append(f"the host name {name!r} {why}: using {_some(hosts)}")
+    return warnings
 
 
 def group_names(
