@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lookup plugin `pve.fleet.vm`: the facts of one VM inside a playbook or template."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: vm
+author:
+  - The pve.fleet authors (@pve-fleet)
+version_added: 0.1.0
+short_description: Facts of a VM of Proxmox VE by name or VMID
+description:
+  - Returns what the cluster's listing says about a VM, with the keys that M(pve.fleet.vm_info) returns too.
+  - The listing is asked for once in a run of Ansible and kept for its other lookups. A VM that it does not hold,
+    because it was created meanwhile, makes it be asked for again.
+extends_documentation_fragment:
+  - pve.fleet.connection.plugin
+options:
+  _terms:
+    description: Names or VMIDs. A name must be that of exactly one VM.
+    required: true
+    type: list
+    elements: str
+  tenant:
+    description:
+      - Find VMs of this tenant only.
+      - Environment variable E(PROXMOX_TENANT).
+    type: str
+  tenant_prefix:
+    description:
+      - How the tag of a tenant begins.
+    type: str
+    default: tenant_
+  refresh:
+    description: Whether to ask Proxmox VE even when the listing is known from an earlier lookup of this run.
+    type: bool
+    default: false
+seealso:
+  - module: pve.fleet.vm_info
+"""
+
+EXAMPLES = r"""
+- name: Tell where a VM is
+  ansible.builtin.debug:
+    msg: "web1 is on {{ lookup('pve.fleet.vm', 'web1').node }}"
+
+- name: Use the VMIDs of two VMs of a tenant
+  ansible.builtin.debug:
+    msg: "{{ query('pve.fleet.vm', 'web1', 'db1', tenant='acme') | map(attribute='vmid') }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: The facts of each VM, as M(pve.fleet.vm_info) returns them; what only its configuration knows is null.
+  type: list
+  elements: dict
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleLookupError
+from ansible.plugins.lookup import LookupBase
+from ansible.utils.unsafe_proxy import wrap_var
+
+from ..module_utils._api.client import connect
+from ..module_utils._api.settings import Connection
+from ..module_utils._core.errors import FleetError
+from ..module_utils._entry import read_sites_file
+from ..module_utils._inventory.find import find_row, listed
+from ..module_utils._spec.connection import CONNECTION_OPTIONS
+
+
+class LookupModule(LookupBase):
+    """Facts of VMs by name or VMID."""
+
+    def run(self, terms: list[Any], variables: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:
+        """Return the facts of each VM; raises AnsibleLookupError with one line that says what to do."""
+        self.set_options(var_options=variables, direct=options)
+        tenant = str(self.get_option("tenant") or os.environ.get("PROXMOX_TENANT", "")).strip()
+        prefix = self.get_option("tenant_prefix")
+        connection = {name: self.get_option(name) for name in CONNECTION_OPTIONS}
+        try:
+            with connect(connection, os.environ, read_file=read_sites_file) as client:
+                place = _place(client.connection)
+                rows = None if self.get_option("refresh") else _known(place)
+                found = []
+                for term in terms:
+                    row = find_row(rows, str(term), tenant, prefix) if rows is not None else None
+                    if row is None:
+                        rows = listed(client)
+                        _keep(place, rows)
+                        row = find_row(rows, str(term), tenant, prefix, must_exist=True)
+                    found.append(wrap_var(row))
+                return found
+        except FleetError as error:
+            raise AnsibleLookupError(f"{error.message} ({error.category})") from None
+
+
+def _place(connection: Connection) -> str:
+    """Return the file for a listing, in the directory that Ansible makes for each run and removes at its end.
+
+    Tasks are worked on in processes of their own, so that nothing kept in memory would last from one to the next.
+    """
+    who = f"{connection.endpoint.url} {connection.token_id or connection.user}"
+    name = hashlib.sha256(who.encode()).hexdigest()[:16]
+    return os.path.join(constants.DEFAULT_LOCAL_TMP, f"pve_fleet_listing_{name}.json")
+
+
+def _known(place: str) -> list[dict[str, Any]] | None:
+    try:
+        with open(place, encoding="utf-8") as stream:
+            rows = json.load(stream)
+    except (OSError, ValueError):
+        return None
+    return rows if isinstance(rows, list) else None
+
+
+def _keep(place: str, rows: list[dict[str, Any]]) -> None:
+    """Write the listing whole or not at all; other processes may read or write it at the same time."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(place), delete=False) as stream:
+            json.dump(rows, stream)
+        os.replace(stream.name, place)
+    except OSError:
+        pass
