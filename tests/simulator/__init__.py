@@ -1,0 +1,1 @@
+"""A stateful, strict simulator of the Proxmox VE API for tests."""

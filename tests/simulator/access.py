@@ -1,0 +1,445 @@
+"""Logging in, users, groups, realms, tokens, passwords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .api import Ctx, api
+from .errors import ApiError, ParamError, PermError, PveError
+from .formats import FormatError, check_userid, split_list
+
+CAP_AREAS = {
+    "vms": ("VM.",),
+    "access": ("User.", "Group."),
+    "storage": ("Datastore.",),
+    "nodes": ("Sys.",),
+    "sdn": ("SDN.",),
+    "mapping": ("Mapping.",),
+}
+_USER_FIELDS = ("comment", "email", "firstname", "lastname", "keys")
+
+
+def _failed() -> ApiError:
+    return ApiError(401, "authentication failure\n")
+
+
+def capabilities(ctx: Ctx, user: str) -> dict[str, dict[str, int]]:
+    """The privileges of a user by area of the web interface."""
+    result: dict[str, dict[str, int]] = {area: {} for area in (*CAP_AREAS, "dc")}
+    paths = dict.fromkeys(("/", "/nodes", "/access/groups", "/vms", "/storage", "/sdn", "/mapping", *ctx.acl.entries))
+    for path in paths:
+        held = ctx.acl.permissions(user, path)
+        area = path[1:].partition("/")[0] or "dc"
+        if area == "pool":
+            for priv in held:
+                if priv.startswith("VM."):
+                    result["vms"][priv] = 1
+                elif priv.startswith("Datastore."):
+                    result["storage"][priv] = 1
+                elif priv == "Permissions.Modify":
+                    result["vms"][priv] = result["storage"][priv] = 1
+        elif area == "dc":
+            for priv in held:
+                if priv in ("Sys.Audit", "Sys.Modify") or priv.startswith("SDN."):
+                    result["dc"][priv] = 1
+        elif area in CAP_AREAS:
+            for priv in held:
+                if priv.startswith(CAP_AREAS[area]) or priv == "Permissions.Modify":
+                    result[area][priv] = 1
+    return result
+
+
+@api("GET /access/ticket")
+def ticket_form(_ctx: Ctx, _p: dict[str, Any]) -> None:
+    """Nothing: it exists for login pages."""
+
+
+@api("POST /access/ticket")
+def login(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """Exchange a password, or a ticket that is still good, for a ticket."""
+    authority = ctx.sim.authority
+    user = p["username"]
+    if p.get("realm") and "@" not in user:
+        user = f"{user}@{p['realm']}"
+    if "@" not in user:
+        user = f"{user}@pam"
+    try:
+        check_userid(user)
+    except FormatError:
+        raise _failed() from None
+    if not authority.password_ok(user, p["password"]):
+        raise _failed()
+    if p.get("path") or p.get("privs"):
+        ctx.acl.require(user, p.get("path") or "/", split_list(p.get("privs") or ""))
+        return {"username": user}
+    result: dict[str, Any] = {
+        "username": user,
+        "ticket": authority.ticket(user),
+        "CSRFPreventionToken": authority.csrf(user),
+        "cap": capabilities(ctx, user),
+    }
+    if ctx.cluster.name and ctx.cluster.in_ticket:
+        result["clustername"] = ctx.cluster.name
+    return result
+
+
+@api("PUT /access/password")
+def change_password(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a password; the caller's own has to be given."""
+    authority = ctx.sim.authority
+    user = p["userid"]
+    if not p.get("confirmation-password"):
+        raise ParamError({"confirmation-password": "password is required to modify user"})
+    if not authority.password_ok(ctx.who, p["confirmation-password"]):
+        raise PveError("invalid credentials")
+    _known_user(ctx, user)
+    authority.passwords[user] = p["password"]
+
+
+# -- realms --------------------------------------------------------------------------------------
+
+REALMS: dict[str, dict[str, Any]] = {
+    "pam": {"type": "pam", "comment": "Linux PAM standard authentication"},
+    "pve": {"type": "pve", "comment": "Proxmox VE authentication server"},
+}
+
+
+@api("GET /access/domains")
+def domains(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The realms."""
+    return [{**realm, "realm": name} for name, realm in ctx.cluster.realms.items()]
+
+
+@api("GET /access/domains/{realm}")
+def domain(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One realm."""
+    found = ctx.cluster.realms.get(p["realm"])
+    if found is None:
+        raise PveError(f"domain '{p['realm']}' does not exist")
+    return dict(found)
+
+
+@api("POST /access/domains")
+def create_domain(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a realm."""
+    name, kind = p.pop("realm"), p["type"]
+    if kind in ("pam", "pve"):
+        raise PveError(f"add auth server failed: unable to create builtin type '{kind}'")
+    if name in ctx.cluster.realms:
+        raise PveError(f"add auth server failed: domain '{name}' already exists")
+    ctx.cluster.realms[name] = p
+
+
+@api("PUT /access/domains/{realm}")
+def update_domain(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a realm."""
+    name = p.pop("realm")
+    found = ctx.cluster.realms.get(name)
+    if found is None:
+        raise PveError(f"update auth server failed: domain '{name}' does not exist")
+    p.pop("digest", None)
+    for key in split_list(p.pop("delete", None) or ""):
+        found.pop(key, None)
+    if p.get("default"):
+        for other in ctx.cluster.realms.values():
+            other.pop("default", None)
+    found.update(p)
+
+
+@api("DELETE /access/domains/{realm}")
+def delete_domain(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a realm."""
+    if p["realm"] not in ctx.cluster.realms:
+        raise PveError(f"delete auth server failed: domain '{p['realm']}' does not exist")
+    del ctx.cluster.realms[p["realm"]]
+
+
+# -- users ---------------------------------------------------------------------------------------
+
+
+def _known_user(ctx: Ctx, user: str) -> dict[str, Any]:
+    found = ctx.acl.users.get(user)
+    if found is None:
+        if user == "root@pam":
+            return ctx.acl.users.setdefault(user, {"enable": 1, "expire": 0, "tokens": {}, "implicit": True})
+        raise PveError(f"no such user ('{user}')")
+    return found
+
+
+def _groups_of(ctx: Ctx, user: str) -> list[str]:
+    return sorted(name for name, group in ctx.acl.groups.items() if user in group["users"])
+
+
+def _token(info: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {"expire": int(info.get("expire", 0)), "privsep": int(info.get("privsep", 1))}
+    if info.get("comment"):
+        result["comment"] = info["comment"]
+    return result
+
+
+def _user(ctx: Ctx, userid: str) -> dict[str, Any]:
+    info = ctx.acl.users[userid]
+    result: dict[str, Any] = {"enable": int(info.get("enable", 1))}
+    if not info.get("implicit"):
+        result["expire"] = int(info.get("expire", 0))
+    result.update({key: info[key] for key in _USER_FIELDS if info.get(key)})
+    return result
+
+
+@api("GET /access/users")
+def users(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The users: all of them, or oneself."""
+    acl = ctx.acl
+    own = ctx.who.partition("!")[0]
+    everybody = acl.has(ctx.who, "/access/groups", ["User.Modify", "Sys.Audit"], True)
+    result = []
+    for userid in sorted({*acl.users, "root@pam"}):
+        info = acl.users.get(userid)
+        if info is None:
+            info = acl.users["root@pam"] = {"enable": 1, "expire": 0, "tokens": {}, "implicit": True}
+        if not (everybody or userid == own):
+            continue
+        enabled = int(info.get("enable", 1))
+        if p.get("enabled") is not None and enabled != p["enabled"]:
+            continue
+        entry: dict[str, Any] = {"userid": userid, **_user(ctx, userid)}
+        realm = userid.rpartition("@")[2]
+        if realm in ctx.cluster.realms:
+            entry["realm-type"] = ctx.cluster.realms[realm]["type"]
+        if p.get("full"):
+            entry["groups"] = ",".join(_groups_of(ctx, userid))
+            entry["tokens"] = [
+                {"tokenid": name, **_token(token)} for name, token in sorted(info.get("tokens", {}).items())
+            ]
+        result.append(entry)
+    return result
+
+
+def _set_groups(ctx: Ctx, userid: str, groups: list[str], append: bool, prefix: str) -> None:
+    for name in groups:
+        if name not in ctx.acl.groups:
+            raise PveError(f"{prefix}no such group '{name}'")
+    if not append:
+        for group in ctx.acl.groups.values():
+            group["users"].discard(userid)
+    for name in groups:
+        ctx.acl.groups[name]["users"].add(userid)
+
+
+@api("POST /access/users")
+def create_user(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a user."""
+    prefix = "create user failed: "
+    userid = p.pop("userid")
+    ctx.cluster.check_cfs("user_cfg", prefix)
+    if userid in ctx.acl.users:
+        raise PveError(f"{prefix}user '{userid}' already exists")
+    groups, password = split_list(p.pop("groups", None) or ""), p.pop("password", None)
+    _set_groups(ctx, userid, groups, True, prefix)
+    ctx.acl.users[userid] = {"enable": p.pop("enable", 1), "expire": p.pop("expire", 0), "tokens": {}, **p}
+    if password is not None:
+        ctx.sim.authority.passwords[userid] = password
+    _changed(ctx)
+
+
+def _changed(ctx: Ctx) -> None:
+    ctx.acl.changed()
+    ctx.sim.authority.changed()
+
+
+@api("GET /access/users/{userid}")
+def read_user(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One user."""
+    info = _known_user(ctx, p["userid"])
+    tokens = {name: _token(token) for name, token in info.get("tokens", {}).items()}
+    return {**_user(ctx, p["userid"]), "groups": _groups_of(ctx, p["userid"]), "tokens": tokens or None}
+
+
+@api("PUT /access/users/{userid}")
+def update_user(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a user; what is not named stays."""
+    prefix = "update user failed: "
+    userid = p.pop("userid")
+    ctx.cluster.check_cfs("user_cfg", prefix)
+    info = _known_user(ctx, userid)
+    groups, append = p.pop("groups", None), bool(p.pop("append", None))
+    if groups is not None:
+        _set_groups(ctx, userid, split_list(groups), append, prefix)
+    info.update(p)
+    _changed(ctx)
+
+
+@api("DELETE /access/users/{userid}")
+def delete_user(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a user with tokens, memberships and rights."""
+    userid = p["userid"]
+    ctx.cluster.check_cfs("user_cfg", "delete user failed: ")
+    info = _known_user(ctx, userid)
+    for name in info.get("tokens", {}):
+        ctx.acl.forget("token", f"{userid}!{name}")
+    ctx.acl.forget("user", userid)
+    for group in ctx.acl.groups.values():
+        group["users"].discard(userid)
+    del ctx.acl.users[userid]
+    if userid != "root@pam":
+        ctx.sim.authority.passwords.pop(userid, None)
+    _changed(ctx)
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+@api("GET /access/groups")
+def groups(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The groups that the caller may see."""
+    result = []
+    for name in sorted(ctx.acl.groups):
+        if not ctx.may(f"/access/groups/{name}", "User.Modify", "Sys.Audit", "Group.Allocate", any_of=True):
+            continue
+        group = ctx.acl.groups[name]
+        entry: dict[str, Any] = {"groupid": name, "users": ",".join(sorted(group["users"]))}
+        if group.get("comment"):
+            entry["comment"] = group["comment"]
+        result.append(entry)
+    return result
+
+
+@api("POST /access/groups")
+def create_group(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a group."""
+    name = p["groupid"]
+    ctx.cluster.check_cfs("user_cfg", "create group failed: ")
+    if name in ctx.acl.groups:
+        raise PveError(f"create group failed: group '{name}' already exists")
+    ctx.acl.groups[name] = {"comment": p.get("comment", ""), "users": set()}
+
+
+def _group(ctx: Ctx, name: str, prefix: str = "") -> dict[str, Any]:
+    found = ctx.acl.groups.get(name)
+    if found is None:
+        raise PveError(f"{prefix}group '{name}' does not exist")
+    return found
+
+
+@api("GET /access/groups/{groupid}")
+def read_group(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One group."""
+    group = _group(ctx, p["groupid"])
+    result: dict[str, Any] = {"members": sorted(group["users"])}
+    if group.get("comment"):
+        result["comment"] = group["comment"]
+    return result
+
+
+@api("PUT /access/groups/{groupid}")
+def update_group(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a group's comment."""
+    group = _group(ctx, p["groupid"], "update group failed: ")
+    if p.get("comment") is not None:
+        group["comment"] = p["comment"]
+
+
+@api("DELETE /access/groups/{groupid}")
+def delete_group(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a group with its rights."""
+    _group(ctx, p["groupid"], "delete group failed: ")
+    ctx.acl.forget("group", p["groupid"])
+    del ctx.acl.groups[p["groupid"]]
+    ctx.acl.changed()
+
+
+# -- tokens --------------------------------------------------------------------------------------
+
+
+def _tokens(ctx: Ctx, userid: str) -> dict[str, dict[str, Any]]:
+    tokens: dict[str, dict[str, Any]] = _known_user(ctx, userid).setdefault("tokens", {})
+    return tokens
+
+
+def _existing(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    found = _tokens(ctx, p["userid"]).get(p["tokenid"])
+    if found is None:
+        raise PveError(f"no such token '{p['tokenid']}' for user '{p['userid']}'")
+    return found
+
+
+@api("GET /access/users/{userid}/token")
+def tokens(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """A user's tokens."""
+    return [{"tokenid": name, **_token(info)} for name, info in sorted(_tokens(ctx, p["userid"]).items())]
+
+
+@api("GET /access/users/{userid}/token/{tokenid}")
+def read_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One token, without its secret."""
+    return _token(_existing(ctx, p))
+
+
+@api("POST /access/users/{userid}/token/{tokenid}")
+def create_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """Add a token; its secret is told this once."""
+    userid, name = p["userid"], p["tokenid"]
+    if userid not in ctx.acl.users and userid != "root@pam":
+        raise PermError
+    held = _tokens(ctx, userid)
+    if name in held:
+        raise ParamError({"tokenid": "Token already exists."})
+    ctx.cluster.check_cfs("user_cfg", "generating token failed: ")
+    secret = ctx.cluster.uuid()
+    info: dict[str, Any] = {"privsep": p.get("privsep", 1), "expire": p.get("expire", 0), "secret": secret}
+    shown: dict[str, Any] = {"privsep": str(info["privsep"])}
+    if p.get("expire") is not None:
+        shown["expire"] = str(p["expire"])
+    if p.get("comment"):
+        info["comment"] = shown["comment"] = p["comment"]
+    held[name] = info
+    ctx.acl.users[userid].pop("implicit", None)
+    _changed(ctx)
+    return {"full-tokenid": f"{userid}!{name}", "info": shown, "value": secret}
+
+
+@api("PUT /access/users/{userid}/token/{tokenid}")
+def update_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """Change a token, or give it a new secret."""
+    info = _existing(ctx, p)
+    result: dict[str, Any] = {}
+    for key in split_list(p.get("delete") or ""):
+        info.pop(key, None)
+    for key in ("privsep", "expire", "comment"):
+        if p.get(key) is not None:
+            info[key] = p[key]
+    result = _token(info)
+    for key in ("privsep", "expire"):
+        # A value that was just set comes back as the text it was given as.
+        if p.get(key) is not None:
+            result[key] = str(p[key])
+    if p.get("regenerate"):
+        info["secret"] = ctx.cluster.uuid()
+        result["value"] = info["secret"]
+        result["full-tokenid"] = f"{p['userid']}!{p['tokenid']}"
+    _changed(ctx)
+    return result
+
+
+@api("DELETE /access/users/{userid}/token/{tokenid}")
+def delete_token(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a token with its rights."""
+    _existing(ctx, p)
+    del ctx.acl.users[p["userid"]]["tokens"][p["tokenid"]]
+    ctx.acl.forget("token", f"{p['userid']}!{p['tokenid']}")
+    _changed(ctx)
+
+
+@api("GET /access/tfa")
+def tfa(_ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
+    """No second factors."""
+    return []
+
+
+@api("GET /access/users/{userid}/tfa")
+def user_tfa(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """No second factor of this user."""
+    _known_user(ctx, p["userid"])
+    return {"realm": None, "user": None}
+
+

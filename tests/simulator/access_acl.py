@@ -1,0 +1,166 @@
+"""Roles, the access control list, and what somebody may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .acl import is_acl_path, normalize_path
+from .api import Ctx, api
+from .errors import ParamError, PveError
+from .formats import split_list
+
+
+@api("GET /access")
+def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
+    """The parts of access control."""
+    names = ("users", "groups", "roles", "acl", "domains", "openid", "tfa", "ticket", "password")
+    return [{"subdir": name} for name in names]
+
+
+@api("GET /access/permissions")
+def permissions(ctx: Ctx, p: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """The privileges of the caller, or of somebody else, on every path or on one."""
+    who = p.get("userid") or ctx.who
+    user = who.partition("!")[0]
+    if user != ctx.who.partition("!")[0]:
+        ctx.need("/access", "Sys.Audit")
+    path = p.get("path")
+    if path is not None:
+        return {path: dict(ctx.acl.permissions(who, normalize_path(path)))}
+    if user not in ctx.acl.users and user != "root@pam":
+        return {}
+    return ctx.acl.effective(who)
+
+
+# -- roles ---------------------------------------------------------------------------------------
+
+
+def _privs(ctx: Ctx, text: str) -> frozenset[str]:
+    names = split_list(text)
+    for name in names:
+        if name not in ctx.acl.privileges:
+            raise ParamError({"privs": f"invalid format - invalid privilege '{name}'\n"})
+    return frozenset(names)
+
+
+@api("GET /access/roles")
+def roles(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every role with its privileges."""
+    return [
+        {"roleid": name, "privs": ",".join(sorted(privs)), "special": 1 if name in ctx.acl.special else 0}
+        for name, privs in ctx.acl.roles.items()
+    ]
+
+
+@api("GET /access/roles/{roleid}")
+def read_role(ctx: Ctx, p: dict[str, Any]) -> dict[str, int]:
+    """The privileges of one role."""
+    if p["roleid"] not in ctx.acl.roles:
+        raise PveError(f"role '{p['roleid']}' does not exist")
+    return dict.fromkeys(sorted(ctx.acl.roles[p["roleid"]]), 1)
+
+
+@api("POST /access/roles")
+def create_role(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a role."""
+    name = p["roleid"]
+    privs = _privs(ctx, p.get("privs") or "")
+    if name.lower().startswith("pve"):
+        raise ParamError({"roleid": "cannot use role ID starting with the (case-insensitive) 'PVE' namespace"})
+    ctx.cluster.check_cfs("user_cfg", "create role failed: ")
+    if name in ctx.acl.roles:
+        raise PveError(f"create role failed: role '{name}' already exists")
+    ctx.acl.roles[name] = privs
+    ctx.acl.changed()
+
+
+@api("PUT /access/roles/{roleid}")
+def update_role(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change the privileges of a role, all of them or by adding some."""
+    name = p["roleid"]
+    privs = _privs(ctx, p.get("privs") or "")
+    if name in ctx.acl.special:
+        raise PveError(f"auto-generated role '{name}' cannot be modified")
+    ctx.cluster.check_cfs("user_cfg", "update role failed: ")
+    if name not in ctx.acl.roles:
+        raise PveError(f"update role failed: role '{name}' does not exist")
+    ctx.acl.roles[name] = privs | (ctx.acl.roles[name] if p.get("append") else frozenset())
+    ctx.acl.changed()
+
+
+@api("DELETE /access/roles/{roleid}")
+def delete_role(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a role."""
+    name = p["roleid"]
+    if name in ctx.acl.special:
+        raise PveError(f"auto-generated role '{name}' cannot be deleted")
+    if name not in ctx.acl.roles:
+        raise PveError(f"delete role failed: role '{name}' does not exist")
+    del ctx.acl.roles[name]
+    for path, kinds in list(ctx.acl.entries.items()):
+        for kind, subjects in kinds.items():
+            for subject in list(subjects):
+                ctx.acl.take(path, kind, subject, name)
+    ctx.acl.changed()
+
+
+# -- the list ------------------------------------------------------------------------------------
+
+
+@api("GET /access/acl")
+def read_acl(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries on paths where the caller may change rights or may see everything."""
+    everything = ctx.may("/access", "Sys.Audit", "Permissions.Modify", any_of=True)
+    result = []
+    for path in sorted(ctx.acl.entries):
+        if not everything and not ctx.may(path, "Permissions.Modify"):
+            continue
+        for kind, subjects in ctx.acl.entries[path].items():
+            for subject, held in subjects.items():
+                result += [
+                    {"path": path, "type": kind, "ugid": subject, "roleid": role, "propagate": flag}
+                    for role, flag in held.items()
+                ]
+    return result
+
+
+def _subjects(ctx: Ctx, p: dict[str, Any]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, kind in (("groups", "group"), ("users", "user"), ("tokens", "token")):
+        found += [(kind, name) for name in split_list(p.get(key) or "")]
+    return found
+
+
+def _check_subject(ctx: Ctx, kind: str, name: str) -> None:
+    prefix = "ACL update failed: "
+    if kind == "group" and name not in ctx.acl.groups:
+        raise PveError(f"{prefix}group '{name}' does not exist")
+    user, _, token = name.partition("!")
+    if kind != "group" and user not in ctx.acl.users:
+        raise PveError(f"{prefix}user '{user}' does not exist")
+    if kind == "token" and token not in ctx.acl.users[user].get("tokens", {}):
+        raise PveError(f"{prefix}no such token '{token}' for user '{user}'")
+
+
+@api("PUT /access/acl")
+def update_acl(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Give or take roles on a path."""
+    subjects = _subjects(ctx, p)
+    if not subjects:
+        text = "either 'users', 'groups' or 'tokens' is required."
+        raise ParamError({"users": text, "groups": text, "tokens": text})
+    path = normalize_path(p["path"])
+    if path is None or not is_acl_path(path):
+        raise ParamError({"path": f"invalid ACL path '{p['path']}'"})
+    ctx.cluster.check_cfs("user_cfg", "ACL update failed: ")
+    for role in split_list(p["roles"]):
+        if role not in ctx.acl.roles:
+            raise PveError(f"ACL update failed: role '{role}' does not exist")
+        for kind, name in subjects:
+            if p.get("delete"):
+                ctx.acl.take(path, kind, name, role)
+                continue
+            _check_subject(ctx, kind, name)
+            ctx.acl.put(path, kind, name, role, p.get("propagate", 1))
+
+

@@ -1,0 +1,265 @@
+"""The control plane: what no API call can do, faults on purpose, and the log of the requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from .disks import add_unused
+from .drives import is_net, with_mac
+from .errors import ApiError
+from .faults import BadFault, parse_fault
+from .power import quit_vm
+from .state import Run, Vm
+from .volumes import find_volume
+
+if TYPE_CHECKING:
+    from .server import Server
+
+
+class Refused(Exception):
+    """The control request makes no sense; the text says why."""
+
+
+class Control:
+    """Answers the control plane's requests; see docs/simulator.md for the list."""
+
+    def __init__(self, server: Server, rebuild: Callable[[], None]) -> None:
+        self.server = server
+        self.rebuild = rebuild
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        try:
+            body = await request.read()
+            data = json.loads(body) if body.strip() else None
+            parts = [part for part in request.rel_url.path.split("/") if part]
+            result = self.run(request.method, parts, data)
+        except (Refused, BadFault, ApiError) as error:
+            text = error.message if isinstance(error, ApiError) else str(error)
+            return web.json_response({"error": text.strip()}, status=400)
+        except (ValueError, TypeError, KeyError) as error:
+            return web.json_response({"error": f"bad request: {error}"}, status=400)
+        return web.json_response(result)
+
+    def run(self, method: str, parts: list[str], data: Any) -> Any:
+        """Carry a request out and return what to answer."""
+        what = parts[0] if parts else ""
+        route: dict[tuple[str, str], Callable[[list[str], Any], Any]] = {
+            ("PUT", "vms"): self._put_vm,
+            ("GET", "vms"): self._get_vm,
+            ("DELETE", "vms"): self._delete_vm,
+            ("PUT", "guests"): self._put_guests,
+            ("PUT", "nodes"): self._put_node,
+            ("PUT", "cluster"): self._put_cluster,
+            ("PUT", "volumes"): self._put_volume,
+            ("PUT", "settings"): self._put_settings,
+            ("GET", "log"): lambda _p, _d: self.server.log.as_list(),
+            ("DELETE", "log"): self._reset_log,
+            ("GET", "counts"): lambda _p, _d: dict(self.server.log.counts),
+            ("GET", "faults"): lambda _p, _d: [rule.as_dict() for rule in self.server.faults.rules],
+            ("POST", "faults"): self._add_faults,
+            ("PUT", "faults"): self._set_faults,
+            ("DELETE", "faults"): self._clear_faults,
+            ("POST", "reset"): self._reset,
+            ("GET", "state"): self._state,
+        }
+        handler = route.get((method, what))
+        if handler is None:
+            known = ", ".join(sorted(f"{verb} /{name}" for verb, name in route))
+            raise Refused(f"unknown control request {method} /{'/'.join(parts)}; there are {known}")
+        return handler(parts[1:], data)
+
+    # -- machines --------------------------------------------------------------------------------
+
+    def _vm(self, parts: list[str]) -> Vm:
+        vmid = int(parts[0])
+        vm = self.server.sim.cluster.vms.get(vmid)
+        if vm is None:
+            raise Refused(f"there is no VM {vmid}")
+        return vm
+
+    def _get_vm(self, parts: list[str], _data: Any) -> Any:
+        vm = self._vm(parts)
+        return {
+            "vmid": vm.vmid, "node": vm.node, "running": vm.run is not None, "config": vm.conf, "pending": vm.pending,
+            "delete": sorted(vm.pending_delete), "snapshots": vm.snapshots, "agent": vm.agent,
+        }  # fmt: skip
+
+    def _put_vm(self, parts: list[str], data: dict[str, Any]) -> Any:
+        vm = self._vm(parts)
+        cluster = self.server.sim.cluster
+        for key, value in data.items():
+            if key == "lock":
+                if value:
+                    vm.conf["lock"] = str(value)
+                else:
+                    vm.conf.pop("lock", None)
+            elif key == "agent":
+                if value not in ("silent", "running"):
+                    raise Refused("agent is 'silent' or 'running'")
+                vm.agent = value
+            elif key == "acpi":
+                vm.acpi = None if value is None else bool(value)
+            elif key == "config":
+                self._change(vm, value)
+            elif key == "node":
+                self._move(vm, value)
+            elif key == "running":
+                self._power(vm, bool(value))
+            elif key == "busy":
+                vm.stuck = set(value or ())
+            elif key == "qmpstatus":
+                if vm.run is not None:
+                    vm.run.qmpstatus = str(value)
+            else:
+                raise Refused(f"unknown key '{key}'; known are lock, agent, acpi, config, node, running, busy, qmpstatus")
+        vm.digest = None
+        cluster.touch(vm.vmid)
+        return {"ok": True}
+
+    def _change(self, vm: Vm, changes: dict[str, Any]) -> None:
+        """Change the configuration behind everybody's back."""
+        for name, value in changes.items():
+            if value is None:
+                vm.conf.pop(name, None)
+            elif is_net(name):
+                vm.conf[name] = with_mac(self.server.sim.cluster, str(value))
+            elif name.startswith("unused"):
+                add_unused(vm, str(value))
+            else:
+                vm.conf[name] = str(value)
+
+    def _move(self, vm: Vm, node: str) -> None:
+        """What the HA manager does when a node fails: the machine turns up on another one."""
+        cluster = self.server.sim.cluster
+        if node not in cluster.nodes:
+            raise Refused(f"there is no node '{node}'")
+        vm.node = node
+        if vm.run is not None:
+            cluster.nodes[node].next_pid += 1
+            vm.run = Run(cluster.nodes[node].next_pid, cluster.now())
+
+    def _power(self, vm: Vm, running: bool) -> None:
+        """The guest powers itself on or off."""
+        cluster = self.server.sim.cluster
+        if running and vm.run is None:
+            cluster.nodes[vm.node].next_pid += 1
+            vm.run = Run(cluster.nodes[vm.node].next_pid, cluster.now())
+        elif not running and vm.run is not None:
+            quit_vm(self.server.context(), vm)
+
+    def _delete_vm(self, parts: list[str], _data: Any) -> Any:
+        """The machine is gone, as if somebody else had destroyed it."""
+        vm = self._vm(parts)
+        sim = self.server.sim
+        for storage in sim.cluster.storages.values():
+            volumes = storage.on(vm.node)
+            for name in [name for name, volume in volumes.items() if volume.vmid == vm.vmid]:
+                del volumes[name]
+        sim.cluster.remove_vm(vm.vmid)
+        sim.acl.changed()
+        return {"ok": True}
+
+    def _put_guests(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        for key, value in data.items():
+            if key != "acpi":
+                raise Refused(f"unknown key '{key}'; known is acpi")
+            self.server.sim.cluster.acpi = bool(value)
+        return {"ok": True}
+
+    # -- the cluster -----------------------------------------------------------------------------
+
+    def _put_node(self, parts: list[str], data: dict[str, Any]) -> Any:
+        cluster = self.server.sim.cluster
+        node = cluster.nodes.get(parts[0] if parts else "")
+        if node is None:
+            raise Refused(f"there is no node '{parts[0] if parts else ''}'")
+        for key, value in data.items():
+            if key == "online":
+                node.online = bool(value)
+                if not node.online:
+                    for task in cluster.tasks.newest(node.name):
+                        cluster.tasks.stop(task)
+            elif key == "memory":
+                node.memory = int(value)
+            elif key == "cpus":
+                node.cpus = int(value)
+            else:
+                raise Refused(f"unknown key '{key}'; known are online, memory, cpus")
+        alive = sum(1 for other in cluster.nodes.values() if other.online)
+        cluster.quorate = alive * 2 > len(cluster.nodes)
+        cluster.revision += 1
+        return {"ok": True, "quorate": cluster.quorate}
+
+    def _put_cluster(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        for key, value in data.items():
+            if key != "quorate":
+                raise Refused(f"unknown key '{key}'; known is quorate")
+            self.server.sim.cluster.quorate = bool(value)
+        return {"ok": True}
+
+    def _put_volume(self, parts: list[str], data: dict[str, Any]) -> Any:
+        """Remove a volume, or change its size, below the API: PUT /volumes/NODE {volid, gone|size}."""
+        cluster = self.server.sim.cluster
+        volume = find_volume(cluster, parts[0], data["volid"])
+        if volume is None:
+            raise Refused(f"there is no volume '{data['volid']}' on {parts[0]}")
+        if data.get("gone"):
+            store = data["volid"].partition(":")[0]
+            cluster.storages[store].on(parts[0]).pop(volume.name, None)
+        if "size" in data:
+            volume.size = int(data["size"])
+        return {"ok": True}
+
+    def _put_settings(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        server = self.server
+        for key, value in data.items():
+            if key == "latency_ms":
+                server.latency = float(value) / 1000
+            elif key == "lag_s":
+                server.sim.cluster.lag = float(value)
+            elif key == "task_ms":
+                server.sim.cluster.tasks.durations.update({name: float(ms) for name, ms in value.items()})
+            elif key == "auth_delay_s":
+                server.options.auth_delay_s = float(value)
+            else:
+                raise Refused(f"unknown key '{key}'; known are latency_ms, lag_s, task_ms, auth_delay_s")
+        return {"ok": True}
+
+    # -- faults, log, reset ----------------------------------------------------------------------
+
+    def _add_faults(self, _parts: list[str], data: Any) -> Any:
+        rules = [parse_fault(item) for item in (data if isinstance(data, list) else [data])]
+        self.server.faults.rules.extend(rules)
+        return {"ok": True, "faults": len(self.server.faults.rules)}
+
+    def _set_faults(self, parts: list[str], data: Any) -> Any:
+        self.server.faults.rules.clear()
+        return self._add_faults(parts, data)
+
+    def _clear_faults(self, _parts: list[str], _data: Any) -> Any:
+        self.server.faults.rules.clear()
+        return {"ok": True}
+
+    def _reset_log(self, _parts: list[str], _data: Any) -> Any:
+        self.server.log.reset()
+        return {"ok": True}
+
+    def _reset(self, _parts: list[str], _data: Any) -> Any:
+        self.rebuild()
+        return {"ok": True}
+
+    def _state(self, _parts: list[str], _data: Any) -> Any:
+        cluster = self.server.sim.cluster
+        return {
+            "nodes": {name: node.online for name, node in cluster.nodes.items()},
+            "quorate": cluster.quorate,
+            "vms": len(cluster.vms),
+            "running": sum(1 for vm in cluster.vms.values() if vm.run is not None),
+            "requests": self.server.log.total,
+            "faults": len(self.server.faults.rules),
+        }

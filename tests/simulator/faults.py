@@ -1,0 +1,133 @@
+"""Faults that are put into the traffic on purpose, and the log of the requests."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+DROPS = ("before", "after")
+
+
+class BadFault(ValueError):
+    """A fault rule that says nothing sensible."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """One rule: which requests it meets, and what then happens to them."""
+
+    method: str | None = None
+    path: str | None = None
+    nth: int = 1
+    times: int | None = 1
+    status: int | None = None
+    message: str | None = None
+    drop: str | None = None
+    delay_ms: float = 0.0
+    cut: int | None = None
+    seen: int = 0
+    done: int = 0
+    pattern: re.Pattern[str] | None = field(default=None, repr=False)
+
+    def meets(self, method: str, path: str) -> bool:
+        """Whether this request is the one (or one of those) that the rule is for; counts it."""
+        if self.method not in (None, method) or (self.pattern and not self.pattern.search(path)):
+            return False
+        self.seen += 1
+        if self.seen < self.nth or (self.times is not None and self.done >= self.times):
+            return False
+        self.done += 1
+        return True
+
+    def as_dict(self) -> dict[str, Any]:
+        """The rule with what it has seen and done."""
+        names = ("method", "path", "nth", "times", "status", "message", "drop", "delay_ms", "cut", "seen", "done")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+def parse_fault(data: Any) -> Fault:
+    """The rule that a JSON object describes; raises BadFault."""
+    if not isinstance(data, dict):
+        raise BadFault("a fault is a JSON object")
+    known = {"method", "path", "nth", "times", "status", "message", "drop", "delay_ms", "cut"}
+    unknown = sorted(set(data) - known)
+    if unknown:
+        raise BadFault(f"unknown key '{unknown[0]}' in a fault; known are {', '.join(sorted(known))}")
+    fault = Fault(**data)
+    if fault.drop not in (None, *DROPS):
+        raise BadFault("'drop' is 'before' or 'after'")
+    if fault.status is None and fault.drop is None and fault.cut is None and not fault.delay_ms:
+        raise BadFault("a fault needs one of status, drop, cut, delay_ms")
+    if fault.method:
+        fault.method = fault.method.upper()
+    if fault.path:
+        try:
+            fault.pattern = re.compile(fault.path)
+        except re.error as error:
+            raise BadFault(f"'path' is no regular expression: {error}") from None
+    return fault
+
+
+class FaultPlan:
+    """The rules, asked in order; the first that meets a request has it."""
+
+    def __init__(self) -> None:
+        self.rules: list[Fault] = []
+
+    def pick(self, method: str, path: str) -> Fault | None:
+        """The fault for this request."""
+        for rule in self.rules:
+            if rule.meets(method, path):
+                return rule
+        return None
+
+
+class RequestLog:
+    """What was asked, in order, with counts by route."""
+
+    def __init__(self, kept: int = 200000) -> None:
+        self.entries: deque[tuple[Any, ...]] = deque(maxlen=kept)
+        self.counts: Counter[str] = Counter()
+        self.total = 0
+
+    def add(self, method: str, path: str, route: str, status: int, started: float, who: str, params: Any) -> None:
+        """Note one request."""
+        self.total += 1
+        self.counts[f"{method} {route}"] += 1
+        ended = time.time()
+        self.entries.append((self.total, started, method, path, route, status, ended - started, who, params))
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """The requests as JSON objects."""
+        return [
+            {
+                "n": number,
+                "time": round(started, 4),
+                "method": method,
+                "path": path,
+                "route": route,
+                "status": status,
+                "ms": round(taken * 1000, 2),
+                "user": who,
+                "params": _public(params),
+            }
+            for number, started, method, path, route, status, taken, who, params in self.entries
+        ]
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.entries.clear()
+        self.counts.clear()
+        self.total = 0
+
+
+_SECRETS = ("password", "cipassword", "confirmation-password", "otp", "secret")
+
+
+def _public(params: Any) -> Any:
+    if not isinstance(params, dict):
+        return None
+    return {name: "********" if name in _SECRETS else value for name, value in params.items()}

@@ -1,0 +1,17 @@
+"""Brings in every module that registers handlers."""
+
+from __future__ import annotations
+
+import importlib
+
+MODULES = (
+    "access", "access_acl", "agent", "bulk", "cloudinit", "clone", "cluster", "create", "disks", "firewall", "ha",
+    "indexes", "migrate", "network", "nodes", "pools", "power", "resources", "snapshots", "status", "storage_content",
+    "storage_defs", "storage_upload", "vmconfig",
+)  # fmt: skip
+
+
+def load() -> None:
+    """Import them all."""
+    for name in MODULES:
+        importlib.import_module(f".{name}", __package__)

@@ -1,0 +1,306 @@
+"""What becomes of pending changes: plugged into a running machine, kept for later, or applied to a stopped one."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from .disks import delete_or_detach, register_unused
+from .drives import boot_devices, is_cdrom, is_cloudinit, is_drive, is_net, memory_mib, parse_drive, parse_net
+from .errors import ApiError, PveError
+from .formats import split_list
+from .vmcheck import CLOUDINIT
+
+if TYPE_CHECKING:
+    from .api import Ctx
+    from .state import Vm
+
+# Take effect at once on a running machine, whatever its hotplug setting.
+FAST = frozenset({
+    "description", "hookscript", "lock", "migrate_downtime", "migrate_speed", "name", "onboot", "protection", "shares",
+    "startup", "tags", "vmstatestorage", *CLOUDINIT,
+})  # fmt: skip
+_DEFAULT_HOTPLUG = ("network", "disk", "usb")
+_NEEDS_STOP = ("aio", "discard", "iothread", "queues", "product", "cache", "ssd", "vendor", "ro")
+_IPCONFIG = re.compile(r"ipconfig\d+\Z")
+
+
+class Skip(Exception):
+    """The change cannot be made while the machine runs and stays pending."""
+
+
+def is_fast(name: str) -> bool:
+    """Whether the option takes effect at once."""
+    return name in FAST or _IPCONFIG.match(name) is not None
+
+
+def is_cloudinit_option(name: str) -> bool:
+    """Whether the option goes into the cloud-init drive."""
+    return name in CLOUDINIT or name == "name" or _IPCONFIG.match(name) is not None or is_net(name)
+
+
+def features(vm: Vm) -> set[str]:
+    """What can be plugged into the running machine."""
+    text = vm.conf.get("hotplug", "1")
+    if text == "0":
+        return set()
+    return set(_DEFAULT_HOTPLUG) if text == "1" else set(split_list(text))
+
+
+def cleanup_pending(vm: Vm) -> bool:
+    """Drop pending changes that change nothing; whether there were any."""
+    same = [name for name, value in vm.pending.items() if vm.conf.get(name) == value]
+    gone = [name for name in vm.pending_delete if name not in vm.conf]
+    for name in same:
+        del vm.pending[name]
+    for name in gone:
+        del vm.pending_delete[name]
+    return bool(same or gone)
+
+
+def apply_pending(ctx: Ctx, vm: Vm) -> dict[str, str]:
+    """Apply everything that is pending to a stopped machine; texts of what could not be."""
+    errors: dict[str, str] = {}
+    for name in sorted(vm.pending_delete):
+        force = vm.pending_delete[name]
+        try:
+            if name in vm.conf and is_drive(name):
+                delete_or_detach(ctx, vm, name, force)
+        except ApiError as error:
+            errors[name] = f"unable to apply pending change {name} : {error.message}"
+            continue
+        del vm.pending_delete[name]
+        vm.conf.pop(name, None)
+    cleanup_pending(vm)
+    new_cloudinit = False
+    for name in sorted(vm.pending):
+        value = vm.pending[name]
+        try:
+            if name in vm.conf and is_drive(name):
+                old = parse_drive(ctx.sim.schema, name, vm.conf[name])
+                if old.get("file") != parse_drive(ctx.sim.schema, name, value).get("file"):
+                    register_unused(ctx, vm, old)
+        except ApiError as error:
+            errors[name] = f"unable to apply pending change {name} : {error.message}"
+            continue
+        new_cloudinit = new_cloudinit or (is_drive(name) and is_cloudinit(parse_drive(ctx.sim.schema, name, value)))
+        vm.conf[name] = vm.pending.pop(name)
+    if new_cloudinit:
+        vm.cloudinit = None
+    ctx.cluster.write(vm)
+    return errors
+
+
+def record_cloudinit(vm: Vm, name: str, old: str | None, new: str | None) -> None:
+    """Remember what the cloud-init drive still holds of a changed option, until it is made anew."""
+    if not is_cloudinit_option(name) or vm.run is None:
+        return
+    held = vm.cloudinit if vm.cloudinit is not None else {}
+    added = set(split_list(held.pop("added", "")))
+    recorded = held.get(name)
+    if new is not None:
+        if recorded is not None:
+            if recorded == new:
+                held.pop(name)
+                added.discard(name)
+        elif name not in added:
+            if old is not None:
+                held[name] = old
+            else:
+                added.add(name)
+    elif old is not None and recorded is None:
+        if name in added:
+            added.discard(name)
+        else:
+            held[name] = old
+    if added:
+        held["added"] = ",".join(sorted(added))
+    vm.cloudinit = held or None
+
+
+def hotplug_pending(ctx: Ctx, vm: Vm, selection: set[str]) -> dict[str, str]:
+    """Plug what can be plugged into the running machine; texts of what went wrong."""
+    errors: dict[str, str] = {}
+    for name in [name for name in sorted(vm.pending) if is_fast(name)]:
+        new = vm.pending.pop(name)
+        record_cloudinit(vm, name, vm.conf.get(name), new)
+        vm.conf[name] = new
+    enabled = features(vm)
+    for name in sorted(vm.pending_delete):
+        if name not in selection:
+            continue
+        try:
+            _unplug(ctx, vm, name, vm.pending_delete[name], enabled)
+        except Skip:
+            continue
+        except ApiError as error:
+            errors[name] = f"hotplug problem - {error.message}"
+            continue
+        old = vm.conf.pop(name, None)
+        record_cloudinit(vm, name, old, None)
+        del vm.pending_delete[name]
+    for name in sorted(vm.pending):
+        if name not in selection or name not in vm.pending:
+            continue
+        try:
+            value = _plug(ctx, vm, name, vm.pending[name], enabled)
+        except Skip:
+            continue
+        except ApiError as error:
+            errors[name] = f"hotplug problem - {error.message}"
+            continue
+        record_cloudinit(vm, name, vm.conf.get(name), value)
+        vm.conf[name] = value
+        vm.pending.pop(name, None)
+    ctx.cluster.write(vm)
+    return errors
+
+
+def _device_unplug(vm: Vm, name: str) -> None:
+    devices = boot_devices(vm.conf)
+    if is_drive(name) and devices and name == next((device for device in devices if is_drive(device)), None):
+        raise PveError(f"can't unplug bootdisk '{name}'")
+    if is_drive(name) and devices is None and vm.conf.get("bootdisk") == name:
+        raise PveError(f"can't unplug bootdisk '{name}'")
+    if vm.stuck and (name in vm.stuck or "*" in vm.stuck):
+        raise PveError(f"error on hot-unplugging device '{name}' - still busy in guest?")
+
+
+def _unplug(ctx: Ctx, vm: Vm, name: str, force: bool, enabled: set[str]) -> None:
+    """Carry out a pending removal; raises Skip when it has to wait."""
+    if name not in vm.conf:
+        return
+    if name == "hotplug":
+        if re.search("cpu|memory", vm.conf["hotplug"]):
+            raise Skip
+    elif name == "tablet" or name.startswith("usb"):
+        if "usb" not in enabled:
+            raise Skip
+    elif name == "vcpus":
+        if "cpu" not in enabled:
+            raise Skip
+    elif name == "balloon":
+        if vm.conf["balloon"] == "0":
+            raise Skip
+    elif is_fast(name) or name in ("cpuunits", "cpulimit"):
+        return
+    elif is_net(name):
+        if "network" not in enabled:
+            raise Skip
+        _device_unplug(vm, name)
+    elif is_drive(name):
+        if "disk" not in enabled or re.match(r"(?:efidisk|ide|sata|tpmstate)\d", name):
+            raise Skip
+        _device_unplug(vm, name)
+        delete_or_detach(ctx, vm, name, force)
+    elif name == "memory":
+        if "memory" not in enabled:
+            raise Skip
+    else:
+        raise Skip
+
+
+def _plug(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> str:
+    """Carry out a pending change and return the value that results; raises Skip when it has to wait."""
+    if name == "hotplug":
+        if re.search("cpu|memory", value) or re.search("cpu|memory", vm.conf.get("hotplug", "")):
+            raise Skip
+    elif name == "tablet" or name.startswith("usb"):
+        if "usb" not in enabled or (name != "tablet" and vm.conf.get("ostype") not in ("l26", "win8", "win10", "win11")):
+            raise Skip
+    elif name == "vcpus":
+        if "cpu" not in enabled:
+            raise Skip
+        if int(value) > int(vm.conf.get("sockets", "1")) * int(vm.conf.get("cores", "1")):
+            raise PveError("you can't add more vcpus than maxcpus")
+    elif name == "balloon":
+        if (vm.conf.get("balloon", "1") != "0") != (value != "0"):
+            raise Skip
+    elif is_net(name):
+        _plug_net(ctx, vm, name, value, enabled)
+    elif is_drive(name):
+        _plug_drive(ctx, vm, name, value, enabled)
+    elif name == "memory":
+        if "memory" not in enabled:
+            raise Skip
+        return _plug_memory(vm, value)
+    elif name == "agent":
+        _plug_agent(vm, value)
+    elif name not in ("cpuunits", "cpulimit"):
+        raise Skip
+    return value
+
+
+def _plug_net(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> None:
+    new = parse_net(ctx.sim.schema, value)
+    if name in vm.conf:
+        old = parse_net(ctx.sim.schema, vm.conf[name])
+        other = any(old.get(key) != new.get(key) for key in ("model", "macaddr", "queues", "mtu"))
+        if not other and old.get("bridge") and new.get("bridge"):
+            return
+        if "network" not in enabled:
+            raise Skip
+        _device_unplug(vm, name)
+    if "network" not in enabled:
+        raise Skip
+    bridge = new.get("bridge")
+    if bridge and bridge not in ctx.cluster.nodes[vm.node].ifaces:
+        raise PveError(f"bridge '{bridge}' does not exist")
+
+
+def _plug_drive(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> None:
+    if name in ("efidisk0", "tpmstate0"):
+        raise Skip
+    new = parse_drive(ctx.sim.schema, name, value)
+    if name in vm.conf:
+        old = parse_drive(ctx.sim.schema, name, vm.conf[name])
+        if new.get("media", "disk") != old.get("media", "disk"):
+            raise PveError("unable to change media type")
+        if is_cdrom(old):
+            if new.get("file") == "none" and is_cloudinit(old):
+                register_unused(ctx, vm, old)
+            return
+        if new.get("file") == old.get("file"):
+            if any(new.get(key) != old.get(key) for key in _NEEDS_STOP):
+                raise Skip
+            return
+        if "disk" not in enabled:
+            raise Skip
+        _device_unplug(vm, name)
+        register_unused(ctx, vm, old)
+    if "disk" not in enabled or re.match(r"(?:ide|sata)\d", name):
+        raise Skip
+
+
+def _plug_memory(vm: Vm, value: str) -> str:
+    """Memory grows in DIMMs: the size is rounded up to what they add up to."""
+    wanted = memory_mib({"memory": value})
+    if vm.conf.get("numa") != "1":
+        raise PveError("NUMA needs to be enabled for memory hotplug")
+    total, size = 1024, 512
+    while total < wanted:
+        for _ in range(32):
+            if total >= wanted:
+                break
+            total += size
+        size *= 2
+    if wanted < memory_mib(vm.conf):
+        total = max(1024, math.ceil(wanted / 512) * 512)
+    return str(total)
+
+
+def _plug_agent(vm: Vm, value: str) -> None:
+    if "agent" not in vm.conf:
+        raise Skip
+    old, new = (_agent_props(text) for text in (vm.conf["agent"], value))
+    if any(old.get(key, "") != new.get(key, "") for key in ("enabled", "type")):
+        raise Skip
+
+
+def _agent_props(text: str) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        result[key if equals else "enabled"] = value if equals else key
+    return result

@@ -1,0 +1,409 @@
+"""Starting, stopping, pausing and suspending machines."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from .api import Ctx, api
+from .drives import agent_enabled, drives_of, is_cdrom, memory_mib, parse_net, split_volid
+from .errors import ApiError, PveError
+from .ha import is_managed, request_state
+from .hotplug import apply_pending
+from .state import Run, Vm
+from .tasks import Task
+from .vmcheck import check_lock
+from .volumes import allocate, check_enabled, format_line, free, is_path_based, volume_size
+
+# The cleanup after a QEMU process waits this long, with the lock, when it finds the machine running again.
+CLEANUP_WAIT = 30.0
+# A start this soon after the process quit meets that cleanup.
+CLEANUP_RACE = 3.0
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/start")
+def vm_start(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Start a machine, or hand it to the HA manager."""
+    ctx.root_only(
+        p, "stateuri", "skiplock", "migratedfrom", "migration_type", "migration_network", "targetstorage", "force-cpu",
+        "with-conntrack-state", "nets-host-mtu",
+    )  # fmt: skip
+    ctx.cluster.check_quorum()
+    return start_vm(ctx, p["node"], p["vmid"], p)
+
+
+def start_vm(ctx: Ctx, node: str, vmid: int, p: dict[str, Any]) -> str:
+    """Start the worker that starts the machine."""
+    if is_managed(ctx.cluster, vmid):
+        return _ha_request(ctx, node, vmid, "hastart", "start", "started")
+
+    async def work(task: Task) -> None:
+        await do_start(ctx, node, vmid, task, skiplock=bool(p.get("skiplock")))
+
+    return ctx.task(node, "qmstart", vmid, work)
+
+
+async def do_start(ctx: Ctx, node: str, vmid: int, task: Task, *, skiplock: bool = False) -> None:
+    """Start the machine within a task."""
+    async with ctx.sim.locks.hold(vmid, log=task.say):
+        vm = ctx.cluster.vm_at(node, vmid)
+        if vm.template:
+            raise PveError("you can't start a vm if it's a template")
+        suspended = vm.conf.get("lock") == "suspended"
+        if not skiplock and not suspended:
+            check_lock(vm)
+        if vm.run is not None:
+            raise PveError(f"VM {vmid} already running")
+        resume = suspended or "vmstate" in vm.conf
+        await task.work()
+        launch(ctx, vm, resume=resume)
+        if resume:
+            _resumed(ctx, vm, task)
+    if time.time() - vm.quit_at < CLEANUP_RACE:
+        _cleanup_holds_lock(ctx, vm)
+
+
+def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
+    """Bring up the QEMU process after the checks that it would fail at."""
+    cluster = ctx.cluster
+    if not resume and (vm.pending or vm.pending_delete):
+        apply_pending(ctx, vm)
+    vm.cloudinit = None
+    node = cluster.nodes[vm.node]
+    for name, drive in drives_of(ctx.sim.schema, vm.conf):
+        parts = split_volid(drive.get("file", ""))
+        if parts is not None:
+            volume_size(cluster, vm.node, drive["file"])
+        elif not is_cdrom(drive) and not drive.get("file", "").startswith("/"):
+            raise PveError(f"unable to activate {name}")
+    for name, value in sorted(vm.conf.items()):
+        if name.startswith("net") and name[3:].isdigit():
+            bridge = parse_net(ctx.sim.schema, value).get("bridge")
+            if bridge and bridge not in node.ifaces:
+                raise PveError(f"bridge '{bridge}' does not exist")
+    cores = int(vm.conf.get("sockets", "1")) * int(vm.conf.get("cores", "1"))
+    vcpus = int(vm.conf.get("vcpus", "0")) or cores
+    if cores > node.cpus or vcpus > node.cpus:
+        raise PveError(f"MAX {node.cpus} vcpus allowed per VM on this node")
+    if vcpus > cores:
+        raise PveError(f"vcpus '{vcpus}' greater than max '{cores}'")
+    check_free_memory(ctx, vm)
+    node.next_pid += 1
+    vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
+    cluster.touch(vm.vmid)
+
+
+def check_free_memory(ctx: Ctx, vm: Vm) -> None:
+    """A node cannot give more memory to one machine than it has."""
+    node = ctx.cluster.nodes[vm.node]
+    if memory_mib(vm.conf) * 1024 * 1024 > node.memory:
+        raise PveError("start failed: QEMU exited with code 1")
+
+
+def machine_type(ctx: Ctx, vm: Vm) -> str:
+    """The machine version that QEMU runs."""
+    version = ".".join(ctx.cluster.qemu.split(".")[:2])
+    text = vm.conf.get("machine", "pc").split(",")[0].removeprefix("type=")
+    if text in ("q35", "pc", "pc-i440fx"):
+        return f"pc-q35-{version}" if text == "q35" else f"pc-i440fx-{version}"
+    return text
+
+
+def _resumed(ctx: Ctx, vm: Vm, task: Task) -> None:
+    task.say("Resuming suspended VM")
+    state = vm.conf.get("vmstate")
+    if state:
+        task.say(f"activating and using '{state}' as vmstate")
+        try:
+            free(ctx.cluster, vm.node, state)
+        except ApiError as error:
+            task.say(error.text)
+    for key in ("lock", "vmstate", "runningmachine", "runningcpu", "running-nets-host-mtu"):
+        vm.conf.pop(key, None)
+    ctx.cluster.write(vm)
+    task.say("Resumed VM, removing state")
+
+
+def _cleanup_holds_lock(ctx: Ctx, vm: Vm) -> None:
+    """The cleanup of the process that quit finds a new one, and waits for it with the lock in hand."""
+
+    async def cleanup() -> None:
+        try:
+            async with ctx.sim.locks.hold(vm.vmid, 60):
+                end = time.time() + CLEANUP_WAIT
+                while vm.run is not None and time.time() < end:
+                    await asyncio.sleep(0.2)
+        except ApiError:
+            return
+
+    ctx.sim.background(cleanup())
+
+
+# -- stopping ------------------------------------------------------------------------------------
+
+
+def quit_vm(ctx: Ctx, vm: Vm) -> None:
+    """The QEMU process is gone: pending changes take effect."""
+    vm.run = None
+    vm.execs = None
+    if ctx.cluster.vms.get(vm.vmid) is vm:
+        if (vm.pending or vm.pending_delete) and ctx.cluster.quorate:
+            apply_pending(ctx, vm)
+        ctx.cluster.touch(vm.vmid)
+
+
+def answers_shutdown(ctx: Ctx, vm: Vm) -> bool:
+    """Whether the guest powers down when it is asked to."""
+    if vm.run is None or vm.run.qmpstatus != "running":
+        return False
+    if agent_enabled(vm.conf) and vm.agent == "running":
+        return True
+    return ctx.cluster.acpi if vm.acpi is None else vm.acpi
+
+
+async def do_stop(
+    ctx: Ctx, node: str, vmid: int, task: Task, *, shutdown: bool, force: bool | None, timeout: int | None,
+    skiplock: bool = False,
+) -> None:  # fmt: skip
+    """Stop or shut down the machine within a task."""
+    if force is None and not shutdown:
+        force = True
+    async with ctx.sim.locks.hold(vmid, log=task.say):
+        vm = ctx.cluster.vm_found(node, vmid)
+        await stop_locked(ctx, vm, task, shutdown=shutdown, force=bool(force), timeout=timeout, skiplock=skiplock)
+
+
+async def stop_locked(
+    ctx: Ctx, vm: Vm, task: Task, *, shutdown: bool, force: bool, timeout: int | None, skiplock: bool = False
+) -> None:
+    """The same with the lock already held."""
+    if vm.run is None:
+        return
+    if not skiplock:
+        check_lock(vm)
+    if timeout is None and shutdown:
+        timeout = _down_delay(vm)
+    if shutdown and not answers_shutdown(ctx, vm):
+        await _wait_for_guest(ctx, vm, 60 if timeout is None else timeout)
+        if vm.run is not None:
+            if not force:
+                raise PveError("VM quit/powerdown failed - got timeout")
+            task.say("VM still running - terminating now with SIGTERM")
+    else:
+        await task.work()
+    quit_vm(ctx, vm)
+
+
+def _down_delay(vm: Vm) -> int | None:
+    for part in vm.conf.get("startup", "").split(","):
+        if part.startswith("down="):
+            return int(part[5:])
+    return None
+
+
+async def _wait_for_guest(ctx: Ctx, vm: Vm, timeout: float) -> None:
+    end = time.time() + timeout
+    while time.time() < end and vm.run is not None and not answers_shutdown(ctx, vm):
+        await asyncio.sleep(min(0.1, max(0.0, end - time.time())))
+
+
+def _ha_request(ctx: Ctx, node: str, vmid: int, kind: str, verb: str, state: str) -> str:
+    async def work(task: Task) -> None:
+        task.say(f"Requesting HA {verb} for VM {vmid}")
+        request_state(ctx, vmid, state)
+
+    return ctx.task(node, kind, vmid, work)
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/stop")
+def vm_stop(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Stop a machine at once."""
+    ctx.root_only(p, "skiplock", "keepActive", "migratedfrom")
+    node, vmid = p["node"], p["vmid"]
+    if is_managed(ctx.cluster, vmid):
+        return _ha_request(ctx, node, vmid, "hastop", "stop", "stopped")
+
+    async def work(task: Task) -> None:
+        if p.get("overrule-shutdown"):
+            overruled = ctx.cluster.tasks.running("qmshutdown", vmid)
+            if overruled:
+                task.say(f"overruled qmshutdown tasks: {', '.join(other.upid for other in overruled)}")
+            for other in overruled:
+                ctx.cluster.tasks.stop(other)
+        await do_stop(ctx, node, vmid, task, shutdown=False, force=None, timeout=p.get("timeout"))
+
+    return ctx.task(node, "qmstop", vmid, work)
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/shutdown")
+def vm_shutdown(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Ask the guest to power down."""
+    ctx.root_only(p, "skiplock", "keepActive")
+    node, vmid = p["node"], p["vmid"]
+    vm = ctx.cluster.vms.get(vmid)
+    shutdown = True
+    if vm is not None and vm.node == node and vm.run is not None and vm.run.qmpstatus == "paused":
+        if not p.get("forceStop"):
+            raise PveError("VM is paused - cannot shutdown")
+        shutdown = False
+    if is_managed(ctx.cluster, vmid):
+        return _ha_request(ctx, node, vmid, "hastop", "stop", "stopped")
+    force = bool(p["forceStop"]) if "forceStop" in p else None
+
+    async def work(task: Task) -> None:
+        await do_stop(ctx, node, vmid, task, shutdown=shutdown, force=force, timeout=p.get("timeout"))
+
+    return ctx.task(node, "qmshutdown", vmid, work)
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/reboot")
+def vm_reboot(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Shut the guest down and start it again with its pending changes."""
+    node, vmid = p["node"], p["vmid"]
+    vm = running_vm(ctx, node, vmid)
+    if vm.run is not None and vm.run.qmpstatus == "paused":
+        raise PveError("VM is paused - cannot shutdown")
+
+    async def work(task: Task) -> None:
+        async with ctx.sim.locks.hold(vmid, log=task.say):
+            await stop_locked(ctx, vm, task, shutdown=True, force=False, timeout=p.get("timeout"))
+            launch(ctx, vm)
+
+    return ctx.task(node, "qmreboot", vmid, work)
+
+
+def running_vm(ctx: Ctx, node: str, vmid: int) -> Vm:
+    """The machine, refused when it does not run."""
+    vm = ctx.cluster.vm_found(node, vmid)
+    if vm.run is None:
+        raise PveError(f"VM {vmid} not running")
+    return vm
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/reset")
+def vm_reset(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Press the reset button."""
+    ctx.root_only(p, "skiplock")
+    vm = running_vm(ctx, p["node"], p["vmid"])
+
+    async def work(task: Task) -> None:
+        async with ctx.sim.locks.hold(vm.vmid, log=task.say):
+            check_lock(vm)
+            await task.work()
+
+    return ctx.task(p["node"], "qmreset", vm.vmid, work)
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/suspend")
+def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Pause the machine, or save its memory to disk and quit."""
+    ctx.root_only(p, "skiplock")
+    node, todisk = p["node"], bool(p.get("todisk"))
+    vm = running_vm(ctx, node, p["vmid"])
+    storage = p.get("statestorage")
+    if todisk:
+        if is_managed(ctx.cluster, vm.vmid):
+            raise PveError("Cannot suspend HA managed VM to disk")
+        ctx.acl.require_vm(ctx.who, vm.vmid, None, ["VM.Config.Disk"])
+        storage = storage or state_storage(ctx, vm)
+        ctx.need(f"/storage/{storage}", "Datastore.AllocateSpace")
+
+    async def work(task: Task) -> None:
+        async with ctx.sim.locks.hold(vm.vmid, log=task.say):
+            if not p.get("skiplock") and vm.conf.get("lock") != "backup":
+                check_lock(vm)
+            if not todisk:
+                await task.work()
+                if vm.run is not None:
+                    vm.run.qmpstatus = "paused"
+                return
+            await suspend_to_disk(ctx, vm, str(storage), task)
+
+    return ctx.task(node, "qmsuspend" if todisk else "qmpause", vm.vmid, work)
+
+
+def state_storage(ctx: Ctx, vm: Vm) -> str:
+    """Where the memory is saved when nobody says: the configured storage, a shared one of the machine, `local`."""
+    if "vmstatestorage" in vm.conf:
+        return vm.conf["vmstatestorage"]
+    local = None
+    for _, drive in drives_of(ctx.sim.schema, vm.conf):
+        parts = split_volid(drive.get("file", ""))
+        if parts and not is_cdrom(drive) and parts[0] in ctx.cluster.storages:
+            if ctx.cluster.storages[parts[0]].shared:
+                return parts[0]
+            local = local or parts[0]
+    return local or "local"
+
+
+def save_state(ctx: Ctx, vm: Vm, label: str, store: str, task: Task) -> dict[str, str]:
+    """Make the volume for the memory; the settings that go with it."""
+    storage = check_enabled(ctx.cluster, store, vm.node)
+    size = (memory_mib(vm.conf) * 2 + 500) * 1024 * 1024
+    name = f"vm-{vm.vmid}-state-{label}" + (".raw" if is_path_based(storage) else "")
+    volid = allocate(ctx.cluster, vm.node, storage, vm.vmid, "raw", size, name)
+    for line in format_line(storage, volid, "raw", size):
+        task.say(line)
+    nets = ",".join(f"{name}=0" for name in sorted(vm.conf) if name.startswith("net") and name[3:].isdigit())
+    run = vm.run
+    saved = {
+        "vmstate": volid,
+        "runningmachine": run.machine if run else "",
+        "runningcpu": run.cpu if run else "",
+    }
+    if nets:
+        saved["running-nets-host-mtu"] = nets
+    return saved
+
+
+async def suspend_to_disk(ctx: Ctx, vm: Vm, store: str, task: Task) -> None:
+    """Save the memory and quit; the machine stays locked until it is resumed."""
+    date = time.strftime("%Y-%m-%d", time.gmtime(ctx.cluster.now()))
+    saved = save_state(ctx, vm, f"suspend-{date}", store, task)
+    vm.conf.update(saved)
+    vm.conf["lock"] = "suspending"
+    ctx.cluster.write(vm)
+    await task.work()
+    task.say("State saved, quitting")
+    vm.conf["lock"] = "suspended"
+    vm.run = None
+    vm.quit_at = time.time()
+    ctx.cluster.write(vm)
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/status/resume")
+def vm_resume(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Let a paused machine go on, or start one that was saved to disk."""
+    ctx.root_only(p, "skiplock", "nocheck")
+    node, vmid = p["node"], p["vmid"]
+    vm = ctx.cluster.vms.get(vmid)
+    to_disk = vm is not None and vm.node == node and vm.conf.get("lock") == "suspended"
+    if not to_disk:
+        vm = running_vm(ctx, node, vmid)
+
+    async def work(task: Task) -> None:
+        if to_disk:
+            await do_start(ctx, node, vmid, task)
+            return
+        async with ctx.sim.locks.hold(vmid, log=task.say):
+            if vm is not None and vm.run is not None:
+                await task.work()
+                vm.run.qmpstatus = "running"
+
+    return ctx.task(node, "qmresume", vmid, work)
+
+
+@api("PUT /nodes/{node}/qemu/{vmid}/sendkey")
+def vm_sendkey(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Send a key to the console."""
+    running_vm(ctx, p["node"], p["vmid"])
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/monitor")
+def vm_monitor(ctx: Ctx, p: dict[str, Any]) -> str:
+    """A command to QEMU's monitor; a failure is part of the text."""
+    vm = ctx.cluster.vm_found(p["node"], p["vmid"])
+    if vm.run is None:
+        return f"ERROR: VM {vm.vmid} not running\n"
+    return f"{ctx.cluster.qemu}\n" if p["command"].strip() == "info version" else ""

@@ -1,0 +1,194 @@
+"""Runs the simulator as a process of its own, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTERS = Path(__file__).resolve().parent / "clusters"
+DEMO = CLUSTERS / "demo.yml"
+
+# The token that the demo cluster and every made-up cluster know.
+TOKEN_ID = "root@pam!fleet"
+TOKEN_SECRET = "00000000-0000-4000-8000-0000000000f1"
+
+
+class SimulatorError(RuntimeError):
+    """The simulator did not start, or refused a control request."""
+
+
+class Simulator:
+    """A running simulator: `with Simulator("--cluster", DEMO) as sim: ... sim.url ...`.
+
+    The control plane is always on. Without arguments the demo cluster is served, with the listing's lag off.
+    """
+
+    def __init__(self, *args: object, timeout: float = 30.0) -> None:
+        given = [str(arg) for arg in args]
+        if not given:
+            given = ["--cluster", str(DEMO), "--lag-s", "0", "--auth-delay-s", "0"]
+        if "--control" not in given:
+            given.append("--control")
+        self.args = given
+        self.timeout = timeout
+        self.url = ""
+        self.control = ""
+        self.ca = ""
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """The port of the URL."""
+        return urlsplit(self.url).port or 0
+
+    @property
+    def pid(self) -> int:
+        """The process ID."""
+        return self.process.pid if self.process else 0
+
+    def start(self) -> Simulator:
+        """Start it and wait until it is ready."""
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.simulator", *self.args],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=_pump, args=(self.process, lines), daemon=True).start()
+        self._errors: list[str] = []
+        threading.Thread(target=_collect, args=(self.process, self._errors), daemon=True).start()
+        end = time.monotonic() + self.timeout
+        while not (self.url and self.ca and self.control):
+            try:
+                line = lines.get(timeout=max(0.01, end - time.monotonic()))
+            except queue.Empty:
+                self.stop()
+                raise SimulatorError("the simulator was not ready in time") from None
+            if line is None:
+                self.stop()
+                raise SimulatorError("".join(self._errors).strip() or "the simulator ended before it was ready")
+            word, _, value = line.strip().partition(" ")
+            if word == "ready":
+                self.url = value
+            elif word == "ca":
+                self.ca = value
+            elif word == "control":
+                self.control = value
+        return self
+
+    def stop(self) -> None:
+        """Stop it, by its process ID."""
+        process = self.process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        self.process = None
+
+    def __enter__(self) -> Simulator:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- the control plane -----------------------------------------------------------------------
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """A request to the control plane."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.control}/{path.lstrip('/')}", data=data, method=method)
+        context = ssl.create_default_context(cafile=self.ca)
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+        try:
+            with opener.open(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise SimulatorError(f"{method} {path}: {error.read().decode()}") from None
+
+    def steer(self, path: str, body: Any) -> Any:
+        """Do what no API call can, e.g. `steer("/vms/100", {"lock": "backup"})`."""
+        return self.ask("PUT", path, body)
+
+    def log(self) -> list[dict[str, Any]]:
+        """The requests so far: method, path, route, status, ms, user, params."""
+        found: list[dict[str, Any]] = self.ask("GET", "/log")
+        return found
+
+    def writes(self) -> list[dict[str, Any]]:
+        """The requests that were no GET."""
+        return [entry for entry in self.log() if entry["method"] != "GET"]
+
+    def counts(self) -> dict[str, int]:
+        """How many requests there were, by method and route."""
+        found: dict[str, int] = self.ask("GET", "/counts")
+        return found
+
+    def reset_log(self) -> None:
+        """Forget the requests so far."""
+        self.ask("DELETE", "/log")
+
+    def fault(self, **rule: Any) -> None:
+        """Add a fault, e.g. `fault(method="POST", path="/clone$", drop="after")`."""
+        self.ask("POST", "/faults", rule)
+
+    def clear_faults(self) -> None:
+        """Remove all faults."""
+        self.ask("DELETE", "/faults")
+
+    def reset(self) -> None:
+        """Back to the state at the start; log and faults are cleared."""
+        self.ask("POST", "/reset")
+
+
+def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            lines.put(line)
+    except ValueError:
+        pass
+    lines.put(None)
+
+
+def _collect(process: subprocess.Popen[str], errors: list[str]) -> None:
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            errors.append(line)
+    except ValueError:
+        pass

@@ -1,0 +1,170 @@
+"""The cluster-wide list of everything, which lags behind what happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .api import Ctx, api
+from .ha import is_configured
+from .state import SHARED, Cluster, NodeInfo, Storage, Vm
+from .status import load_of, vm_status
+
+
+def refresh(cluster: Cluster) -> None:
+    """Publish what changed long enough ago."""
+    if not cluster.due:
+        return
+    now = cluster.now()
+    ready = [vmid for vmid, due in cluster.due.items() if due <= now]
+    for vmid in ready:
+        del cluster.due[vmid]
+        vm = cluster.vms.get(vmid)
+        if vm is not None:
+            if not cluster.nodes[vm.node].online and vmid in cluster.published:
+                cluster.due[vmid] = now + max(cluster.lag, 0.1)
+                continue
+            cluster.published[vmid] = _publish(cluster, vm)
+
+
+def _publish(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+    status = vm_status(cluster, vm)
+    return {
+        "name": status["name"],
+        "status": status["status"],
+        "template": 1 if vm.template else 0,
+        "maxcpu": status["cpus"],
+        "maxmem": status["maxmem"],
+        "maxdisk": status["maxdisk"],
+        "started": vm.run.started if vm.run else 0.0,
+    }
+
+
+def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+    """The machine as the list shows it: what the nodes report is late, what stands in its configuration is not."""
+    refresh(cluster)
+    vmid = vm.vmid
+    entry: dict[str, Any] = {"id": f"qemu/{vmid}", "node": vm.node, "type": "qemu", "vmid": vmid}
+    known = cluster.published.get(vmid)
+    if known is None:
+        entry["status"] = "unknown"
+    else:
+        running = known["status"] == "running"
+        now = cluster.now() if running else 0.0
+        up = max(0, int(now - known["started"])) if running else 0
+        mem = int(known["maxmem"] * (0.2 + (vmid % 50) / 100)) if running else 0
+        entry.update(
+            name=known["name"], status=known["status"], template=known["template"], maxcpu=known["maxcpu"],
+            maxmem=known["maxmem"], maxdisk=known["maxdisk"], cpu=round(load_of(vm, now), 6) if running else 0,
+            mem=mem, memhost=mem, disk=0, uptime=up, netin=up * 1200, netout=up * 900, diskread=up * 2048,
+            diskwrite=up * 4096,
+        )  # fmt: skip
+    conf = vm.conf
+    for key in ("lock", "tags"):
+        if conf.get(key):
+            entry[key] = conf[key]
+    pool = cluster.pool_of.get(vmid)
+    if pool is not None:
+        entry["pool"] = pool
+    if is_configured(cluster, vmid):
+        entry["hastate"] = cluster.ha_resources[f"vm:{vmid}"].get("state", "started")
+    return entry
+
+
+def node_load(cluster: Cluster, node: NodeInfo) -> tuple[float, int]:
+    """(CPU share, memory in use) of a node, from what runs on it."""
+    cpu, mem = 0.02, 1610612736
+    for vm in cluster.vms.values():
+        if vm.node == node.name and vm.run is not None:
+            status = vm_status(cluster, vm)
+            cpu += status["cpu"] * status["cpus"] / node.cpus
+            mem += status["mem"]
+    return round(min(cpu, 1.0), 6), min(mem, node.memory)
+
+
+def node_entry(cluster: Cluster, node: NodeInfo) -> dict[str, Any]:
+    """The node as the list shows it."""
+    entry: dict[str, Any] = {
+        "id": f"node/{node.name}",
+        "type": "node",
+        "node": node.name,
+        "level": "",
+        "maxcpu": node.cpus,
+        "maxmem": node.memory,
+        "maxdisk": node.disk,
+    }
+    if not node.online:
+        return {**entry, "status": "offline"}
+    cpu, mem = node_load(cluster, node)
+    up = int(cluster.now() - cluster.boot_time)
+    return {
+        **entry, "cgroup-mode": 1, "status": "online", "cpu": cpu, "mem": mem, "disk": 30928461824, "uptime": up,
+    }  # fmt: skip
+
+
+def used_bytes(storage: Storage, node: str) -> int:
+    """What the volumes and all else take."""
+    key = SHARED if storage.shared else node
+    return min(storage.total, storage.base_used + sum(v.used or v.size for v in storage.volumes.get(key, {}).values()))
+
+
+def plugin_content(storage: Storage) -> str:
+    """The content types, or what an empty setting stands for."""
+    return ",".join(storage.content) or "none"
+
+
+def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, Any]:
+    """The storage on a node as the list shows it."""
+    entry: dict[str, Any] = {
+        "id": f"storage/{node}/{storage.name}",
+        "type": "storage",
+        "storage": storage.name,
+        "node": node,
+        "plugintype": storage.kind,
+        "shared": 1 if storage.shared else 0,
+        "content": ",".join(storage.content),
+    }
+    if not cluster.nodes[node].online:
+        return {**entry, "status": "unknown"}
+    return {**entry, "status": "available", "disk": used_bytes(storage, node), "maxdisk": storage.total}
+
+
+@api("GET /cluster/resources")
+def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """Machines, nodes and storages that the caller may see."""
+    cluster, kind = ctx.cluster, p.get("type")
+    refresh(cluster)
+    result: list[dict[str, Any]] = []
+    if kind in (None, "vm"):
+        everything = ctx.may("/", "VM.Audit") and not _restricted(ctx)
+        for vm in cluster.vms.values():
+            if everything or ctx.may(f"/vms/{vm.vmid}", "VM.Audit"):
+                result.append(vm_entry(cluster, vm))
+    if kind is None:
+        result += [
+            {"id": f"/pool/{name}", "type": "pool", "pool": name}
+            for name in cluster.pools
+            if ctx.may(f"/pool/{name}", "Pool.Audit")
+        ]
+    if kind in (None, "node"):
+        result += [
+            node_entry(cluster, node) for node in cluster.nodes.values() if ctx.may(f"/nodes/{node.name}", "Sys.Audit")
+        ]
+    if kind in (None, "storage"):
+        for storage in cluster.storages.values():
+            if storage.disabled or not ctx.may(f"/storage/{storage.name}", "Datastore.Audit"):
+                continue
+            result += [
+                storage_entry(cluster, storage, node) for node in cluster.nodes if storage.available_on(node)
+            ]
+    return result
+
+
+def _restricted(ctx: Ctx) -> bool:
+    """Whether rights below /vms could take away what is held on /."""
+    if ctx.caller is not None and ctx.caller.user == "root@pam":
+        token = ctx.acl.users.get("root@pam", {}).get("tokens", {}).get(ctx.who.partition("!")[2])
+        return token is not None and bool(token.get("privsep", 1))
+    return True
+
+
+__all__ = ["node_entry", "node_load", "plugin_content", "refresh", "storage_entry", "used_bytes", "vm_entry"]

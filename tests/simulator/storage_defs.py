@@ -1,0 +1,217 @@
+"""Storage definitions: which storages there are, of which kind, for what, and how full they are on a node."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from .api import Ctx, api
+from .errors import ParamError, PveError
+from .formats import split_list
+from .resources import plugin_content, used_bytes
+from .state import Storage
+from .validate import UNKNOWN
+from .volumes import DIR_FORMATS, formats, is_path_based
+
+# Per kind: the options that have to be given, and those that cannot be changed afterwards.
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "dir": ("path",), "nfs": ("server", "export"), "cifs": ("server", "share"), "lvm": ("vgname",),
+    "lvmthin": ("thinpool", "vgname"), "zfspool": ("pool",), "rbd": (), "cephfs": (), "btrfs": ("path",),
+    "pbs": ("server", "datastore"), "iscsi": ("portal", "target"), "zfs": ("pool", "portal", "target", "iscsiprovider"),
+    "iscsidirect": ("portal", "target"), "esxi": ("server", "username"),
+}  # fmt: skip
+DEFAULT_CONTENT = {
+    "dir": "images,rootdir", "nfs": "images", "cifs": "images", "lvm": "images", "lvmthin": "images,rootdir",
+    "zfspool": "images,rootdir", "rbd": "images", "cephfs": "backup,iso,vztmpl", "btrfs": "images,rootdir",
+    "pbs": "backup",
+}  # fmt: skip
+_INTEGERS = ("shared", "disable", "krbd", "sparse", "mkdir", "create-base-path", "create-subdirs", "saferemove",
+             "nocow", "is_mountpoint")  # fmt: skip
+
+
+def make_storage(name: str, kind: str, config: dict[str, str], total: int, used: int) -> Storage:
+    """A storage with what goes without saying filled in."""
+    if "content" not in config:
+        config["content"] = DEFAULT_CONTENT.get(kind, "images")
+    if kind in ("nfs", "cifs", "cephfs") and "path" not in config:
+        config["path"] = f"/mnt/pve/{name}"
+    return Storage(name, kind, config, total, used)
+
+
+def _digest(ctx: Ctx) -> str:
+    text = json.dumps({name: [s.kind, s.config] for name, s in ctx.cluster.storages.items()}, sort_keys=True)
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _shown(storage: Storage) -> dict[str, Any]:
+    result: dict[str, Any] = {"storage": storage.name, "type": storage.kind}
+    for key, value in storage.config.items():
+        if key == "disable" and value != "1":
+            continue
+        if key == "shared" and value != "1":
+            continue
+        result[key] = int(value) if key in _INTEGERS and value.isdigit() else value
+    return result
+
+
+@api("GET /storage")
+def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The definitions that the caller may see."""
+    digest = _digest(ctx)
+    return [
+        {**_shown(storage), "digest": digest}
+        for storage in ctx.cluster.storages.values()
+        if p.get("type") in (None, storage.kind)
+        and ctx.may(f"/storage/{storage.name}", "Datastore.Audit", "Datastore.AllocateSpace", any_of=True)
+    ]
+
+
+@api("GET /storage/{storage}")
+def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One definition."""
+    return _shown(ctx.cluster.storage(p["storage"]))
+
+
+def _answer(storage: Storage) -> dict[str, str]:
+    return {"storage": storage.name, "type": storage.kind}
+
+
+@api("POST /storage")
+def create(ctx: Ctx, p: dict[str, Any]) -> dict[str, str]:
+    """Define a storage."""
+    prefix = "create storage failed: "
+    name, kind = p.pop("storage"), p.pop("type")
+    ctx.cluster.check_cfs("storage_cfg", prefix)
+    for key in REQUIRED.get(kind, ()):
+        if p.get(key) is None:
+            raise PveError(f"missing value for required option '{key}'")
+    if name in ctx.cluster.storages:
+        raise PveError(f"{prefix}storage ID '{name}' already defined")
+    config = {key: _value(key, value) for key, value in p.items() if value is not None}
+    config.pop("password", None)
+    if kind in ("nfs", "cifs", "pbs") and config.get("server") not in ctx.cluster.servers:
+        raise PveError(f"{prefix}storage '{name}' is not online")
+    if kind == "lvmthin" and f"{config['vgname']}/{config['thinpool']}" not in ctx.cluster.thin_pools:
+        raise PveError(f"{prefix}no such logical volume {config['vgname']}/{config['thinpool']}")
+    local = next(iter(ctx.cluster.storages.values()), None)
+    total, used = (local.total, local.base_used) if local else (100 << 30, 1 << 30)
+    storage = make_storage(name, kind, config, total, used)
+    ctx.cluster.storages[name] = storage
+    ctx.cluster.revision += 1
+    return _answer(storage)
+
+
+def _value(key: str, value: Any) -> str:
+    if key in ("nodes", "content"):
+        return ",".join(split_list(str(value)))
+    return str(value)
+
+
+@api("PUT /storage/{storage}")
+def update(ctx: Ctx, p: dict[str, Any]) -> dict[str, str]:
+    """Change a definition."""
+    prefix = "update storage failed: "
+    name = p.pop("storage")
+    ctx.cluster.check_cfs("storage_cfg", prefix)
+    storage = ctx.cluster.storages.get(name)
+    if storage is None:
+        raise PveError(f"{prefix}storage '{name}' does not exist")
+    digest, delete = p.pop("digest", None), split_list(p.pop("delete", None) or "")
+    if digest and digest != _digest(ctx):
+        raise PveError(f"{prefix}detected modified configuration - file changed by other user? Try again.")
+    fixed = REQUIRED.get(storage.kind, ())
+    for key in p:
+        if key in fixed:
+            raise ParamError({key: UNKNOWN})
+    known = ctx.sim.schema.methods[("POST", "/storage")].props
+    for key in delete:
+        if key in fixed:
+            raise PveError(f"{prefix}unable to delete required option '{key}'")
+        if key not in known:
+            raise PveError(f"{prefix}no such option '{key}'")
+        if key in p:
+            raise PveError(f"{prefix}unable to set and delete '{key}' at the same time")
+        storage.config.pop(key, None)
+    storage.config.update({key: _value(key, value) for key, value in p.items() if value is not None})
+    ctx.cluster.revision += 1
+    return _answer(storage)
+
+
+@api("DELETE /storage/{storage}")
+def delete(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a definition; the volumes stay where they are, out of sight."""
+    ctx.cluster.check_cfs("storage_cfg", "delete storage failed: ")
+    if p["storage"] not in ctx.cluster.storages:
+        raise PveError(f"delete storage failed: storage '{p['storage']}' does not exist")
+    del ctx.cluster.storages[p["storage"]]
+    ctx.acl.entries.pop(f"/storage/{p['storage']}", None)
+    for pool in ctx.cluster.pools.values():
+        pool["storage"].pop(p["storage"], None)
+    ctx.acl.changed()
+    ctx.cluster.revision += 1
+
+
+# -- on a node -----------------------------------------------------------------------------------
+
+
+def _figures(storage: Storage, node: str) -> dict[str, Any]:
+    here = not storage.disabled and storage.available_on(node)
+    result: dict[str, Any] = {
+        "type": storage.kind,
+        "content": plugin_content(storage),
+        "shared": 1 if storage.shared else 0,
+        "enabled": 1 if here else 0,
+        "active": 1 if here else 0,
+        "total": 0,
+        "used": 0,
+        "avail": 0,
+    }
+    if here:
+        used = used_bytes(storage, node)
+        result.update(total=storage.total, used=used, avail=storage.total - used)
+    return result
+
+
+@api("GET /nodes/{node}/storage")
+def node_index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The storages of a node."""
+    node, target = p["node"], p.get("target")
+    wanted = set(split_list(p.get("content") or ""))
+    result = []
+    for storage in ctx.cluster.storages.values():
+        if p.get("storage") not in (None, storage.name):
+            continue
+        if not ctx.may(f"/storage/{storage.name}", "Datastore.Audit", "Datastore.AllocateSpace", any_of=True):
+            continue
+        if not storage.available_on(node) or (p.get("enabled") and storage.disabled):
+            continue
+        if target and (not storage.available_on(target) or not storage.shared):
+            continue
+        if wanted and not wanted & set(storage.content):
+            continue
+        entry = {"storage": storage.name, **_figures(storage, node)}
+        if entry["total"]:
+            entry["used_fraction"] = entry["used"] / entry["total"]
+        if p.get("format"):
+            entry.update(_formats(storage))
+        result.append(entry)
+    return result
+
+
+def _formats(storage: Storage) -> dict[str, Any]:
+    names = [*DIR_FORMATS, "subvol"] if is_path_based(storage) else list(formats(storage))
+    default = storage.config.get("format", "raw")
+    return {
+        "format": [dict.fromkeys(names, 1), default],
+        "formats": {"default": default, "supported": sorted(names)},
+    }
+
+
+@api("GET /nodes/{node}/storage/{storage}/status")
+def node_status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One storage on a node."""
+    storage = ctx.cluster.storages.get(p["storage"])
+    if storage is None:
+        raise ParamError({"storage": "No such storage."})
+    return _figures(storage, p["node"])
