@@ -252,7 +252,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             address = variables.get("proxmox_address")
         else:
             try:
-                address = self._compose(expression, variables)
+                address = _marked(self._compose(expression, variables))
             except Exception as error:
                 if self.get_option("strict"):
                     raise AnsibleError(f"Could not set ansible_host for host {name}: {_one_line(error)}") from None

@@ -116,7 +116,9 @@ class _Reader:
         parts = re.split(r"[,\s]+", value) if isinstance(value, str) else value
         if not isinstance(parts, (list, tuple)):
             parts = [parts]
-        found = tuple(str(part).strip() for part in parts if part is not None and str(part).strip())
+        # A text of the file is left as it is: on ansible-core 2.19 it carries the mark that makes it an expression.
+        texts = [part if isinstance(part, str) else str(part) for part in parts if part is not None]
+        found = tuple(text for text in texts if text.strip())
         for part in found:
             if allowed and part not in allowed:
                 raise wrong(f"{where} holds {part!r}", f"Use {', '.join(allowed)}")

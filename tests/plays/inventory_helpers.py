@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the real `ansible-inventory` against the simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
+
+
+@dataclass
+class Listed:
+    """What `ansible-inventory --list` said."""
+
+    code: int
+    errors: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def hosts(self) -> dict[str, dict[str, Any]]:
+        """The variables of each host."""
+        return self.data.get("_meta", {}).get("hostvars", {})
+
+    def group(self, name: str) -> list[str]:
+        """The hosts of a group, sorted."""
+        return sorted(self.data.get(name, {}).get("hosts", []))
+
+    @property
+    def groups(self) -> set[str]:
+        """The groups that have hosts, without those of Ansible itself."""
+        return {name for name, group in self.data.items() if name != "_meta" and group.get("hosts")} - {"ungrouped"}
+
+    def host_of(self, vmid: int) -> str:
+        """The name of the host that is this VM."""
+        (found,) = [name for name, one in self.hosts.items() if one["proxmox_vmid"] == vmid]
+        return found
+
+    def by_vmid(self, vmid: int) -> dict[str, Any]:
+        """The variables of the host that is this VM."""
+        return self.hosts[self.host_of(vmid)]
+
+
+@dataclass
+class Lister:
+    """Writes inventory files and lists them."""
+
+    simulator: Simulator
+    directory: Path
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The options that reach the simulator with its token."""
+        return {
+            "host": self.simulator.url,
+            "ca_path": self.simulator.ca,
+            "token_id": TOKEN_ID,
+            "token_secret": TOKEN_SECRET,
+        }
+
+    def __call__(
+        self,
+        *arguments: str,
+        environ: dict[str, str] | None = None,
+        name: str = "fleet.proxmox.yml",
+        connect: bool = True,
+        **options: Any,
+    ) -> Listed:
+        """Return what an inventory file with these options lists; the log of the simulator starts afresh."""
+        file = self.directory / name
+        base = self.connection if connect else {}
+        # JSON is YAML, and cannot be misread.
+        file.write_text(json.dumps({"plugin": "pve.fleet.proxmox", **base, **options}))
+        if self.simulator.process is not None:
+            self.simulator.reset_log()
+        done = run("ansible-inventory", "-i", str(file), "--list", *arguments, environ=environ, cwd=self.directory)
+        data = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
+        return Listed(done.returncode, done.stderr, data)
+
+
+def run(
+    *command: str, environ: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of Ansible; a source that cannot be parsed is an error of the command."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={
+            **os.environ,
+            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+            "ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox",
+            **(environ or {}),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
