@@ -14,7 +14,8 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Returns the VMs of a cluster that match all of the given filters, sorted by VMID.
-  - One request lists them. With O(config) two more are made for each VM that is left after the filters.
+  - One request lists them, and one more each node with VMs that are too new for PVE's listing.
+  - With O(config) two more are made for each VM that is left after the filters.
 extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes

@@ -11,9 +11,10 @@ configuration and do not. What a decision rests on is read again where that matt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .._core.errors import NetworkError, NodeUnhealthy
 from .tenant import parse_tags
 
 if TYPE_CHECKING:
@@ -86,6 +87,29 @@ class Picture:
 def read_picture(client: Client) -> Picture:
     """Return the picture; one request."""
     return picture_of(client.get("cluster", "resources"))
+
+
+def fill_names(client: Client, picture: Picture) -> Picture:
+    """Return the picture with the names of VMs that are too new for the listing; one request a node that has some.
+
+    A node that does not answer keeps its VMs nameless: it stops only what is about them.
+    """
+    nodes = {row.node for row in picture.vms.values() if not row.name}
+    vms = dict(picture.vms)
+    for node in sorted(nodes):
+        known = picture.nodes.get(node)
+        if known is not None and not known.online:
+            continue
+        try:
+            rows = client.get("nodes", node, "qemu")
+        except (NetworkError, NodeUnhealthy):
+            continue
+        for row in rows:
+            old = vms.get(int(row["vmid"]))
+            if old is not None and not old.name:
+                fresh = _vm({**row, "node": node, "maxcpu": row.get("cpus")})
+                vms[fresh.vmid] = replace(fresh, pool=old.pool)
+    return replace(picture, vms=vms) if nodes else picture
 
 
 def picture_of(rows: Iterable[Mapping[str, Any]]) -> Picture:

@@ -52,8 +52,10 @@ def require_node(picture: Picture, node: str) -> None:
 def choose_node(picture: Picture, needs: Needs) -> Choice:
     """Return the online node with what the VM needs and the smallest share of its memory given to VMs.
 
-    Ties go to the node with fewer VMs, then by name. Raises NodeUnhealthy with each node's reason where none fits.
+    Ties go to the node with fewer VMs, then by name. Raises NodeUnhealthy with each node's reason where none fits, and
+    ConfigurationError for a storage that no node has.
     """
+    _require_known(picture, needs)
     given: dict[str, int] = dict.fromkeys(picture.nodes, 0)
     count: dict[str, int] = dict.fromkeys(picture.nodes, 0)
     for vm in picture.vms.values():
@@ -81,6 +83,17 @@ def choose_node(picture: Picture, needs: Needs) -> Choice:
         if name != best:
             refused[name] = f"{share:.0%} of its memory would be given to {vms + 1} VMs"
     return Choice(best, refused)
+
+
+def _require_known(picture: Picture, needs: Needs) -> None:
+    known = {row.storage for row in picture.storages}
+    for storage in sorted(set(needs.storages) - known):
+        raise ConfigurationError(
+            attempted=f"Storage '{storage}' could not be used",
+            answer=f"the cluster has {', '.join(sorted(known)) or 'no storage this token may see'}",
+            next_step="Name one of them; the token needs Datastore.Audit to see a storage",
+            reason="unknown storage",
+        )
 
 
 def why_not(picture: Picture, node: str, needs: Needs) -> str | None:

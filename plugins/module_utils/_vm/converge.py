@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_vm, guard_tenant
-from .._cluster.picture import Picture, VmRow, read_picture
+from .._cluster.picture import Picture, VmRow, fill_names, read_picture
 from .._cluster.tenant import parse_tags
 from .._core.errors import NotFound, ValidationFailed
 from .._core.result import Result
@@ -77,20 +77,9 @@ def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
         )
 
     row = search(picture)
-    nameless = [one for one in picture.vms.values() if not one.name]
-    if row is not None or desired.vmid is not None or not nameless:
-        return row
-    named = dict(picture.vms)
-    for one in nameless:
-        online = picture.nodes.get(one.node)
-        if online is None or not online.online:
-            continue  # a dead node stops only its own VMs
-        try:
-            current = client.get("nodes", one.node, "qemu", one.vmid, "status", "current")
-        except NotFound:
-            continue
-        named[one.vmid] = replace(one, name=current.get("name") or "", status=current.get("status") or "unknown")
-    return search(replace(picture, vms=named))
+    if row is None and desired.vmid is None:
+        row = search(fill_names(client, picture))
+    return row
 
 
 def _read(job: Job, row: VmRow) -> Actual:
@@ -185,7 +174,8 @@ def _create(job: Job, picture: Picture) -> Result:
     if job.check_mode:
         return _result(job, draft.plan, None, done=[], node=draft.node, vmid=draft.vmid)
     draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout)
-    final = read_actual(job.client, draft.vmid, draft.node, pool=job.desired.pool)
+    status = str(draft.plan.after["status"])  # the start was a task, and it ended well
+    final = read_actual(job.client, draft.vmid, draft.node, status=status, pool=job.desired.pool)
     return _result(job, draft.plan, final, done=done, warnings=warnings)
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ class Draft:
     run: str
     identity: str
     shared: frozenset[str]
+    images: Mapping[str, int]  # slot -> bytes
 
 
 def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, identity: str) -> Draft:
@@ -68,9 +70,9 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
             if key not in change.sets and key not in change.deletes
         }
         check_bridges(client, inherited & bridges_of(kept), node)
-    check_images(client, wish, node, picture)
+    images = check_images(client, wish, node)
     vmid = wish.vmid or lowest_free(wish.vmid_range, picture.taken)
-    draft = Draft(wish, origin, node, vmid, Plan(), run, identity, picture.shared_storages)
+    draft = Draft(wish, origin, node, vmid, Plan(), run, identity, picture.shared_storages, images)
     return replace(draft, plan=_plan(draft))
 
 
@@ -95,7 +97,9 @@ def _place(client: Client, desired: Desired, origin: Origin, change: Change, pic
 
 def _plan(draft: Draft) -> Plan:
     if draft.origin.template is None:
-        return plan_create(draft.desired, vmid=draft.vmid, node=draft.node, identity=draft.identity)
+        return plan_create(
+            draft.desired, vmid=draft.vmid, node=draft.node, identity=draft.identity, images=draft.images
+        )
     return plan_clone(
         draft.desired,
         draft.origin.template,
@@ -116,7 +120,7 @@ def create(client: Client, draft: Draft, *, timeout: int) -> tuple[Draft, list[s
     while True:
         try:
             done, warnings = _create_once(client, draft, timeout)
-        except Conflict as error:
+        except Conflict:
             if draft.desired.vmid is not None or len(lost) >= _NUMBERS:
                 raise
             lost.add(draft.vmid)
@@ -134,13 +138,14 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
     at = [str(first.data.get("target") or first.path[1])]
 
     def read() -> Actual:
+        # Nobody but us knows the VM: it is off until the plan's last step.
         try:
-            return read_actual(client, draft.vmid, at[0], pool=wish.pool)
+            return read_actual(client, draft.vmid, at[0], status="stopped", pool=wish.pool)
         except NotFound:
             if at[0] == draft.node:
                 raise
             at[0] = draft.node  # it has been migrated
-            return read_actual(client, draft.vmid, at[0], pool=wish.pool)
+            return read_actual(client, draft.vmid, at[0], status="stopped", pool=wish.pool)
 
     def replan(done: list[Step]) -> Plan:
         # A clone inherits its template's password, and PVE does not show it: ours is written once, whatever is there.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.picture import VmRow, read_picture
+from .._cluster.picture import VmRow, fill_names, read_picture
 from .._cluster.tenant import tenant_tag, tenants_of
 from .._core import validate
 from .._core.errors import FleetError, NotFound
@@ -25,7 +25,8 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
     """Return the VMs that match all filters, sorted by VMID. Nothing is written, in check mode or out of it."""
     wanted = matcher(params)
     prefix = params.get("tenant_prefix") or "tenant_"
-    rows = [row for row in read_picture(client).vms.values() if wanted(row)]
+    picture = fill_names(client, read_picture(client))
+    rows = [row for row in picture.vms.values() if wanted(row)]
     vms: list[dict[str, Any]] = []
     warnings: list[str] = []
     for row in sorted(rows, key=lambda row: row.vmid):

@@ -19,7 +19,7 @@ from .._core.propstring import parse, render
 from .._core.quantities import render_size
 from .._schema.formats import format_of
 from . import power
-from .actual import drives, is_cloud_init, storage_of
+from .actual import drives, is_cloud_init, is_disk, storage_of
 from .config import Change, apply_to, changes
 from .hotplug import is_cloud_init_key, waits_for_stop
 from .marker import Marker, join_notes, split_notes
@@ -96,13 +96,16 @@ def _waiting(change: Change, actual: Actual, after: Mapping[str, str]) -> list[s
         return []
     keys = {key for key in actual.live.keys() | after.keys() if actual.live.get(key) != after.get(key)}
     still = {key for key in keys if key not in change.keys and actual.live.get(key) != actual.target.get(key)}
-    new = {
-        key
-        for key in keys & change.keys
-        if key not in change.drives.grown.keys() | change.drives.moved.keys() or key in change.drives.sets
-        if waits_for_stop(key, actual.live.get(key), after.get(key), actual.live)
-    }
+    new = {key for key in keys & change.keys if _waits(key, change, actual, after)}
     return sorted(still | new)
+
+
+def _waits(key: str, change: Change, actual: Actual, after: Mapping[str, str]) -> bool:
+    """Growing and moving a disk is live; what is written beside it is judged without them."""
+    if key in change.drives.grown or key in change.drives.moved:
+        written = change.drives.sets.get(key)
+        return written is not None and waits_for_stop(key, actual.live.get(key), written, actual.live)
+    return waits_for_stop(key, actual.live.get(key), after.get(key), actual.live)
 
 
 def _update_steps(
@@ -110,12 +113,8 @@ def _update_steps(
 ) -> list[Step]:
     path = ("nodes", actual.node, "qemu", actual.vmid, "config")
     steps: list[Step] = []
-    sets = dict(change.sets)
-    if running:  # options of a disk that grows are written after that, from what is there then
-        for slot in change.drives.grown.keys() & sets.keys():
-            sets.pop(slot)
-    if sets or change.deletes:
-        data: dict[str, Any] = dict(sets)
+    if change.sets or change.deletes:
+        data: dict[str, Any] = dict(change.sets)
         if change.deletes:
             data["delete"] = ",".join(sorted(change.deletes))
         if actual.digest:
@@ -238,12 +237,21 @@ def _has_cloud_init(config: Mapping[str, str]) -> bool:
     return any(is_cloud_init(drive) for drive in drives(config).values())
 
 
-def plan_create(desired: Desired, *, vmid: int, node: str, identity: str) -> Plan:
+def plan_create(
+    desired: Desired, *, vmid: int, node: str, identity: str, images: Mapping[str, int] | None = None
+) -> Plan:
     """Return what creates a VM that is no clone, in one request.
 
-    `identity` is the uuid it gets: a look can tell by it whether the VM of that number is the one we made.
+    `identity` is the uuid it gets: a look can tell by it whether the VM of that number is the one we made. `images`
+    says how large (in bytes) the images are that its disks import: such a disk grows after it is made.
     """
     change = changes(desired, {}, new=True)
+    for disk in desired.disks:
+        size = (images or {}).get(disk.slot)
+        if size and disk.size is None:
+            change.drives.shown[disk.slot] += f",size={render_size(size)}"
+        elif size and disk.size and disk.size > size:
+            change.drives.grown[disk.slot] = disk.size
     data: dict[str, Any] = {"vmid": vmid, **change.sets, "smbios1": f"uuid={identity}"}
     if desired.pool:
         data["pool"] = desired.pool
@@ -253,7 +261,7 @@ def plan_create(desired: Desired, *, vmid: int, node: str, identity: str) -> Pla
     create = Step("create", f"Create {label}", "POST", ("nodes", node, "qemu"), data, reread=True)
     config = apply_to(change, {})
     made = Actual(vmid, node, "stopped", config, config, pool=desired.pool)
-    steps = [create, *power.finish(desired, made, running=False, waiting=False)]
+    steps = [create, *_grow(made, change), *power.finish(desired, made, running=False, waiting=False)]
     after = show(made.target) | {"status": power.status_after(desired, made), "node": node, "vmid": vmid}
     if desired.pool:
         after["pool"] = desired.pool
@@ -313,7 +321,11 @@ def clone_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -
         if key.startswith("net") and key[3:].isdigit():
             config[key] = _without_mac(key, config[key])
     for slot, drive in drives(config).items():
-        if data.get("storage") and storage_of(drive) and drive.get("media") != "cdrom":
+        if not data.get("storage") or not storage_of(drive):
+            continue
+        if is_cloud_init(drive):
+            config[slot] = f"{data['storage']}:vm-cloudinit,media=cdrom"
+        elif is_disk(drive):
             config[slot] = f"{data['storage']}:new,{config[slot].partition(',')[2]}"
     config["name"] = data.get("name") or f"Copy-of-VM-{source.name}"
     config["description"] = data["description"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, require_template
-from .._cluster.picture import Picture, StorageRow
+from .._cluster.picture import Picture, StorageRow, fill_names
 from .._core.errors import ConfigurationError, Conflict, NotSupported
 from .._core.quantities import render_size
 from .actual import drives, is_disk, read_actual, storage_of
@@ -43,6 +43,8 @@ def read_origin(client: Client, desired: Desired, picture: Picture) -> Origin:
     if source.volume:
         return _from_volume(desired, source.volume, picture)
     row = find_template(picture, vmid=source.vmid, name=source.name)
+    if row is None and source.name:
+        row = find_template(fill_names(client, picture), name=source.name)
     if row is None and source.name:
         volume = _find_image(client, desired, source.name, picture)
         if volume:
@@ -149,8 +151,13 @@ def why_not_linked(desired: Desired, template: Actual, picture: Picture) -> str 
     return None
 
 
-def check_images(client: Client, desired: Desired, node: str, picture: Picture) -> None:
-    """Raise ConfigurationError unless every ISO and image the disks name is there and fits into its disk."""
+def check_images(client: Client, desired: Desired, node: str) -> dict[str, int]:
+    """Return the size in bytes of each image that a disk imports, by slot.
+
+    Raises ConfigurationError unless every ISO and image is there and every image fits into its disk: PVE would notice
+    only after the import.
+    """
+    sizes: dict[str, int] = {}
     for disk in desired.disks:
         volume = disk.import_from or disk.volume
         if not volume or volume == "none" or disk.state != "present":
@@ -165,14 +172,14 @@ def check_images(client: Client, desired: Desired, node: str, picture: Picture) 
                 next_step="Upload it first, or name one that is there",
                 reason="unknown volume",
             )
-        if disk.import_from and disk.size is not None:
-            _check_fits(client, desired, disk, node, storage)
+        if disk.import_from:
+            image = client.get("nodes", node, "storage", storage, "content", volume)
+            sizes[disk.slot] = int(image.get("size") or 0)
+            _require_fit(desired, disk, sizes[disk.slot])
+    return sizes
 
 
-def _check_fits(client: Client, desired: Desired, disk: Disk, node: str, storage: str) -> None:
-    """Refuse a disk smaller than the image before anything is created: PVE would refuse only after the import."""
-    image = client.get("nodes", node, "storage", storage, "content", disk.import_from or "")
-    size = int(image.get("size") or 0)
+def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
     if disk.size is not None and size > disk.size:
         raise ConfigurationError(
             attempted=f"Disk {disk.slot} of {desired.label} could not be planned",

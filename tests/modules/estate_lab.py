@@ -1,0 +1,75 @@
+"""The demo cluster as a test sees it: modules to run, requests to count, a client to look with."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
+from tests.modules.module_runner import run_module
+from tests.simulator.process import Simulator
+
+CLUSTER = Path(__file__).resolve().parents[1] / "simulator" / "clusters" / "demo.yml"
+TOKEN_ID, TOKEN_SECRET = "root@pam!fleet", "00000000-0000-4000-8000-0000000000f1"
+
+
+@dataclass
+class Lab:
+    """One running simulator and the ways to it."""
+
+    simulator: Simulator
+    client: Client
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The connection options of a module."""
+        return {
+            "host": self.simulator.url,
+            "ca_path": str(self.simulator.ca),
+            "token_id": TOKEN_ID,
+            "token_secret": TOKEN_SECRET,
+        }
+
+    def run(self, module: str, *, check: bool = False, **options: Any) -> dict[str, Any]:
+        """Return what a module says of these options."""
+        return run_module(module, {**self.connection, **options}, check=check)
+
+    def vm(self, *, check: bool = False, **options: Any) -> dict[str, Any]:
+        """Return what module vm says; a failure is an error of the test."""
+        result = self.run("vm", check=check, **options)
+        assert not result.get("failed"), result
+        return result
+
+    def refused(self, **options: Any) -> dict[str, Any]:
+        """Return the failure of module vm, which must have made no write."""
+        self.simulator.reset_log()
+        result = self.run("vm", **options)
+        assert result.get("failed"), result
+        assert self.simulator.writes() == []
+        assert result["msg"].count(".") >= 1
+        return result
+
+    def config(self, vm: dict[str, Any]) -> dict[str, Any]:
+        """Return the configuration of a VM as the server has it."""
+        return self.client.get("nodes", vm["node"], "qemu", vm["vmid"], "config")
+
+    def status(self, vm: dict[str, Any]) -> str:
+        """Return the power state of a VM."""
+        return self.client.get("nodes", vm["node"], "qemu", vm["vmid"], "status", "current")["status"]
+
+
+@contextlib.contextmanager
+def open_lab(*arguments: str) -> Iterator[Lab]:
+    """Start a simulator with the demo cluster and short tasks."""
+    with Simulator("--cluster", str(CLUSTER), "--task-ms", "default=20", "--control", *arguments) as simulator:
+        options = {
+            "host": simulator.url,
+            "ca_path": str(simulator.ca),
+            "token_id": TOKEN_ID,
+            "token_secret": TOKEN_SECRET,
+        }
+        with connect(options, {}) as client:
+            yield Lab(simulator, client)

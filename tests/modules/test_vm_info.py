@@ -1,0 +1,36 @@
+"""Module vm_info against the simulator: filters, and the same keys as module vm."""
+
+from __future__ import annotations
+
+from tests.modules.estate_lab import Lab
+
+
+def names(result: dict[str, object]) -> list[str]:
+    assert not result.get("failed"), result
+    return [vm["name"] for vm in result["vms"]]  # type: ignore[attr-defined]
+
+
+def test_one_request_lists_and_filters_exactly(quiet: Lab) -> None:
+    lab = quiet
+    for name, tenant, tags in (("info-a", "info1", ["web"]), ("info-b", "info1", []), ("info-c", "info12", ["web"])):
+        lab.vm(name=name, source="debian-13", tenant=tenant, tags=tags)
+    lab.simulator.reset_log()
+    assert names(lab.run("vm_info", tenant="info1")) == ["info-a", "info-b"]
+    assert len(lab.simulator.log()) == 1
+    assert names(lab.run("vm_info", tenant="info1", tags=["web"])) == ["info-a"]
+    assert names(lab.run("vm_info", tenant="info12")) == ["info-c"]
+    assert names(lab.run("vm_info", tenant="info")) == []
+    assert names(lab.run("vm_info", name="info-a")) == ["info-a"]
+    assert names(lab.run("vm_info", vmid=9000)) == ["debian-13"]
+    assert "debian-13" in names(lab.run("vm_info", template=True))
+    assert "debian-13" not in names(lab.run("vm_info", template=False))
+    assert lab.simulator.writes() == []
+
+
+def test_the_configuration_comes_with_the_keys_of_module_vm(lab: Lab, name: str) -> None:
+    made = lab.vm(name=name, source="debian-13", tenant="acme", cores=3, state="started")["vm"]
+    told = lab.run("vm_info", name=name, config=True, check=True)["vms"]
+    assert len(told) == 1
+    assert {**told[0], "uptime": 0} == {**made, "uptime": 0}
+    assert set(lab.run("vm_info", name=name)["vms"][0]) == set(made)
+    assert lab.run("vm_info", name=name)["changed"] is False

@@ -1,0 +1,157 @@
+"""Whatever a VM is and whatever it should be: check mode foresees exactly what happens, and then nothing is left to do.
+
+The number of cases is PVE_FLEET_CASES (2,000 unless set), spread over shards that run side by side.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._vm.actual import drives, read_actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.view import HIDDEN, show
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.vm_strategies import START, WISH, maybe, st
+
+SHARDS = 8
+CASES = int(os.environ.get("PVE_FLEET_CASES", "2000"))
+VALIDATOR = ArgumentSpecValidator(vm_spec())
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[Lab]:
+    """A cluster whose tasks take no time."""
+    with open_lab("--task-ms", "default=0") as opened:
+        yield opened
+
+
+class Writes:
+    """A client's record of what it wrote."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.client = lab.client
+
+    def __enter__(self) -> Writes:
+        self.start = len(self.client.requests)
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        self.seen = [row for row in self.client.requests[self.start :] if row[0] != "GET"]
+
+
+def run(lab: Lab, options: Mapping[str, Any], *, check: bool = False) -> Result:
+    checked = VALIDATOR.validate(dict(options))
+    assert not checked.error_messages, checked.error_messages
+    return converge(checked.validated_parameters, lab.client, check)
+
+
+def foreseeable(shown: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown without the MAC address that PVE gives to a NIC which is new on the other side."""
+    result = {}
+    for key, value in shown.items():
+        mate = other.get(key)
+        if isinstance(value, dict) and "macaddr" in value and isinstance(mate, dict) and "macaddr" not in mate:
+            value = {part: content for part, content in value.items() if part != "macaddr"}
+        result[key] = value
+    return result
+
+
+def judge(before: Actual, after: Actual, diff: Mapping[str, Any]) -> None:
+    """Compare the diff with what the server had before and has now."""
+    keys = {
+        key for key in before.target.keys() | after.target.keys() if before.target.get(key) != after.target.get(key)
+    }
+    keys = {key for key in keys if key not in HIDDEN and not key.startswith("unused")}
+    real_before, real_after = show(before.target, keys), show(after.target, keys)
+    for key in ("status", "node", "pool"):
+        if getattr(before, key) != getattr(after, key):
+            real_before[key], real_after[key] = getattr(before, key), getattr(after, key)
+    said_before, said_after = dict(diff["before"]), dict(diff["after"])
+    assert foreseeable(real_before, said_before) == said_before
+    assert foreseeable(real_after, said_after) == said_after
+
+
+def kept(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
+    """MAC addresses and volumes survive; what was to go is gone."""
+    gone = {
+        item["name"]
+        for key in ("disks", "nics")
+        for item in wish.get(key, [])
+        if item.get("state", "present") != "present"
+    }
+    moved = {item["name"] for item in wish.get("disks", []) if item.get("storage")}
+    old, new = drives(before.target), drives(after.target)
+    for slot, drive in old.items():
+        if slot not in gone | moved:
+            assert new[slot]["file"] == drive["file"]
+    nics = {key for key in before.target if key.startswith("net") and key[3:].isdigit()}
+    for nic in nics - gone:
+        assert show(after.target, [nic])[nic]["macaddr"] == show(before.target, [nic])[nic]["macaddr"]
+    assert not gone & after.target.keys()
+
+
+def case(
+    lab: Lab, vmid: int, start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]
+) -> None:
+    """Make a VM as `start` says, converge it to `wish`, and look at everything."""
+    client = lab.client
+    node = "pve1"
+    tags = ";".join(filter(None, [start.get("tags"), "tenant_acme"]))
+    client.task("POST", "nodes", node, "qemu", data={"vmid": vmid, "name": f"p{vmid}", **start, "tags": tags})
+    try:
+        if running:
+            client.task("POST", "nodes", node, "qemu", vmid, "status", "start")
+            if pending:
+                client.write("PUT", "nodes", node, "qemu", vmid, "config", data=pending)
+        before = read_actual(client, vmid, node)
+        options = {"vmid": vmid, **wish}
+        with Writes(lab) as check:
+            foreseen = run(lab, options, check=True)
+        assert check.seen == []
+        with Writes(lab) as apply:
+            made = run(lab, options)
+        assert made.changed is foreseen.changed is bool(apply.seen)
+        assert made.diff == foreseen.diff
+        assert made.values["plan"] == foreseen.values["plan"]
+        assert made.values["pending"] == foreseen.values["pending"]
+        after = read_actual(client, vmid, node)
+        assert isinstance(made.diff, dict)
+        judge(before, after, made.diff)
+        kept(before, after, wish)
+        with Writes(lab) as again:
+            second = run(lab, options)
+        assert again.seen == []
+        assert not second.changed, second.values["plan"]
+    finally:
+        client.write("PUT", "nodes", node, "qemu", vmid, "config", data={"protection": 0})
+        if client.get("nodes", node, "qemu", vmid, "status", "current")["status"] != "stopped":
+            client.task("POST", "nodes", node, "qemu", vmid, "status", "stop")
+        client.task("DELETE", "nodes", node, "qemu", vmid, data={"purge": 1, "destroy-unreferenced-disks": 1})
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_any_vm_becomes_any_wish(quick: Lab, shard: int) -> None:
+    numbers = iter(range(500000 + shard * 10000, 600000))
+
+    @seed(shard)
+    @settings(
+        max_examples=CASES // SHARDS,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(START, st.booleans(), maybe(st.sampled_from([{"cores": 3}, {"memory": 777}])), WISH)
+    def check(start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]) -> None:
+        case(quick, next(numbers), dict(start), running, pending, wish)
+
+    check()
