@@ -1,0 +1,26 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Work on several things side by side, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+def side_by_side(work: Callable[[Item], Outcome], items: Sequence[Item], workers: int) -> list[Outcome]:
+    """Return what `work` returned for each item, in their order, with at most `workers` at once.
+
+    What it raises ends everything; work that may fail for one item alone returns its failure.
+    """
+    most = max(1, min(workers, len(items)))
+    if most == 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(max_workers=most) as pool:
+        return list(pool.map(work, items))

@@ -1,0 +1,213 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module snapshot: find the VMs, plan and carry out for each. Sequences what the other rooms know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.picture import Picture, VmRow, read_picture
+from .._cluster.tenant import parse_tags
+from .._core.errors import FleetError, TaskFailed, TaskTimeout
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .._vm.model import Plan
+from .apply import carry_out
+from .describe import describe_machine
+from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, Machine, Tree, Wish
+from .plan import make_plan
+from .read import chained_storages, has_snapshots, read_machine, running_task
+from .select import Owner, Target, is_selection, owner_of, targets
+from .storages import no_snapshots
+from .wish import read_wish
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is the same for all VMs of a task."""
+
+    client: Client
+    wish: Wish
+    owner: Owner
+    picture: Picture
+    check_mode: bool
+    timeout: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it went with one VM."""
+
+    said: str
+    machine: Machine | None = None
+    plan: Plan = field(default_factory=Plan)
+    done: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: FleetError | None = None
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Make the snapshots what the options say, VM by VM; in check mode plan it and write nothing.
+
+    One VM that fails does not stop the others; the failures are raised at the end.
+    """
+    wish = read_wish(params, client.clock.time())
+    selected = is_selection(params)
+    picture = read_picture(client)
+    job = Job(client, wish, owner_of(params), picture, check_mode, int(params.get("task_timeout") or 300))
+    meant = targets(client, picture, params)
+    outcomes = side_by_side(lambda target: _one(job, target), meant, int(params.get("parallel") or 4))
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed:
+        raise _failure(job, outcomes, failed)
+    warnings = [line for outcome in outcomes for line in (*outcome.plan.warnings, *outcome.warnings)]
+    if selected and not outcomes:
+        warnings.append("No VM has this tenant and these tags, so there was nothing to do")
+    values: dict[str, Any] = {"snapshot": wish.name, "vms": [_reported(job, outcome) for outcome in outcomes]}
+    return Result(any(outcome.plan.changed for outcome in outcomes), values, _diff(outcomes), tuple(warnings))
+
+
+def _one(job: Job, target: Target) -> Outcome:
+    """Return how it went with one VM; a failure is part of it."""
+    if target.row is None:
+        return Outcome(target.said, error=target.error)
+    try:
+        return _work(job, target, target.row)
+    except FleetError as error:
+        return Outcome(target.said, _stub(target.row), error=error)
+
+
+def _work(job: Job, target: Target, row: VmRow) -> Outcome:
+    machine = read_machine(job.client, row, job.picture)
+    job.owner.guard(machine.label, machine.tags)
+    rolled_back = False
+    if machine.lock in TASK_OF_LOCK and not job.check_mode:
+        rolled_back = _finish_what_runs(job, machine)
+        machine = read_machine(job.client, row, job.picture)
+    if job.wish.state == "rolled_back":
+        chained = chained_storages(job.client, machine.disks)
+        machine = replace(
+            machine, disks=tuple(replace(disk, chained=disk.storage in chained) for disk in machine.disks)
+        )
+    seen = machine
+    if job.check_mode and job.wish.name in machine.tree.snapshots and machine.lock == "snapshot":
+        seen = _as_finished(machine, job.wish.name or "")
+    plan = make_plan(job.wish, seen, rolled_back=rolled_back)
+    if any(step.action == TAKE for step in plan.steps) and not has_snapshots(job.client, machine):
+        raise no_snapshots(machine)
+    if job.check_mode or not plan.changed:
+        return Outcome(target.said, machine, plan)
+    fresh = [True]  # the machine was read just now
+
+    def guard() -> None:
+        if job.owner.tag is not None and not fresh[0]:
+            config = job.client.get("nodes", machine.node, "qemu", machine.vmid, "config")
+            job.owner.guard(machine.label, parse_tags(str(config.get("tags") or "")))
+        fresh[0] = False
+
+    done, warnings = carry_out(job.client, plan, machine, guard=guard, timeout=job.timeout)
+    final = read_machine(job.client, row, job.picture)
+    if job.wish.state == "present":
+        make_plan(replace(job.wish, retention=None), final)  # refuses a snapshot that PVE did not finish
+    return Outcome(target.said, final, plan, tuple(done), tuple(warnings))
+
+
+def _finish_what_runs(job: Job, machine: Machine) -> bool:
+    """Wait for the snapshot task that an earlier run left behind; tell whether it was a rollback that ended well."""
+    kind = TASK_OF_LOCK[machine.lock or ""]
+    upid = running_task(job.client, machine.node, machine.vmid, kind)
+    if upid is None:
+        return False
+    try:
+        job.client.wait(upid, timeout=job.timeout, attempted=f"The {kind} of {machine.label} did not end")
+    except TaskTimeout:
+        raise
+    except FleetError:
+        return False  # it has failed, so this run begins anew
+    return kind == ROLL_BACK
+
+
+def _as_finished(machine: Machine, name: str) -> Machine:
+    """Return the VM as it will be when the snapshot that is being taken is complete."""
+    tree = machine.tree
+    found = replace(tree.snapshots[name], state=None)
+    return replace(machine, tree=replace(tree, snapshots={**tree.snapshots, name: found}))
+
+
+def _stub(row: VmRow) -> Machine:
+    return Machine(row.vmid, row.node, row.name or f"VM {row.vmid}", Tree(), tags=row.tags)
+
+
+def _diff(outcomes: list[Outcome]) -> dict[str, Any] | list[dict[str, Any]]:
+    """Return one diff for one VM, else one for each VM that differs, with a headline."""
+    if len(outcomes) == 1:
+        return {"before": dict(outcomes[0].plan.before), "after": dict(outcomes[0].plan.after)}
+    return [
+        {
+            "before_header": outcome.machine.label if outcome.machine else outcome.said,
+            "after_header": outcome.machine.label if outcome.machine else outcome.said,
+            "before": dict(outcome.plan.before),
+            "after": dict(outcome.plan.after),
+        }
+        for outcome in outcomes
+        if outcome.plan.changed
+    ]
+
+
+def _reported(job: Job, outcome: Outcome) -> dict[str, Any]:
+    """Return what the module says of one VM."""
+    steps = [step for step in outcome.plan.steps if step.action == ROLL_BACK]
+    row: dict[str, Any] = {
+        "name": outcome.said,
+        "vmid": None,
+        "node": None,
+        "failed": outcome.error is not None,
+        "changed": bool(outcome.done) if outcome.error else outcome.plan.changed,
+        "plan": outcome.plan.summaries,
+        "done": list(outcome.done),
+        "restarted": any(step.data.get("start") for step in steps) and not job.check_mode and outcome.error is None,
+    }
+    if outcome.machine is not None:
+        row.update(describe_machine(outcome.machine, prefix=job.owner.prefix))
+    if outcome.error is not None:
+        done = outcome.error.details.get("done", [])
+        row.update(outcome.error.as_result(), done=done, changed=bool(done), snapshots=None, status=None)
+    row["conditions"] = [_condition(job, outcome)]
+    return row
+
+
+def _condition(job: Job, outcome: Outcome) -> dict[str, Any]:
+    if outcome.error is not None:
+        return {"type": "Ready", "status": False, "reason": outcome.error.category}
+    settled = not (job.check_mode and outcome.plan.changed)
+    return {"type": "Ready", "status": settled, "reason": "AsWished" if settled else "Planned"}
+
+
+def _failure(job: Job, outcomes: list[Outcome], failed: list[Outcome]) -> FleetError:
+    """Return the error of the task: the VM's own for one VM, else one that lists them all."""
+    first = failed[0].error or TaskFailed()
+    if len(outcomes) == 1:
+        return first
+    names = [outcome.machine.label if outcome.machine else f"VM {outcome.said}" for outcome in failed]
+    said = "; ".join(
+        f"{name}: {outcome.error.message if outcome.error else ''}" for name, outcome in zip(names, failed, strict=True)
+    )
+    # One category for all of them where they agree, else that of a task of which parts failed.
+    kinds = {type(outcome.error) for outcome in failed}
+    category = type(first) if len(kinds) == 1 else TaskFailed
+    return category(
+        attempted=f"{len(failed)} of {len(outcomes)} VMs failed",
+        answer=said,
+        next_step="The others are done; repair these and run again",
+        reason=first.reason if len({o.error.reason for o in failed if o.error}) == 1 else "some VMs failed",
+        upid=first.upid if len(failed) == 1 else "",
+        retryable=any(outcome.error.retryable for outcome in failed if outcome.error),
+        details={"vms": [_reported(job, outcome) for outcome in outcomes]},
+    )

@@ -1,0 +1,45 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Snapshots as modules report them (pure)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._cluster.tenant import tenants_of
+from .model import Machine, Snapshot, Tree
+from .names import iso
+
+
+def describe_machine(machine: Machine, *, prefix: str) -> dict[str, Any]:
+    """Return a VM with its snapshots, oldest first, and where it stands now."""
+    owners = tenants_of(machine.tags, prefix)
+    return {
+        "vmid": machine.vmid,
+        "name": machine.name,
+        "node": machine.node,
+        "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
+        "tags": sorted(machine.tags),
+        "status": "running" if machine.tree.running else "stopped",
+        "lock": machine.lock,
+        "snapshots": [describe_snapshot(machine.tree, one) for one in machine.tree.by_age()],
+        "current": machine.tree.parent,
+    }
+
+
+def describe_snapshot(tree: Tree, one: Snapshot) -> dict[str, Any]:
+    """Return one snapshot with its place in the tree."""
+    return {
+        "name": one.name,
+        "description": one.description.rstrip("\n"),
+        "parent": one.parent,
+        "children": tree.children(one.name),
+        "depth": tree.depth(one.name),
+        "current": tree.parent == one.name,
+        "snaptime": one.time,
+        "time": iso(one.time),
+        "vmstate": one.vmstate,
+        "state": one.state,
+    }

@@ -1,0 +1,385 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module snapshot against the simulator: taken, described, removed, rolled back, pruned; for one VM and for many."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.module_runner import run_module
+from tests.modules.snapshot_lab import check, do, machine, names, prepare, refused, settle, take
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """A cluster of its own, because nodes go down and storages are added here."""
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield prepare(opened)
+
+
+def test_taken_once(lab: Lab) -> None:
+    vm = machine(lab)
+    wish = {"vmid": vm["vmid"], "snapshot": "s1", "description": "first\nsecond"}
+    made = do(lab, **wish)
+    assert made["changed"]
+    assert made["vms"][0]["done"] == made["vms"][0]["plan"]
+    assert made["diff"]["after"]["snapshot s1"] == {"description": "first\nsecond", "vmstate": False, "parent": None}
+    (one,) = made["vms"][0]["snapshots"]
+    assert (one["name"], one["current"], one["vmstate"]) == ("s1", True, False)
+    again = do(lab, **wish)
+    assert not again["changed"]
+    assert again["diff"] == {"before": {}, "after": {}}
+    assert lab.simulator.writes() == []
+    renamed = do(lab, **{**wish, "description": "other"})
+    assert renamed["diff"]["before"]["snapshot s1"]["description"] == "first\nsecond"
+    assert renamed["vms"][0]["snapshots"][0]["description"] == "other"
+    assert not do(lab, vmid=vm["vmid"], snapshot="s1")["changed"]
+
+
+def test_requests_for_one_snapshot(lab: Lab) -> None:
+    vm = machine(lab, tags="tenant_acme")
+    settle(lab)
+    run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1", "tenant": "acme"})
+    asked = [row for row in lab.simulator.log() if "/tasks/" not in row["path"]]
+    assert len(asked) <= 7, [f"{row['method']} {row['path']}" for row in asked]
+    settle(lab)
+    run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1", "tenant": "acme"})
+    assert len(lab.simulator.log()) <= 3
+
+
+def test_with_memory(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    made = do(lab, vmid=vm["vmid"], snapshot="ram", vmstate=True)
+    assert made["vms"][0]["snapshots"][0]["vmstate"]
+    off = machine(lab)
+    made = do(lab, vmid=off["vmid"], snapshot="ram", vmstate=True)
+    assert "without its memory" in made["warnings"][0]
+    assert not made["vms"][0]["snapshots"][0]["vmstate"]
+
+
+def test_removed_once_and_its_children_stay(lab: Lab) -> None:
+    vm = machine(lab)
+    take(lab, vm, "s1", "s2", "s3")
+    gone = do(lab, vmid=vm["vmid"], snapshot="s2", state="absent")
+    assert gone["changed"]
+    assert gone["diff"]["after"]["snapshot s3"]["parent"] == "s1"
+    assert [one["parent"] for one in gone["vms"][0]["snapshots"]] == [None, "s1"]
+    assert not do(lab, vmid=vm["vmid"], snapshot="s2", state="absent")["changed"]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_rollback_starts_a_vm_that_ran(lab: Lab, running: bool) -> None:
+    vm = machine(lab, running=running)
+    take(lab, vm, "s1")
+    back = do(lab, vmid=vm["vmid"], snapshot="s1", state="rolled_back")
+    assert back["changed"]
+    assert lab.status(vm) == ("running" if running else "stopped")
+    assert back["vms"][0]["restarted"] is running
+    assert ("because it ran" in back["vms"][0]["done"][0]) is running
+
+
+def test_rollback_without_restart_and_with_memory(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    take(lab, vm, "plain")
+    take(lab, vm, "ram", vmstate=1)
+    back = do(lab, vmid=vm["vmid"], snapshot="plain", state="rolled_back", restart=False)
+    assert lab.status(vm) == "stopped"
+    assert "stays stopped" in back["warnings"][0]
+    back = do(lab, vmid=vm["vmid"], snapshot="ram", state="rolled_back")
+    assert lab.status(vm) == "running"
+    assert back["vms"][0]["status"] == "running"
+
+
+def test_rollback_keeps_newer_snapshots_where_the_storage_can(lab: Lab) -> None:
+    vm = machine(lab)
+    take(lab, vm, "s1", "s2")
+    do(lab, vmid=vm["vmid"], snapshot="s1", state="rolled_back")
+    assert names(lab, vm) == ["s1", "s2"]
+    do(lab, vmid=vm["vmid"], snapshot="s2", state="rolled_back")
+
+
+def test_rollback_loses_newer_snapshots_only_when_told(lab: Lab) -> None:
+    vm = machine(lab, disk="tank:1")
+    take(lab, vm, "s1", "s2", "s3")
+    result = refused(lab, vmid=vm["vmid"], snapshot="s1", state="rolled_back")
+    assert (result["error"]["category"], result["error"]["reason"]) == ("Conflict", "newer snapshots")
+    assert result["error"]["snapshots"] == ["s2", "s3"]
+    assert "force" in result["msg"]
+    back = do(lab, vmid=vm["vmid"], snapshot="s1", state="rolled_back", force=True)
+    assert names(lab, vm) == ["s1"]
+    assert len(back["vms"][0]["done"]) == 3
+    do(lab, vmid=vm["vmid"], snapshot="s1", state="rolled_back")
+
+
+def test_automatic_names_and_count(lab: Lab) -> None:
+    vm = machine(lab)
+    take(lab, vm, "manual", "auto-20200101-000000", "auto-20210101-000000", "auto-note")
+    result = do(lab, vmid=vm["vmid"], keep=2)
+    assert re.fullmatch(r"auto-\d{8}-\d{6}", result["snapshot"])
+    assert names(lab, vm) == sorted(["manual", "auto-note", "auto-20210101-000000", result["snapshot"]])
+
+
+def test_age_and_pattern(lab: Lab) -> None:
+    vm = machine(lab)
+    take(lab, vm, "n-1", "other", "n-2", "N-3")
+    assert not do(lab, vmid=vm["vmid"], state="absent", pattern="n-*", keep_for="1h")["changed"]
+    assert do(lab, vmid=vm["vmid"], state="absent", pattern="n-*", keep=1)["changed"]
+    assert names(lab, vm) == ["N-3", "n-2", "other"]
+    assert not do(lab, vmid=vm["vmid"], state="absent", pattern="n-*", keep=1)["changed"]
+    assert do(lab, vmid=vm["vmid"], state="absent", pattern="n-*")["changed"]
+    assert names(lab, vm) == ["N-3", "other"]
+
+
+def test_many_by_tenant_and_tags(lab: Lab) -> None:
+    vms = [machine(lab, tags=f"tenant_many;{tag}") for tag in ("web", "web", "db")]
+    other = machine(lab, tags="tenant_many2;web")
+    made = do(lab, tenant="many", tags=["web"], snapshot="s1", parallel=2)
+    assert [vm["vmid"] for vm in made["vms"]] == [vms[0]["vmid"], vms[1]["vmid"]]
+    assert len(made["diff"]) == 2
+    assert [names(lab, vm) for vm in (*vms, other)] == [["s1"], ["s1"], [], []]
+    assert not do(lab, tenant="many", tags=["web"], snapshot="s1")["changed"]
+    nobody = do(lab, tenant="nobody", snapshot="s1")
+    assert nobody["vms"] == []
+    assert "nothing to do" in nobody["warnings"][0]
+
+
+def test_one_failure_does_not_stop_the_others(lab: Lab) -> None:
+    good, bad = machine(lab), machine(lab, disk="files:1,format=raw")
+    wish = {"vms": [good["name"], str(bad["vmid"]), "nosuch"], "snapshot": "s1"}
+    result = run_module("snapshot", {**lab.connection, **wish})
+    assert result["failed"]
+    assert "2 of 3 VMs failed" in result["msg"]
+    told = {row["name"]: row for row in result["error"]["vms"]}
+    assert told[good["name"]]["changed"]
+    assert told[bad["name"]]["error"]["category"] == "NotSupported"
+    assert told["nosuch"]["error"]["category"] == "NotFound"
+    assert names(lab, good) == ["s1"]
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"snapshot": "current"}, "ValidationFailed", "current"),
+    ({"snapshot": "Pending"}, "ValidationFailed", "Pending"),
+    ({"snapshot": "1st"}, "ValidationFailed", "letter"),
+    ({"snapshot": "a"}, "ValidationFailed", "2 to 40"),
+    ({"snapshot": "a" * 41}, "ValidationFailed", "2 to 40"),
+    ({"prefix": "x y"}, "ValidationFailed", "prefix"),
+    ({"prefix": "a" * 26}, "ValidationFailed", "25"),
+    ({"keep": 0}, "ValidationFailed", "keep"),
+    ({"keep_for": "7 years"}, "ValidationFailed", "7 years"),
+    ({"snapshot": "s1", "keep": 3}, "ValidationFailed", "pattern"),
+    ({"snapshot": "s1", "pattern": "x*"}, "ValidationFailed", "pattern"),
+    ({"state": "absent"}, "ValidationFailed", "pattern"),
+    ({"state": "rolled_back", "snapshot": "nosuch"}, "NotFound", "nosuch"),
+    ({"state": "rolled_back", "snapshot": "s1", "keep": 1}, "ValidationFailed", "retention"),
+]
+
+
+@pytest.mark.parametrize(("options", "category", "word"), REFUSED, ids=str)
+def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: str, word: str) -> None:
+    vm = machine(lab)
+    result = refused(lab, vmid=vm["vmid"], **options)
+    assert result["error"]["category"] == category, result["msg"]
+    assert word in result["msg"]
+
+
+@pytest.mark.parametrize(("disk", "word"), [("files:1,format=raw", "files (dir)"), ("local:1,format=raw", "raw")])
+def test_storages_that_cannot_are_named(lab: Lab, disk: str, word: str) -> None:
+    vm = machine(lab, disk=disk, scsi1="ceph:1")
+    for mode in (True, False):
+        settle(lab)
+        result = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1"}, check=mode)
+        assert result["error"]["category"] == "NotSupported"
+        assert result["error"]["disks"] == ["scsi0"]
+        assert word in result["msg"]
+        assert lab.simulator.writes() == []
+
+
+@pytest.mark.parametrize("disk", ["files:1,format=qcow2", "local-lvm:1", "tank:1", "ceph:1"])
+def test_storages_that_can(lab: Lab, disk: str) -> None:
+    assert do(lab, vmid=machine(lab, disk=disk)["vmid"], snapshot="s1")["changed"]
+
+
+def test_a_template_is_refused_and_not_selected(lab: Lab) -> None:
+    assert refused(lab, vmid=9000, snapshot="s1")["error"]["reason"] == "is a template"
+    assert do(lab, tags=["image"], snapshot="s1")["vms"] == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"snapshot": "s2"},
+        {"snapshot": "s1", "state": "absent"},
+        {"snapshot": "s1", "state": "rolled_back"},
+        {"snapshot": "s1", "description": "mine"},
+        {"state": "absent", "pattern": "*"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("tags", ["tenant_globex", "tenant_acme;tenant_globex", "tenant_acme2", "web"])
+def test_another_tenants_vm_is_never_touched(lab: Lab, options: dict[str, Any], tags: str) -> None:
+    vm = machine(lab, tags=tags)
+    take(lab, vm, "s1")
+    for by in ("vmid", "name"):
+        assert refused(lab, **{by: vm[by]}, tenant="acme", **options)["error"]["reason"] == "foreign tenant"
+    listed = run_module("snapshot", {**lab.connection, "vms": [vm["name"]], "tenant": "acme", **options})
+    assert listed["error"]["reason"] == "foreign tenant"
+
+
+def test_the_guard_looks_before_every_write(lab: Lab) -> None:
+    vm = machine(lab, tags="tenant_acme")
+    take(lab, vm, "n-1", "n-2", "n-3")
+    lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 600}})
+    try:
+        stolen = threading.Timer(
+            0.5, lambda: lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+        )
+        stolen.start()
+        wish = {"vmid": vm["vmid"], "tenant": "acme", "state": "absent", "pattern": "n-*"}
+        result = run_module("snapshot", {**lab.connection, **wish})
+        stolen.join()
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 20}})
+    assert result["error"]["reason"] == "foreign tenant"
+    assert len(result["error"]["done"]) < 3
+    assert names(lab, vm) != []
+
+
+# Locks, tasks and lost answers.
+
+
+@pytest.mark.parametrize("options", [{"snapshot": "s2"}, {"snapshot": "s1", "state": "absent"}], ids=str)
+def test_a_lock_of_three_seconds_is_waited_out(lab: Lab, options: dict[str, Any]) -> None:
+    vm = machine(lab)
+    take(lab, vm, "s1")
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"lock": "backup"})
+    freed = threading.Timer(3.0, lambda: lab.simulator.steer(f"/vms/{vm['vmid']}", {"lock": None}))
+    freed.start()
+    began = time.monotonic()
+    result = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], **options})
+    freed.join()
+    assert not result.get("failed"), result
+    assert time.monotonic() - began >= 2.5
+    assert result["changed"]
+
+
+def test_a_lock_that_stays_is_told(lab: Lab) -> None:
+    vm = machine(lab)
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"lock": "backup"})
+    result = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1", "lock_timeout": 1})
+    assert (result["error"]["category"], result["error"]["reason"]) == ("Locked", "locked (backup)")
+    assert result["error"]["retryable"]
+
+
+def test_a_task_that_fails(lab: Lab) -> None:
+    vm = machine(lab)
+    lab.simulator.steer("/cluster", {"quorate": False})
+    try:
+        result = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1"})
+    finally:
+        lab.simulator.steer("/cluster", {"quorate": True})
+    assert result["error"]["category"] == "NodeUnhealthy"
+    assert result["error"]["upid"].startswith("UPID:pve1:")
+    assert result["error"]["log"]
+    assert "s1" in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"snapshot": "s2"}, "qmsnapshot"),
+        ({"snapshot": "s1", "state": "absent"}, "qmdelsnapshot"),
+        ({"snapshot": "s1", "state": "rolled_back"}, "qmrollback"),
+    ],
+    ids=str,
+)
+def test_a_task_that_outlasts_its_timeout_is_picked_up(lab: Lab, options: dict[str, Any], kind: str) -> None:
+    vm = machine(lab)
+    take(lab, vm, "s1")
+    lab.simulator.steer("/settings", {"task_ms": {kind: 2500}})
+    try:
+        settle(lab)
+        first = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "task_timeout": 1, **options})
+        assert first["error"]["category"] == "TaskTimeout"
+        assert first["error"]["upid"].split(":")[5] == kind
+        assert check(lab, vmid=vm["vmid"], **options)["vms"][0]["lock"]
+        settle(lab)
+        second = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], **options})
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {kind: 20}})
+    assert not second.get("failed"), second
+    assert not second["changed"]
+    assert lab.simulator.writes() == []
+    assert ("s2" in names(lab, vm)) is (kind == "qmsnapshot")
+    assert ("s1" in names(lab, vm)) is (kind != "qmdelsnapshot")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"snapshot": "s2"}, {"snapshot": "s1", "state": "absent"}, {"snapshot": "s1", "state": "rolled_back"}],
+    ids=str,
+)
+@pytest.mark.parametrize("drop", ["before", "after"])
+def test_a_lost_answer_makes_no_second_task(lab: Lab, options: dict[str, Any], drop: str) -> None:
+    vm = machine(lab)
+    take(lab, vm, "s1")
+    method = "DELETE" if options.get("state") == "absent" else "POST"
+    settle(lab)
+    lab.simulator.fault(method=method, path=f"/{vm['vmid']}/snapshot", drop=drop)
+    try:
+        result = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], **options})
+    finally:
+        lab.simulator.clear_faults()
+    assert not result.get("failed"), result
+    assert result["changed"]
+    started = lab.client.get("nodes", vm["node"], "tasks", vmid=vm["vmid"], source="all")
+    kind = {"absent": "qmdelsnapshot", "rolled_back": "qmrollback"}.get(options.get("state", ""), "qmsnapshot")
+    assert len([row for row in started if row["type"] == kind]) == (2 if kind == "qmsnapshot" else 1)
+
+
+def test_a_node_that_is_down_stops_only_its_own(lab: Lab) -> None:
+    here, there = machine(lab, node="pve1"), machine(lab, node="pve3")
+    take(lab, there, "s1")
+    lab.simulator.steer("/nodes/pve3", {"online": False})
+    try:
+        wish = {"vms": [here["name"], there["name"]], "snapshot": "s2", "retries": 1}
+        result = run_module("snapshot", {**lab.connection, **wish})
+        told = run_module("snapshot_info", {**lab.connection, "vms": wish["vms"], "retries": 1})
+        alone = run_module("snapshot_info", {**lab.connection, "name": there["name"], "retries": 1})
+    finally:
+        lab.simulator.steer("/nodes/pve3", {"online": True})
+    assert "1 of 2 VMs failed" in result["msg"]
+    assert result["error"]["category"] == "NetworkError"
+    assert names(lab, here) == ["s2"]
+    assert not told.get("failed"), told
+    assert [vm["snapshots"] is None for vm in told["vms"]] == [False, True]
+    assert "pve3" in told["warnings"][0]
+    assert alone["failed"]
+
+
+def test_the_tree(lab: Lab) -> None:
+    vm = machine(lab, tags="tenant_tree", running=True)
+    take(lab, vm, "root")
+    take(lab, vm, "ram", vmstate=1, description="with memory")
+    do(lab, vmid=vm["vmid"], snapshot="root", state="rolled_back")
+    take(lab, vm, "branch")
+    settle(lab)
+    (told,) = check(lab, "snapshot_info", tenant="tree", details=True)["vms"]
+    rows = {row["name"]: row for row in told["snapshots"]}
+    assert sorted(rows["root"]["children"]) == ["branch", "ram"]
+    assert (rows["ram"]["parent"], rows["ram"]["depth"], rows["ram"]["vmstate"]) == ("root", 1, True)
+    assert told["current"] == "branch"
+    assert rows["branch"]["current"]
+    assert not rows["root"]["current"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", rows["root"]["time"])
+    assert rows["root"]["disks"][0]["size"] == 2**30
+    assert rows["ram"]["vmstate_size"] > 0
+    assert rows["root"]["vmstate_size"] is None
+    assert told["tenant"] == "tree"
