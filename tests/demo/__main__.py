@@ -1,0 +1,177 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two tenants on a simulated Proxmox VE, with the commands for a real one: ``python -m tests.demo``."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tests.demo.lab import Lab
+from tests.demo.shell import DemoFailed, Shell
+
+REPO = Path(__file__).resolve().parents[2]
+EXAMPLES = REPO / "docs" / "examples"
+
+PROVISION = ("ansible-playbook", "pve.fleet.provision", "-e", "@estate.yml")
+GRAPH = ("ansible-inventory", "-i", "fleet.proxmox.yml", "--graph")
+
+# What somebody changes in the estate: a larger class, a larger disk, more memory for one VM, one more tag.
+EDITS = (
+    ("    cores: 1\n", "    cores: 2\n"),
+    ("size: 50G", "size: 80G"),
+    ("memory: 6G", "memory: 8G"),
+    ("tags: [worker]", "tags: [worker, batch]"),
+)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        with tempfile.TemporaryDirectory(prefix="pve-fleet-demo-") as directory:
+            demonstrate(Path(directory))
+    except DemoFailed as failure:
+        print(f"\nThe demo FAILED: {failure}", flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("\nThe demo was interrupted.", flush=True)
+        return 130
+    return 0
+
+
+def demonstrate(directory: Path) -> None:
+    """Show everything; raises DemoFailed at the first command or check that does not end as it must."""
+    for name in ("estate.yml", "fleet.proxmox.yml"):
+        shutil.copy(EXAMPLES / name, directory)
+    (directory / "ansible.cfg").touch()  # nobody else's is read
+    with Lab() as lab:
+        shell = Shell(directory, environment(directory, lab))
+        shell.heading(f"A simulated Proxmox VE with three nodes serves {lab.url}")
+        print("The commands below find it by the environment variables that a real one would need:")
+        for name in ("PROXMOX_HOST", "PROXMOX_TOKEN_ID", "PROXMOX_TOKEN_SECRET", "PROXMOX_CA_PATH"):
+            print(f"  {name}={'(secret)' if 'SECRET' in name else shell.environment[name]}")
+        install(shell)
+        provision(shell, lab)
+        provision_again(shell, lab)
+        preview(shell, lab, directory)
+        deprovision(shell, lab)
+    shell.heading("Every check passed, and the simulated Proxmox VE is stopped")
+
+
+def environment(directory: Path, lab: Lab) -> dict[str, str]:
+    """Return what the commands see: this Python's tools, the simulated cluster, and nothing of the caller's Ansible."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PROXMOX_", "PVE_"))}
+    return {
+        **kept,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "LC_ALL": "C.UTF-8",
+        "ANSIBLE_COLLECTIONS_PATH": str(directory / "collections"),
+        "ANSIBLE_CONFIG": str(directory / "ansible.cfg"),
+        "ANSIBLE_HOME": str(directory / "ansible"),
+        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_NOCOLOR": "true",
+        **lab.environment,
+    }
+
+
+def install(shell: Shell) -> None:
+    shell.heading("Build the collection and install it")
+    shell.run("ansible-galaxy", "collection", "build", "--output-path", ".", str(REPO), quiet=True)
+    (artifact,) = shell.directory.glob("pve-fleet-*.tar.gz")
+    shell.run("ansible-galaxy", "collection", "install", "--offline", "-p", "collections", artifact.name, quiet=True)
+    installed = shell.directory / "collections" / "ansible_collections" / "pve" / "fleet"
+    shell.check((installed / "playbooks" / "provision.yml").is_file(), "the installed collection has its playbooks")
+
+
+def provision(shell: Shell, lab: Lab) -> None:
+    shell.heading("First run: six virtual machines of two tenants, on three nodes")
+    recap = shell.run(*PROVISION).recap()
+    shell.check(recap["failed"] == 0 and recap["changed"] == 1, "the first run reports changes and no failure")
+    machines = lab.machines()
+    shell.check(
+        Counter(vm.tenant for vm in machines) == {"acme": 3, "globex": 3}
+        and {vm.node for vm in machines} == {"pve1", "pve2", "pve3"}
+        and all(vm.status == "running" for vm in machines),
+        "each tenant has three VMs, they run, and every node has some",
+    )
+    shell.heading("The inventory, by tenant")
+    shown = shell.run(*GRAPH).text
+    for tenant in ("acme", "globex"):
+        group = shown.partition(f"@tenant_{tenant}:")[2].partition("@")[0]
+        there = {name for name in (vm.name for vm in machines) if f"--{name}\n" in group}
+        wanted = {vm.name for vm in machines if vm.tenant == tenant}
+        shell.check(there == wanted, f"the group tenant_{tenant} has the VMs of {tenant} and no other")
+
+
+def provision_again(shell: Shell, lab: Lab) -> None:
+    shell.heading("Second run: nothing is left to do")
+    mark = lab.mark()
+    recap = shell.run(*PROVISION).recap()
+    shell.check(recap["changed"] == 0 and recap["failed"] == 0, "the second run reports changed=0")
+    requests = lab.requests_since(mark)
+    writes = [str(one) for one in requests if one.is_write]
+    shell.check(
+        bool(requests) and not writes, f"not one of its {len(requests)} requests was a write", ", ".join(writes)
+    )
+
+
+def preview(shell: Shell, lab: Lab, directory: Path) -> None:
+    shell.heading("What would an edited estate change?")
+    before = (directory / "estate.yml").read_text(encoding="utf-8")
+    after = before
+    for old, new in EDITS:
+        if after.count(old) != 1:
+            raise DemoFailed(f"{old!r} does not occur exactly once in the example estate")
+        after = after.replace(old, new)
+    (directory / "edited.yml").write_text(after, encoding="utf-8")
+    print("$ diff -U0 estate.yml edited.yml")
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "estate.yml", "edited.yml", n=0, lineterm="")
+    print("\n".join(lines) + "\n")
+    mark = lab.mark()
+    output = shell.run("ansible-playbook", "pve.fleet.provision", "-e", "@edited.yml", "--check", "--diff")
+    recap = output.recap()
+    shell.check(recap["changed"] == 1 and recap["failed"] == 0, "check mode says that there are changes")
+    for line in ('+    "cores": 2', '+        "size": "80G",', '+    "memory": 8192,', '+        "batch",'):
+        shell.check(f"{line}\n" in output.text, f"the diff says {line[1:].strip().rstrip(',')}")
+    writes = [str(one) for one in lab.requests_since(mark) if one.is_write]
+    shell.check(not writes, "check mode wrote nothing", ", ".join(writes))
+
+
+def deprovision(shell: Shell, lab: Lab) -> None:
+    command = ("ansible-playbook", "pve.fleet.deprovision", "-e", "@estate.yml", "-e", "provision_tenants=globex")
+    shell.heading("Remove one tenant")
+    machines = lab.machines()
+    kept = {vm.vmid: lab.config(vm) for vm in machines if vm.tenant == "acme"}
+    leaving = {vm.vmid for vm in machines if vm.tenant == "globex"}
+    mark = lab.mark()
+    recap = shell.run(*command).recap()
+    shell.check(recap["changed"] == 1 and recap["failed"] == 0, "the removal reports a change")
+    left = lab.machines()
+    shell.check(
+        {vm.vmid: lab.config(vm) for vm in left} == kept and all(vm.status == "running" for vm in left),
+        "the VMs of acme run on with the configuration they had, those of globex are gone",
+    )
+    hit = {one.vmid for one in lab.requests_since(mark) if one.is_write}
+    shell.check(hit == leaving, "every write was for a VM of globex", f"{sorted(map(str, hit))}")
+    shell.heading("Remove it again: nothing is left to do")
+    mark = lab.mark()
+    recap = shell.run(*command).recap()
+    writes = [str(one) for one in lab.requests_since(mark) if one.is_write]
+    shell.check(recap["changed"] == 0 and recap["failed"] == 0, "the second removal reports changed=0")
+    shell.check(not writes, "and wrote nothing", ", ".join(writes))
+
+
+def _stop(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

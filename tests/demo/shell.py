@@ -1,0 +1,88 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs commands where everybody can see them, and says which checks passed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class DemoFailed(Exception):
+    """A command or a check did not end as it must."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command printed, and how long it took."""
+
+    text: str
+    seconds: float
+
+    def recap(self) -> dict[str, int]:
+        """Return the figures of Ansible's play recap, over all hosts."""
+        figures: dict[str, int] = {}
+        for name, value in re.findall(
+            r"\b(ok|changed|unreachable|failed)=(\d+)", self.text.rpartition("PLAY RECAP")[2]
+        ):
+            figures[name] = figures.get(name, 0) + int(value)
+        if not figures:
+            raise DemoFailed("the command printed no play recap")
+        return figures
+
+
+class Shell:
+    """A directory and an environment in which commands run, each shown before its output."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.environment = dict(environment)
+        self.started = time.monotonic()
+
+    def heading(self, text: str) -> None:
+        """Say what comes next, and how many seconds have passed."""
+        print(f"\n=== {text} [{time.monotonic() - self.started:.0f} s]\n", flush=True)
+
+    def run(self, *command: str, quiet: bool = False) -> Output:
+        """Run a command to its end; raises DemoFailed when it fails. With `quiet` its output is shown only then."""
+        print(f"$ {shlex.join(command)}", flush=True)
+        began = time.monotonic()
+        lines: list[str] = []
+        with subprocess.Popen(
+            command,
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    lines.append(line)
+                    if not quiet:
+                        print(line, end="", flush=True)
+            except BaseException:
+                process.terminate()
+                raise
+        output = Output("".join(lines), time.monotonic() - began)
+        if process.returncode != 0:
+            if quiet:
+                print(output.text, end="", flush=True)
+            raise DemoFailed(f"exit status {process.returncode} of: {shlex.join(command)}")
+        return output
+
+    def check(self, passed: bool, claim: str, otherwise: str = "") -> None:
+        """Print a check that passed; raises DemoFailed for one that did not."""
+        if not passed:
+            raise DemoFailed(f"this must hold and does not: {claim}" + (f" ({otherwise})" if otherwise else ""))
+        print(f"[checked] {claim}", flush=True)
