@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 
@@ -23,7 +24,7 @@ ROLE_ONLY: dict[str, dict[str, Any]] = {
 
 
 def essence(spec: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Return what validation makes use of, by the path of each option. Aliases have no form in a role's specification."""
+    """Return what validation makes use of, by the path of each option. A role's specification knows no aliases."""
     found: dict[str, Any] = {}
     for name, option in spec.items():
         where = f"{path}{name}"
@@ -54,7 +55,9 @@ def test_vm_takes_the_options_of_the_module(entry_points: dict[str, Any], entry_
 
 @pytest.mark.parametrize("entry_point", ["main", "absent"])
 def test_connection_takes_the_options_of_the_module(entry_points: dict[str, Any], entry_point: str) -> None:
-    assert essence(entry_points[entry_point]["options"]["provision_connection"]["options"]) == essence(connection_spec())
+    assert essence(entry_points[entry_point]["options"]["provision_connection"]["options"]) == essence(
+        connection_spec()
+    )
 
 
 def test_defaults_are_those_that_are_documented(role: Path, entry_points: dict[str, Any]) -> None:
