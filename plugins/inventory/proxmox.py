@@ -191,11 +191,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return None
         if not isinstance(found, dict) or found.get("identity") != identity:
             return None
-        return Sync.from_cache(found)
+        return Sync.from_cache(found.get("sync", ""))
 
     def _store(self, path: str, identity: str, sync: Sync) -> None:
         if self._caches:
-            self._cache[self.get_cache_key(path)] = {"identity": identity, **sync.for_cache()}
+            self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
     def _is_wanted(self, guest: Guest) -> tuple[bool, str]:
         """Return whether all filters are true, and why that could not be decided."""
@@ -230,8 +230,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _add(self, guest: Guest, name: str, groups: list[str]) -> None:
         self.inventory.add_host(name)
         variables = {key: _marked(one) for key, one in guest.variables.items()}
+        # The host's own method: that of the inventory walks through each value to mark where it comes from, which for
+        # thousands of hosts takes longer than everything else here.
+        host = self.inventory.hosts[name]
         for key, value in variables.items():
-            self.inventory.set_variable(name, key, value)
+            host.set_variable(key, value)
         for group in groups:
             self.inventory.add_child(group, name)
         self._set_ansible_host(variables, name)

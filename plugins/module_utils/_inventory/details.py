@@ -73,7 +73,22 @@ def _details(client: Client, guest: Guest, kinds: Collection[str], timeout: floa
             errors["addresses"] = "agent not configured"
         else:
             ask("addresses", "agent", "network-get-interfaces")
+            if "addresses" in found:
+                found["addresses"] = without_statistics(found["addresses"])
     return {**found, **({"errors": errors} if errors else {})}
+
+
+def without_statistics(answer: Any) -> Any:
+    """Return the agent's answer without the counters of each interface, which are most of it (pure)."""
+    interfaces = answer.get("result") if isinstance(answer, Mapping) else None
+    if not isinstance(interfaces, list):
+        return answer
+    return {
+        "result": [
+            {key: value for key, value in one.items() if key != "statistics"} if isinstance(one, Mapping) else one
+            for one in interfaces
+        ]
+    }
 
 
 def detail_variables(details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule) -> dict[str, Any]:

@@ -108,16 +108,21 @@ def _guest(row: Mapping[str, Any], site: str, prefix: str) -> Guest:
     }
     if why:
         variables["proxmox_tenant_unknown"] = why
+    return guest_of(variables)
+
+
+def guest_of(variables: dict[str, Any]) -> Guest:
+    """Return the guest with these variables, which say all there is to know about it. Raises KeyError."""
     return Guest(
-        site=site,
-        vmid=vmid,
-        name=name,
+        site=variables["proxmox_site"] or "",
+        vmid=variables["proxmox_vmid"],
+        name=variables["proxmox_name"] or "",
         node=variables["proxmox_node"],
         status=variables["proxmox_status"],
-        tags=tags,
-        tenant=tenant,
-        pool=str(row.get("pool") or ""),
-        template=template,
+        tags=tuple(variables["proxmox_tags"]),
+        tenant=variables["proxmox_tenant"],
+        pool=variables["proxmox_pool"] or "",
+        template=variables["proxmox_template"],
         uptime=variables["proxmox_uptime"],
         variables=variables,
     )

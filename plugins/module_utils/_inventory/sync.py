@@ -9,17 +9,17 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._api.settings import ENVIRONMENT, ReadFile
 from .addresses import agent_addresses
 from .details import fetch_details
-from .hosts import Guest, read_guests
+from .hosts import Guest, guest_of, read_guests
 from .options import InventoryOptions
 from .sites import Listing, open_clients, read_listings
 
-FORM = 1  # of what is cached; another number makes an old cache worthless
+FORM = 2  # of what is cached; another number makes an old cache worthless
 
 IsWanted = Callable[[Guest], tuple[bool, str]]
 """Whether a guest passes the filters, and why that could not be decided (an empty text when it could)."""
@@ -42,23 +42,24 @@ class Sync:
     is_fresh: bool = True
     taken: float = 0.0
 
-    def for_cache(self) -> dict[str, Any]:
-        """Return the sync as plain data."""
-        guests = [{**asdict(guest), "tags": list(guest.tags)} for guest in self.guests]
-        return {"form": FORM, "taken": self.taken, "guests": guests, "details": self.details}
+    def for_cache(self) -> str:
+        """Return the sync as one text, because Ansible's cache plugins look long at every value of a structure."""
+        guests = [guest.variables for guest in self.guests]
+        return json.dumps({"form": FORM, "taken": self.taken, "guests": guests, "details": self.details})
 
     def age(self, now: float) -> float:
         """Return the seconds since the sites were read."""
         return max(0.0, now - self.taken)
 
     @classmethod
-    def from_cache(cls, data: Mapping[str, Any], warnings: Sequence[str] = ()) -> Sync | None:
-        """Return the sync from plain data, or None when the data is not of this form."""
+    def from_cache(cls, text: str) -> Sync | None:
+        """Return the sync from its text, or None when the text is not of this form."""
         try:
+            data = json.loads(text)
             if data["form"] != FORM:
                 return None
-            guests = tuple(Guest(**{**guest, "tags": tuple(guest["tags"])}) for guest in data["guests"])
-            return cls(guests, dict(data["details"]), list(warnings), False, float(data["taken"]))
+            guests = tuple(guest_of(variables) for variables in data["guests"])
+            return cls(guests, dict(data["details"]), [], False, float(data["taken"]))
         except (KeyError, TypeError, ValueError):
             return None
 
