@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.built
-REQUIREMENTS := requirements-dev.txt $(wildcard tests/requirements-*.txt tests/simulator/requirements.txt)
+REQUIREMENTS := requirements-dev.txt $(wildcard tests/requirements-*.txt)
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
 LINTERS := lint-ruff lint-types lint-yaml lint-changelog lint-docs lint-ansible sanity
@@ -40,7 +40,7 @@ $(STAMP): $(REQUIREMENTS)
 	@{ test -n "$(PYTHON)" && $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null; } || { echo \
 	"Python 3.11 or newer with its venv module is needed, and '$(or $(PYTHON),python3)' is not that. Name one: make PYTHON=/path/to/python3 env" >&2; exit 1; }
 	@$(PY) -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check $(patsubst %,-r %,$(filter-out %-data.txt %-test.txt,$(REQUIREMENTS)))
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-data.txt
 	@touch $@
 

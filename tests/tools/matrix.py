@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.tools.stage import REPO
 
 SUITES = ("tests/unit", "tests/modules", "tests/plays")
-REQUIREMENTS = ("tests/requirements-test.txt", "tests/simulator/requirements.txt")
+REQUIREMENTS = "tests/requirements-test.txt"
 DATA_REQUIREMENTS = "tests/requirements-data.txt"
 
 
@@ -67,15 +67,13 @@ def build_environment(pair: Pair, python: str) -> Path:
     """Return the interpreter of the pair's environment, built when it is missing or its requirements changed."""
     home = REPO / ".venvs" / pair.name
     interpreter = home / "bin" / "python"
-    files = [name for name in (*REQUIREMENTS, DATA_REQUIREMENTS) if (REPO / name).exists()]
-    digest = hashlib.sha256(b"".join((REPO / name).read_bytes() for name in files)).hexdigest()
+    digest = hashlib.sha256((REPO / REQUIREMENTS).read_bytes() + (REPO / DATA_REQUIREMENTS).read_bytes()).hexdigest()
     stamp = home / ".built"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
         return interpreter
     subprocess.run([python, "-m", "venv", "--clear", str(home)], check=True)
     install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    needed = [word for name in files if name != DATA_REQUIREMENTS for word in ("-r", name)]
-    subprocess.run([*install, f"ansible-core=={pair.core}", *needed], cwd=REPO, check=True)
+    subprocess.run([*install, f"ansible-core=={pair.core}", "-r", REQUIREMENTS], cwd=REPO, check=True)
     # Only data: neither what it depends on nor the Pythons its own code needs matter.
     data = ["--no-deps", "--ignore-requires-python", "-r", DATA_REQUIREMENTS]
     subprocess.run([*install, *data], cwd=REPO, check=True)

@@ -163,6 +163,17 @@ def test_requirements_are_pinned(repo: Path) -> None:
     assert loose == []
 
 
+def pins(path: Path) -> set[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {line.split(";")[0].strip().lower() for line in lines if "==" in line and not line.startswith("#")}
+
+
+def test_development_environment_holds_what_the_simulator_needs(repo: Path) -> None:
+    """The simulator can be installed alone; here its packages come from the files of the tests, in the same versions."""
+    installed_here = pins(repo / "tests" / "requirements-test.txt") | pins(repo / "tests" / "requirements-data.txt")
+    assert pins(repo / "tests" / "simulator" / "requirements.txt") <= installed_here
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_that_are_named_exist(repo: Path, name: str) -> None:
     makefile = (repo / "Makefile").read_text(encoding="utf-8")
