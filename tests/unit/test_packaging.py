@@ -169,7 +169,7 @@ def pins(path: Path) -> set[str]:
 
 
 def test_development_environment_holds_what_the_simulator_needs(repo: Path) -> None:
-    """The simulator can be installed alone; here its packages come from the files of the tests, in the same versions."""
+    """The simulator can be installed alone; here its packages come from the tests, in the same versions."""
     installed_here = pins(repo / "tests" / "requirements-test.txt") | pins(repo / "tests" / "requirements-data.txt")
     assert pins(repo / "tests" / "simulator" / "requirements.txt") <= installed_here
 
