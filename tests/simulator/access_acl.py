@@ -162,5 +162,3 @@ def update_acl(ctx: Ctx, p: dict[str, Any]) -> None:
                 continue
             _check_subject(ctx, kind, name)
             ctx.acl.put(path, kind, name, role, p.get("propagate", 1))
-
-

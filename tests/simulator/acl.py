@@ -285,7 +285,11 @@ class Acl:
 
     def _check_modify(self, who: str, path: str, quiet: bool) -> bool:
         privs = ["Permissions.Modify"]
-        for prefix, priv in (("/storage/", "Datastore.Allocate"), ("/vms/", "VM.Allocate"), ("/pool/", "Pool.Allocate")):
+        for prefix, priv in (
+            ("/storage/", "Datastore.Allocate"),
+            ("/vms/", "VM.Allocate"),
+            ("/pool/", "Pool.Allocate"),
+        ):
             if path.startswith(prefix):
                 privs.append(priv)
         if quiet:

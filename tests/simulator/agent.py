@@ -6,7 +6,7 @@ import ipaddress
 from typing import Any
 
 from .api import Ctx, api
-from .drives import agent_enabled, option_key, parse_net
+from .drives import agent_enabled, drives_of, is_cloudinit, option_key, parse_net
 from .errors import PermError, PveError
 from .named_hashes import IPCONFIG
 from .state import Vm
@@ -18,7 +18,7 @@ _NO_STATISTICS = {
     "tx-packets": 0,
 }  # fmt: skip
 _COMMANDS = ("guest-ping", "guest-info", "guest-network-get-interfaces", "guest-exec", "guest-exec-status",
-             "guest-shutdown", "guest-get-osinfo", "guest-get-host-name", "guest-fsfreeze-status")  # fmt: skip
+             "guest-shutdown")  # fmt: skip
 _INDEX = (
     "exec", "exec-status", "file-read", "file-write", "fsfreeze-freeze", "fsfreeze-status", "fsfreeze-thaw", "fstrim",
     "get-fsinfo", "get-host-name", "get-memory-block-info", "get-memory-blocks", "get-osinfo", "get-time",
@@ -75,7 +75,7 @@ def _addresses(vm: Vm, card: int, mac: str, settings: dict[str, str]) -> list[di
     v4 = settings.get("ip", "dhcp")
     if v4 == "dhcp":
         low = vm.vmid % 62500
-        found.append(_address(f"10.{99 + card}.{1 + low // 250}.{2 + low % 250}", 16 if card or vm.vmid > 62500 else 16))
+        found.append(_address(f"10.{99 + card}.{low // 250}.{1 + low % 250}", 24))
     elif "/" in v4:
         address, prefix = v4.split("/")
         found.append(_address(address, int(prefix)))
@@ -98,7 +98,9 @@ def answer(ctx: Ctx, vm: Vm, command: str) -> Any:
     if command == "network-get-interfaces":
         return interfaces(ctx, vm)
     if command == "get-host-name":
-        return {"host-name": vm.conf.get("name") or f"vm{vm.vmid}"}
+        # Only cloud-init tells the guest its name.
+        named = any(is_cloudinit(drive) for _, drive in drives_of(ctx.sim.schema, vm.conf))
+        return {"host-name": vm.conf["name"] if named and "name" in vm.conf else f"vm{vm.vmid}"}
     if command == "get-osinfo":
         return {
             "id": "debian",
@@ -113,9 +115,7 @@ def answer(ctx: Ctx, vm: Vm, command: str) -> Any:
     if command == "info":
         return {
             "version": ctx.cluster.qemu,
-            "supported_commands": [
-                {"name": name, "enabled": True, "success-response": True} for name in _COMMANDS
-            ],
+            "supported_commands": [{"name": name, "enabled": True, "success-response": True} for name in _COMMANDS],
         }
     if command == "fsfreeze-status":
         return "thawed"
@@ -148,8 +148,10 @@ def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
     ),
     *(
         f"POST {BASE}/{name}"
-        for name in ("fsfreeze-freeze", "fsfreeze-status", "fsfreeze-thaw", "fstrim", "ping", "shutdown", "suspend-disk",
-                     "suspend-hybrid", "suspend-ram")
+        for name in (
+            "fsfreeze-freeze", "fsfreeze-status", "fsfreeze-thaw", "fstrim", "ping", "shutdown", "suspend-disk",
+            "suspend-hybrid", "suspend-ram",
+        )
     ),
 )  # fmt: skip
 def simple(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from .api import Ctx, api
 from .errors import PermError, PveError
 from .formats import split_list
 from .migrate import migrate_vm
-from .power import start_vm, state_storage, vm_shutdown, vm_suspend
+from .power import start_vm, state_storage, vm_resume, vm_shutdown, vm_suspend
 from .state import Vm
 from .tasks import Task
 
@@ -74,7 +74,7 @@ def bulk_start(ctx: Ctx, p: dict[str, Any]) -> str:
                 return
             task.say(f"Starting VM {vm.vmid}")
             if vm.run is not None:
-                vm.run.qmpstatus = "running"
+                await _wait(ctx, vm_resume(ctx, {"node": vm.node, "vmid": vm.vmid}))
                 return
             await _wait(ctx, start_vm(ctx, vm.node, vm.vmid, {}))
 

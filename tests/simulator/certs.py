@@ -79,9 +79,7 @@ def make_certificates(directory: Path) -> tuple[Path, ssl.SSLContext]:
     server_file = directory / "server.pem"
     server_file.touch(mode=0o600)
     server_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         + certificate.public_bytes(serialization.Encoding.PEM)
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -20,13 +20,13 @@ from .drives import (
     split_volid,
 )  # fmt: skip
 from .errors import ApiError, ParamError, PermError, PveError
+from .moves import copy_disk
 from .named_hashes import HASHES
 from .pools import add_to_pool
 from .state import Vm
 from .tasks import Task
 from .units import format_size, parse_props, print_props
 from .vmcheck import check_bridges, check_lock
-from .vmconfig import copy_disk
 from .volumes import (
     check_enabled,
     find_volume,

@@ -70,14 +70,9 @@ async def regenerate(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api("GET /nodes/{node}/qemu/{vmid}/cloudinit/dump")
 def dump(ctx: Ctx, p: dict[str, Any]) -> str:
-    """The data of one kind as text."""
+    """The data of one kind as text; custom files do not show here."""
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
-    files = parse_props(HASHES["pve-qm-cicustom"], vm.conf.get("cicustom", ""))
     kind = p["type"]
-    if kind in files:
-        check_custom(ctx, vm)
-        volume = find_volume(ctx.cluster, vm.node, files[kind])
-        return (volume.data if volume else None) or ""
     if kind == "user":
         return _user(vm)
     if kind == "network":

@@ -163,11 +163,12 @@ def tasks(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
     for node in ctx.cluster.nodes:
         found += [task for task in ctx.cluster.tasks.newest(node)[:25] if _may_see(ctx, task)]
     found.sort(key=lambda task: (not task.running, -task.start))
-    result = []
+    result: list[dict[str, Any]] = []
     for task in found:
         entry = task.as_dict()
-        for key in ("pid", "pstart"):
-            entry.pop(key)
+        entry.pop("pstart")
+        if not task.running:
+            entry.pop("pid")
         if task.running:
             entry["saved"] = "0"
             entry["user"] = task.owner
@@ -185,7 +186,7 @@ def log(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The newest lines of the cluster log."""
     lines = ctx.cluster.log
     total = len(lines)
-    result = []
+    result: list[dict[str, Any]] = []
     for index, line in enumerate(reversed(lines)):
         if len(result) >= p.get("max", 50):
             break
@@ -194,5 +195,3 @@ def log(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
         number = str(total - index)
         result.append({**line, "id": f"{number}:{line['node']}", "uid": number, "pid": 203, "tag": "pvedaemon"})
     return result
-
-

@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from .access import REALMS
 from .api import Simulation
 from .drives import default_boot, drives_of, is_cdrom, is_net, print_boot, split_volid, with_mac
 from .errors import ApiError
 from .ha import add_resource
-from .network import make_bridge
+from .login import REALMS
+from .network import make_bridge, physical
 from .options import UsageError
 from .pools import add_to_pool
 from .state import Cluster, NodeInfo, Run, Vm, Volume
@@ -170,6 +170,8 @@ class Builder:
                 more: dict[str, Any] = {"bridge_ports": str(item["ports"])} if item.get("ports") else {}
                 if item.get("vlan_aware"):
                     more.update(bridge_vlan_aware=1, bridge_vids="2-4094")
+                for port in str(item.get("ports", "")).split():
+                    info.ifaces.setdefault(port, physical(len(info.ifaces) + 3))
                 if item.get("gateway"):
                     more["gateway"] = str(item["gateway"])
                 info.ifaces[str(item["iface"])] = make_bridge(str(item["iface"]), len(info.ifaces) + 3, cidr, **more)
@@ -332,5 +334,7 @@ class Builder:
             fmt = parsed.fmt if parsed.fmt in formats(storage) else "raw"
             storage.on(vm.node).setdefault(
                 key,
-                Volume(key, "images", fmt, size, int(self.cluster.now()), parsed.vmid, used=size // 4, parent=parsed.base),
+                Volume(
+                    key, "images", fmt, size, int(self.cluster.now()), parsed.vmid, used=size // 4, parent=parsed.base
+                ),
             )

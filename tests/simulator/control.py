@@ -13,8 +13,8 @@ from .drives import is_net, with_mac
 from .errors import ApiError
 from .faults import BadFault, parse_fault
 from .power import quit_vm
-from .state import Run, Vm
-from .volumes import find_volume
+from .state import Run, Vm, Volume
+from .volumes import find_volume, parse_volname
 
 if TYPE_CHECKING:
     from .server import Server
@@ -116,7 +116,9 @@ class Control:
                 if vm.run is not None:
                     vm.run.qmpstatus = str(value)
             else:
-                raise Refused(f"unknown key '{key}'; known are lock, agent, acpi, config, node, running, busy, qmpstatus")
+                raise Refused(
+                    f"unknown key '{key}'; known are lock, agent, acpi, config, node, running, busy, qmpstatus"
+                )
         vm.digest = None
         cluster.touch(vm.vmid)
         return {"ok": True}
@@ -181,6 +183,7 @@ class Control:
         for key, value in data.items():
             if key == "online":
                 node.online = bool(value)
+                node.down_at = 0.0 if node.online else cluster.now()
                 if not node.online:
                     for task in cluster.tasks.newest(node.name):
                         cluster.tasks.stop(task)
@@ -203,8 +206,21 @@ class Control:
         return {"ok": True}
 
     def _put_volume(self, parts: list[str], data: dict[str, Any]) -> Any:
-        """Remove a volume, or change its size, below the API: PUT /volumes/NODE {volid, gone|size}."""
+        """Make or remove a volume, or change its size, below the API: PUT /volumes/NODE {volid, new|gone|size}."""
         cluster = self.server.sim.cluster
+        if data.get("new"):
+            store, _, name = data["volid"].partition(":")
+            storage = cluster.storage(store)
+            parsed = parse_volname(storage, name)
+            storage.on(parts[0])[name] = Volume(
+                name,
+                parsed.content,
+                parsed.fmt,
+                int(data.get("size", 1)),
+                int(data.get("ctime", cluster.now())),
+                parsed.vmid,
+            )
+            return {"ok": True}
         volume = find_volume(cluster, parts[0], data["volid"])
         if volume is None:
             raise Refused(f"there is no volume '{data['volid']}' on {parts[0]}")

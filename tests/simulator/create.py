@@ -87,9 +87,7 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
     return ctx.task(node, "qmcreate", vmid, work)
 
 
-async def _fill(
-    ctx: Ctx, vm: Vm, given: dict[str, str], unset: list[str], call: dict[str, Any], task: Task
-) -> None:
+async def _fill(ctx: Ctx, vm: Vm, given: dict[str, str], unset: list[str], call: dict[str, Any], task: Task) -> None:
     cluster = ctx.cluster
     await task.work()
     try:

@@ -158,7 +158,9 @@ class Maker:
         if volume is None:
             raise PveError(f"cannot import from '{source}' - volume '{source}' does not exist")
         size = volume.virtual_size or volume.size
-        target = fmt if fmt in formats(storage) else volume.fmt if volume.fmt in formats(storage) else formats(storage)[0]
+        target = (
+            fmt if fmt in formats(storage) else volume.fmt if volume.fmt in formats(storage) else formats(storage)[0]
+        )
         self.say(f"create full clone of drive ({source})")
         volid = allocate(cluster, vm.node, storage, vm.vmid, target, size)
         for line in format_line(storage, volid, target, size):

@@ -130,4 +130,7 @@ _SECRETS = ("password", "cipassword", "confirmation-password", "otp", "secret")
 def _public(params: Any) -> Any:
     if not isinstance(params, dict):
         return None
-    return {name: "********" if name in _SECRETS else value for name, value in params.items()}
+    return {
+        name: "********" if name in _SECRETS else f"{len(value)} bytes" if isinstance(value, bytes) else value
+        for name, value in params.items()
+    }

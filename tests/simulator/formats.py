@@ -106,13 +106,19 @@ _matching("pve-tokenid", rf"{USER}@{REALM}!{TOKEN}", "value '{}' does not look l
 _matching("pve-storage-path", r"/.*", "value does not look like a valid absolute path")
 _matching("pve-storage-path-in-property-string", r"/[^;,=()]*", "invalid path '{}'")
 _matching("ldap-simple-attr", r"[a-zA-Z0-9]+", "value '{}' does not look like a simple ldap attribute name")
-_matching("pve-storage-vgname", r"[A-Za-z0-9_+.][A-Za-z0-9_+.\-]*", "lvm volume group name '{}' contains invalid characters")
+_matching(
+    "pve-storage-vgname", r"[A-Za-z0-9_+.][A-Za-z0-9_+.\-]*", "lvm volume group name '{}' contains invalid characters"
+)
 _matching("pve-task-status-type", r"(?:ok|error|warning|unknown)", "invalid status '{}'", re.IGNORECASE)
 _matching("disk-size", r"\d+(?:\.\d+)?(?:[KMGT](?:iB)?)?", "value does not look like a valid disk size: {}")
 _matching("pve-phys-bits", r"host|[89]|[1-5]\d|6[0-4]", "value must be an integer between 8 and 64 or 'host'")
 _matching("pve-ha-resource-id", r"(?:vm|ct):\S+", "invalid HA resource ID '{}'")
-_matching("pve-ha-node", r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?::\d+)?", "value does not look like a valid ha node")
-_matching("pve-ha-resource-or-vm-id", r"(?:vm|ct):\S+|[1-9][0-9]{2,8}", "value does not look like a valid resource or vm ID")
+_matching(
+    "pve-ha-node", r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?::\d+)?", "value does not look like a valid ha node"
+)
+_matching(
+    "pve-ha-resource-or-vm-id", r"(?:vm|ct):\S+|[1-9][0-9]{2,8}", "value does not look like a valid resource or vm ID"
+)
 _matching("email", r"[\w.+\-~]+@[\w\-~]+(?:\.[\w\-~]+)*", "value does not look like a valid email address", re.ASCII)
 _matching(
     "email-or-username",

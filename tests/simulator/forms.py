@@ -73,7 +73,8 @@ def parse_multipart(body: bytes, content_type: str) -> dict[str, Any]:
         head, _, value = chunk.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         value = value.removesuffix(b"\r\n")
         disposition = next(
-            (line for line in head.decode("utf-8", "replace").split("\r\n") if line.lower().startswith("content-disp")), ""
+            (line for line in head.decode("utf-8", "replace").split("\r\n") if line.lower().startswith("content-disp")),
+            "",
         )
         name = re.search(r'\bname="([^"]*)"', disposition)
         if not name:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .tasks import Task
 
 
-
 def _sid(text: str) -> str:
     return f"vm:{text}" if text.isdigit() else text
 
@@ -173,7 +172,7 @@ def get_resource(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One resource."""
     sid = _sid(p["sid"])
     _known(ctx, sid, f"no such resource '{sid}'")
-    return _resource(ctx.cluster, sid, sid.partition(":")[0])
+    return {**_resource(ctx.cluster, sid, sid.partition(":")[0]), "digest": _digest(ctx.cluster.ha_resources)}
 
 
 @api("PUT /cluster/ha/resources/{sid}")
@@ -237,7 +236,8 @@ def rules(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {**rule, "rule": name, "digest": digest, "order": index}
         for index, (name, rule) in enumerate(ctx.cluster.ha_rules.items(), 1)
-        if p.get("type") in (None, rule["type"]) and (not p.get("resource") or _sid(p["resource"]) in split_list(rule["resources"]))
+        if p.get("type") in (None, rule["type"])
+        and (not p.get("resource") or _sid(p["resource"]) in split_list(rule["resources"]))
     ]
 
 
@@ -246,7 +246,7 @@ def get_rule(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One rule."""
     for index, (name, rule) in enumerate(ctx.cluster.ha_rules.items(), 1):
         if name == p["rule"]:
-            return {**rule, "rule": name, "order": index}
+            return {**rule, "rule": name, "order": index, "digest": _digest(ctx.cluster.ha_rules)}
     raise PveError(f"no such ha rule '{p['rule']}'")
 
 
@@ -268,9 +268,14 @@ def _check_rule(ctx: Ctx, name: str, rule: dict[str, Any], prefix: str) -> None:
     else:
         if len(members) < 2:
             faults.append("rule is ineffective as there are less than two resources")
-        used = {node.partition(":")[0] for o in others.values() if o["type"] == "node-affinity"
-                and set(members) & set(split_list(o["resources"])) for node in split_list(o.get("nodes", ""))}
-        if rule.get("affinity") == "negative" and len(members) > len(cluster.nodes):
+        used = {
+            node.partition(":")[0]
+            for o in others.values()
+            if o["type"] == "node-affinity" and set(members) & set(split_list(o["resources"]))
+            for node in split_list(o.get("nodes", ""))
+        }
+        available = sum(1 for node in cluster.nodes.values() if node.online) if cluster.ha_active else 0
+        if rule.get("affinity") == "negative" and len(members) > available:
             faults.append("rule defines more resources than available nodes")
         priorities = [
             {part.partition(":")[2] or "0" for part in split_list(o.get("nodes", ""))}
@@ -368,14 +373,15 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
         vm = cluster.vms.get(int(sid.partition(":")[2]))
         node = vm.node if vm else ""
         state = resource.get("state", "started")
+        shown = state if cluster.ha_active or state == "ignored" else "queued"
         item = {
             "id": f"service:{sid}",
             "type": "service",
             "sid": sid,
             "node": node,
             "request_state": state,
-            "state": state,
-            "status": f"{sid} ({node}, {state})",
+            "state": shown,
+            "status": f"{sid} ({node}, {shown})",
             "max_relocate": resource.get("max_relocate", 1),
             "max_restart": resource.get("max_restart", 1),
             "failback": resource.get("failback", 1),
@@ -385,7 +391,6 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _clock(ctx: Ctx) -> str:
-
 
     return time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(ctx.cluster.now()))
 

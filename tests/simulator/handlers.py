@@ -6,8 +6,8 @@ import importlib
 
 MODULES = (
     "access", "access_acl", "agent", "bulk", "cloudinit", "clone", "cluster", "create", "disks", "firewall", "ha",
-    "indexes", "migrate", "network", "nodes", "pools", "power", "resources", "snapshots", "status", "storage_content",
-    "storage_defs", "storage_upload", "vmconfig",
+    "indexes", "login", "migrate", "moves", "network", "nodes", "pools", "power", "resources", "snapshots", "status",
+    "storage_content", "storage_defs", "storage_upload", "vmconfig",
 )  # fmt: skip
 
 

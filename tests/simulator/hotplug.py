@@ -207,7 +207,9 @@ def _plug(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> str:
         if re.search("cpu|memory", value) or re.search("cpu|memory", vm.conf.get("hotplug", "")):
             raise Skip
     elif name == "tablet" or name.startswith("usb"):
-        if "usb" not in enabled or (name != "tablet" and vm.conf.get("ostype") not in ("l26", "win8", "win10", "win11")):
+        if "usb" not in enabled or (
+            name != "tablet" and vm.conf.get("ostype") not in ("l26", "win8", "win10", "win11")
+        ):
             raise Skip
     elif name == "vcpus":
         if "cpu" not in enabled:

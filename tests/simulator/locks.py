@@ -92,6 +92,3 @@ class LockTable:
             yield
         finally:
             lock.release(shared)
-
-
-

@@ -132,9 +132,7 @@ def _stamp(ctx: Ctx) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ctx.cluster.now()))
 
 
-async def _migrate(
-    ctx: Ctx, vm: Vm, target: str, targets: dict[str, str], with_local: bool, task: Task
-) -> None:
+async def _migrate(ctx: Ctx, vm: Vm, target: str, targets: dict[str, str], with_local: bool, task: Task) -> None:
     cluster = ctx.cluster
     source, online = vm.node, vm.run is not None
     async with ctx.sim.locks.hold(vm.vmid, log=task.say):
@@ -142,14 +140,18 @@ async def _migrate(
             raise PveError(f"Configuration file 'nodes/{source}/qemu-server/{vm.vmid}.conf' does not exist")
         check_lock(vm)
         if not cluster.nodes[target].online:
-            raise PveError("migration aborted (duration 00:00:00): Can't connect to destination address using public key")
+            raise PveError(
+                "migration aborted (duration 00:00:00): Can't connect to destination address using public key"
+            )
         begun = cluster.now()
         task.say(f"{_stamp(ctx)} starting migration of VM {vm.vmid} to node '{target}' ({cluster.nodes[target].ip})")
         local = [(name, drive) for name, drive in _local_disks(ctx, vm) if not is_cdrom(drive, no_cloudinit=True)]
         if online and [name for name, drive in local if not is_cloudinit(drive)] and not with_local:
             names = ", ".join(drive["file"] for _, drive in local)
-            task.say(f"{_stamp(ctx)} ERROR: Problem found while scanning volumes - can't live migrate attached local"
-                     f" disks without with-local-disks option ({names})")
+            task.say(
+                f"{_stamp(ctx)} ERROR: Problem found while scanning volumes - can't live migrate attached local"
+                f" disks without with-local-disks option ({names})"
+            )
             raise PveError("migration aborted")
         cdroms = [drive["file"] for _, drive in _local_disks(ctx, vm) if is_cdrom(drive, no_cloudinit=True)]
         for file in cdroms:
@@ -157,6 +159,9 @@ async def _migrate(
                 raise PveError("migration aborted")
         vm.conf["lock"] = "migrate"
         cluster.write(vm)
+        if online:
+            task.say(f"{_stamp(ctx)} starting VM {vm.vmid} on remote node '{target}'")
+            cluster.tasks.start(target, "qmstart", vm.vmid, "root@pam", _incoming)
         try:
             await _carry(ctx, vm, target, targets, local, task)
         finally:
@@ -170,6 +175,11 @@ async def _migrate(
         cluster.touch(vm.vmid)
         taken = int(cluster.now() - begun)
         task.say(f"{_stamp(ctx)} migration finished successfully (duration 00:{taken // 60:02d}:{taken % 60:02d})")
+
+
+async def _incoming(task: Task) -> None:
+    """The other end of an online migration: a machine that waits for the memory."""
+    await task.work()
 
 
 async def _carry(

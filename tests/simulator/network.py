@@ -34,6 +34,14 @@ def make_bridge(name: str, priority: int, cidr: str | None = None, **more: Any) 
     return iface
 
 
+def physical(priority: int) -> dict[str, Any]:
+    """A network card that is there."""
+    return {
+        "type": "eth", "active": 1, "exists": 1, "families": ["inet"], "method": "manual", "method6": "manual",
+        "priority": priority,
+    }  # fmt: skip
+
+
 def _current(node: NodeInfo) -> dict[str, dict[str, Any]]:
     return node.ifaces if node.new_ifaces is None else node.new_ifaces
 
@@ -44,7 +52,17 @@ def _text(ifaces: dict[str, dict[str, Any]]) -> list[str]:
         if iface.get("autostart"):
             lines.append(f"auto {name}")
         lines.append(f"iface {name} inet {iface['method']}")
-        for key in ("cidr", "gateway", "bridge_ports", "bridge_stp", "bridge_fd", "bridge_vids", "mtu", "slaves", "bond_mode"):
+        for key in (
+            "cidr",
+            "gateway",
+            "bridge_ports",
+            "bridge_stp",
+            "bridge_fd",
+            "bridge_vids",
+            "mtu",
+            "slaves",
+            "bond_mode",
+        ):
             if iface.get(key) not in (None, ""):
                 label = {"cidr": "address", "slaves": "bond-slaves"}.get(key, key.replace("_", "-"))
                 lines.append(f"\t{label} {iface[key]}")
@@ -121,22 +139,20 @@ def _methods(iface: dict[str, Any]) -> None:
     iface["families"] = families or ["inet"]
 
 
-def _check(node: NodeInfo, ifaces: dict[str, dict[str, Any]], name: str, ifupdown2: bool) -> None:
+def _check(ifaces: dict[str, dict[str, Any]], name: str, ifupdown2: bool) -> None:
     iface = ifaces[name]
     kind = iface["type"]
     if kind == "vlan":
         _check_vlan(ifaces, name, iface, ifupdown2)
     elif kind == "bridge":
         for port in split_list(iface.get("bridge_ports", "")):
-            if port not in ifaces and not re.match(r"(?:en|eth)", port):
+            if port not in ifaces:
                 raise PveError(f"bridge '{name}' - unable to find bridge port '{port}'")
     elif kind == "bond":
         for slave in split_list(iface.get("slaves", "")):
             found = ifaces.get(slave, {}).get("type", "")
             if found not in ("eth", "bond"):
-                raise PveError(
-                    f"bond '{name}' - wrong interface type on slave '{slave}' ('{found}' != 'eth or bond')"
-                )
+                raise PveError(f"bond '{name}' - wrong interface type on slave '{slave}' ('{found}' != 'eth or bond')")
 
 
 def _check_vlan(ifaces: dict[str, dict[str, Any]], name: str, iface: dict[str, Any], ifupdown2: bool) -> None:
@@ -156,7 +172,7 @@ def _check_vlan(ifaces: dict[str, dict[str, Any]], name: str, iface: dict[str, A
         raise PveError(f"vlan '{name}' - unable to find parent '{parent}'")
 
 
-def _check_all(ctx: Ctx, node: NodeInfo, ifaces: dict[str, dict[str, Any]]) -> None:
+def _check_all(ifaces: dict[str, dict[str, Any]]) -> None:
     for name, iface in ifaces.items():
         if iface["type"] != "vlan":
             continue
@@ -168,6 +184,26 @@ def _check_all(ctx: Ctx, node: NodeInfo, ifaces: dict[str, dict[str, Any]]) -> N
             raise PveError(
                 f"vlan '{name}' - wrong interface type on parent '{parent}' ('{kind}' != 'eth|bond|bridge|vlan' )"
             )
+
+
+_RANK = {"eth": 2.0, "unknown": 2.5, "bond": 3.0, "bridge": 4.0, "OVSBridge": 4.0, "vlan": 5.0}
+
+
+def _renumber(ifaces: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The interfaces in the order of the file: by kind, then as they were; a VLAN on an odd parent follows it."""
+
+    def rank(item: tuple[str, dict[str, Any]]) -> tuple[float, int]:
+        iface = item[1]
+        kind = _RANK.get(iface["type"], 6.0)
+        parent = ifaces.get(iface.get("vlan-raw-device", ""), {})
+        if iface["type"] == "vlan" and parent.get("type") == "unknown" and "." in item[0]:
+            kind = 2.6
+        return kind, iface["priority"]
+
+    ordered = dict(sorted(ifaces.items(), key=rank))
+    for number, iface in enumerate(ordered.values(), 3):
+        iface["priority"] = number
+    return ordered
 
 
 def _copy(node: NodeInfo) -> dict[str, dict[str, Any]]:
@@ -186,8 +222,10 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
     _methods(iface)
     iface["priority"] = max([2, *(other["priority"] for other in ifaces.values())]) + 1
     ifaces[name] = iface
-    _check(node, ifaces, name, ctx.cluster.ifupdown2)
-    node.new_ifaces = ifaces
+    _check(ifaces, name, ctx.cluster.ifupdown2)
+    if iface["type"] == "vlan":
+        iface["exists"] = None
+    node.new_ifaces = _renumber(ifaces)
 
 
 @api("PUT /nodes/{node}/network/{iface}")
@@ -207,9 +245,12 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     iface.update(_settings(p))
     if p["type"] == "bond" and not iface.get("slaves"):
         # A bond without slaves is not recognised as one when the file is read again.
-        iface["type"] = "unknown"
+        for key in ("bridge_fd", "bridge_ports"):
+            iface.pop(key, None)
+        iface.update(type="unknown", slaves="", bond_miimon="100")
+        iface.setdefault("bond_mode", "balance-rr")
     _methods(iface)
-    node.new_ifaces = ifaces
+    node.new_ifaces = _renumber(ifaces)
 
 
 @api("DELETE /nodes/{node}/network/{iface}")
@@ -220,8 +261,8 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     if p["iface"] not in ifaces:
         raise ParamError({"iface": "interface does not exist"})
     del ifaces[p["iface"]]
-    _check_all(ctx, node, ifaces)
-    node.new_ifaces = ifaces
+    _check_all(ifaces)
+    node.new_ifaces = _renumber(ifaces)
 
 
 @api("DELETE /nodes/{node}/network")

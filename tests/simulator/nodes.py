@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from .api import Ctx, Result, api
@@ -104,7 +105,8 @@ def get_hosts(ctx: Ctx, _p: dict[str, Any]) -> dict[str, str]:
     for node in ctx.cluster.nodes.values():
         domain = node.dns.get("search", "local")
         lines.append(f"{node.ip} {node.name}.{domain} {node.name}")
-    return {"data": "\n".join(lines) + "\n"}
+    text = "\n".join(lines) + "\n"
+    return {"data": text, "digest": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}
 
 
 @api("GET /nodes/{node}/time")

@@ -32,7 +32,7 @@ class Options:
     latency_ms: float = 0.0
     task_ms: dict[str, float] = field(default_factory=dict)
     task_slots: int = 0
-    lag_s: float = 1.0
+    lag_s: float = 0.3
     max_concurrency: int = 0
     control: bool = False
     pve_version: str = "9.2"
@@ -75,7 +75,7 @@ def parse(argv: list[str] | None) -> Options:
     add("--latency-ms", type=float, default=0.0, metavar="MS", help="answer no sooner than after this time")
     add("--task-ms", default="", metavar="TYPE=MS,...", help="how long tasks take, e.g. qmclone=3000,default=100")
     add("--task-slots", type=int, default=0, metavar="N", help="tasks that a node runs at once, 0 for no limit")
-    add("--lag-s", type=float, default=1.0, metavar="S", help="how late /cluster/resources is (default: %(default)s)")
+    add("--lag-s", type=float, default=0.3, metavar="S", help="how late /cluster/resources is (default: %(default)s)")
     add("--max-concurrency", type=int, default=0, metavar="N", help="requests served at once, 0 for no limit")
     add("--control", action="store_true", help="also serve the control plane and print `control URL`")
     add("--pve-version", default="9.2", help=f"API version: {' or '.join(VERSIONS)} (default: %(default)s)")

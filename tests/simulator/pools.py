@@ -155,12 +155,18 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     what = None
     if below is not None:
         what = f"pool '{below}'"
-    elif pool["vms"]:
-        what = f"VM {', '.join(str(vmid) for vmid in sorted(pool['vms']))}"
-    elif pool["storage"]:
-        what = f"storage {', '.join(sorted(pool['storage']))}"
+    else:
+        # What is a member only by name does not count.
+        vms = sorted(vmid for vmid in pool["vms"] if vmid in ctx.cluster.vms)
+        stores = sorted(store for store in pool["storage"] if store in ctx.cluster.storages)
+        if vms:
+            what = f"VM {vms[0]}"
+        elif stores:
+            what = f"storage {stores[0]}"
     if what:
         raise PveError(f"{prefix}pool '{name}' is not empty (contains {what})")
+    for vmid in pool["vms"]:
+        ctx.cluster.pool_of.pop(vmid, None)
     del ctx.cluster.pools[name]
     ctx.acl.entries.pop(f"/pool/{name}", None)
     ctx.acl.changed()

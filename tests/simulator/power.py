@@ -131,7 +131,7 @@ def _cleanup_holds_lock(ctx: Ctx, vm: Vm) -> None:
     async def cleanup() -> None:
         try:
             async with ctx.sim.locks.hold(vm.vmid, 60):
-                end = time.time() + CLEANUP_WAIT
+                end = int(vm.quit_at) + CLEANUP_WAIT
                 while vm.run is not None and time.time() < end:
                     await asyncio.sleep(0.2)
         except ApiError:

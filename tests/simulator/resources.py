@@ -49,7 +49,7 @@ def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
         entry["status"] = "unknown"
     else:
         running = known["status"] == "running"
-        now = cluster.now() if running else 0.0
+        now = (cluster.nodes[vm.node].down_at or cluster.now()) if running else 0.0
         up = max(0, int(now - known["started"])) if running else 0
         mem = int(known["maxmem"] * (0.2 + (vmid % 50) / 100)) if running else 0
         entry.update(
@@ -93,7 +93,7 @@ def node_entry(cluster: Cluster, node: NodeInfo) -> dict[str, Any]:
         "maxdisk": node.disk,
     }
     if not node.online:
-        return {**entry, "status": "offline"}
+        return {**entry, "cgroup-mode": 1, "status": "offline"}
     cpu, mem = node_load(cluster, node)
     up = int(cluster.now() - cluster.boot_time)
     return {
@@ -114,7 +114,8 @@ def plugin_content(storage: Storage) -> str:
 
 def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, Any]:
     """The storage on a node as the list shows it."""
-    entry: dict[str, Any] = {
+    # What a node said last stands for a good while after it is gone.
+    return {
         "id": f"storage/{node}/{storage.name}",
         "type": "storage",
         "storage": storage.name,
@@ -122,10 +123,10 @@ def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, An
         "plugintype": storage.kind,
         "shared": 1 if storage.shared else 0,
         "content": ",".join(storage.content),
+        "status": "available",
+        "disk": used_bytes(storage, node),
+        "maxdisk": storage.total,
     }
-    if not cluster.nodes[node].online:
-        return {**entry, "status": "unknown"}
-    return {**entry, "status": "available", "disk": used_bytes(storage, node), "maxdisk": storage.total}
 
 
 @api("GET /cluster/resources")
@@ -145,6 +146,7 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
             for name in cluster.pools
             if ctx.may(f"/pool/{name}", "Pool.Audit")
         ]
+    result += _networks(ctx, kind)
     if kind in (None, "node"):
         result += [
             node_entry(cluster, node) for node in cluster.nodes.values() if ctx.may(f"/nodes/{node.name}", "Sys.Audit")
@@ -153,9 +155,35 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
         for storage in cluster.storages.values():
             if storage.disabled or not ctx.may(f"/storage/{storage.name}", "Datastore.Audit"):
                 continue
-            result += [
-                storage_entry(cluster, storage, node) for node in cluster.nodes if storage.available_on(node)
-            ]
+            result += [storage_entry(cluster, storage, node) for node in cluster.nodes if storage.available_on(node)]
+    return result
+
+
+def _networks(ctx: Ctx, kind: str | None) -> list[dict[str, Any]]:
+    """The zone that every node has: an `sdn` entry up to 8.x, a `network` one since."""
+    if not ctx.may("/sdn/zones/localnetwork", "SDN.Audit", "SDN.Use", any_of=True):
+        return []
+    old = ctx.sim.schema.version.startswith("8")
+    if kind not in ((None, "sdn") if old else (None, "network")):
+        return []
+    result: list[dict[str, Any]] = []
+    for name in ctx.cluster.nodes:
+        status = "ok"
+        if old:
+            result.append(
+                {"id": f"sdn/{name}/localnetwork", "node": name, "sdn": "localnetwork", "status": status, "type": "sdn"}
+            )
+        else:
+            result.append(
+                {
+                    "id": f"network/{name}/zone/localnetwork",
+                    "network": "localnetwork",
+                    "network-type": "zone",
+                    "node": name,
+                    "status": status,
+                    "type": "network",
+                }
+            )
     return result
 
 

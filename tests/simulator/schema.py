@@ -133,9 +133,7 @@ class Schema:
                 params = {"node": {"type": "string", "format": "pve-node"}} if "{node}" in path else {}
                 self._add(path, "GET", {"name": "index", "params": params, "user": "all", "returns": {"type": "array"}})
         config = self.methods[("PUT", "/nodes/{node}/qemu/{vmid}/config")].props
-        self.vm_options = {
-            name: prop for name, prop in config.items() if name not in _NOT_OPTIONS
-        }
+        self.vm_options = {name: prop for name, prop in config.items() if name not in _NOT_OPTIONS}
         self.int_options = frozenset(
             name for name, prop in self.vm_options.items() if prop.get("type") in ("integer", "boolean")
         ) | {"snaptime"}
@@ -216,7 +214,7 @@ class Schema:
                     add_error(errors, name, UNKNOWN)
                 continue
             value = _scalar(value, name in method.arrays, name in method.lists)
-            if value is not None:
+            if value is not None and name not in errors:
                 check_prop(value, prop, name, errors)
             required = prop.get("requires")
             if isinstance(required, str) and params.get(required) is None:
@@ -290,4 +288,3 @@ _NOT_OPTIONS = frozenset({
     "node", "vmid", "digest", "delete", "revert", "force", "skiplock", "background_delay", "import-working-storage",
     "cdrom", "skip_cloud_init",
 })  # fmt: skip
-

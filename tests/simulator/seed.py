@@ -43,6 +43,7 @@ def document(nodes: int) -> dict[str, Any]:
         "pools": [{"poolid": f"t{n}", "comment": f"Tenant t{n}"} for n in range(1, TENANTS + 1)],
         "volumes": [{"volid": "local:iso/debian-13-netinst.iso", "size": 702545920}],
         "options": {"mac_prefix": "BC:24:11"},
+        "host": {"qemu": "10.1.2", "kernel": "6.17.2-1-pve"},
         "vms": [
             {"vmid": 9000, "node": "pve1", "name": "debian-13", "template": True, "tags": ["image", "shared"],
              "config": {"agent": "1", "cores": 2, "memory": 2048, "ostype": "l26", "scsihw": "virtio-scsi-single",

@@ -217,9 +217,7 @@ def rollback(ctx: Ctx, p: dict[str, Any]) -> str:
                 raise PveError("you can't rollback if vm is a template")
             taken = _snapshot(vm, name)
             if taken.get("snapstate"):
-                raise PveError(
-                    f"unable to rollback to incomplete snapshot (snapstate = {taken['snapstate']})"
-                )
+                raise PveError(f"unable to rollback to incomplete snapshot (snapstate = {taken['snapstate']})")
             check_lock(vm)
             _check_disks(ctx, vm, taken, name)
             await stop_locked(ctx, vm, task, shutdown=False, force=True, timeout=5)
@@ -243,16 +241,18 @@ def _check_disks(ctx: Ctx, vm: Vm, taken: dict[str, str], name: str) -> None:
         storage = ctx.cluster.storage(parts[0])
         volume = find_volume(ctx.cluster, vm.node, drive["file"])
         if storage.kind == "zfspool" and volume is not None and list(volume.snapshots)[-1:] != [name]:
-            raise PveError(
-                f"can't rollback, '{name}' is not most recent snapshot on '{drive['file']}'"
-            )
+            raise PveError(f"can't rollback, '{name}' is not most recent snapshot on '{drive['file']}'")
 
 
 def _restore(ctx: Ctx, vm: Vm, name: str, taken: dict[str, str]) -> None:
     cluster, schema = ctx.cluster, ctx.sim.schema
     kept_files = {drive.get("file") for _, drive in drives_of(schema, taken)}
     for _, drive in drives_of(schema, vm.conf):
-        if not is_cdrom(drive, no_cloudinit=True) and drive.get("file") not in kept_files and split_volid(drive.get("file", "")):
+        if (
+            not is_cdrom(drive, no_cloudinit=True)
+            and drive.get("file") not in kept_files
+            and split_volid(drive.get("file", ""))
+        ):
             add_unused(vm, drive["file"])
     new = {
         key: value

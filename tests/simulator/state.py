@@ -127,7 +127,7 @@ class NodeInfo:
     memory: int = 25276502016
     disk: int = 270553174016
     online: bool = True
-    state: str = "up"
+    down_at: float = 0.0
     ifaces: dict[str, dict[str, Any]] = field(default_factory=dict)
     new_ifaces: dict[str, dict[str, Any]] | None = None
     dns: dict[str, str] = field(default_factory=dict)
@@ -160,8 +160,8 @@ class Cluster:
         self.log: list[dict[str, Any]] = []
         self.boot_time = time.time() - 3226
         self.firmware = True
-        self.kernel = "6.17.2-1-pve"
-        self.qemu = "10.1.2"
+        self.kernel = "6.14.11-4-pve"
+        self.qemu = "7.2.22"  # of the cluster that the facts were observed on
         self.lag = 0.0
         self.due: dict[int, float] = {}
         self.published: dict[int, dict[str, Any]] = {}
@@ -169,7 +169,6 @@ class Cluster:
         self.ifupdown2 = True
         self.ha_active = True
         self.timedatectl = True
-        self.in_ticket = False
         self.realms: dict[str, dict[str, Any]] = {}
         self.servers: set[str] = set()
         self.thin_pools: set[str] = set()
@@ -217,6 +216,8 @@ class Cluster:
                 f"unable to open file '/etc/pve/nodes/{vm.node}/qemu-server/{vm.vmid}.conf.tmp.1' - Permission denied"
             )
         conf = vm.conf
+        if conf.get("description") == "":
+            del conf["description"]
         for key, value in conf.items():
             if value == "":
                 conf[key] = " "

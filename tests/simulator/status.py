@@ -113,7 +113,9 @@ def status_current(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     return status
 
 
-@api("GET /nodes/{node}/qemu/{vmid}/rrddata", "GET /nodes/{node}/rrddata", "GET /nodes/{node}/storage/{storage}/rrddata")
+@api(
+    "GET /nodes/{node}/qemu/{vmid}/rrddata", "GET /nodes/{node}/rrddata", "GET /nodes/{node}/storage/{storage}/rrddata"
+)
 def rrddata(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, int]]:
     """Points in time without figures: nothing is measured here."""
     step = {"hour": 60, "day": 1800, "week": 10800, "month": 43200, "year": 604800}.get(p["timeframe"], 60)
@@ -135,10 +137,13 @@ def console(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         await task.work()
 
     upid = ctx.task(p["node"], kind, vm.vmid, work)
-    return {
-        "cert": ctx.sim.ca_pem,
+    password = f"{ctx.cluster.random.getrandbits(32):08x}"
+    answer = {
         "port": "5900",
-        "ticket": f"PVEVNC:{int(ctx.cluster.now()):08X}::simulated",
+        "ticket": f"{password}:PVEVNC:{int(ctx.cluster.now()):08X}::simulated",
         "upid": upid,
         "user": ctx.who,
     }
+    if kind == "vncproxy":
+        answer.update(cert=ctx.sim.ca_pem, password=password)
+    return answer

@@ -70,7 +70,7 @@ def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
 @api("GET /storage/{storage}")
 def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One definition."""
-    return _shown(ctx.cluster.storage(p["storage"]))
+    return {**_shown(ctx.cluster.storage(p["storage"])), "digest": _digest(ctx)}
 
 
 def _answer(storage: Storage) -> dict[str, str]:

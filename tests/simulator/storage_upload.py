@@ -46,7 +46,9 @@ def virtual_size(data: bytes, fmt: str) -> int | None:
     return None
 
 
-def put_file(ctx: Ctx, storage: Storage, node: str, content: str, name: str, data: bytes, size: int | None = None) -> None:
+def put_file(
+    ctx: Ctx, storage: Storage, node: str, content: str, name: str, data: bytes, size: int | None = None
+) -> None:
     """Store the file; one of the same name is replaced."""
     fmt = _format(content, name)
     key = f"{content}/{name}"
@@ -63,8 +65,8 @@ def check_image(data: bytes, name: str, path: str) -> str | None:
     return None
 
 
-def _digest(algorithm: str, data: bytes) -> str:
-    return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
+def _digest(algorithm: str | None, data: bytes) -> str:
+    return hashlib.new(algorithm or "sha256", data, usedforsecurity=False).hexdigest()
 
 
 @api("POST /nodes/{node}/storage/{storage}/upload")
@@ -188,7 +190,9 @@ def download_url(ctx: Ctx, p: dict[str, Any]) -> str:
             task.say("OK, checksum verified")
         temporary = f"{path}.tmp_dwnl.{task.pid}"
         if p.get("compression") and not p["url"].endswith((".gz", ".zst", ".lzo", ".bz2")):
-            tool = {"gz": "zcat", "zst": "zstd -q -d -c", "lzo": "lzop -d -c", "bz2": "bzcat"}.get(p["compression"], "zcat")
+            tool = {"gz": "zcat", "zst": "zstd -q -d -c", "lzo": "lzop -d -c", "bz2": "bzcat"}.get(
+                p["compression"], "zcat"
+            )
             raise PveError(f"command '{tool} {temporary}' failed: exit code 1")
         fault = check_image(data, name, temporary) if content == "import" and known is None else None
         if fault:

@@ -155,9 +155,9 @@ def _check_type(path: str, kind: Any, value: Any, errors: Errors) -> bool:
 def check_object(path: str, props: dict[str, Prop], value: dict[str, Any], additional: Any, errors: Errors) -> None:
     """Check the members of an object: missing ones, each one's value, requirements, unknown ones."""
     for name, prop in props.items():
-        if name not in value or value[name] is None:
-            if not prop.get("optional") and not prop.get("alias") and prop.get("type") != "null":
-                add_error(errors, f"{path}.{name}" if path else name, MISSING)
+        missing = name not in value or value[name] is None
+        if missing and not prop.get("optional") and not prop.get("alias") and prop.get("type") != "null":
+            add_error(errors, f"{path}.{name}" if path else name, MISSING)
     for name, item in value.items():
         below = f"{path}.{name}" if path else name
         found = props.get(name)

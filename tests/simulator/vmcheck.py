@@ -64,9 +64,7 @@ def check_drive_params(ctx: Ctx, params: dict[str, Any]) -> None:
         file = drive.get("file", "")
         new = NEW_DISK.match(file)
         if drive.get("import-from") and (new is None or float(new[2]) != 0):
-            raise ParamError(
-                {name: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>"}
-            )
+            raise ParamError({name: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>"})
         if file in ("cdrom", "none"):
             drive.setdefault("media", "cdrom")
         elif not file.startswith("/dev/") and ":" not in file and not file.isdigit():
@@ -84,13 +82,21 @@ def check_volume_access(ctx: Ctx, vmid: int | None, volid: str, content: str | N
     parts = split_volid(volid)
     if parts is None:
         if ctx.who != "root@pam":
-            raise PveError("Only root can pass arbitrary filesystem paths. at /usr/share/perl5/PVE/Storage.pm line 651.")
+            raise PveError(
+                "Only root can pass arbitrary filesystem paths. at /usr/share/perl5/PVE/Storage.pm line 651."
+            )
         return
     parsed = parse_volname(ctx.cluster.storage(parts[0]), parts[1])
     if content and parsed.content != content:
         raise PveError(f"storage '{parts[0]}' does not support content-type '{content}'")
     if parsed.content in ("iso", "vztmpl", "import"):
-        ctx.need(f"/storage/{parts[0]}", "Datastore.AllocateSpace", "Datastore.AllocateTemplate", "Datastore.Audit", any_of=True)
+        ctx.need(
+            f"/storage/{parts[0]}",
+            "Datastore.AllocateSpace",
+            "Datastore.AllocateTemplate",
+            "Datastore.Audit",
+            any_of=True,
+        )
     elif vmid is not None and parsed.vmid == vmid:
         if not ctx.may(f"/storage/{parts[0]}", "Datastore.AllocateSpace"):
             ctx.need(f"/vms/{vmid}", "VM.Config.Disk")
@@ -265,14 +271,15 @@ def allowed_tags(ctx: Ctx, *, privileged: bool) -> tuple[set[str], set[str], boo
     """(tags the caller may set, registered tags, whether any other may be set)."""
     cluster = ctx.cluster
     registered = set(split_list(cluster.options.get("registered-tags", "")))
-    access = dict(
-        part.split("=", 1) for part in cluster.options.get("user-tag-access", "").split(",") if "=" in part
-    )
+    access = dict(part.split("=", 1) for part in cluster.options.get("user-tag-access", "").split(",") if "=" in part)
     mode = access.get("user-allow", "free")
     allowed = set(split_list(access.get("user-allow-list", "")))
     if mode == "existing":
         allowed |= {
-            tag for vm in cluster.vms.values() for tag in split_list(vm.conf.get("tags", "")) if ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
+            tag
+            for vm in cluster.vms.values()
+            for tag in split_list(vm.conf.get("tags", ""))
+            if ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
         }
     elif mode == "none":
         allowed = set()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .disks import Maker, add_unused, deallocate, drop_used, register_unused
@@ -19,9 +21,10 @@ from .drives import (
     print_boot,
     with_mac,
 )  # fmt: skip
-from .errors import ParamError, PveError
+from .errors import ApiError, ParamError, PveError
 from .formats import split_list
 from .hotplug import apply_pending, cleanup_pending, hotplug_pending
+from .validate import check_prop
 from .vmcheck import (
     check_bridges,
     check_device,
@@ -66,9 +69,7 @@ class Update:
         self.delay: int | None = params.pop("background_delay", None)
         params.pop("skip_cloud_init", None)
         params.pop("import-working-storage", None)
-        self.words = " ".join(
-            f"-{key} {'<hidden>' if key == 'cipassword' else params[key]}" for key in sorted(params)
-        )
+        self.words = " ".join(f"-{key} {'<hidden>' if key == 'cipassword' else params[key]}" for key in sorted(params))
         ctx.root_only(params, "skiplock")
         self.skiplock = bool(params.pop("skiplock", None))
         delete, revert = params.pop("delete", None), params.pop("revert", None)
@@ -152,9 +153,11 @@ class Update:
             task.say(f"update VM {self.vmid}: {self.words}")
         modified: set[str] = set()
         for name in self.delete:
-            self._delete_one(vm, name, modified)
+            with _unless_refused(vm):
+                self._delete_one(vm, name, modified)
         for name in sorted(self.params):
-            await self._set_one(vm, name, self.params[name], modified, task)
+            with _unless_refused(vm):
+                await self._set_one(vm, name, self.params[name], modified, task)
         if cleanup_pending(vm):
             ctx.cluster.write(vm)
         if not vm.pending and not vm.pending_delete:
@@ -244,8 +247,16 @@ class Update:
             self._set_boot(vm, value)
         else:
             vm.pending[name] = value
+        if not value and not self._survives(name):
+            vm.pending.pop(name, None)
         vm.pending_delete.pop(name, None)
         ctx.cluster.write(vm)
+
+    def _survives(self, name: str) -> bool:
+        """Whether an emptied value, which the file holds as a blank, is still one when the file is read again."""
+        errors: dict[str, str] = {}
+        check_prop(" ", self.ctx.sim.schema.vm_options[name], name, errors)
+        return not errors
 
     async def _set_drive(self, vm: Vm, name: str, value: str, modified: set[str], task: Task | None) -> None:
         ctx, schema = self.ctx, self.ctx.sim.schema
@@ -272,6 +283,17 @@ class Update:
             vm.pending["boot"] = print_boot(devices)
             if "bootdisk" in vm.conf:
                 vm.pending_delete["bootdisk"] = False
+
+
+@contextmanager
+def _unless_refused(vm: Vm) -> Iterator[None]:
+    """What a refused step changed is taken back; the steps before it stay, as they were written already."""
+    conf, pending, delete = dict(vm.conf), dict(vm.pending), dict(vm.pending_delete)
+    try:
+        yield
+    except ApiError:
+        vm.conf, vm.pending, vm.pending_delete = conf, pending, delete
+        raise
 
 
 # Settings that can be deleted although no request can set them.

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from .schema import Schema
 
 DIR_FORMATS = ("raw", "qcow2", "vmdk")
-_CONTENT_DIRS = {"iso": "template/iso", "vztmpl": "template/cache", "backup": "dump", "snippets": "snippets", "import": "import"}
+_CONTENT_DIRS = {
+    "iso": "template/iso",
+    "vztmpl": "template/cache",
+    "backup": "dump",
+    "snippets": "snippets",
+    "import": "import",
+}
 _OWNED = re.compile(r"(vm|base|subvol|basevol)-(\d+)-\S+\Z")
 _DISK_NUMBER = re.compile(r"(?:vm|base|subvol|basevol)-(\d+)-disk-(\d+)")
 LINKED_BY_NAME = frozenset({"rbd", "zfspool"})  # a linked clone's volume ID names its base
@@ -76,7 +82,9 @@ def _parse_file(kind: str, rest: str, name: str) -> Parsed:
     if kind == "iso":
         return Parsed(kind, rest, fmt="iso")
     if kind == "vztmpl":
-        return Parsed(kind, rest, fmt={"gz": "tgz", "xz": "txz", "zst": "tzst", "bz2": "tbz2"}.get(extension, extension))
+        return Parsed(
+            kind, rest, fmt={"gz": "tgz", "xz": "txz", "zst": "tzst", "bz2": "tbz2"}.get(extension, extension)
+        )
     if kind == "snippets":
         return Parsed(kind, rest, fmt="snippet")
     if kind == "backup":
