@@ -82,7 +82,7 @@ class TestListing:
             keyed_groups=[{"key": "proxmox_node", "prefix": "on"}],
         )
         one = found.by_vmid(10000)
-        assert one["gib"] == one["proxmox_memory_bytes"] / 1024**3
+        assert float(one["gib"]) == one["proxmox_memory_bytes"] / 1024**3  # a text before ansible-core 2.19
         assert found.host_of(10000) in found.group(f"on_{one['proxmox_node']}")
         assert found.group("big") == sorted(name for name, two in found.hosts.items() if two["proxmox_cpus"] >= 8)
 
@@ -162,7 +162,7 @@ class TestTenants:
         configure(simulator, 10001, tags="tenant_a_b")
         found = listed(group_by=["tenant"])
         assert found.group("tenant_a_b") == [found.host_of(10001)]
-        assert "is another's" in found.errors
+        assert "is another's" in one_line(found.errors)
 
 
 class TestFilters:
@@ -175,7 +175,7 @@ class TestFilters:
     def test_they_fail_closed(self, listed: Lister, expression: str) -> None:
         found = listed(filters=[expression])
         assert found.hosts == {}
-        assert "could not be decided" in found.errors
+        assert "could not be decided" in one_line(found.errors)
 
     def test_plain_choices(self, listed: Lister) -> None:
         everything = listed()
@@ -198,7 +198,7 @@ class TestNames:
         configure(simulator, 10001, name="twin")
         found = listed()
         assert {found.host_of(10000), found.host_of(10001)} == {"twin_10000", "twin_10001"}
-        assert "twin_10000" in found.errors
+        assert "twin_10000" in one_line(found.errors)
 
     def test_a_vm_cannot_pose_as_the_controller(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, name="localhost")
@@ -455,7 +455,8 @@ class TestCache:
         configure(simulator, 10000, tags="web")
         simulator.steer("/vms/10001", {"running": False})
         simulator.steer("/vms/10001", {"running": True})
-        second = listed("--flush-cache", **cache)
+        time.sleep(1.1)
+        second = listed(**cache, cache_timeout=1)
         assert simulator.counts() == {LISTING: 1, AGENT: 3}
         assert second.by_vmid(10000)["proxmox_tags"] == ["web"]
         assert second.by_vmid(10002)["ansible_host"] == first.by_vmid(10002)["ansible_host"]
@@ -469,14 +470,10 @@ class TestCache:
     def test_a_dead_api(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
         first = listed(**cache)
         simulator.fault(path="/cluster/resources", status=596, times=None)
-        refused = listed("--flush-cache", **cache, retries=1)
+        time.sleep(1.1)
+        refused = listed(**cache, cache_timeout=1, retries=1)
         assert refused.code != 0
-        found = listed(**cache, stale="allow", retries=1)
-        assert found.code != 0  # other options, so there is no last good inventory yet
-        simulator.clear_faults()
-        listed(**cache, stale="allow", retries=1)
-        simulator.fault(path="/cluster/resources", status=596, times=None)
-        found = listed("--flush-cache", **cache, stale="allow", retries=1)
+        found = listed(**cache, cache_timeout=1, retries=1, stale="allow")
         assert found.code == 0
         assert found.hosts.keys() == first.hosts.keys()
         assert "last good inventory" in one_line(found.errors)

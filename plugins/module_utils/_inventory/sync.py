@@ -29,6 +29,7 @@ UPTIME_SLACK = 60.0  # seconds by which an uptime may differ from what has passe
 _LASTING = frozenset({"agent not configured"})
 _TELLING = ("proxmox_cpus", "proxmox_memory_bytes", "proxmox_disk_bytes", "proxmox_lock")
 
+_MANNERS = frozenset({"timeout", "retries", "lock_timeout"})
 _SECRET = frozenset({"password", "token_secret", "client_key"})
 
 
@@ -67,14 +68,18 @@ class Sync:
 def fingerprint(
     connection: Mapping[str, Any], environ: Mapping[str, str], options: InventoryOptions, filters: Any
 ) -> str:
-    """Return a text that differs whenever other VMs or other details could be shown; no secret is part of it."""
-    names = {name for several in ENVIRONMENT.values() for name in several}
+    """Return a text that differs whenever other VMs or other details could be shown; no secret is part of it.
+
+    How long and how often something is tried, how hosts are named and grouped, and which address is chosen is not part
+    of it either: an old sync serves all of these.
+    """
+    names = {name for option, several in ENVIRONMENT.items() if option not in _MANNERS for name in several}
     known = {
-        "connection": _without_secrets(connection),
+        "connection": {key: value for key, value in _without_secrets(connection).items() if key not in _MANNERS},
         "environ": {
             name: environ.get(name, "") for name in sorted(names) if "PASSWORD" not in name and "SECRET" not in name
         },
-        "options": repr(options),
+        "options": [repr(options.choice), options.tenant_prefix, list(options.fetch)],
         "filters": [str(one) for one in filters or []],
         "form": FORM,
     }

@@ -388,6 +388,8 @@ class TestSync:
     def test_the_fingerprint_follows_the_options_and_holds_no_secret(self) -> None:
         plain = fingerprint({"host": "a", "password": "x"}, {}, self.OPTIONS, [])
         assert plain == fingerprint({"host": "a", "password": "y"}, {"PROXMOX_PASSWORD": "z"}, self.OPTIONS, [])
+        assert plain == fingerprint({"host": "a", "retries": 1}, {"PROXMOX_TIMEOUT": "5"}, self.OPTIONS, [])
+        assert plain == fingerprint({"host": "a"}, {}, read_options({"tenant": "acme", "stale": "allow"}.get, {}), [])
         assert plain != fingerprint({"host": "b"}, {}, self.OPTIONS, [])
         assert plain != fingerprint({"host": "a"}, {"PROXMOX_USER": "u"}, self.OPTIONS, [])
         assert plain != fingerprint({"host": "a"}, {}, read_options({"tenant": "b"}.get, {}), [])
