@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._cluster.tenant import tenants_of
+from .._core.times import iso
 from .model import Machine, Snapshot, Tree
-from .names import iso
 
 
 def describe_machine(machine: Machine, *, prefix: str) -> dict[str, Any]:

@@ -58,11 +58,6 @@ def seconds(value: str, what: str = "keep_for") -> int:
     return int(match.group(1)) * _SECONDS[match.group(2).lower()]
 
 
-def iso(when: int) -> str | None:
-    """Return a time as ISO 8601 in UTC, None for none."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when)) if when else None
-
-
 def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> list[Snapshot]:
     """Return the snapshots that the rule lets go, oldest first; never `spare`, never an unfinished one."""
     matching = [one for one in tree.by_age() if fnmatchcase(one.name, rule.pattern) and not one.state]

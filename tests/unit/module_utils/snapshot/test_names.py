@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._core.times import iso
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Retention, Snapshot, Tree
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.names import (
     automatic_name,
     automatic_pattern,
     expired,
-    iso,
     seconds,
     snapshot_name,
     unfinished,

@@ -1,0 +1,133 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module cluster_info against the simulator: the whole, the tenants, and what is left of it when parts are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.module_runner import run_module
+from tests.modules.snapshot_lab import check, machine, settle
+
+GIB = 2**30
+STRANGER = {"token_id": "ops@pve!auto", "token_secret": "00000000-0000-4000-8000-0000000000f2"}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+def cluster(lab: Lab, **options: Any) -> dict[str, Any]:
+    return check(lab, "cluster_info", **options)["cluster"]
+
+
+def test_the_whole(lab: Lab) -> None:
+    told = cluster(lab)
+    assert len(lab.simulator.log()) == 6
+    assert (told["name"], told["version"], told["quorate"]) == ("demo", "9.2.11", True)
+    assert [node["status"] for node in told["nodes"]] == ["online"] * 3
+    assert told["pools"] == ["acme", "globex"]
+    storages = {one["storage"]: one for one in told["storages"]}
+    assert storages["ceph"]["total"] == 4096 * GIB
+    assert storages["local-lvm"]["total"] == 3 * 500 * GIB
+    assert storages["ceph"]["nodes"] == ["pve1", "pve2", "pve3"]
+    assert told["health"] == {"status": "ok", "reasons": []}
+    assert told["networks"] is None
+    assert told["missing"] == []
+    assert told["totals"]["vms"]["templates"] == 2
+
+
+def test_resources_by_tenant(lab: Lab) -> None:
+    machine(lab, tags="tenant_t1;web", cores=2, memory=1024, running=True)
+    machine(lab, tags="tenant_t1", memory=2048)
+    machine(lab, tags="tenant_t12", memory=512)
+    both = machine(lab, tags="tenant_t1;tenant_t2")
+    none = machine(lab)
+    told = cluster(lab)
+    assert sorted(told["tenants"]) == ["t1", "t12"]
+    first = told["tenants"]["t1"]
+    assert first["vms"] == {"total": 2, "running": 1, "stopped": 1, "other": 0, "templates": 0}
+    assert (first["cores"], first["memory"], first["disk"]) == (3, 3 * GIB, 2 * GIB)
+    assert told["ambiguous"]["vmids"] == [both["vmid"]]
+    assert none["vmid"] in told["untenanted"]["vmids"]
+    assert "several tenants" in told["health"]["reasons"][0]
+
+
+def test_networks(lab: Lab) -> None:
+    told = cluster(lab, networks=True)
+    assert len(lab.simulator.log()) == 9
+    assert {"vmbr0", "vmbr1", "vmbr2"} <= {row["iface"] for row in told["networks"]["pve2"]}
+
+
+def test_failed_tasks_are_bounded(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    for _number in range(3):
+        lab.client.write("POST", "nodes", "pve1", "qemu", vm["vmid"], "status", "start")
+    rows = cluster(lab, failed_tasks=2)["failed_tasks"]
+    assert len(rows) == 2
+    assert rows[0]["status"] == f"VM {vm['vmid']} already running"
+    assert rows[0]["ended"].endswith("Z")
+    assert cluster(lab, failed_tasks=0)["failed_tasks"] == []
+
+
+def test_ha(lab: Lab) -> None:
+    vm = machine(lab)
+    lab.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "stopped"})
+    told = cluster(lab)["ha"]
+    assert [service["sid"] for service in told["services"]] == [f"vm:{vm['vmid']}"]
+    assert told["quorate"]
+
+
+def test_a_node_that_is_down(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve2", {"online": False})
+    try:
+        told = cluster(lab, networks=True)
+    finally:
+        lab.simulator.steer("/nodes/pve2", {"online": True})
+    assert "node pve2 is offline" in told["health"]["reasons"]
+    assert told["health"]["status"] == "warning"
+    assert sorted(told["networks"]) == ["pve1", "pve3"]
+    assert not any("is not available on pve2" in reason for reason in told["health"]["reasons"])
+
+
+def test_no_quorum_is_critical(lab: Lab) -> None:
+    lab.simulator.steer("/cluster", {"quorate": False})
+    try:
+        told = cluster(lab)
+    finally:
+        lab.simulator.steer("/cluster", {"quorate": True})
+    assert told["health"]["status"] == "critical"
+    assert "quorum" in told["health"]["reasons"][0]
+
+
+def test_parts_that_do_not_answer(lab: Lab) -> None:
+    lab.simulator.fault(method="GET", path="/cluster/tasks", status=500, message="internal error", times=None)
+    lab.simulator.fault(method="GET", path="/nodes/pve3/network", status=596, times=None)
+    try:
+        result = check(lab, "cluster_info", networks=True)
+    finally:
+        lab.simulator.clear_faults()
+    told = result["cluster"]
+    assert [row["part"] for row in told["missing"]] == ["networks of pve3", "tasks"]
+    assert told["networks"]["pve3"] is None
+    assert told["networks"]["pve1"]
+    assert len(result["warnings"]) == 2
+
+
+def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
+    settle(lab)
+    result = run_module("cluster_info", {**lab.connection, **STRANGER})
+    assert not result.get("failed"), result
+    told = result["cluster"]
+    assert told["quorate"] is None
+    assert told["health"]["status"] == "unknown"
+    assert {row["part"] for row in told["missing"]} == {"cluster status", "HA status", "HA manager's status"}
+    assert [node["node"] for node in told["nodes"]] == ["pve1", "pve2", "pve3"]
+    assert lab.simulator.writes() == []

@@ -1,0 +1,134 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module node_info against the simulator: figures, room, requests, and what a node that is down leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.module_runner import run_module
+from tests.modules.snapshot_lab import check, machine, refused, settle
+
+GIB = 2**30
+STRANGER = {"token_id": "ops@pve!auto", "token_secret": "00000000-0000-4000-8000-0000000000f2"}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+def nodes(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    assert not result.get("failed"), result
+    return {row["node"]: row for row in result["nodes"]}
+
+
+def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
+    machine(lab, node="pve2", memory=2048, cores=2, running=True)
+    machine(lab, node="pve2", memory=1024)
+    result = check(lab, "node_info", min_free_memory="4G", cpu_overcommit=2, max_vms=10)
+    assert len(lab.simulator.log()) == 4
+    assert result["quorate"] is True
+    assert result["missing"] == []
+    told = nodes(result)
+    assert sorted(told) == ["pve1", "pve2", "pve3"]
+    second = told["pve2"]
+    assert second["vms"] == {"total": 2, "running": 1, "stopped": 1, "other": 0, "templates": 1}
+    assert second["capacity"] == {
+        "memory_given": 3 * GIB,
+        "memory_left": (64 - 4 - 3) * GIB,
+        "cores_given": 3,
+        "cores_left": 29,
+        "vms_left": 8,
+    }
+    assert (second["status"], second["ip"], second["maintenance"]) == ("online", "10.99.0.12", False)
+    assert [one["storage"] for one in second["storages"]] == ["ceph", "local", "local-lvm"]
+    assert second["memory"]["total"] == 64 * GIB
+    assert second["health"] == {"status": "ok", "reasons": []}
+    assert (told["pve1"]["version"], second["version"]) == ("9.2.11", None)
+
+
+def test_details_of_one_node(lab: Lab) -> None:
+    result = check(lab, "node_info", node="pve3", details=True)
+    assert len(lab.simulator.log()) == 5
+    (told,) = result["nodes"]
+    assert told["version"] == "9.2.11"
+    assert told["kernel"]
+    assert told["cpu"]["model"]
+    assert len(told["cpu"]["loadavg"]) == 3
+    assert told["cpu"]["cores"] == 16
+    assert set(told) == set(check(lab, "node_info")["nodes"][0])
+
+
+def test_an_unknown_node_is_an_error(lab: Lab) -> None:
+    result = refused(lab, "node_info", node="pve9")
+    assert result["error"]["category"] == "ConfigurationError"
+    assert "pve1, pve2, pve3" in result["msg"]
+
+
+def test_a_node_that_is_down_leaves_the_others(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve3", {"online": False})
+    try:
+        result = check(lab, "node_info", details=True)
+    finally:
+        lab.simulator.steer("/nodes/pve3", {"online": True})
+    told = nodes(result)
+    assert told["pve3"]["status"] == "offline"
+    assert told["pve3"]["health"] == {"status": "critical", "reasons": ["the node is offline"]}
+    assert told["pve3"]["capacity"] is None
+    assert told["pve3"]["error"] == "the node is offline"
+    assert told["pve1"]["health"]["status"] == "ok"
+    assert told["pve1"]["kernel"]
+
+
+def test_a_node_that_does_not_answer_although_it_is_listed(lab: Lab) -> None:
+    lab.simulator.fault(method="GET", path="/nodes/pve2/status$", status=595, times=None)
+    try:
+        result = check(lab, "node_info", details=True)
+    finally:
+        lab.simulator.clear_faults()
+    told = nodes(result)
+    assert told["pve2"]["health"]["status"] == "critical"
+    assert "595" in told["pve2"]["error"]
+    assert "pve2" in result["warnings"][0]
+    assert told["pve3"]["error"] is None
+
+
+def test_no_quorum_and_a_full_node(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve1", {"memory": 1610612736})
+    lab.simulator.steer("/cluster", {"quorate": False})
+    try:
+        result = check(lab, "node_info", node="pve1", storage_warn=1)
+    finally:
+        lab.simulator.steer("/cluster", {"quorate": True})
+        lab.simulator.steer("/nodes/pve1", {"memory": 64 * GIB})
+    (told,) = result["nodes"]
+    assert told["health"]["status"] == "critical"
+    reasons = " ".join(told["health"]["reasons"])
+    for word in ("quorum", "of its memory is in use", "% full", "root file system"):
+        assert word in reasons
+
+
+def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
+    settle(lab)
+    result = run_module("node_info", {**lab.connection, **STRANGER})
+    told = nodes(result)
+    assert sorted(told) == ["pve1", "pve2", "pve3"]
+    assert {row["part"] for row in result["missing"]} == {"cluster status", "HA manager's status"}
+    assert all(row["category"] == "PermissionDenied" for row in result["missing"])
+    assert "Sys.Audit" in result["warnings"][0]
+    assert result["quorate"] is None
+    assert len(lab.simulator.log()) <= 5
+
+
+@pytest.mark.parametrize("module", ["node_info", "cluster_info", "snapshot_info"])
+def test_a_wrong_token_is_an_error(lab: Lab, module: str) -> None:
+    options = {"tags": ["x"]} if module == "snapshot_info" else {}
+    result = run_module(module, {**lab.connection, "token_secret": "00000000-0000-4000-8000-00000000dead", **options})
+    assert result["error"]["category"] == "AuthenticationError"

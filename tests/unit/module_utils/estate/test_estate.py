@@ -1,0 +1,178 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Health, room and parts of nodes and clusters."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    AuthenticationError,
+    FleetError,
+    NetworkError,
+    PermissionDenied,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._estate.cluster_info import failed, ha_of, health, storages_of
+from ansible_collections.pve.fleet.plugins.module_utils._estate.nodes import Facts, Rules, capacity, report
+from ansible_collections.pve.fleet.plugins.module_utils._estate.parts import Parts, node_states, standing
+from ansible_collections.pve.fleet.plugins.module_utils._estate.tenants import by_tenant
+
+GIB = 2**30
+NODE = {
+    "type": "node",
+    "node": "pve1",
+    "status": "online",
+    "maxcpu": 8,
+    "maxmem": 32 * GIB,
+    "mem": 8 * GIB,
+    "cpu": 0.5,
+    "disk": 10,
+    "maxdisk": 100,
+    "uptime": 60,
+}
+STORE = {"type": "storage", "node": "pve1", "storage": "fast", "status": "available", "disk": 10, "maxdisk": 100}
+
+
+def vm(vmid: int, **more: Any) -> dict[str, Any]:
+    base = {"type": "qemu", "vmid": vmid, "node": "pve1", "status": "running", "maxcpu": 2, "maxmem": 4 * GIB}
+    return {**base, "maxdisk": GIB, **more}
+
+
+HEALTH: list[tuple[dict[str, Any], list[dict[str, Any]], Facts, str, str]] = [
+    ({}, [], Facts({}), "ok", ""),
+    ({}, [STORE], Facts({}, "online", quorate=True), "ok", ""),
+    ({"status": "offline"}, [], Facts({}), "critical", "offline"),
+    ({}, [], Facts({}, "maintenance"), "warning", "maintenance"),
+    ({}, [], Facts({}, "fence"), "critical", "fence"),
+    ({}, [], Facts({}, quorate=False), "critical", "quorum"),
+    ({"mem": 31 * GIB}, [], Facts({}), "warning", "97% of its memory"),
+    ({"disk": 95}, [], Facts({}), "warning", "root file system"),
+    ({}, [{**STORE, "status": "unknown"}], Facts({}), "warning", "fast is not available"),
+    ({}, [{**STORE, "disk": 91}], Facts({}), "warning", "fast is 91% full"),
+    ({}, [vm(number) for number in range(9)], Facts({}), "warning", "memory is overbooked"),
+    ({}, [vm(1, maxcpu=33)], Facts({}), "warning", "CPU is overbooked by 1 cores"),
+]
+
+
+@pytest.mark.parametrize(("changes", "others", "facts", "status", "word"), HEALTH)
+def test_health_of_a_node(
+    changes: dict[str, Any], others: list[dict[str, Any]], facts: Facts, status: str, word: str
+) -> None:
+    row = {**NODE, **changes}
+    told = report("pve1", row, [row, *others], facts, Rules())["health"]
+    assert told["status"] == status, told
+    assert word in " ".join(told["reasons"])
+    assert bool(told["reasons"]) is bool(word)
+
+
+def test_a_node_that_may_not_be_seen() -> None:
+    told = report("pve1", {}, [], Facts({}), Rules())
+    assert (told["status"], told["health"]["status"], told["capacity"]) == ("unknown", "unknown", None)
+    assert report("pve1", {}, [], Facts({"online": True}), Rules())["status"] == "online"
+
+
+def test_room_counts_every_vm_and_no_template() -> None:
+    vms = [vm(1), vm(2, status="stopped"), vm(3, template=1)]
+    assert capacity(NODE, vms, Rules(2.0, 2 * GIB, 5)) == {
+        "memory_given": 8 * GIB,
+        "memory_left": 22 * GIB,
+        "cores_given": 4,
+        "cores_left": 12,
+        "vms_left": 3,
+    }
+
+
+MANAGERS: list[tuple[Any, dict[str, str]]] = [
+    (None, {}),
+    ({"manager_status": {"node_status": {}}, "quorum": {}}, {}),
+    ({"manager_status": {"node_status": {"pve2": "maintenance"}}}, {"pve2": "maintenance"}),
+    (
+        {"manager_status": {"node_status": {"pve1": "online"}}, "lrm_status": {"pve1": {"mode": "maintenance"}}},
+        {"pve1": "maintenance"},
+    ),
+    ({"manager_status": {"node_status": {"pve1": "online"}}, "lrm_status": {"pve1": None}}, {"pve1": "online"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "wanted"), MANAGERS)
+def test_what_the_ha_manager_thinks(answer: Any, wanted: dict[str, str]) -> None:
+    assert node_states(answer) == wanted
+
+
+def test_a_single_node_is_quorate() -> None:
+    alone = standing([{"type": "node", "name": "pve1", "online": 1, "local": 1}])
+    assert (alone["name"], alone["quorate"], list(alone["members"])) == (None, True, ["pve1"])
+    assert standing(None)["quorate"] is None
+
+
+def test_tenants_are_matched_exactly() -> None:
+    rows = [
+        vm(1, tags="tenant_a;x"),
+        vm(2, tags="tenant_ab"),
+        vm(3, tags="tenant_a;tenant_ab"),
+        vm(4),
+        vm(5, tags="tenant_"),
+    ]
+    told = by_tenant(rows, "tenant_")
+    assert {tenant: row["vms"]["total"] for tenant, row in told["tenants"].items()} == {"a": 1, "ab": 1}
+    assert told["ambiguous"]["vmids"] == [3]
+    assert told["untenanted"]["vmids"] == [4, 5]
+
+
+def test_storages_are_told_once() -> None:
+    rows = [
+        {**STORE, "node": node, "storage": name, "shared": shared}
+        for node in ("pve1", "pve2")
+        for name, shared in (("fast", 0), ("ceph", 1))
+    ]
+    rows[2]["status"] = "unknown"
+    ceph, fast = storages_of(rows)
+    assert (ceph["total"], fast["total"]) == (100, 200)
+    assert fast["unavailable_on"] == ["pve2"]
+
+
+def test_only_failed_tasks_the_newest_first() -> None:
+    rows = [
+        {"upid": "a", "endtime": 1, "status": "OK"},
+        {"upid": "b", "endtime": 2, "status": "WARNINGS: 1"},
+        {"upid": "c", "endtime": 3, "status": "it broke"},
+        {"upid": "d", "starttime": 4},
+        {"upid": "e", "endtime": 5, "status": "job errors"},
+    ]
+    assert [row["upid"] for row in failed(rows, 5)] == ["e", "c"]
+    assert [row["upid"] for row in failed(rows, 1)] == ["e"]
+
+
+def test_an_ha_service_in_error_is_worth_a_warning() -> None:
+    ha = ha_of([{"type": "service", "sid": "vm:1", "state": "error"}, {"type": "quorum", "quorate": 1}], {})
+    cluster = {"quorate": True, "nodes": [], "storages": [], "ha": ha, "ambiguous": {"vmids": []}}
+    assert health(cluster, Rules()) == {"status": "warning", "reasons": ["the HA service vm:1 is in state error"]}
+
+
+class Broken:
+    """A client that fails as it is told to."""
+
+    def __init__(self, error: FleetError) -> None:
+        self.error = error
+
+    def get(self, *_path: Any, **_rest: Any) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [PermissionDenied(answer="no"), NetworkError(answer="gone", status=595)])
+def test_a_part_that_fails_is_noted(error: FleetError) -> None:
+    parts = Parts(cast(Client, Broken(error)))
+    assert parts.read("tasks", "cluster", "tasks") is None
+    assert parts.missing == [{"part": "tasks", "category": error.category, "reason": error.message}]
+    assert parts.each("status", ["pve2", "pve1"], "status") == {"pve1": None, "pve2": None}
+    with pytest.raises(type(error)):
+        parts.read("version", "version", vital=True)
+
+
+def test_wrong_credentials_end_everything() -> None:
+    with pytest.raises(AuthenticationError):
+        Parts(cast(Client, Broken(AuthenticationError()))).read("tasks", "cluster", "tasks")
