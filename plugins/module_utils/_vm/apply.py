@@ -49,7 +49,10 @@ def carry_out(
             steps = list(replan(done).steps)
             continue
         except FleetError as error:
-            raise _with_done(error, done) from error
+            if error.reason != "hotplug" or step.action != "config":
+                raise _with_done(error, done) from error
+            # PVE has taken the change, but the guest does not let go of the device: it waits for a stop.
+            warnings.append(error.message)
         done.append(step)
         if step.reread:
             steps = list(replan(done).steps)

@@ -35,11 +35,16 @@ class Change:
     sets: dict[str, str] = field(default_factory=dict)
     deletes: set[str] = field(default_factory=set)
     drives: DriveChange = field(default_factory=DriveChange)
+    follows: dict[str, str] = field(default_factory=dict)  # what PVE changes by itself when it does this
     secret: bool = False
 
     @property
     def keys(self) -> set[str]:
-        return {*self.sets, *self.deletes, *self.drives.keys}
+        return {*self.sets, *self.deletes, *self.drives.keys, *self.follows}
+
+    @property
+    def gone(self) -> set[str]:
+        return self.deletes | self.drives.removed
 
 
 def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
@@ -53,13 +58,12 @@ def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -
         change.sets["name"] = desired.name
     change.drives = change_drives(desired, target, new=new)
     change.sets.update(change.drives.sets)
-    change.deletes |= change.drives.detached
+    change.deletes |= change.drives.detached | (desired.drop & target.keys())
     _parts(desired, target, change)
     if new and "boot" not in desired.parts:
         _first_boot(desired, change)
-    for key in desired.drop:
-        if key in target:
-            change.deletes.add(key)
+    elif not new and "boot" not in change.sets:
+        _boot_follows(target, change)
     _tags(desired, target, change)
     _notes(desired, target, change)
     _cloud_init_data(desired, target, change, new=new)
@@ -90,7 +94,11 @@ def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
         found = parse(target.get(key, ""), fmt, what=key)
         wishes = dict(wanted)
         if key == "boot":
-            wishes = {"order": _boot_order(wanted.get("order") or "", {**target, **change.sets}, desired)}
+            there = {name: text for name, text in {**target, **change.sets}.items() if name not in change.gone}
+            order = _boot_order(wanted.get("order") or "", there, desired)
+            if not order:
+                continue  # there is nothing to boot from
+            wishes = {"order": order}
             found.pop("legacy", None)
         if key.startswith("net") and not found:
             wishes = {**_NEW_NIC, **wishes}
@@ -121,6 +129,20 @@ def _first_boot(desired: Desired, change: Change) -> None:
         change.sets["boot"] = f"order={';'.join(order)}"
 
 
+def _boot_follows(target: Mapping[str, str], change: Change) -> None:
+    """PVE takes a device that goes out of the boot order, and appends a new CD drive (Qemu.pm, update_vm_api)."""
+    fmt = format_of("boot") or {}
+    order = parse(target.get("boot", ""), fmt).get("order")
+    if not order:
+        return
+    old = order.split(";")
+    new = [device for device in old if device not in change.gone]
+    made = drives({key: text for key, text in change.sets.items() if DRIVE.match(key) and key not in target})
+    new += sorted(key for key, drive in made.items() if not is_disk(drive) and not is_cloud_init(drive))
+    if new != old:
+        change.follows["boot"] = f"order={';'.join(new)}" if new else ""
+
+
 def _boot_order(text: str, config: Mapping[str, str], desired: Desired) -> str:
     """Return the order with the words disk, network and cdrom replaced by the VM's devices."""
     words = _devices(config, desired)
@@ -133,7 +155,7 @@ def _boot_order(text: str, config: Mapping[str, str], desired: Desired) -> str:
 def _devices(config: Mapping[str, str], desired: Desired) -> dict[str, list[str]]:
     """Return what a VM can boot from, by the words that stand for it."""
     known = {key: drive for key, drive in drives(config).items() if not key.startswith(("efidisk", "tpmstate"))}
-    nics = {key for key in (*config, *desired.parts) if key.startswith("net") and key[3:].isdigit()}
+    nics = {key for key in (*config, *desired.parts) if key.startswith("net") and key[3:].isdigit()} - desired.drop
     return {
         "disk": sorted((key for key, drive in known.items() if is_disk(drive)), key=_by_index),
         "cdrom": sorted(
@@ -204,8 +226,8 @@ def apply_to(change: Change, target: Mapping[str, str]) -> dict[str, str]:
         result[key] = change.drives.shown.get(key, value) if DRIVE.match(key) else value
     for slot in change.drives.removed:
         result.pop(slot, None)
-    for slot, text in change.drives.after.items():
-        result[slot] = text
+    result.update(change.drives.after)
+    result.update(change.follows)
     if "tags" in result:
         result["tags"] = ";".join(sorted(parse_tags(result["tags"])))
     return result

@@ -41,6 +41,8 @@ def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str
         return ("cpu" if key == "vcpus" else "memory") not in features
     if key == "balloon":  # the device itself cannot come or go
         return (old == "0") != (new == "0")
+    if key == "agent" and old is not None and new is not None:
+        return bool(_changed(key, old, new)[2] - {"fstrim_cloned_disks"})
     if key == "tablet":
         return "usb" not in features
     if key == "hotplug":

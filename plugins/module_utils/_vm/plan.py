@@ -19,7 +19,7 @@ from .._core.propstring import parse, render
 from .._core.quantities import render_size
 from .._schema.formats import format_of
 from . import power
-from .actual import drives, is_cloud_init, is_disk, storage_of
+from .actual import DRIVE, drives, is_cloud_init, is_disk, storage_of
 from .config import Change, apply_to, changes
 from .hotplug import is_cloud_init_key, waits_for_stop
 from .marker import Marker, join_notes, split_notes
@@ -42,7 +42,7 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
     steps: list[Step] = []
     runs = actual.running
     if runs and desired.state == "stopped":
-        steps.append(power.stop(actual, desired))
+        steps.append(replace(power.stop(actual, desired), reread=True))  # a stop applies what waited for it
         runs = False
     disk_steps = [*_grow(actual, change), *_move(actual, change)]
     update = _update_steps(desired, actual, change, after, running=runs)
@@ -101,7 +101,12 @@ def _waiting(change: Change, actual: Actual, after: Mapping[str, str]) -> list[s
 
 
 def _waits(key: str, change: Change, actual: Actual, after: Mapping[str, str]) -> bool:
-    """Growing and moving a disk is live; what is written beside it is judged without them."""
+    """Growing and moving a disk is live; what is written beside it is judged without them.
+
+    A disk that the VM boots from cannot be unplugged.
+    """
+    if key in change.gone and key in actual.live.get("boot", "").partition("order=")[2].split(";") and DRIVE.match(key):
+        return True
     if key in change.drives.grown or key in change.drives.moved:
         written = change.drives.sets.get(key)
         return written is not None and waits_for_stop(key, actual.live.get(key), written, actual.live)
@@ -119,6 +124,8 @@ def _update_steps(
             data["delete"] = ",".join(sorted(change.deletes))
         if actual.digest:
             data["digest"] = actual.digest
+        # PVE itself appends a new CD drive to the boot order it had: ours is written behind that.
+        boot = data.pop("boot", None) if _adds_cd(change, actual) else None
         said = _said(change, actual, after)
         creates = any(
             value.partition(",")[0].rpartition(":")[2].replace(".", "").isdigit()
@@ -127,6 +134,10 @@ def _update_steps(
         # A PUT waits inside the request; allocating a volume can outlast it, so that goes through a task.
         method = "POST" if creates else "PUT"
         steps.append(Step("config", f"Set {said} on {actual.label}", method, path, data, is_task=creates))
+        if boot:
+            steps.append(
+                Step("config", f"Set the boot order of {actual.label}", "PUT", path, {"boot": boot}, is_task=False)
+            )
     if change.drives.removed:
         names = ",".join(sorted(change.drives.removed))
         data = {"delete": names, "force": 1}
@@ -146,6 +157,11 @@ def _update_steps(
             )
         )
     return steps
+
+
+def _adds_cd(change: Change, actual: Actual) -> bool:
+    new = {slot: text for slot, text in change.drives.sets.items() if slot not in actual.target}
+    return any(not is_disk(drive) and not is_cloud_init(drive) for drive in drives(new).values())
 
 
 def _said(change: Change, actual: Actual, after: Mapping[str, str]) -> str:
