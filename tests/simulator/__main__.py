@@ -72,10 +72,12 @@ async def serve(options: Options, directory: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run; the exit status is 2 when it was started wrongly."""
-    directory: Path | None = None
+    own: Path | None = None
     try:
         options = parse(argv)
-        directory = options.ca_dir or Path(tempfile.mkdtemp(prefix="pve-simulator-"))
+        directory = options.ca_dir
+        if directory is None:
+            directory = own = Path(tempfile.mkdtemp(prefix="pve-simulator-"))
         with contextlib.suppress(ImportError):
             import uvloop
 
@@ -87,8 +89,8 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     finally:
-        if directory is not None and "pve-simulator-" in directory.name:
-            shutil.rmtree(directory, ignore_errors=True)
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .api import Ctx, api
 from .errors import PveError
 from .formats import split_list
-from .resources import storage_entry, vm_entry
+from .resources import refresh, storage_entry, vm_entry
 from .state import Cluster
 
 
@@ -30,6 +30,7 @@ def _pool(ctx: Ctx, name: str, prefix: str = "") -> dict[str, Any]:
 
 def _members(ctx: Ctx, pool: dict[str, Any], kind: str | None) -> list[dict[str, Any]]:
     cluster = ctx.cluster
+    refresh(cluster)
     members: list[dict[str, Any]] = []
     if kind in (None, "qemu"):
         for vmid in pool["vms"]:

@@ -7,7 +7,7 @@ from typing import Any
 from .api import Ctx, api
 from .ha import is_configured
 from .state import SHARED, Cluster, NodeInfo, Storage, Vm
-from .status import load_of, vm_status
+from .status import load_of, used_memory, vm_status
 
 
 def refresh(cluster: Cluster) -> None:
@@ -41,7 +41,6 @@ def _publish(cluster: Cluster, vm: Vm) -> dict[str, Any]:
 
 def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
     """The machine as the list shows it: what the nodes report is late, what stands in its configuration is not."""
-    refresh(cluster)
     vmid = vm.vmid
     entry: dict[str, Any] = {"id": f"qemu/{vmid}", "node": vm.node, "type": "qemu", "vmid": vmid}
     known = cluster.published.get(vmid)
@@ -51,7 +50,7 @@ def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
         running = known["status"] == "running"
         now = (cluster.nodes[vm.node].down_at or cluster.now()) if running else 0.0
         up = max(0, int(now - known["started"])) if running else 0
-        mem = int(known["maxmem"] * (0.2 + (vmid % 50) / 100)) if running else 0
+        mem = used_memory(vm, known["maxmem"]) if running else 0
         entry.update(
             name=known["name"], status=known["status"], template=known["template"], maxcpu=known["maxcpu"],
             maxmem=known["maxmem"], maxdisk=known["maxdisk"], cpu=round(load_of(vm, now), 6) if running else 0,
@@ -70,15 +69,30 @@ def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
     return entry
 
 
-def node_load(cluster: Cluster, node: NodeInfo) -> tuple[float, int]:
-    """(CPU share, memory in use) of a node, from what runs on it."""
-    cpu, mem = 0.02, 1610612736
+def node_loads(cluster: Cluster) -> dict[str, tuple[float, int]]:
+    """(CPU share, memory in use) of every node, from what runs there; worked out once a second."""
+    key = (cluster.revision, int(cluster.now()))
+    if cluster.loads is not None and cluster.loads[0] == key:
+        return cluster.loads[1]
+    refresh(cluster)
+    cpu = dict.fromkeys(cluster.nodes, 0.02)
+    mem = dict.fromkeys(cluster.nodes, 1610612736)
+    now = cluster.now()
     for vm in cluster.vms.values():
-        if vm.node == node.name and vm.run is not None:
-            status = vm_status(cluster, vm)
-            cpu += status["cpu"] * status["cpus"] / node.cpus
-            mem += status["mem"]
-    return round(min(cpu, 1.0), 6), min(mem, node.memory)
+        if vm.run is None:
+            continue
+        known = cluster.published.get(vm.vmid)
+        cpus, most = (known["maxcpu"], known["maxmem"]) if known else (1, 0)
+        cpu[vm.node] += load_of(vm, now) * cpus / cluster.nodes[vm.node].cpus
+        mem[vm.node] += used_memory(vm, most)
+    loads = {name: (round(min(cpu[name], 1.0), 6), min(mem[name], node.memory)) for name, node in cluster.nodes.items()}
+    cluster.loads = (key, loads)
+    return loads
+
+
+def node_load(cluster: Cluster, node: NodeInfo) -> tuple[float, int]:
+    """The same for one node."""
+    return node_loads(cluster)[node.name]
 
 
 def node_entry(cluster: Cluster, node: NodeInfo) -> dict[str, Any]:

@@ -21,12 +21,14 @@ _STORAGES = [
 ]  # fmt: skip
 
 
-def document(nodes: int) -> dict[str, Any]:
-    """The frame of a made-up cluster, in the form of a cluster file."""
+def document(nodes: int, vms: int = 0) -> dict[str, Any]:
+    """The frame of a made-up cluster, in the form of a cluster file; the nodes are big enough for the machines."""
+    each = -(-vms // nodes)
+    size = {"cpus": max(16, 4 * each), "sockets": 2, "memory": f"{max(64, 5 * each)}GiB"}
     return {
         "cluster": {"name": "seeded", "config_version": nodes},
         "nodes": [
-            {"name": f"pve{n}", "nodeid": n, "ip": f"10.99.0.{10 + n}", "cpus": 128, "sockets": 2, "memory": "1TiB"}
+            {"name": f"pve{n}", "nodeid": n, "ip": f"10.99.0.{10 + n}", **size}
             for n in range(1, nodes + 1)
         ],
         "bridges": [
@@ -55,7 +57,7 @@ def document(nodes: int) -> dict[str, Any]:
 
 def build(sim: Simulation, nodes: int, vms: int, seed: int) -> None:
     """Fill the simulation."""
-    Builder(sim, document(nodes)).build()
+    Builder(sim, document(nodes, vms)).build()
     make_vms(sim, vms, seed)
 
 

@@ -166,6 +166,7 @@ class Cluster:
         self.due: dict[int, float] = {}
         self.published: dict[int, dict[str, Any]] = {}
         self.revision = 0
+        self.loads: tuple[tuple[int, int], dict[str, tuple[float, int]]] | None = None
         self.ifupdown2 = True
         self.ha_active = True
         self.timedatectl = True
