@@ -188,5 +188,8 @@ notes:
   - When both a token and a password are given in the same place, the token is used.
   - Proxies and C(.netrc) from the environment are not used.
 """
+    PLUGIN: str
 
-    PLUGIN = _with_ini(DOCUMENTATION)
+
+# Not in the class, where the linter of documentation expects plain texts.
+ModuleDocFragment.PLUGIN = _with_ini(ModuleDocFragment.DOCUMENTATION)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
+from ansible_collections.pve.fleet.plugins.doc_fragments.connection import ModuleDocFragment as ConnectionFragment
+from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import ModuleDocFragment
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.addresses import (
     Address,
@@ -29,7 +32,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import 
     read_guests,
     unique_names,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import ENVIRONMENT, read_options
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import Listing
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     FORM,
@@ -39,6 +42,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     has_changed,
     reusable,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
 
 
 def row(vmid: int, **more: Any) -> dict[str, Any]:
@@ -426,3 +430,17 @@ class TestSync:
     )
     def test_what_counts_as_a_change(self, more: dict[str, Any], seconds: float, changed: bool) -> None:
         assert has_changed(guest(1, uptime=100), guest(1, **more), seconds) is changed
+
+
+def test_the_documentation_names_every_option_and_variable() -> None:
+    documented = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
+    for option, variable in ENVIRONMENT.items():
+        assert any(f"E({variable})" in line for line in documented[option]["description"]), option
+    for option, more in documented.items():
+        assert more["ini"] == [{"section": "inventory_proxmox", "key": option}]
+
+
+def test_a_plugin_can_take_every_option_of_the_connection_from_ansible_cfg() -> None:
+    options = yaml.safe_load(ConnectionFragment.PLUGIN)["options"]
+    assert set(options) == set(connection_spec())
+    assert {name for name, option in options.items() if "ini" not in option} == {"sites"}
