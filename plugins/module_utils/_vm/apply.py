@@ -15,7 +15,10 @@ from .model import Plan, Step
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# How often a step whose answer was lost is planned again from what is there.
+Replan = Callable[[list[Step], bool], Plan]
+"""Gets the steps done so far and whether the state of the VM is uncertain, reads it and returns what is left to do."""
+
+# How often a step whose answer was lost, or whose VM was changed meanwhile, is planned again.
 _LOOKS = 3
 
 
@@ -23,15 +26,15 @@ def carry_out(
     client: Client,
     plan: Plan,
     *,
-    replan: Callable[[list[Step]], Plan],
+    replan: Replan,
     timeout: int,
     happened: Callable[[], Any] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Send the steps of a plan and return what was done, in words, and the warnings of PVE's tasks.
 
-    `replan` gets the steps done so far, reads the VM and returns what is left to do. `happened` looks whether the first
-    step, a create or clone, took effect although its answer was lost. `timeout` in seconds bounds each task.
-    Raises FleetError, with what had been done in its details.
+    Where an answer is lost or the VM was changed meanwhile, what is left is planned again from a fresh look. `happened`
+    looks whether the first step, a create or clone, took effect although its answer was lost. `timeout` in seconds
+    bounds each task. Raises FleetError, with what had been done in its details.
     """
     done: list[Step] = []
     warnings: list[str] = []
@@ -42,21 +45,26 @@ def carry_out(
         creates = step.action in ("create", "clone")
         try:
             warnings += _send(client, step, timeout, happened if creates else None)
-        except NetworkError as error:
-            if creates or error.dispatched is False or looks >= _LOOKS:
-                raise
-            looks += 1
-            steps = list(replan(done).steps)
-            continue
         except FleetError as error:
+            if not creates and looks < _LOOKS and _needs_look(error):
+                looks += 1
+                steps = list(replan(done, True).steps)
+                continue
             if error.reason != "hotplug" or step.action != "config":
                 raise _with_done(error, done) from error
             # PVE has taken the change, but the guest does not let go of the device: it waits for a stop.
             warnings.append(error.message)
         done.append(step)
         if step.reread:
-            steps = list(replan(done).steps)
+            steps = list(replan(done, False).steps)
     return [step.summary for step in done], warnings
+
+
+def _needs_look(error: FleetError) -> bool:
+    """Tell whether the step may have happened, or was planned from what is no longer so."""
+    if isinstance(error, NetworkError):
+        return error.dispatched is not False
+    return error.reason == "digest"
 
 
 def _send(client: Client, step: Step, timeout: int, happened: Callable[[], Any] | None) -> list[str]:

@@ -7,18 +7,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_vm, guard_tenant
 from .._cluster.picture import Picture, VmRow, fill_names, read_picture
 from .._cluster.tenant import parse_tags
-from .._core.errors import NotFound, ValidationFailed
+from .._core.errors import FleetError, NodeUnhealthy, NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation
 from .actual import power_of, read_actual
-from .apply import carry_out
+from .apply import Replan, carry_out
 from .checks import check_change, check_pool
 from .config import changes
 from .describe import conditions, describe
@@ -58,7 +58,7 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
         if desired.state == "absent":
             return Result(False, {"vm": None, "plan": [], "conditions": conditions(None, Plan(), applied=True)})
         return _create(job, picture)
-    actual = _read(job, row)
+    actual = _read(job, row, picture)
     if desired.state == "absent":
         return _remove(job, actual)
     return _update(job, actual, picture)
@@ -82,12 +82,24 @@ def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
     return row
 
 
-def _read(job: Job, row: VmRow) -> Actual:
-    """Return the VM as it is, after the guard has seen its fresh tags."""
+def _read(job: Job, row: VmRow, picture: Picture) -> Actual:
+    """Return the VM as it is, after the guard has seen its fresh tags. Raises NodeUnhealthy where its node is down."""
     desired = job.desired
+    label = f"VM '{row.name}' ({row.vmid}) on node {row.node}" if row.name else f"VM {row.vmid} on node {row.node}"
+    node = picture.nodes.get(row.node)
+    if node is not None and not node.online:
+        raise NodeUnhealthy(
+            attempted=f"{label} could not be read",
+            answer="the node is offline",
+            next_step="Bring the node back, or wait until HA has moved the VM",
+            reason="node offline",
+        )
     # The listing's power state is old; it will do only where nothing rests on it.
     listed = row.status if desired.state == "present" and row.status in ("running", "stopped") else None
-    actual = read_actual(job.client, row.vmid, row.node, status=listed, pool=row.pool)
+    try:
+        actual = read_actual(job.client, row.vmid, row.node, status=listed, pool=row.pool)
+    except FleetError as error:
+        raise error.on(attempted=f"{label} could not be read") from error
     if listed:
         actual = replace(actual, uptime=row.uptime)
     tags = set(parse_tags(actual.target.get("tags")))
@@ -103,7 +115,7 @@ def _remove(job: Job, actual: Actual) -> Result:
     plan = plan_absent(job.desired, actual)
     if not job.check_mode:
 
-        def replan(_done: list[Step]) -> Plan:
+        def replan(_done: list[Step], _uncertain: bool) -> Plan:
             return plan_absent(job.desired, read_actual(job.client, actual.vmid, actual.node, pool=actual.pool))
 
         done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout)
@@ -111,12 +123,12 @@ def _remove(job: Job, actual: Actual) -> Result:
     return _result(job, plan, None, done=[])
 
 
-def _unless_gone(replan: Callable[[list[Step]], Plan]) -> Callable[[list[Step]], Plan]:
+def _unless_gone(replan: Replan) -> Replan:
     """A removal whose answer was lost is over when the VM is gone."""
 
-    def again(done: list[Step]) -> Plan:
+    def again(done: list[Step], uncertain: bool) -> Plan:
         try:
-            return replan(done)
+            return replan(done, uncertain)
         except NotFound:
             return Plan()
 
@@ -154,7 +166,7 @@ def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[st
             places["node"] = job.desired.node  # it has been migrated
             return read_actual(job.client, actual.vmid, places["node"], pool=pool)
 
-    def replan(done: list[Step]) -> Plan:
+    def replan(done: list[Step], _uncertain: bool) -> Plan:
         written = any("cipassword" in step.data for step in done)
         policy = "on_create" if written else job.desired.update_password
         return plan_update(replace(job.desired, update_password=policy), read(), shared=shared)

@@ -137,21 +137,22 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
     first = draft.plan.steps[0]
     at = [str(first.data.get("target") or first.path[1])]
 
-    def read() -> Actual:
-        # Nobody but us knows the VM: it is off until the plan's last step.
+    def read(status: str | None) -> Actual:
         try:
-            return read_actual(client, draft.vmid, at[0], status="stopped", pool=wish.pool)
+            return read_actual(client, draft.vmid, at[0], status=status, pool=wish.pool)
         except NotFound:
             if at[0] == draft.node:
                 raise
             at[0] = draft.node  # it has been migrated
-            return read_actual(client, draft.vmid, at[0], status="stopped", pool=wish.pool)
+            return read_actual(client, draft.vmid, at[0], status=status, pool=wish.pool)
 
-    def replan(done: list[Step]) -> Plan:
+    def replan(done: list[Step], uncertain: bool) -> Plan:
+        # Nobody but us knows the VM: it is off until the plan's last step.
+        actual = read(None if uncertain else "stopped")
         # A clone inherits its template's password, and PVE does not show it: ours is written once, whatever is there.
         written = any("cipassword" in step.data for step in done)
         policy = "on_create" if written else "always"
-        return plan_update(replace(wish, update_password=policy), read(), shared=draft.shared)
+        return plan_update(replace(wish, update_password=policy), actual, shared=draft.shared)
 
     return carry_out(
         client,
