@@ -157,7 +157,7 @@ def test_secrets_do_not_show() -> None:
     assert "s3cret" not in repr(resolve({"host": "a", **TOKEN}, {}))
 
 
-SITES = [
+SITES: list[dict[str, Any]] = [
     {"name": "north", "host": "n:1", "user": "n@pam", "password": "np", "node": "pve1"},
     {"name": "south", "endpoint": "s", **TOKEN, "default": True, "validate_certs": False},
 ]
