@@ -29,7 +29,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage test test-long simulator fidelity demo bench build docs clean
+.PHONY: help env lint $(LINTERS) format stage test test-long schema simulator fidelity demo bench build docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +99,9 @@ demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and 
 
 bench: $(STAMP) ## Measure
 	$(PY) -m tests.bench $(ARGS)
+
+schema: $(STAMP) ## Write the facts about VM options anew from the official API schema
+	$(PY) -m tests.tools.make_schema
 
 build: $(STAMP) ## The collection artifact, in build/
 	@mkdir -p build

@@ -71,7 +71,8 @@ def options() -> dict[str, dict[str, Any]]:
 
 def render() -> str:
     """Return the text of the generated file; a format that several options share is written once."""
-    rules, shared, text = options(), {}, HEAD.format(version=VERSION)
+    rules, text = options(), HEAD.format(version=VERSION)
+    shared: dict[str, str] = {}
     for name, rule in rules.items():
         if isinstance(rule.get("format"), dict) and len(rule["format"]) > 8:
             key = json.dumps(rule["format"], sort_keys=True)

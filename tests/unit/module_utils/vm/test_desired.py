@@ -112,7 +112,7 @@ def test_a_class_stands_under_what_the_vm_says() -> None:
     found = wish(**{"class": "web"}, classes=CLASSES, cores=8, tags=["blue"], cloud_init={"user": "root"})
     assert found.plain["cores"] == "8"
     assert found.parts["memory"] == {"current": "2048"}
-    assert found.tags == {"web", "blue"}
+    assert found.tags == frozenset(("web", "blue"))
     assert (found.plain["ciuser"], found.plain["ciupgrade"]) == ("root", "0")
     assert found.disks[0].size == 20 << 30
 
