@@ -29,13 +29,13 @@ class Parts:
         self._lock = threading.Lock()
         self.missing: list[dict[str, Any]] = []
 
-    def read(self, part: str, *segments: str | int, vital: bool = False, tries: int | None = None) -> Any:
+    def read(self, part: str, *segments: str | int, vital: bool = False, tries: int | None = None, **query: Any) -> Any:
         """Return what PVE answers, or None after noting why the part is missing.
 
         Raises for credentials that are not accepted, and for whatever goes wrong with a `vital` part.
         """
         try:
-            return self._client.get(*segments, attempted=f"Could not read the {part}", tries=tries)
+            return self._client.get(*segments, attempted=f"Could not read the {part}", tries=tries, **query)
         except FleetError as error:
             if vital or isinstance(error, AuthenticationError):
                 raise
@@ -43,11 +43,11 @@ class Parts:
                 self.missing.append({"part": part, "category": error.category, "reason": error.message})
             return None
 
-    def each(self, part: str, nodes: Iterable[str], *rest: str) -> dict[str, Any]:
+    def each(self, part: str, nodes: Iterable[str], *rest: str, **query: Any) -> dict[str, Any]:
         """Return what each node answers, or None for one that does not; one request a node, several at once."""
         wanted = sorted(nodes)
         found = side_by_side(
-            lambda node: self.read(f"{part} of {node}", "nodes", node, *rest, tries=_TRIES), wanted, _WORKERS
+            lambda node: self.read(f"{part} of {node}", "nodes", node, *rest, tries=_TRIES, **query), wanted, _WORKERS
         )
         return dict(zip(wanted, found, strict=True))
 

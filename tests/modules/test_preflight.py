@@ -1,0 +1,160 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module preflight_info against the simulator: a table of checks, which hold true when the tasks are then tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.module_runner import run_module
+from tests.modules.snapshot_lab import check, machine, settle, take
+
+STRANGER = {"token_id": "ops@pve!auto", "token_secret": "00000000-0000-4000-8000-0000000000f2"}
+EVERYTHING: dict[str, Any] = {
+    "templates": ["debian-13", "9001"],
+    "nodes": ["pve1", "pve3"],
+    "storages": [{"name": "ceph"}, {"name": "local", "content": "iso", "node": "pve1"}],
+    "bridges": ["vmbr0", "vmbr1"],
+    "pool": "acme",
+}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+def preflight(lab: Lab, **options: Any) -> dict[str, Any]:
+    return check(lab, "preflight_info", **options)
+
+
+def statuses(result: dict[str, Any], name: str) -> dict[str, str]:
+    return {row["subject"]: row["status"] for row in result["checks"] if row["check"] == name}
+
+
+def test_everything_is_there_for_root(lab: Lab) -> None:
+    tasks = ["vm_clone", "vm_power", "snapshot", "rollback", "image_download", "cluster_info", "tenant", "vm_agent"]
+    result = preflight(lab, tasks=tasks, vms=["debian-13"], **EVERYTHING)
+    assert result["passed"], result["table"]
+    assert result["failed_checks"] == []
+    assert len(result["table"]) == len(result["checks"])
+    assert {row["status"] for row in result["checks"]} == {"pass"}
+    assert statuses(result, "bridge")["vmbr1 on pve3"] == "pass"
+
+
+def test_nothing_named_is_a_look_at_the_cluster(lab: Lab) -> None:
+    result = preflight(lab)
+    assert result["passed"]
+    assert [row["check"] for row in result["checks"]] == [
+        "endpoint", "authentication", "version", "quorum", "node", "node", "node",
+    ]  # fmt: skip
+    assert len(lab.simulator.log()) == 3
+
+
+def test_what_is_missing_fails_with_a_next_step(lab: Lab) -> None:
+    result = preflight(
+        lab,
+        templates=["nosuch", "7777"],
+        vms=["nobody"],
+        nodes=["pve1", "pve9"],
+        storages=[{"name": "ceph", "content": "iso"}, {"name": "nosuch"}],
+        bridges=["vmbr77"],
+        pool="nosuch",
+        min_version="99.0",
+    )
+    assert not result["passed"]
+    failed = {(row["check"], row["subject"]) for row in result["failed_checks"]}
+    assert failed == {
+        ("version", "Proxmox VE 9.2.11"),
+        ("node", "pve9"),
+        ("storage", "ceph (iso)"),
+        ("storage", "nosuch (images)"),
+        ("bridge", "vmbr77 on pve1"),
+        ("template", "nosuch"),
+        ("template", "7777"),
+        ("vm", "nobody"),
+        ("pool", "nosuch"),
+    }
+    assert all(row["next_step"] for row in result["failed_checks"])
+
+
+def test_privileges_of_a_tenants_token(lab: Lab) -> None:
+    settle(lab)
+    wanted = {"tasks": ["vm_clone", "snapshot"], "templates": ["9000"], "pool": "acme", "storages": [{"name": "ceph"}]}
+    result = run_module("preflight_info", {**lab.connection, **STRANGER, **wanted})
+    assert not result.get("failed"), result
+    assert not result["passed"]
+    told = statuses(result, "privilege")
+    assert told["VM.Snapshot on /pool/acme"] == "pass"
+    assert told["VM.Allocate on /pool/acme"] == "pass"
+    assert told["Datastore.AllocateSpace on /storage/ceph"] == "fail"
+    assert statuses(result, "quorum")["cluster"] == "unknown"
+    assert any("ops@pve!auto lacks Datastore.AllocateSpace on /storage/ceph" in line for line in result["table"])
+    assert lab.simulator.writes() == []
+
+
+PROOFS: list[tuple[str, str, dict[str, Any]]] = [
+    ("PVEVMUser", "snapshot", {"snapshot": "s2"}),
+    ("PVEVMAdmin", "snapshot", {"snapshot": "s2"}),
+    ("PVEVMUser", "rollback", {"snapshot": "s1", "state": "rolled_back"}),
+    ("PVEVMAdmin", "rollback", {"snapshot": "s1", "state": "rolled_back"}),
+]
+
+
+@pytest.mark.parametrize(("role", "task", "options"), PROOFS, ids=str)
+def test_the_table_says_what_then_happens(lab: Lab, role: str, task: str, options: dict[str, Any]) -> None:
+    vm = machine(lab, running=True)
+    take(lab, vm, "s1")
+    grant = {"path": f"/vms/{vm['vmid']}", "users": "ops@pve", "roles": role}
+    lab.client.write("PUT", "access", "acl", data=grant)
+    result = run_module("preflight_info", {**lab.connection, **STRANGER, "tasks": [task], "vms": [str(vm["vmid"])]})
+    done = run_module("snapshot", {**lab.connection, **STRANGER, "vmid": vm["vmid"], **options})
+    assert result["passed"] is not bool(done.get("failed")), (result["table"], done)
+    if not result["passed"]:
+        assert done["error"]["category"] == "PermissionDenied"
+
+
+def test_no_quorum_fails(lab: Lab) -> None:
+    lab.simulator.steer("/cluster", {"quorate": False})
+    try:
+        result = preflight(lab)
+    finally:
+        lab.simulator.steer("/cluster", {"quorate": True})
+    assert [row["check"] for row in result["failed_checks"]] == ["quorum"]
+
+
+def test_a_node_that_is_down_counts_only_when_it_is_named(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve3", {"online": False})
+    try:
+        whole = preflight(lab, bridges=["vmbr0"])
+        named = preflight(lab, nodes=["pve3"], bridges=["vmbr0"])
+    finally:
+        lab.simulator.steer("/nodes/pve3", {"online": True})
+    assert whole["passed"]
+    assert statuses(whole, "node")["pve3"] == "fail"
+    assert [row["subject"] for row in named["failed_checks"]] == ["pve3"]
+
+
+UNREACHED: list[tuple[dict[str, Any], str, int]] = [
+    ({"token_secret": "00000000-0000-4000-8000-00000000dead"}, "authentication", 3),
+    ({"host": "127.0.0.1:9", "retries": 1}, "endpoint", 2),
+]
+
+
+@pytest.mark.parametrize(("options", "failed", "rows"), UNREACHED, ids=str)
+def test_an_endpoint_that_cannot_be_used_is_a_row_too(
+    lab: Lab, options: dict[str, Any], failed: str, rows: int
+) -> None:
+    result = run_module("preflight_info", {**lab.connection, **options, "tasks": ["snapshot"]})
+    assert not result.get("failed"), result
+    assert not result["passed"]
+    assert [row["check"] for row in result["failed_checks"]] == [failed]
+    assert result["failed_checks"][0]["next_step"]
+    assert len(result["checks"]) == rows
+    assert result["checks"][-1]["status"] == "skipped"

@@ -1,0 +1,214 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which privileges tasks need, and how the checks read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.checks import (
+    bridge_rows,
+    node_rows,
+    privilege_rows,
+    quorum_row,
+    storage_rows,
+    table,
+    version_row,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
+    TASKS,
+    Question,
+    Subjects,
+    holds,
+    questions,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight import TASK_NAMES
+
+# The calls that the tasks make: PVE's own permission check of each must be among what we look for.
+CALLS: list[tuple[str, str, str]] = [
+    ("vm_info", "GET", "/nodes/{node}/qemu/{vmid}/config"),
+    ("vm_info", "GET", "/nodes/{node}/qemu/{vmid}/status/current"),
+    ("vm_power", "POST", "/nodes/{node}/qemu/{vmid}/status/start"),
+    ("vm_power", "POST", "/nodes/{node}/qemu/{vmid}/status/shutdown"),
+    ("vm_delete", "DELETE", "/nodes/{node}/qemu/{vmid}"),
+    ("vm_update", "PUT", "/nodes/{node}/qemu/{vmid}/config"),
+    ("vm_update", "PUT", "/nodes/{node}/qemu/{vmid}/cloudinit"),
+    ("vm_disks", "PUT", "/nodes/{node}/qemu/{vmid}/resize"),
+    ("vm_disks", "POST", "/nodes/{node}/qemu/{vmid}/move_disk"),
+    ("vm_migrate", "POST", "/nodes/{node}/qemu/{vmid}/migrate"),
+    ("vm_template", "POST", "/nodes/{node}/qemu/{vmid}/template"),
+    ("vm_agent", "GET", "/nodes/{node}/qemu/{vmid}/agent/network-get-interfaces"),
+    ("vm_console", "POST", "/nodes/{node}/qemu/{vmid}/vncproxy"),
+    ("snapshot", "GET", "/nodes/{node}/qemu/{vmid}/snapshot"),
+    ("snapshot", "GET", "/nodes/{node}/qemu/{vmid}/feature"),
+    ("snapshot", "POST", "/nodes/{node}/qemu/{vmid}/snapshot"),
+    ("snapshot", "DELETE", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}"),
+    ("rollback", "POST", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback"),
+    ("image_upload", "POST", "/nodes/{node}/storage/{storage}/upload"),
+    ("node_info", "GET", "/nodes/{node}/status"),
+    ("cluster_info", "GET", "/cluster/status"),
+    ("cluster_info", "GET", "/cluster/ha/status/current"),
+    ("network", "POST", "/nodes/{node}/network"),
+    ("network", "PUT", "/nodes/{node}/network"),
+    ("storage", "POST", "/storage"),
+    ("pool", "POST", "/pools"),
+    ("ha", "POST", "/cluster/ha/resources"),
+    ("tenant", "POST", "/access/roles"),
+    ("tenant", "PUT", "/cluster/options"),
+]
+SUBJECTS = Subjects((100,), (9000,), ("ceph",), ("local",), ("vmbr0",), ("pve1",), "acme")
+PLACES = {"{vmid}": "100", "{node}": "pve1", "{storage}": "local", "{poolid}": "acme"}
+
+
+@pytest.mark.parametrize("version", [(8, 4), (9, 2)], ids=str)
+@pytest.mark.parametrize(("task", "method", "path"), CALLS, ids=str)
+def test_the_table_agrees_with_the_schema(
+    shared: Path, task: str, method: str, path: str, version: tuple[int, int]
+) -> None:
+    schema = _schema(shared, version)
+    rule = schema["paths"][path][method]["perm"]
+    assert rule[0] == "perm"
+    where = rule[1]
+    for place, value in PLACES.items():
+        where = where.replace(place, value)
+    asked = [question for question in questions([task], SUBJECTS, version) if question.path == where]
+    looked = {name for question in asked for name in question.privileges}
+    if "any" in rule:
+        assert looked & set(rule[2])
+    else:
+        assert set(rule[2]) <= looked
+
+
+_SCHEMAS: dict[tuple[int, int], Any] = {}
+
+
+def _schema(shared: Path, version: tuple[int, int]) -> Any:
+    if version not in _SCHEMAS:
+        _SCHEMAS[version] = json.loads((shared / "pve" / f"schema-{version[0]}.{version[1]}.json").read_text())
+    return _SCHEMAS[version]
+
+
+def test_the_options_are_the_table() -> None:
+    assert sorted(TASKS) == TASK_NAMES
+
+
+def asked(task: str, subjects: Subjects, version: tuple[int, int] = (9, 2)) -> set[tuple[str, str, bool]]:
+    found = questions([task], subjects, version)
+    return {(question.path, "|".join(question.privileges), question.below) for question in found}
+
+
+def test_what_is_named_is_asked_and_else_what_stands_for_it() -> None:
+    assert asked("snapshot", Subjects(vms=(100, 101))) == {
+        (f"/vms/{vmid}", name, False) for vmid in (100, 101) for name in ("VM.Audit", "VM.Snapshot")
+    }
+    assert ("/vms", "VM.Snapshot", True) in asked("snapshot", Subjects())
+    assert ("/pool/acme", "VM.Snapshot", False) in asked("snapshot", Subjects(pool="acme"))
+    create = asked("vm_create", Subjects(vms=(100,), pool="acme", storages=("ceph",), bridges=("vmbr0",)))
+    assert ("/pool/acme", "VM.Allocate", False) in create
+    assert ("/storage/ceph", "Datastore.AllocateSpace", False) in create
+    assert ("/sdn/zones/localnetwork/vmbr0", "SDN.Use", False) in create
+    assert ("/sdn/zones/localnetwork", "SDN.Use", True) in asked("vm_create", Subjects())
+
+
+def test_privileges_depend_on_the_version() -> None:
+    assert asked("vm_agent", Subjects(vms=(100,)), (8, 4)) == {("/vms/100", "VM.Monitor", False)}
+    assert asked("vm_agent", Subjects(vms=(100,)), (9, 0)) == {
+        ("/vms/100", "VM.GuestAgent.Audit|VM.GuestAgent.Unrestricted", False)
+    }
+
+
+def test_a_privilege_is_asked_once_for_several_tasks() -> None:
+    found = questions(["snapshot", "vm_power", "snapshot"], Subjects(vms=(100,)), (9, 2))
+    (audit,) = [question for question in found if question.privileges == ("VM.Audit",)]
+    assert audit.tasks == ("snapshot", "vm_power")
+
+
+HOLDS: list[tuple[Question, dict[str, int | None] | None, bool]] = [
+    (Question("/vms/1", ("A",), False, False, ()), {"A": 0}, True),
+    (Question("/vms", ("A",), False, True, ()), {"A": 0}, False),
+    (Question("/vms", ("A",), False, True, ()), {"A": 1}, True),
+    (Question("/vms/1", ("A",), False, False, ()), {"A": None}, False),
+    (Question("/vms/1", ("A", "B"), True, False, ()), {"B": 1}, True),
+    (Question("/vms/1", ("A",), False, False, ()), None, False),
+    (Question("/vms/1", ("A",), False, False, (), ("X", "Y")), {}, True),
+    (Question("/vms/1", ("A",), False, False, (), ("X", "Z")), {}, False),
+]
+
+
+@pytest.mark.parametrize(("question", "held", "wanted"), HOLDS)
+def test_what_is_held(question: Question, held: dict[str, int | None] | None, wanted: bool) -> None:
+    assert holds(question, held, {"X": 0, "Y": 1}) is wanted
+
+
+def test_a_missing_privilege_is_told_with_its_path() -> None:
+    question = Question("/vms/9000", ("VM.Clone",), False, False, ("vm_clone",))
+    (row,) = privilege_rows("ops@pve!auto", [question], {"/vms/9000": {}}, {})
+    assert row["status"] == "fail"
+    assert row["detail"].startswith("ops@pve!auto lacks VM.Clone on /vms/9000")
+    assert "role with VM.Clone on /vms/9000" in row["next_step"]
+    (row,) = privilege_rows("ops@pve!auto", [question], {}, {"/vms/9000": "it did not answer"})
+    assert row["status"] == "unknown"
+
+
+PICTURE = picture_of(
+    [
+        {"type": "node", "node": node, "status": "online"} for node in ("pve1", "pve2")
+    ] + [
+        {"type": "storage", "storage": "ceph", "node": "pve1", "status": "available", "content": "images,rootdir"},
+        {"type": "storage", "storage": "ceph", "node": "pve2", "status": "unknown", "content": "images,rootdir"},
+    ]
+)  # fmt: skip
+
+STORAGES: list[tuple[dict[str, Any], list[str], str]] = [
+    ({"name": "ceph"}, [], "pass"),
+    ({"name": "ceph"}, ["pve1"], "pass"),
+    ({"name": "ceph"}, ["pve1", "pve2"], "fail"),
+    ({"name": "ceph", "node": "pve1"}, ["pve2"], "pass"),
+    ({"name": "ceph", "content": "iso"}, [], "fail"),
+    ({"name": "nosuch"}, [], "fail"),
+]
+
+
+@pytest.mark.parametrize(("storage", "nodes", "status"), STORAGES, ids=str)
+def test_storages(storage: dict[str, Any], nodes: list[str], status: str) -> None:
+    (row,) = storage_rows(PICTURE, [storage], nodes)
+    assert row["status"] == status, row
+
+
+def test_rows_and_their_table() -> None:
+    rows = [
+        version_row("9.2.11", (9, 2), "8.1"),
+        version_row("7.4-3", (7, 4), "8.0"),
+        quorum_row(False, ""),
+        quorum_row(None, "may not"),
+        *node_rows({"pve1": "online", "pve2": "offline"}, []),
+        *node_rows({"pve1": "online", "pve2": "offline"}, ["pve2", "pve9"]),
+        *bridge_rows({"pve1": {"vmbr0"}, "pve2": None}, ["vmbr0", "vmbr9"], {"pve2": "down"}),
+    ]
+    statuses = [row["status"] for row in rows]
+    assert statuses == [
+        "pass",
+        "fail",
+        "fail",
+        "unknown",
+        "pass",
+        "fail",
+        "fail",
+        "fail",
+        "pass",
+        "unknown",
+        "fail",
+        "unknown",
+    ]
+    assert [row["required"] for row in rows[4:8]] == [False, False, True, True]
+    lines = table(rows)
+    assert lines[0].startswith("PASS  version")
+    assert lines[5].startswith("warn  node")
+    assert all(("->" in line) is (not line.startswith("PASS")) for line in lines)
+    assert table([]) == []
