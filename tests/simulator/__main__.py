@@ -43,6 +43,9 @@ def _url(host: str, port: int) -> str:
 
 async def serve(options: Options, directory: Path) -> None:
     """Serve until a signal comes."""
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
     ca_file, context = make_certificates(directory)
     server = Server(simulation(options), options)
     server.sim.ca_pem = ca_file.read_text(encoding="ascii")
@@ -62,9 +65,6 @@ async def serve(options: Options, directory: Path) -> None:
         print(f"control {_url(options.host, control_port)}", flush=True)
     gc.collect()
     gc.freeze()
-    stop = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stop.set)
     await stop.wait()
     for one in servers:
         one.close()

@@ -22,6 +22,9 @@ from .options import Options
 handlers.load()
 
 JSON_TYPE = "application/json;charset=UTF-8"
+_HEADERS = {"Server": "pve-api-daemon/3.0", "Cache-Control": "max-age=0", "Pragma": "no-cache"}
+_JSON_HEADERS = {**_HEADERS, "Content-Type": JSON_TYPE}
+_TEXT_HEADERS = {**_HEADERS, "Content-Type": "text/plain"}
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 _BODY_METHODS = ("POST", "PUT")
 
@@ -191,22 +194,19 @@ class Answer:
     def response(self, kind: str) -> web.Response:
         """The answer in the format that was asked for."""
         if self.empty:
-            response = web.Response(status=self.status, reason=self.reason)
-            response.headers["Content-Length"] = "0"
-            return response
+            headers = {**_HEADERS, "Content-Length": "0"}
+            return web.Response(status=self.status, reason=self.reason, headers=headers)
         if self.raw is not None:
-            content_type = "text/plain" if self.text else JSON_TYPE
-            return web.Response(
-                status=self.status, reason=self.reason, body=self.raw, headers={"Content-Type": content_type}
-            )
+            headers = _TEXT_HEADERS if self.text else _JSON_HEADERS
+            return web.Response(status=self.status, reason=self.reason, body=self.raw, headers=headers)
         if kind == "extjs":
             envelope = {**self.envelope, "success": 1 if self.status == 200 else 0}
             if self.status != 200:
                 envelope["status"] = self.status
             body = _dumps(envelope).encode()
-            return web.Response(body=body, headers={"Content-Type": JSON_TYPE})
+            return web.Response(body=body, headers=_JSON_HEADERS)
         body = _dumps(self.envelope).encode()
-        return web.Response(status=self.status, reason=self.reason, body=body, headers={"Content-Type": JSON_TYPE})
+        return web.Response(status=self.status, reason=self.reason, body=body, headers=_JSON_HEADERS)
 
 
 def _split_path(path: str) -> tuple[str | None, str]:

@@ -1,0 +1,171 @@
+"""How the simulator is started and stopped, and what it makes up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.simulator.process import DEMO, ROOT, Simulator
+from tests.simulator_tests.client import Client
+
+
+def run(*args: str, cwd: Path = ROOT, module: bool = True) -> subprocess.CompletedProcess[str]:
+    """Start it in the way that must fail."""
+    program = ["-m", "tests.simulator"] if module else [str(ROOT / "tests" / "simulator")]
+    return subprocess.run(
+        [sys.executable, *program, *args], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+BROKEN = {
+    "no yaml": "nodes: [",
+    "no mapping": "- 1\n",
+    "no nodes": "storages: []\n",
+    "unknown key": "nodes: [{name: a}]\ncolour: red\n",
+    "a node without a name": "nodes: [{ip: 10.0.0.1}]\n",
+    "a machine on an unknown node": "nodes: [{name: a}]\nvms: [{vmid: 100, node: b}]\n",
+    "a machine twice": "nodes: [{name: a}]\nvms: [{vmid: 100, node: a}, {vmid: 100, node: a}]\n",
+    "an unknown kind of storage": "nodes: [{name: a}]\nstorages: [{storage: s, type: floppy}]\n",
+    "a size that is none": "nodes: [{name: a, memory: much}]\n",
+}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--nope"],
+        ["--port", "many"],
+        ["--port", "70000"],
+        ["--task-ms", "qmclone"],
+        ["--task-ms", "qmclone=-1"],
+        ["--nodes", "0"],
+        ["--vms", "-1"],
+        ["--latency-ms", "-5"],
+        ["--pve-version", "7.4"],
+        ["--host", "0.0.0.0"],
+        ["--host", "192.0.2.1"],
+        ["--cluster", "/does/not/exist.yml"],
+        ["--cluster", str(DEMO), "--nodes", "3"],
+        ["surplus"],
+    ],
+)
+def test_a_bad_start_is_one_line_and_status_2(args: list[str]) -> None:
+    result = run(*args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("simulator: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", sorted(BROKEN))
+def test_a_broken_cluster_file_is_one_line_and_status_2(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "broken.yml"
+    path.write_text(BROKEN[what], encoding="utf-8")
+    result = run("--cluster", str(path))
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    assert result.stderr.startswith("simulator: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_port_in_use() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = run("--port", str(port))
+    assert (result.returncode, result.stderr) == (
+        2,
+        f"simulator: cannot listen on 127.0.0.1:{port}: the port is in use\n",
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("module", [True, False])
+def test_what_it_prints_and_how_it_stops(tmp_path: Path, number: int, module: bool) -> None:
+    program = ["-m", "tests.simulator"] if module else [str(ROOT / "tests" / "simulator")]
+    process = subprocess.Popen(
+        [sys.executable, *program, "--control", "--cluster", str(DEMO)],
+        cwd=ROOT if module else tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    words = [process.stdout.readline().split() for _ in range(3)]
+    assert [line[0] for line in words] == ["ready", "ca", "control"]
+    assert words[0][1].startswith("https://127.0.0.1:")
+    assert "BEGIN CERTIFICATE" in Path(words[1][1]).read_text(encoding="ascii")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert not Path(words[1][1]).exists()
+
+
+def test_an_old_client_does_not_keep_it_alive() -> None:
+    with Simulator() as sim:
+        client = Client(sim)
+        client.get("/version")
+        started = time.monotonic()
+        os.kill(sim.pid, signal.SIGTERM)
+        assert sim.process is not None
+        assert sim.process.wait(10) == 0
+        assert time.monotonic() - started < 5
+
+
+# -- a cluster that is made up ---------------------------------------------------------------------
+
+
+def test_a_made_up_cluster_is_the_same_for_the_same_seed() -> None:
+    listings = []
+    for seed in (1, 1, 2):
+        with Simulator("--nodes", "3", "--vms", "200", "--seed", str(seed), "--lag-s", "0") as sim:
+            items = Client(sim).get("/cluster/resources", type="vm")
+            listings.append(
+                sorted((item["vmid"], item["name"], item["node"], item["status"], item["tags"]) for item in items)
+            )
+    assert listings[0] == listings[1]
+    assert listings[0] != listings[2]
+    names = [item[1] for item in listings[0]]
+    assert len(set(names)) == len(names)
+    machines = [item for item in listings[0] if "tenant_" in item[4]]
+    stopped = sum(1 for item in machines if item[3] == "stopped")
+    assert 0.03 * len(machines) < stopped < 0.2 * len(machines)
+    assert {tag for item in machines for tag in item[4].split(";") if tag.startswith("tenant_")} == {
+        f"tenant_t{number}" for number in range(1, 6)
+    }
+
+
+def test_ten_thousand_machines_start_quickly_in_little_memory() -> None:
+    started = time.monotonic()
+    with Simulator("--nodes", "5", "--vms", "10000", "--seed", "1", "--lag-s", "0") as sim:
+        # 5 s on an idle machine; tests run beside each other on a busy one.
+        assert time.monotonic() - started < 15
+        found = Client(sim).get("/cluster/resources", type="vm")
+        assert len([item for item in found if not item.get("template")]) == 10000
+        status = Path(f"/proc/{sim.pid}/status")
+        if status.exists():
+            peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+            assert int(peak.split()[1]) < 1024 * 1024
+
+
+# -- an older version ------------------------------------------------------------------------------
+
+
+def test_an_older_version_refuses_what_it_does_not_know() -> None:
+    with Simulator("--cluster", DEMO, "--pve-version", "8.4", "--lag-s", "0") as sim:
+        pve = Client(sim)
+        assert pve.get("/version")["release"] == "8.4"
+        answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "ha-managed": 1})
+        assert "property is not defined in schema" in answer.errors["ha-managed"]
+        assert pve.call("GET", "/cluster/ha/rules").status == 501
+        pve.create(100, scsi0="ceph:1")
+    with Simulator() as sim:
+        pve = Client(sim)
+        pve.ok("POST", "/nodes/pve1/qemu", vmid=100, **{"ha-managed": 1})
+        assert pve.get("/cluster/ha/resources")[0]["sid"] == "vm:100"

@@ -1,0 +1,257 @@
+"""Creating machines and changing their configuration."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.simulator.process import Simulator
+from tests.simulator_tests.client import Client
+
+
+def test_what_pve_makes_up_at_creation(pve: Client) -> None:
+    path = pve.create(100, name="web", scsi0="local-lvm:4", net0="virtio,bridge=vmbr0")
+    config = pve.config(path)
+    assert config["scsi0"] == "local-lvm:vm-100-disk-0,size=4G"
+    assert re.fullmatch(r"virtio=BC:24:11:[0-9A-F]{2}:[0-9A-F]{2}:[0-9A-F]{2},bridge=vmbr0", config["net0"])
+    assert re.fullmatch(r"[0-9a-f-]{36}", config["vmgenid"])
+    assert config["smbios1"].startswith("uuid=")
+    assert config["meta"].startswith("creation-qemu=")
+    assert re.fullmatch(r"[0-9a-f]{40}", config["digest"])
+
+
+def test_types_of_the_configuration(pve: Client) -> None:
+    path = pve.create(100, memory=512, cores=2, onboot=1, cpulimit="1.5", agent=1, boot="order=net0", net0="virtio")
+    config = pve.config(path)
+    assert config["memory"] == "512"
+    assert (config["cores"], config["onboot"]) == (2, 1)
+    assert (config["cpulimit"], config["agent"], config["boot"]) == ("1.5", "1", "order=net0")
+
+
+@pytest.mark.parametrize(("asked", "size"), [("4", "4G"), ("1.5", "1536M"), ("4,size=9G", "4G")])
+def test_disk_sizes_at_creation(pve: Client, asked: str, size: str) -> None:
+    assert pve.config(pve.create(100, scsi0=f"local-lvm:{asked}"))["scsi0"].endswith(f"size={size}")
+
+
+def test_a_disk_of_no_size_is_a_disk(lab: Client) -> None:
+    assert lab.config(lab.create(100, scsi0="images:0"))["scsi0"].startswith("images:100/vm-100-disk-0.raw")
+
+
+def test_a_taken_id_is_refused_at_once_from_every_node(pve: Client) -> None:
+    pve.create(100, node="pve2")
+    answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 100})
+    assert (answer.status, answer.reason) == (500, "unable to create VM 100 - VM 100 already exists on node 'pve2'")
+
+
+def test_of_four_clients_that_ask_for_an_id_one_gets_it(pve: Client, sim: Simulator) -> None:
+    def attempt(_number: int) -> bool:
+        client = Client(sim)
+        answer = client.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "scsi0": "local-lvm:1"})
+        return answer.status == 200 and client.wait(answer.data) == "OK"
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(attempt, range(4))).count(True) == 1
+
+
+def test_an_unknown_pool_is_a_missing_right(pve: Client) -> None:
+    answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "pool": "x"})
+    assert (answer.status, answer.reason) == (403, "Permission check failed (pool 'x' does not exist)")
+
+
+def test_put_answers_null_and_post_a_task(pve: Client) -> None:
+    path = pve.create(100)
+    assert pve.put(f"{path}/config", cores=2) is None
+    assert pve.do("POST", f"{path}/config", cores=3) == "OK"
+    assert pve.config(path)["cores"] == 3
+
+
+def test_an_empty_update_is_refused(pve: Client) -> None:
+    path = pve.create(100)
+    assert pve.call("PUT", f"{path}/config", {}).reason == "no options specified"
+
+
+def test_a_digest_guards_against_others(pve: Client) -> None:
+    path = pve.create(100, scsi0="local-lvm:1")
+    digest = pve.config(path)["digest"]
+    pve.put(f"{path}/config", cores=2, digest=digest)
+    answer = pve.call("PUT", f"{path}/config", {"cores": 3, "digest": digest})
+    assert (answer.status, answer.reason) == (500, "checksum mismatch (file change by other user?)")
+    result = pve.do("PUT", f"{path}/resize", disk="scsi0", size="+1G", digest=digest)
+    assert result == "checksum mismatch (file change by other user?)"
+
+
+def test_deleting_options(pve: Client) -> None:
+    path = pve.create(100, onboot=1)
+    pve.put(f"{path}/config", delete="onboot,description")
+    assert "onboot" not in pve.config(path)
+    assert pve.call("PUT", f"{path}/config", {"delete": "nope"}).errors == {"delete": "unknown option 'nope'"}
+    assert pve.call("PUT", f"{path}/config", {"delete": "cores", "cores": 2}).status == 400
+
+
+def test_what_only_root_may_set(pve: Client) -> None:
+    path = pve.create(100)
+    answer = pve.call("PUT", f"{path}/config", {"cores": 2, "skiplock": 1})
+    assert answer.errors == {"skiplock": "Only root may use this option."}
+    answer = pve.call("PUT", f"{path}/config", {"args": "-foo"})
+    assert (answer.status, answer.reason) == (500, "only root can set 'args' config")
+
+
+def test_a_machine_without_a_name(pve: Client) -> None:
+    assert pve.get(f"{pve.create(100)}/status/current")["name"] == "VM 100"
+
+
+@pytest.mark.parametrize("tags", ["b;A;b", "b,a", "A b", "a;b;a"])
+def test_tags_are_lower_case_sorted_and_unique(pve: Client, tags: str) -> None:
+    assert pve.config(pve.create(100, tags=tags))["tags"] == "a;b"
+
+
+def test_the_tag_style_changes_that(pve: Client) -> None:
+    pve.put("/cluster/options", **{"tag-style": "case-sensitive=1,ordering=config"})
+    assert pve.config(pve.create(100, tags="b;A;b"))["tags"].split(";")[:2] == ["b", "A"]
+
+
+def test_characters_that_tags_do_not_have(pve: Client) -> None:
+    answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "tags": "a:b"})
+    assert "invalid characters in tag" in answer.errors["tags"]
+
+
+def test_an_update_without_mac_makes_a_new_one(pve: Client) -> None:
+    path = pve.create(100, net0="virtio,bridge=vmbr0")
+    before = pve.config(path)["net0"]
+    pve.put(f"{path}/config", net0="virtio,bridge=vmbr1")
+    after = pve.config(path)["net0"]
+    assert before.split(",")[0] != after.split(",")[0]
+
+
+def test_a_detached_disk_is_unused_and_deleting_that_destroys_it(pve: Client) -> None:
+    path = pve.create(100, scsi0="local-lvm:1", scsi1="local-lvm:1")
+    pve.put(f"{path}/config", delete="scsi1")
+    assert pve.config(path)["unused0"] == "local-lvm:vm-100-disk-1"
+    pve.put(f"{path}/config", delete="unused0")
+    assert "local-lvm:vm-100-disk-1" not in pve.volumes("local-lvm")
+
+
+def test_a_new_disk_in_a_used_slot_keeps_the_old_one(pve: Client) -> None:
+    path = pve.create(100, scsi0="local-lvm:1")
+    pve.put(f"{path}/config", scsi0="local-lvm:2")
+    config = pve.config(path)
+    assert config["scsi0"] == "local-lvm:vm-100-disk-1,size=2G"
+    assert config["unused0"] == "local-lvm:vm-100-disk-0"
+
+
+# -- a running machine -----------------------------------------------------------------------------
+
+
+def test_changes_of_a_running_machine_wait_for_its_stop(pve: Client) -> None:
+    path = pve.create(100, cores=1, scsi0="local-lvm:1")
+    pve.ok("POST", f"{path}/status/start")
+    pve.put(f"{path}/config", cores=4, description="at once")
+    assert pve.pending(path) == {"cores": {"key": "cores", "value": 1, "pending": 4}}
+    assert pve.config(path)["cores"] == 4
+    assert pve.config(path, current=1)["cores"] == 1
+    pve.ok("POST", f"{path}/status/stop")
+    assert pve.pending(path) == {}
+    assert pve.config(path, current=1)["cores"] == 4
+
+
+@pytest.mark.parametrize("change", [{"cores": 1}, {"revert": "cores"}])
+def test_a_pending_change_can_be_taken_back(pve: Client, change: dict[str, object]) -> None:
+    path = pve.create(100, cores=1)
+    pve.ok("POST", f"{path}/status/start")
+    pve.put(f"{path}/config", cores=4)
+    pve.put(f"{path}/config", **change)
+    assert pve.pending(path) == {}
+
+
+def test_a_pending_deletion_is_marked(pve: Client) -> None:
+    path = pve.create(100, cores=2)
+    pve.ok("POST", f"{path}/status/start")
+    pve.put(f"{path}/config", delete="cores")
+    assert pve.pending(path)["cores"]["delete"] == 1
+
+
+def test_the_boot_disk_is_not_unplugged_and_yet_pending(pve: Client) -> None:
+    path = pve.create(100, scsi0="local-lvm:1", scsihw="virtio-scsi-single", boot="order=scsi0")
+    pve.ok("POST", f"{path}/status/start")
+    answer = pve.call("PUT", f"{path}/config", {"delete": "scsi0"})
+    assert answer.status == 400
+    assert answer.errors == {"scsi0": "hotplug problem - can't unplug bootdisk 'scsi0'\n"}
+    assert pve.pending(path)["scsi0"]["delete"] == 1
+
+
+def test_a_guest_that_does_not_let_go(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100, net0="virtio,bridge=vmbr0", net1="virtio,bridge=vmbr1")
+    pve.ok("POST", f"{path}/status/start")
+    sim.steer("/vms/100", {"busy": ["net1"]})
+    answer = pve.call("PUT", f"{path}/config", {"delete": "net1"})
+    assert answer.status == 400
+    assert "error on hot-unplugging device 'net1' - still busy in guest?" in answer.errors["net1"]
+
+
+def test_disks_and_networks_are_plugged_into_a_running_machine(pve: Client) -> None:
+    path = pve.create(100, scsi0="local-lvm:1", scsihw="virtio-scsi-pci")
+    pve.ok("POST", f"{path}/status/start")
+    pve.put(f"{path}/config", scsi1="local-lvm:1", net0="virtio,bridge=vmbr0")
+    assert pve.pending(path) == {}
+    pve.put(f"{path}/config", delete="scsi1,net0")
+    assert pve.pending(path) == {}
+
+
+def test_a_missing_bridge_is_noticed_at_start(pve: Client) -> None:
+    path = pve.create(100, net0="virtio,bridge=vmbr9")
+    assert "vmbr9" in pve.do("POST", f"{path}/status/start")
+
+
+# -- cloud-init ------------------------------------------------------------------------------------
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC0cOqEBxGZ0mZvVL6a2cNnX2QZ5HHyZ4f0eS0b0uZbQ someone@example"
+
+
+def test_ssh_keys_are_encoded_twice(pve: Client) -> None:
+    from urllib.parse import quote
+
+    path = pve.create(100, ide2="local-lvm:cloudinit")
+    pve.put(f"{path}/config", sshkeys=quote(KEY, safe=""))
+    assert pve.config(path)["sshkeys"] == quote(KEY, safe="")
+    assert "invalid urlencoded string" in pve.call("PUT", f"{path}/config", {"sshkeys": KEY}).errors["sshkeys"]
+    answer = pve.call("PUT", f"{path}/config", {"sshkeys": "nokey"})
+    assert (answer.status, answer.reason) == (500, "SSH public key validation error")
+
+
+@pytest.mark.parametrize("value", ["dhcp", "ip=10.0.0.1", "gw=10.0.0.1", "ip=10.0.0.1/24,gw=x"])
+def test_addresses_that_are_refused(pve: Client, value: str) -> None:
+    path = pve.create(100)
+    assert pve.call("PUT", f"{path}/config", {"ipconfig0": value}).status == 400
+
+
+@pytest.mark.parametrize("value", ["ip=dhcp", "ip=10.0.0.2/24,gw=10.0.0.1", "ip6=auto", "ip=10.0.0.2/24,ip6=dhcp"])
+def test_addresses_that_are_taken(pve: Client, value: str) -> None:
+    path = pve.create(100)
+    pve.put(f"{path}/config", ipconfig0=value)
+    assert pve.config(path)["ipconfig0"] == value
+
+
+def test_a_password_is_never_shown(pve: Client) -> None:
+    path = pve.create(100, cipassword="secret-of-mine")
+    assert pve.config(path)["cipassword"] == "**********"
+    assert "secret-of-mine" not in str(pve.sim.log())
+
+
+def test_there_is_one_cloud_init_drive(pve: Client) -> None:
+    path = pve.create(100, ide2="local-lvm:cloudinit")
+    answer = pve.call("PUT", f"{path}/config", {"ide0": "local-lvm:cloudinit"})
+    assert answer.reason == "ide0 - cloud-init drive is already attached at 'ide2'"
+
+
+def test_cloud_init_of_a_running_machine_waits_for_its_image(pve: Client) -> None:
+    path = pve.create(100, ide2="local-lvm:cloudinit", ciuser="one")
+    pve.ok("POST", f"{path}/status/start")
+    pve.put(f"{path}/config", ciuser="two")
+    assert pve.config(path, current=1)["ciuser"] == "two"
+    waiting = {item["key"]: item.get("pending") for item in pve.get(f"{path}/cloudinit")}
+    assert waiting["ciuser"] == "two"
+    pve.put(f"{path}/cloudinit")
+    waiting = {item["key"]: item.get("pending") for item in pve.get(f"{path}/cloudinit")}
+    assert waiting["ciuser"] is None

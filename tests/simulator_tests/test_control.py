@@ -1,0 +1,180 @@
+"""The control plane: what no API call can do, faults, the request log, latency and capacity."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from tests.simulator.process import DEMO, Simulator, SimulatorError
+from tests.simulator_tests.client import Client
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+def test_answering_a_status(pve: Client, sim: Simulator) -> None:
+    sim.fault(method="GET", path="^/version$", nth=2, status=503)
+    assert [pve.call("GET", "/version").status for _ in range(3)] == [200, 503, 200]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "empty"),
+    [(500, "got timeout", False), (595, "Connection refused", True), (596, "Connection timed out", True)],
+)
+def test_the_usual_text_of_a_status(pve: Client, sim: Simulator, status: int, reason: str, empty: bool) -> None:
+    sim.fault(path="/version", status=status)
+    answer = pve.call("GET", "/version")
+    assert (answer.status, answer.reason, answer.text == "") == (status, reason, empty)
+
+
+def test_a_text_of_ones_own(pve: Client, sim: Simulator) -> None:
+    sim.fault(path="/clone$", status=500, message="can't lock file '/var/lock/x.lock' - got timeout")
+    answer = pve.call("POST", "/nodes/pve1/qemu/9000/clone", {"newid": 100})
+    assert answer.reason == "can't lock file '/var/lock/x.lock' - got timeout"
+    assert pve.get("/cluster/nextid") == "100"
+
+
+@pytest.mark.parametrize(("when", "there"), [("before", False), ("after", True)])
+def test_dropping_a_write(pve: Client, sim: Simulator, when: str, there: bool) -> None:
+    sim.fault(method="POST", path="/pools$", drop=when)
+    with pytest.raises(requests.exceptions.ConnectionError):
+        pve.call("POST", "/pools", {"poolid": "initech"})
+    assert ("initech" in {item["poolid"] for item in pve.get("/pools")}) is there
+    assert pve.call("POST", "/pools", {"poolid": "umbrella"}).status == 200
+
+
+def test_cutting_a_body(pve: Client, sim: Simulator) -> None:
+    sim.fault(path="/cluster/resources", cut=20)
+    with pytest.raises((requests.exceptions.ChunkedEncodingError, requests.exceptions.ConnectionError)):
+        pve.call("GET", "/cluster/resources")
+    assert pve.get("/cluster/resources")
+
+
+def test_delaying(pve: Client, sim: Simulator) -> None:
+    sim.fault(path="/version", delay_ms=300)
+    started = time.monotonic()
+    assert pve.get("/version")
+    assert time.monotonic() - started >= 0.3
+
+
+def test_a_rule_can_hold_for_ever(pve: Client, sim: Simulator) -> None:
+    sim.fault(path="/version", status=502, times=None)
+    assert [pve.call("GET", "/version").status for _ in range(3)] == [502] * 3
+    (rule,) = sim.ask("GET", "/faults")
+    assert (rule["seen"], rule["done"]) == (3, 3)
+    sim.clear_faults()
+    assert pve.get("/version")
+
+
+@pytest.mark.parametrize(
+    "rule", [{"status": 503, "colour": "red"}, {"path": "/x"}, {"status": 500, "path": "("}, {"drop": "sometimes"}]
+)
+def test_rules_that_make_no_sense(sim: Simulator, rule: dict[str, object]) -> None:
+    with pytest.raises(SimulatorError):
+        sim.fault(**rule)
+
+
+# -- the log ---------------------------------------------------------------------------------------
+
+
+def test_the_log_and_its_counts(pve: Client, sim: Simulator) -> None:
+    pve.create(100, description="hello")
+    pve.config("/nodes/pve1/qemu/100")
+    (write,) = sim.writes()
+    assert (write["method"], write["path"], write["status"]) == ("POST", "/nodes/pve1/qemu", 200)
+    assert write["params"]["description"] == "hello"
+    assert sim.counts()["GET /nodes/{node}/qemu/{vmid}/config"] == 1
+    sim.reset_log()
+    assert (sim.log(), sim.counts()) == ([], {})
+
+
+def test_refusals_are_in_the_log(pve: Client, sim: Simulator) -> None:
+    pve.call("GET", "/nope")
+    pve.call("POST", "/pools", {"poolid": "acme"})
+    assert [(entry["path"], entry["status"]) for entry in sim.log()] == [("/nope", 501), ("/pools", 500)]
+
+
+def test_secrets_are_not_in_the_log(pve: Client, sim: Simulator) -> None:
+    pve.post("/access/users", userid="carl@pve", password="very-secret-1")
+    assert "very-secret-1" not in json.dumps(sim.log())
+
+
+# -- behind the client's back ----------------------------------------------------------------------
+
+
+def test_a_machine_changes_behind_the_back(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100, cores=1)
+    digest = pve.config(path)["digest"]
+    sim.steer("/vms/100", {"config": {"cores": 7, "description": "changed"}})
+    config = pve.config(path)
+    assert (config["cores"], config["description"]) == (7, "changed")
+    assert config["digest"] != digest
+    assert sim.ask("GET", "/vms/100")["config"]["description"] == "changed"
+
+
+def test_a_machine_is_deleted_behind_the_back(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100, scsi0="ceph:1", pool="acme")
+    sim.ask("DELETE", "/vms/100")
+    assert pve.call("GET", f"{path}/config").status == 500
+    assert "ceph:vm-100-disk-0" not in pve.volumes("ceph")
+    assert pve.create(100) == path
+
+
+def test_a_guest_powers_itself_off(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100)
+    pve.ok("POST", f"{path}/status/start")
+    sim.steer("/vms/100", {"running": False})
+    assert pve.state(path) == "stopped"
+
+
+def test_what_the_control_plane_does_not_know(sim: Simulator) -> None:
+    for method, path, body in (
+        ("PUT", "/vms/100", {"lock": "backup"}),
+        ("PUT", "/vms/9000", {"colour": "red"}),
+        ("PUT", "/nodes/pve9", {"online": False}),
+        ("GET", "/nope", None),
+    ):
+        with pytest.raises(SimulatorError):
+            sim.ask(method, path, body)
+
+
+def test_reset(pve: Client, sim: Simulator) -> None:
+    pve.create(100)
+    sim.fault(path="/version", status=503, times=None)
+    sim.steer("/nodes/pve2", {"online": False})
+    sim.reset()
+    assert pve.get("/version")
+    assert [item["vmid"] for item in pve.get("/cluster/resources", type="vm")] == [9000, 9001]
+    assert {item["status"] for item in pve.get("/nodes")} == {"online"}
+    assert sim.ask("GET", "/state")["faults"] == 0
+
+
+# -- latency and capacity --------------------------------------------------------------------------
+
+
+def test_latency() -> None:
+    with Simulator("--cluster", DEMO, "--latency-ms", "150") as sim:
+        pve = Client(sim)
+        pve.get("/version")
+        started = time.monotonic()
+        pve.get("/version")
+        assert time.monotonic() - started >= 0.15
+
+
+def test_requests_served_at_once() -> None:
+    with Simulator("--cluster", DEMO, "--latency-ms", "100", "--max-concurrency", "3") as sim:
+        clients = [Client(sim) for _ in range(9)]
+        started = time.monotonic()
+        with ThreadPoolExecutor(9) as pool:
+            assert all(pool.map(lambda client: client.get("/version"), clients))
+        assert time.monotonic() - started >= 0.29
+
+
+def test_settings_can_be_changed_on_the_way(pve: Client, sim: Simulator) -> None:
+    sim.steer("/settings", {"latency_ms": 200})
+    started = time.monotonic()
+    pve.get("/version")
+    assert time.monotonic() - started >= 0.2

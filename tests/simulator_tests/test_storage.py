@@ -1,0 +1,177 @@
+"""Storages of every kind, their contents, uploads and downloads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.simulator.process import DEMO, Simulator
+from tests.simulator_tests.client import Client
+from tests.simulator_tests.conftest import QUICK
+
+KINDS = {
+    "dirs": ("dirs:100/vm-100-disk-0.raw", True),
+    "thin": ("thin:vm-100-disk-0", False),
+    "tank": ("tank:vm-100-disk-0", False),
+    "ceph": ("ceph:vm-100-disk-0", False),
+    "share": ("share:100/vm-100-disk-0.raw", True),
+}
+
+
+@pytest.fixture(scope="module")
+def kinds_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+    """A cluster with one storage of each kind."""
+    document = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
+    document["storages"] += [
+        {"storage": "dirs", "type": "dir", "path": "/srv/dirs", "content": ["images", "iso"]},
+        {"storage": "thin", "type": "lvmthin", "vgname": "vg", "thinpool": "thin", "content": ["images"]},
+        {"storage": "tank", "type": "zfspool", "pool": "tank", "content": ["images"]},
+        {"storage": "share", "type": "nfs", "server": "10.99.0.200", "export": "/srv", "content": ["images", "iso"]},
+    ]
+    path = tmp_path_factory.mktemp("kinds") / "kinds.yml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    with Simulator("--cluster", path, *QUICK) as sim:
+        yield sim
+
+
+@pytest.fixture
+def kinds(kinds_server: Simulator) -> Client:
+    """root's token at the cluster with all kinds of storage."""
+    kinds_server.reset()
+    return Client(kinds_server)
+
+
+@pytest.mark.parametrize("store", sorted(KINDS))
+def test_volume_names_by_kind(kinds: Client, store: str) -> None:
+    volid, _files = KINDS[store]
+    path = kinds.create(100, scsi0=f"{store}:1")
+    assert kinds.config(path)["scsi0"] == f"{volid},size=1G"
+    assert volid in kinds.volumes(store)
+    kinds.ok("DELETE", path)
+    assert volid not in kinds.volumes(store)
+
+
+@pytest.mark.parametrize("store", sorted(KINDS))
+def test_snapshots_by_kind(kinds: Client, store: str) -> None:
+    path = kinds.create(100, scsi0=f"{store}:1")
+    expected = "snapshot feature is not available" if KINDS[store][1] else "OK"
+    assert kinds.do("POST", f"{path}/snapshot", snapname="s1") == expected
+
+
+@pytest.mark.parametrize("store", sorted(KINDS))
+def test_templates_and_linked_clones_by_kind(kinds: Client, store: str) -> None:
+    path = kinds.create(100, scsi0=f"{store}:1" + (",format=qcow2" if KINDS[store][1] else ""))
+    kinds.ok("POST", f"{path}/template")
+    kinds.ok("POST", f"{path}/clone", newid=101)
+    kinds.ok("POST", f"{path}/clone", newid=102, full=1)
+    linked, full = (kinds.config(f"/nodes/pve1/qemu/{vmid}")["scsi0"] for vmid in (101, 102))
+    assert "base-100-disk-0" not in full
+    # A thin volume does not know what it was made from, and lives on without it.
+    assert ("base-100-disk-0" in linked) is (store != "thin")
+    result = kinds.do("DELETE", path)
+    assert ("still in use by linked cloned" in result) is (store != "thin")
+
+
+@pytest.mark.parametrize(("store", "shared"), [("thin", 0), ("dirs", 0), ("ceph", 1), ("share", 1)])
+def test_what_is_shared_is_on_every_node(kinds: Client, store: str, shared: int) -> None:
+    assert kinds.get(f"/nodes/pve1/storage/{store}/status")["shared"] == shared
+    kinds.create(100, scsi0=f"{store}:1")
+    assert bool(kinds.volumes(store, "pve2")) is bool(shared)
+
+
+def test_the_space_of_a_storage(kinds: Client) -> None:
+    before = kinds.get("/nodes/pve1/storage/ceph/status")
+    assert before["total"] == before["used"] + before["avail"]
+    path = kinds.create(100, scsi0="local-lvm:10")
+    entry = next(item for item in kinds.get("/nodes/pve1/storage") if item["storage"] == "local-lvm")
+    assert entry["active"] == 1
+    assert kinds.config(path)["scsi0"].endswith("size=10G")
+
+
+def test_a_storage_that_is_not_there(kinds: Client) -> None:
+    assert kinds.call("GET", "/nodes/pve1/storage/none/content").reason == "storage 'none' does not exist"
+    answer = kinds.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "scsi0": "none:1"})
+    assert "none" in answer.reason or "none" in kinds.wait(answer.data)
+
+
+def test_defining_and_removing_a_storage(kinds: Client) -> None:
+    kinds.post("/storage", storage="more", type="dir", path="/srv/more", content="images,iso")
+    assert kinds.get("/storage/more")["path"] == "/srv/more"
+    answer = kinds.call("POST", "/storage", {"storage": "more", "type": "dir", "path": "/x"})
+    assert answer.reason == "create storage failed: storage ID 'more' already defined"
+    kinds.put("/storage/more", nodes="pve1")
+    answer = kinds.call("GET", "/nodes/pve2/storage/more/content")
+    assert answer.reason == "storage 'more' is not available on node 'pve2'"
+    kinds.put("/storage/more", delete="nodes", disable=1)
+    assert kinds.call("GET", "/nodes/pve1/storage/more/content").reason == "storage 'more' is disabled"
+    kinds.delete("/storage/more")
+    assert kinds.call("DELETE", "/storage/more").reason == "delete storage failed: storage 'more' does not exist"
+
+
+def test_filling_the_contents_listing(kinds: Client) -> None:
+    kinds.create(100, scsi0="dirs:1,format=qcow2")
+    (item,) = kinds.get("/nodes/pve1/storage/dirs/content", vmid=100)
+    assert (item["volid"], item["format"], item["size"]) == ("dirs:100/vm-100-disk-0.qcow2", "qcow2", 1 << 30)
+    assert {item["content"] for item in kinds.get("/nodes/pve1/storage/local/content", content="iso")} == {"iso"}
+
+
+def upload(client: Client, name: str, data: bytes, **fields: str) -> str:
+    """Upload a file and return how the task ended."""
+    files = [(key, (None, value)) for key, value in fields.items()]
+    files.append(("filename", (name, data, "application/octet-stream")))  # type: ignore[arg-type]
+    answer = client.call("POST", "/nodes/pve1/storage/local/upload", files=files)
+    return client.wait(answer.data) if answer.status == 200 else f"{answer.status} {answer.body}"
+
+
+def test_uploading(pve: Client) -> None:
+    data = b"x" * 4096
+    assert upload(pve, "my.iso", data, content="iso") == "OK"
+    (item,) = (item for item in pve.get("/nodes/pve1/storage/local/content") if item["volid"] == "local:iso/my.iso")
+    assert item["size"] == 4096
+    good, wrong = hashlib.sha256(data).hexdigest(), "0" * 64
+    fields = {"content": "iso", "checksum-algorithm": "sha256"}
+    assert upload(pve, "two.iso", data, **fields, checksum=good) == "OK"
+    assert "checksum mismatch" in upload(pve, "three.iso", data, **fields, checksum=wrong)
+    # The fields have an order, and PVE insists on it.
+    assert upload(pve, "two.iso", data, checksum=good, **fields) == "400 None"
+    assert "wrong file extension" in upload(pve, "four.exe", data, content="iso")
+    pve.ok("DELETE", "/nodes/pve1/storage/local/content/local:iso/my.iso")
+    assert "local:iso/my.iso" not in pve.volumes("local")
+
+
+def test_downloading(pve: Client) -> None:
+    url = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
+    pve.ok("POST", "/nodes/pve2/storage/local/download-url", content="import", filename="new.qcow2", url=url)
+    assert "local:import/new.qcow2" in pve.volumes("local", "pve2")
+    pve.ok(
+        "POST",
+        "/nodes/pve2/qemu",
+        vmid=100,
+        scsi0="ceph:0,import-from=local:import/new.qcow2",
+        scsihw="virtio-scsi-pci",
+    )
+    assert pve.config("/nodes/pve2/qemu/100")["scsi0"].endswith("size=3G")
+    result = pve.do(
+        "POST",
+        "/nodes/pve1/storage/local/download-url",
+        content="iso",
+        filename="no.iso",
+        url="https://example.org/no.iso",
+    )
+    assert result != "OK"
+
+
+def test_an_image_on_another_node_is_not_there(pve: Client) -> None:
+    pve.sim.steer("/volumes/pve2", {"volid": "local:import/debian-13-genericcloud-amd64.qcow2", "gone": True})
+    params = {"vmid": 100, "scsi0": "ceph:0,import-from=local:import/debian-13-genericcloud-amd64.qcow2"}
+    answer = pve.call("POST", "/nodes/pve2/qemu", params)
+    assert answer.status != 200 or pve.wait(answer.data) != "OK"
+
+
+def test_cluster_files_of_this_suite_are_complete() -> None:
+    for path in sorted(Path(DEMO.parent).glob("*.yml")):
+        assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) >= {"nodes", "storages", "tokens"}
