@@ -1,0 +1,225 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The roles preflight and snapshot_policy and their playbooks, run by ansible-playbook against the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.demo.lab import Lab
+from tests.plays.provision_helpers import Player, diffs
+
+SNAPSHOT = "pve.fleet.snapshot"
+ROLLBACK = "pve.fleet.rollback"
+PREFLIGHT = "pve.fleet.preflight"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Lab(task_ms="default=10", auth_delay_s=0.1, lag_s=0.1) as lab:
+        yield lab
+
+
+@pytest.fixture
+def player(tmp_path: Path, lab: Lab) -> Player:
+    return Player(tmp_path, lab.environment)
+
+
+def two(lab: Lab, tenant: str) -> list[int]:
+    """Make two running VMs of a tenant."""
+    vmids = [lab.make_vm(f"{tenant}-{number}", tags=f"tenant_{tenant}", scsi0="ceph:1") for number in (1, 2)]
+    for vmid in vmids:
+        lab.call("POST", f"/nodes/pve1/qemu/{vmid}/status/start")
+    return vmids
+
+
+def names(lab: Lab, vmid: int) -> list[str]:
+    rows = lab.call("GET", f"/nodes/pve1/qemu/{vmid}/snapshot")
+    return sorted(row["name"] for row in rows if row["name"] != "current")
+
+
+def writes(lab: Lab, mark: int) -> list[str]:
+    return [str(one) for one in lab.requests_since(mark) if one.is_write]
+
+
+def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player) -> None:
+    vmids = two(lab, "plays")
+    said: dict[str, Any] = {"snapshot_policy_tenant": "plays", "snapshot_policy_name": "before"}
+
+    mark = lab.mark()
+    predicted = player.play(SNAPSHOT, "--check", "--diff", **said).expect()
+    assert predicted.changed == 1
+    assert writes(lab, mark) == []
+    made = player.play(SNAPSHOT, "--diff", **said).expect()
+    assert made.changed == 1
+    assert diffs(made.output) == diffs(predicted.output) != []
+    assert [names(lab, vmid) for vmid in vmids] == [["before"], ["before"]]
+    mark = lab.mark()
+    assert player.play(SNAPSHOT, **said).expect().changed == 0
+    assert writes(lab, mark) == []
+
+    mark = lab.mark()
+    predicted = player.play(ROLLBACK, "--check", "--diff", **said).expect()
+    assert predicted.changed == 1
+    assert writes(lab, mark) == []
+    for _time in range(2):  # a rollback is done anew each time
+        assert player.play(ROLLBACK, "--diff", **said).expect().changed == 1
+        assert {lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] for vmid in vmids} == {"running"}
+
+    gone = {**said, "snapshot_policy_state": "absent", "snapshot_policy_vms": "plays-1"}
+    assert player.play(SNAPSHOT, **gone).expect().changed == 1
+    assert player.play(SNAPSHOT, **gone).expect().changed == 0
+    assert [names(lab, vmid) for vmid in vmids] == [[], ["before"]]
+
+
+def test_nightly_snapshots_are_kept_by_count(lab: Lab, player: Player) -> None:
+    vmid = two(lab, "nightly")[0]
+    for name in ("n-20200101-000000", "n-20200102-000000", "n-keep-me"):
+        lab.call("POST", f"/nodes/pve1/qemu/{vmid}/snapshot", snapname=name)
+    player.play(
+        SNAPSHOT, snapshot_policy_tenant="nightly", snapshot_policy_prefix="n-", snapshot_policy_keep=1
+    ).expect()
+    left = names(lab, vmid)
+    assert len(left) == 2
+    assert "n-keep-me" in left
+    assert "n-20200102-000000" not in left
+
+
+def test_what_the_playbooks_refuse(lab: Lab, player: Player) -> None:
+    mark = lab.mark()
+    assert "Nothing says which VMs" in player.play(SNAPSHOT).expect(2).output
+    result = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_name="s1", snapshot_policy_keep=3)
+    assert "snapshot_policy_pattern" in result.expect(2).output
+    assert "snapshot_policy_name" in player.play(ROLLBACK, snapshot_policy_vms=["x"]).expect(2).output
+    assert lab.requests_since(mark) == []
+    vmid = two(lab, "theirs")[0]
+    result = player.play(SNAPSHOT, snapshot_policy_vms=[str(vmid)], snapshot_policy_tenant="other")
+    assert "belongs to another tenant" in result.expect(2).output
+    assert names(lab, vmid) == []
+
+
+# The policy around a change.
+
+CHANGE_PLAY = """
+- name: A change with a way back
+  hosts: localhost
+  gather_facts: false
+  roles:
+    - role: pve.fleet.snapshot_policy
+  post_tasks:
+    - name: Tell
+      ansible.builtin.debug:
+        msg: "result={{ snapshot_policy_result | to_json }}"
+"""
+
+CHANGE = """
+- name: Set the cores
+  pve.fleet.vm:
+    name: "{{ vm }}"
+    cores: 3
+- name: Stumble
+  ansible.builtin.fail:
+    msg: the change is bad
+  when: stumble | default(false)
+"""
+
+
+@pytest.fixture
+def change(player: Player) -> Player:
+    (player.directory / "change.yml").write_text(CHANGE, encoding="utf-8")
+    (player.directory / "play.yml").write_text(CHANGE_PLAY, encoding="utf-8")
+    return player
+
+
+def cores(lab: Lab, vmid: int) -> int:
+    return int(lab.call("GET", f"/nodes/pve1/qemu/{vmid}/config").get("cores", 1))
+
+
+def test_a_change_that_goes_well(lab: Lab, change: Player) -> None:
+    vmid = two(lab, "well")[0]
+    said = {"snapshot_policy_vms": [str(vmid)], "snapshot_policy_tasks": "change.yml", "vm": "well-1"}
+    mark = lab.mark()
+    assert change.play("play.yml", "--check", **said).expect().changed == 2
+    assert writes(lab, mark) == []
+    first = change.play("play.yml", **said, snapshot_policy_after=True, snapshot_policy_keep=1).expect()
+    assert '\\"changed_back\\": false' in first.output
+    assert cores(lab, vmid) == 3
+    assert len(names(lab, vmid)) == 1
+    again = change.play("play.yml", **said, snapshot_policy_remove=True).expect()
+    assert again.changed == 2  # the snapshot is taken and removed, the change is made already
+    assert len(names(lab, vmid)) == 1
+
+
+def test_a_change_that_fails_is_rolled_back(lab: Lab, change: Player) -> None:
+    vmid = two(lab, "bad")[0]
+    said = {"snapshot_policy_vms": ["bad-1"], "snapshot_policy_tenant": "bad", "vm": "bad-1", "stumble": True}
+    said |= {"snapshot_policy_tasks": str(change.directory / "change.yml"), "snapshot_policy_name": "before"}
+    mark = lab.mark()
+    change.play("play.yml", "--check", **said).expect(2)
+    assert writes(lab, mark) == []
+    result = change.play("play.yml", **said).expect(2)
+    assert "The change failed in 'Stumble': the change is bad" in result.output
+    assert "rolled back to" in result.output
+    assert cores(lab, vmid) == 1
+    assert lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] == "running"
+    assert names(lab, vmid) == ["before"]
+    refused = change.play("play.yml", **said).expect(2)
+    assert "was there before" in refused.output
+    left = change.play("play.yml", **said, snapshot_policy_reuse=True, snapshot_policy_rollback=False).expect(2)
+    assert "left as they are" in left.output
+    assert cores(lab, vmid) == 3
+
+
+def test_a_role_can_be_the_change(lab: Lab, change: Player) -> None:
+    vmid = two(lab, "role")[0]
+    tasks = change.directory / "roles" / "grow" / "tasks"
+    tasks.mkdir(parents=True)
+    (tasks / "main.yml").write_text(CHANGE, encoding="utf-8")
+    said = {"snapshot_policy_vms": [str(vmid)], "vm": "role-1"}
+    change.play("play.yml", **said, snapshot_policy_role="grow").expect()
+    assert cores(lab, vmid) == 3
+    assert "Either snapshot_policy_tasks" in change.play("play.yml", **said).expect(2).output
+
+
+def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None:
+    vmids = two(lab, "hosts")
+    hosts = {f"hosts-{number}": {"proxmox_vmid": vmid} for number, vmid in enumerate(vmids, 1)}
+    (player.directory / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
+    said = {"snapshot_policy_hosts": "all", "snapshot_policy_name": "each"}
+    assert player.play(SNAPSHOT, "-i", "hosts.yml", **said).expect().changed == 2
+    assert [names(lab, vmid) for vmid in vmids] == [["each"], ["each"]]
+
+
+# Preflight.
+
+
+def test_preflight_in_check_mode_then_twice(lab: Lab, player: Player) -> None:
+    said: dict[str, Any] = {
+        "preflight_tasks": ["vm_clone", "snapshot"],
+        "preflight_templates": ["debian-13"],
+        "preflight_nodes": ["pve1"],
+        "preflight_storages": [{"name": "ceph"}],
+        "preflight_bridges": ["vmbr0"],
+        "preflight_pool": "acme",
+    }
+    mark = lab.mark()
+    for arguments in (("--check",), (), ()):
+        result = player.play(PREFLIGHT, *arguments, **said).expect()
+        assert result.changed == 0
+        assert "PASS  privilege" in result.output
+    assert writes(lab, mark) == []
+
+
+def test_preflight_fails_with_next_steps(lab: Lab, player: Player) -> None:
+    said: dict[str, Any] = {"preflight_templates": ["nosuch"], "preflight_bridges": ["vmbr77"]}
+    result = player.play(PREFLIGHT, **said).expect(2)
+    assert "FAIL  template" in result.output
+    assert "checks failed: " in result.output
+    assert "Check the spelling" in result.output
+    player.play(PREFLIGHT, **said, preflight_fail=False).expect()
