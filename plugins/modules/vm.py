@@ -28,10 +28,14 @@ options:
     description:
       - V(present) makes sure that the VM exists with these options and leaves its power state alone; a new VM stays
         off.
-      - V(started) and V(stopped) also switch it on or off.
+      - V(started) and V(stopped) also switch it on or off. V(started) resumes what is paused or hibernated.
+      - V(paused) lets it stand still in memory, V(hibernated) writes its memory to disk and stops it, V(resumed) undoes
+        both. These three want a VM that is not stopped.
+      - V(restarted) reboots a running VM in every run and starts a stopped one, V(reset) presses the reset button.
+      - V(template) stops the VM and converts it into a template, which cannot be undone.
       - V(absent) stops the VM and removes it with its disks.
     type: str
-    choices: [present, started, stopped, absent]
+    choices: [present, started, stopped, restarted, reset, paused, hibernated, resumed, template, absent]
     default: present
   pool:
     description: The resource pool the VM shall be in. It must exist.

@@ -23,12 +23,13 @@ def find_vm(
 ) -> VmRow | None:
     """Return the VM with that VMID, or else the one with that exact name; None where there is none.
 
-    With a tenant, its own VM of that name wins over those of others. Templates are no candidates for a name. Raises
-    Conflict where a name means several VMs.
+    With a tenant, its own VM of that name wins over those of others, and a VM over a template. Raises Conflict
+    where a name means several VMs.
     """
     if vmid is not None:
         return picture.vms.get(vmid)
-    same = [row for row in picture.vms.values() if row.name == name and not row.template]
+    named = [row for row in picture.vms.values() if row.name == name]
+    same = [row for row in named if not row.template] or named
     if tenant_tag and len(same) > 1:
         own = [row for row in same if tuple(tenants_of(row.tags, prefix)) == (tenant_tag,)]
         same = own or same

@@ -12,7 +12,18 @@ Spec = dict[str, dict[str, Any]]
 
 CACHES = ["none", "writethrough", "writeback", "directsync", "unsafe"]
 FORMATS = ["raw", "qcow2", "vmdk"]
-STATES = ["present", "started", "stopped", "absent"]
+STATES = [
+    "present",
+    "started",
+    "stopped",
+    "restarted",
+    "reset",
+    "paused",
+    "hibernated",
+    "resumed",
+    "template",
+    "absent",
+]
 
 
 def disk_spec() -> Spec:

@@ -57,6 +57,8 @@ def actual_of(
             target.pop(key, None)
     digest = live.pop("digest", None)
     target.pop("digest", None)
+    if status == "stopped" and live.get("lock") == "suspended":
+        status = "hibernated"
     return Actual(vmid, node, status, live, target, digest, pool, uptime)
 
 

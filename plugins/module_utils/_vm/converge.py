@@ -16,7 +16,7 @@ from .._cluster.picture import Picture, VmRow, fill_names, read_picture
 from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NodeUnhealthy, NotFound, ValidationFailed
 from .._core.result import Result
-from . import creation
+from . import creation, power
 from .actual import power_of, read_actual
 from .apply import Replan, carry_out
 from .checks import check_change, check_pool
@@ -57,6 +57,7 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
     if row is None:
         if desired.state == "absent":
             return Result(False, {"vm": None, "plan": [], "conditions": conditions(None, Plan(), applied=True)})
+        power.check_wish(desired, None)
         return _create(job, picture)
     actual = _read(job, row, picture)
     if desired.state == "absent":

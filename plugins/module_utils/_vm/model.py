@@ -93,7 +93,7 @@ class Actual:
 
     vmid: int
     node: str
-    status: str  # running, stopped, or what else PVE says (paused, suspended ...)
+    status: str  # running, paused, hibernated, stopped, or what else QEMU says of itself
     live: Mapping[str, str]
     target: Mapping[str, str]
     digest: str | None = None
@@ -102,7 +102,7 @@ class Actual:
 
     @property
     def running(self) -> bool:
-        return self.status != "stopped"
+        return self.status not in ("stopped", "hibernated")
 
     @property
     def name(self) -> str:

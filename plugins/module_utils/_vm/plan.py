@@ -35,13 +35,16 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
 
     `shared` are the storages that all nodes share; `building` says that the VM was just made and starts as a wish.
     """
+    power.check_wish(desired, actual)
     change = changes(desired, actual.target)
+    if desired.state == "template" and not actual.template:
+        change.follows["template"] = "1"
     after = apply_to(change, actual.target)
     moves_node = bool(desired.node and desired.node != actual.node)
     waiting = _waiting(change, actual, after)
     steps: list[Step] = []
     runs = actual.running
-    if runs and desired.state == "stopped":
+    if power.stops_first(desired, actual):
         steps.append(replace(power.stop(actual, desired), reread=True))  # a stop applies what waited for it
         runs = False
     disk_steps = [*_grow(actual, change), *_move(actual, change)]
@@ -79,13 +82,15 @@ def _finished(
     if desired.pool and desired.pool != actual.pool:
         before["pool"], then["pool"] = actual.pool, desired.pool
     status = power.status_after(desired, actual)
+    if desired.state in ("restarted", "reset") and actual.running:
+        before["restarted"], then["restarted"] = False, True
     if building:
         then["status"] = status
     elif status != actual.status:
         before["status"], then["status"] = actual.status, status
     if building:
         before = {}
-    restarts = any(step.action == "reboot" for step in steps) or status == "stopped"
+    restarts = any(step.action == "reboot" for step in steps) or status in power.OFF
     pending = () if restarts else tuple(waiting)
     return Plan(tuple(steps), before, then, pending)
 
@@ -275,6 +280,8 @@ def plan_create(
         data["description"] = desired.description
     label = _new_label(desired, vmid, node)
     create = Step("create", f"Create {label}", "POST", ("nodes", node, "qemu"), data, reread=True)
+    if desired.state == "template":
+        change.follows["template"] = "1"
     config = apply_to(change, {})
     made = Actual(vmid, node, "stopped", config, config, pool=desired.pool)
     steps = [create, *_grow(made, change), *power.finish(desired, made, running=False, waiting=False)]

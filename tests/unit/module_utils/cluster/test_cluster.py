@@ -74,7 +74,7 @@ def test_the_picture_holds_what_the_listing_says() -> None:
         ({"vmid": 999, "name": "web"}, None),
         ({"vmid": None, "name": "db"}, 102),
         ({"vmid": None, "name": "d"}, None),
-        ({"vmid": None, "name": "debian"}, None),
+        ({"vmid": None, "name": "debian"}, 9000),
         ({"vmid": None, "name": "web", "tenant_tag": "tenant_acme"}, 100),
         ({"vmid": None, "name": "web", "tenant_tag": "tenant_globex"}, 101),
     ],

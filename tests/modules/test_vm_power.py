@@ -1,0 +1,119 @@
+"""Power states and templates: each reached from every other, once; what cannot be is refused before a write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab
+
+STATES = ["started", "paused", "hibernated", "stopped"]
+STATUS = {"started": "running", "paused": "paused", "hibernated": "hibernated", "stopped": "stopped"}
+
+
+def real_status(lab: Lab, vm: dict[str, Any]) -> str:
+    """Return what the server says the VM is."""
+    current = lab.client.get("nodes", vm["node"], "qemu", vm["vmid"], "status", "current")
+    if current["status"] == "stopped":
+        return "hibernated" if current.get("lock") == "suspended" else "stopped"
+    return str(current.get("qmpstatus", current["status"]))
+
+
+def bring(lab: Lab, name: str, state: str) -> dict[str, Any]:
+    """Return a VM in that state."""
+    vm: dict[str, Any] = lab.vm(name=name, source="debian-13", state="stopped" if state == "stopped" else "started")[
+        "vm"
+    ]
+    if state in ("paused", "hibernated"):
+        vm = lab.vm(name=name, state=state)["vm"]
+    assert real_status(lab, vm) == STATUS[state]
+    return vm
+
+
+@pytest.mark.parametrize("wanted", [*STATES, "resumed"])
+@pytest.mark.parametrize("first", STATES)
+def test_each_state_from_every_other(lab: Lab, name: str, first: str, wanted: str) -> None:
+    vm = bring(lab, name, first)
+    if (first == "stopped" and wanted in ("paused", "hibernated", "resumed")) or (first, wanted) == (
+        "hibernated",
+        "paused",
+    ):
+        assert lab.refused(name=name, state=wanted)["error"]["category"] == "Conflict"
+        return
+    lab.simulator.reset_log()
+    foreseen = lab.vm(name=name, state=wanted, check=True)
+    assert lab.simulator.writes() == []
+    made = lab.vm(name=name, state=wanted)
+    assert made["diff"] == foreseen["diff"]
+    assert made["done"] == foreseen["plan"]
+    expected = "running" if wanted == "resumed" else STATUS[wanted]
+    if (first, wanted) == ("hibernated", "stopped"):
+        expected = "hibernated"  # it is off; its memory is not thrown away
+    assert made["vm"]["status"] == real_status(lab, vm) == expected
+    assert made["changed"] is (expected != STATUS[first])
+    again = lab.vm(name=name, state=wanted)
+    assert not again["changed"]
+
+
+@pytest.mark.parametrize("state", ["restarted", "reset"])
+def test_an_action_happens_in_every_run(lab: Lab, name: str, state: str) -> None:
+    vm = bring(lab, name, "started")
+    for _dummy in range(2):
+        lab.simulator.reset_log()
+        assert lab.vm(name=name, state=state, check=True)["changed"]
+        assert lab.simulator.writes() == []
+        assert lab.vm(name=name, state=state)["changed"]
+    assert real_status(lab, vm) == "running"
+
+
+def test_a_restart_applies_what_waits(lab: Lab, name: str) -> None:
+    vm = bring(lab, name, "started")
+    done = lab.vm(name=name, cores=5, state="restarted")
+    assert done["pending"] == []
+    assert lab.client.get("nodes", vm["node"], "qemu", vm["vmid"], "config", current=1)["cores"] == 5
+
+
+def test_what_does_not_exist_cannot_be_switched(lab: Lab) -> None:
+    for state in ("paused", "hibernated", "resumed", "restarted", "reset"):
+        result = lab.refused(name="nobody", source="debian-13", state=state)
+        assert result["error"]["category"] == "ValidationFailed"
+
+
+def test_a_guest_that_does_not_listen(lab: Lab, name: str) -> None:
+    vm = bring(lab, name, "started")
+    lab.simulator.steer(f"vms/{vm['vmid']}", {"acpi": False, "agent": "silent"})
+    result = lab.run("vm", name=name, state="stopped", shutdown_timeout=1)
+    assert result["error"]["category"] == "TaskFailed", result
+    assert "timeout" in result["msg"]
+    assert real_status(lab, vm) == "running"
+    assert lab.vm(name=name, state="stopped", shutdown_timeout=1, force=True)["vm"]["status"] == "stopped"
+
+
+def test_the_plug(lab: Lab, name: str) -> None:
+    bring(lab, name, "started")
+    assert lab.vm(name=name, state="stopped", shutdown_timeout=0)["plan"][0].startswith("Stop ")
+
+
+@pytest.mark.parametrize("first", ["started", "stopped"])
+def test_a_vm_becomes_a_template_once(lab: Lab, name: str, first: str) -> None:
+    vm = bring(lab, name, first)
+    foreseen = lab.vm(name=name, state="template", cores=3, check=True)
+    made = lab.vm(name=name, state="template", cores=3)
+    assert made["diff"] == foreseen["diff"]
+    assert made["vm"]["template"] is True
+    assert made["vm"]["vmid"] == vm["vmid"]
+    assert lab.config(vm)["template"] == 1
+    assert not lab.vm(name=name, state="template", cores=3)["changed"]
+    assert lab.refused(name=name, state="started")["error"]["category"] == "Conflict"
+    assert lab.vm(name=name, description="golden")["vm"]["description"] == "golden"
+    assert lab.vm(name=f"{name[:25]}-c", source=name)["vm"]["cloned_from"] == vm["vmid"]
+
+
+def test_a_new_vm_can_be_a_template_at_once(lab: Lab, name: str) -> None:
+    options = {"name": name, "disks": [{"size": 1}], "state": "template"}
+    foreseen = lab.vm(check=True, **options)
+    made = lab.vm(**options)
+    assert made["diff"] == foreseen["diff"]
+    assert made["vm"]["template"] is True
+    assert not lab.vm(**options)["changed"]
