@@ -121,19 +121,19 @@ class Lab:
         config: dict[str, Any] = self.call("GET", f"/nodes/{machine.node}/qemu/{machine.vmid}/config")
         return config
 
-    def call(self, method: str, path: str, /, **params: Any) -> Any:
+    def call(self, verb: str, resource: str, **params: Any) -> Any:
         """Return the data of PVE's answer; waits for the task if there is one."""
-        in_url = method in ("GET", "DELETE")
+        in_url = verb in ("GET", "DELETE")
         answer = self.session.request(
-            method,
-            f"{self.url}/api2/json{path}",
+            verb,
+            f"{self.url}/api2/json{resource}",
             params=params if in_url else None,
             data=None if in_url else params,
             verify=self.simulator.ca,
             timeout=30,
         )
         if not answer.ok:
-            raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.reason}: {answer.text}")
+            raise RuntimeError(f"{verb} {resource}: {answer.status_code} {answer.reason}: {answer.text}")
         data = answer.json()["data"]
         if isinstance(data, str) and data.startswith("UPID:"):
             self._wait(data)

@@ -12,7 +12,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -91,8 +91,8 @@ def writes(lab: Lab, mark: int) -> list[str]:
 # The whole life of an estate, with the installed collection.
 
 
-def test_life_of_the_example_estate(repo: Path, installed: Path, lab: Lab, tmp_path: Path) -> None:
-    examples = repo / "docs" / "examples"
+def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -> None:
+    examples = installed / "ansible_collections" / "pve" / "fleet" / "docs" / "examples"
     estate = tmp_path / "estate.yml"
     estate.write_text((examples / "estate.yml").read_text(encoding="utf-8"), encoding="utf-8")
     player = Player(tmp_path, {**lab.environment, "ANSIBLE_COLLECTIONS_PATH": str(installed)})
@@ -157,28 +157,37 @@ def without_vmids(texts: list[str]) -> list[str]:
 
 # What the role refuses before any request.
 
-# The case, a part of the message.
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown option": ({"vms": [vm("a", coers=2)]}, "provision_vms.coers"),
-    "no number": ({"vms": [vm("a", cores="many")]}, "found in 'provision_vms'"),
-    "no choice": ({"vms": [vm("a", disks=[{"cache": "big"}])]}, "big found in provision_vms -> disks"),
-    "an unknown option of a NIC": ({"vms": [vm("a", nics=[{"brigde": "vmbr0"}])]}, "provision_vms.nics.brigde"),
-    "no name": ({"vms": [{"cores": 2}]}, "missing required arguments: name found in provision_vms"),
-    "no list": ({"vms": 7}, "option 'provision_vms'"),
-    "an unknown default": ({"vms": [], "defaults": {"coers": 2}}, "provision_defaults.coers"),
-    "no state": ({"vms": [], "state": "on"}, "value of provision_state must be one of: present, started, stopped"),
-    "an unknown connection": ({"vms": [], "connection": {"hots": "x"}}, "provision_connection.hots"),
-    "a double": ({"vms": [vm("a", tenant="acme"), vm("A", tenant="Acme")]}, "more than one VM acme/a"),
-    "a double number": ({"vms": [vm("a", vmid=200), vm("b", vmid=200)]}, "more than one VM VMID 200"),
-    "an unknown tenant": (
+
+class Refusal(NamedTuple):
+    """A case that is refused, and a part of the message."""
+
+    case: dict[str, Any]
+    text: str
+
+
+REFUSED: dict[str, Refusal] = {
+    "an unknown option": Refusal({"vms": [vm("a", coers=2)]}, "provision_vms.coers"),
+    "no number": Refusal({"vms": [vm("a", cores="many")]}, "found in 'provision_vms'"),
+    "no choice": Refusal({"vms": [vm("a", disks=[{"cache": "big"}])]}, "big found in provision_vms -> disks"),
+    "an unknown option of a NIC": Refusal({"vms": [vm("a", nics=[{"brigde": "vmbr0"}])]}, "provision_vms.nics.brigde"),
+    "no name": Refusal({"vms": [{"cores": 2}]}, "missing required arguments: name found in provision_vms"),
+    "no list": Refusal({"vms": 7}, "option 'provision_vms'"),
+    "an unknown default": Refusal({"vms": [], "defaults": {"coers": 2}}, "provision_defaults.coers"),
+    "no state": Refusal(
+        {"vms": [], "state": "on"}, "value of provision_state must be one of: present, started, stopped"
+    ),
+    "an unknown connection": Refusal({"vms": [], "connection": {"hots": "x"}}, "provision_connection.hots"),
+    "a double": Refusal({"vms": [vm("a", tenant="acme"), vm("A", tenant="Acme")]}, "more than one VM acme/a"),
+    "a double number": Refusal({"vms": [vm("a", vmid=200), vm("b", vmid=200)]}, "more than one VM VMID 200"),
+    "an unknown tenant": Refusal(
         {"vms": [vm("a", tenant="acme")], "tenants": ["acme", "ac"]},
         "provision_tenants names ac, but no VM of provision_vms has that tenant. Its tenants are acme",
     ),
-    "a removal of everything": (
+    "a removal of everything": Refusal(
         {"vms": [vm("a", tenant="acme")], "tasks": "absent"},
         "Name the tenants in provision_tenants, or set provision_all=true",
     ),
-    "a removal of a part of a name": (
+    "a removal of a part of a name": Refusal(
         {"vms": [vm("a", tenant="acme")], "tasks": "absent", "tenants": "acm"},
         "provision_tenants names acm",
     ),
@@ -187,9 +196,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_request(player: Player, lab: Lab) -> None:
     mark = lab.mark()
-    outcomes = player.cases(*({"name": name, **case} for name, (case, _) in REFUSED.items()))
+    outcomes = player.cases(*({"name": name, **wrong.case} for name, wrong in REFUSED.items()))
     told = {name: outcome.refusal for name, outcome in outcomes.items()}
-    missing = {name: told[name] for name, (_, text) in REFUSED.items() if text not in told[name]}
+    missing = {name: told[name] for name, wrong in REFUSED.items() if wrong.text not in told[name]}
     assert missing == {}
     assert lab.requests_since(mark) == []
 
@@ -210,48 +219,56 @@ MAPS: dict[str, Any] = {
     "storage_classes": {"fast": {"storage": "ceph"}},
 }
 
-# Options, category, a part of the message.
-WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "unknown-class": ({"class": "wbe"}, "ConfigurationError", "known are web"),
-    "unknown-network": ({"nics": [{"network": "backk"}]}, "ConfigurationError", "back"),
-    "unknown-storage-class": ({"disks": [{"storage_class": "slow"}]}, "ConfigurationError", "known are fast"),
-    "unknown-node": ({"node": "pve9"}, "ConfigurationError", "pve1"),
-    "unknown-storage": ({"disks": [{"name": "scsi1", "size": "5G", "storage": "cpeh"}]}, "ConfigurationError", "ceph"),
-    "unknown-bridge": ({"nics": [{"bridge": "vmbr9"}]}, "ConfigurationError", "vmbr0"),
-    "unknown-template": ({"source": "debian-31"}, "NotFound", "debian-13"),
-    "ambiguous-template": ({"source": "twin"}, "Conflict", "2 templates have that name"),
-    "unknown-pool": ({"pool": "acne"}, "ConfigurationError", "acme"),
-    "bad_name": ({}, "ValidationFailed", "bad_name"),
-    "memory-unit": ({"memory": "4Q"}, "ValidationFailed", "4Q"),
-    "memory-small": ({"memory": "1M"}, "ValidationFailed", "memory"),
-    "memory-large": ({"memory": "3T"}, "ValidationFailed", "memory"),
-    "disk-unit": ({"disks": [{"name": "scsi1", "size": "20X"}]}, "ValidationFailed", "20X"),
-    "disk-small": ({"disks": [{"name": "scsi1", "size": "1M"}]}, "ValidationFailed", "size"),
-    "disk-large": ({"disks": [{"name": "scsi1", "size": "200T"}]}, "ValidationFailed", "size"),
-    "no-cpu": ({"cores": 0}, "ValidationFailed", "cores"),
-    "many-cpus": ({"cores": 2000}, "ValidationFailed", "cores"),
-    "wrong-vlan": ({"nics": [{"bridge": "vmbr0", "vlan": 5000}]}, "ValidationFailed", "5000"),
-    "foreign": ({"tenant": "acme"}, "Conflict", "another tenant"),
+
+class Failure(NamedTuple):
+    """Options that cannot work, the category of the failure, and a part of the message."""
+
+    options: dict[str, Any]
+    category: str
+    text: str
+
+
+WRONG: dict[str, Failure] = {
+    "unknown-class": Failure({"class": "wbe"}, "ConfigurationError", "known are web"),
+    "unknown-network": Failure({"nics": [{"network": "backk"}]}, "ConfigurationError", "back"),
+    "unknown-storage-class": Failure({"disks": [{"storage_class": "slow"}]}, "ConfigurationError", "known are fast"),
+    "unknown-node": Failure({"node": "pve9"}, "ConfigurationError", "pve1"),
+    "unknown-storage": Failure(
+        {"disks": [{"name": "scsi1", "size": "5G", "storage": "cpeh"}]}, "ConfigurationError", "ceph"
+    ),
+    "unknown-bridge": Failure({"nics": [{"bridge": "vmbr9"}]}, "ConfigurationError", "vmbr0"),
+    "unknown-template": Failure({"source": "debian-31"}, "NotFound", "debian-13"),
+    "ambiguous-template": Failure({"source": "twin"}, "Conflict", "2 templates have that name"),
+    "unknown-pool": Failure({"pool": "acne"}, "ConfigurationError", "acme"),
+    "bad_name": Failure({}, "ValidationFailed", "bad_name"),
+    "memory-unit": Failure({"memory": "4Q"}, "ValidationFailed", "4Q"),
+    "memory-small": Failure({"memory": "1M"}, "ValidationFailed", "memory"),
+    "memory-large": Failure({"memory": "3T"}, "ValidationFailed", "memory"),
+    "disk-unit": Failure({"disks": [{"name": "scsi1", "size": "20X"}]}, "ValidationFailed", "20X"),
+    "disk-small": Failure({"disks": [{"name": "scsi1", "size": "1M"}]}, "ValidationFailed", "size"),
+    "disk-large": Failure({"disks": [{"name": "scsi1", "size": "200T"}]}, "ValidationFailed", "size"),
+    "no-cpu": Failure({"cores": 0}, "ValidationFailed", "cores"),
+    "many-cpus": Failure({"cores": 2000}, "ValidationFailed", "cores"),
+    "wrong-vlan": Failure({"nics": [{"bridge": "vmbr0", "vlan": 5000}]}, "ValidationFailed", "5000"),
+    "foreign": Failure({"tenant": "acme"}, "Conflict", "another tenant"),
 }
 
 
-def misfits(
-    told: dict[str, tuple[str, str]], wanted: dict[str, tuple[dict[str, Any], str, str]]
-) -> dict[str, tuple[str, str]]:
+def misfits(told: dict[str, tuple[str, str]], wanted: dict[str, Failure]) -> dict[str, tuple[str, str]]:
     """Return the failures that lack the category, the text or, as another sentence, the next step."""
     return {
         name: (category, message)
         for name, (category, message) in told.items()
-        if category != wanted[name][1] or wanted[name][2] not in message or not re.search(r"\. \w", message)
+        if category != wanted[name].category or wanted[name].text not in message or not re.search(r"\. \w", message)
     }
 
 
 def test_each_wrong_vm_is_told_apart_and_nothing_is_written(player: Player, lab: Lab) -> None:
-    for _ in range(2):
-        lab.make_template("twin")
+    lab.make_template("twin")
+    lab.make_template("twin")
     lab.make_vm("foreign", tags="tenant_globex")
     mark = lab.mark()
-    estate = [vm(name, **options) for name, (options, _, _) in WRONG.items()]
+    estate = [vm(name, **wrong.options) for name, wrong in WRONG.items()]
     outcome = player.cases({"name": "wrong", "vms": estate, **MAPS})["wrong"]
     told = {name: outcome.failure_of(name) for name in WRONG}
     assert misfits(told, WRONG) == {}
@@ -274,25 +291,25 @@ def test_one_wrong_vm_does_not_stop_the_others(player: Player, lab: Lab) -> None
 def test_connection_that_does_not_work(stranger: Player, lab: Lab, free_port: int, other_ca: Path) -> None:
     right = lab.connection
     wrong = "00000000-0000-4000-8000-999999999999"
-    cases: dict[str, tuple[dict[str, Any], str, str]] = {
-        "no endpoint": ({}, "ConfigurationError", "PROXMOX_HOST"),
-        "malformed endpoint": ({**right, "host": "ht!tp://x y"}, "ConfigurationError", "host"),
-        "no credentials": ({"host": right["host"]}, "ConfigurationError", "token"),
-        "wrong token": (
+    cases: dict[str, Failure] = {
+        "no endpoint": Failure({}, "ConfigurationError", "PROXMOX_HOST"),
+        "malformed endpoint": Failure({**right, "host": "ht!tp://x y"}, "ConfigurationError", "host"),
+        "no credentials": Failure({"host": right["host"]}, "ConfigurationError", "token"),
+        "wrong token": Failure(
             {**right, "token_secret": wrong},
             "AuthenticationError",
             "token",
         ),
-        "wrong CA": ({**right, "ca_path": str(other_ca)}, "NetworkError", "ca_path"),
-        "unreachable port": ({**right, "host": f"127.0.0.1:{free_port}", "retries": 1}, "NetworkError", "port"),
+        "wrong CA": Failure({**right, "ca_path": str(other_ca)}, "NetworkError", "ca_path"),
+        "unreachable port": Failure({**right, "host": f"127.0.0.1:{free_port}", "retries": 1}, "NetworkError", "port"),
     }
     mark = lab.mark()
     outcomes = stranger.cases(
-        *({"name": name, "vms": [vm("a")], "connection": given} for name, (given, _, _) in cases.items())
+        *({"name": name, "vms": [vm("a")], "connection": case.options} for name, case in cases.items())
     )
     told = {name: outcome.failure_of("a") for name, outcome in outcomes.items()}
     assert misfits(told, cases) == {}
-    assert len({message for _, message in told.values()}) == len(cases)
+    assert len({message for category, message in told.values()}) == len(cases)
     assert writes(lab, mark) == []
 
 
