@@ -58,11 +58,11 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
         if desired.state == "absent":
             return Result(False, {"vm": None, "plan": [], "conditions": conditions(None, Plan(), applied=True)})
         power.check_wish(desired, None)
-        return _create(job, picture)
-    actual = _read(job, row, picture)
+        return create(job, picture)
+    actual = read_found(job, row, picture)
     if desired.state == "absent":
         return _remove(job, actual)
-    return _update(job, actual, picture)
+    return bring_to(job, actual, picture)
 
 
 def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
@@ -83,7 +83,7 @@ def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
     return row
 
 
-def _read(job: Job, row: VmRow, picture: Picture) -> Actual:
+def read_found(job: Job, row: VmRow, picture: Picture) -> Actual:
     """Return the VM as it is, after the guard has seen its fresh tags. Raises NodeUnhealthy where its node is down."""
     desired = job.desired
     label = f"VM '{row.name}' ({row.vmid}) on node {row.node}" if row.name else f"VM {row.vmid} on node {row.node}"
@@ -120,8 +120,8 @@ def _remove(job: Job, actual: Actual) -> Result:
             return plan_absent(job.desired, read_actual(job.client, actual.vmid, actual.node, pool=actual.pool))
 
         done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout)
-        return _result(job, plan, None, done=done, warnings=warnings)
-    return _result(job, plan, None, done=[])
+        return report(job, plan, None, done=done, warnings=warnings)
+    return report(job, plan, None, done=[])
 
 
 def _unless_gone(replan: Replan) -> Replan:
@@ -136,7 +136,7 @@ def _unless_gone(replan: Replan) -> Replan:
     return again
 
 
-def _update(job: Job, actual: Actual, picture: Picture) -> Result:
+def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
     desired, client = job.desired, job.client
     shared = picture.shared_storages
     change = changes(desired, actual.target)
@@ -150,7 +150,7 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Result:
         check_pool(client, desired.pool, picture)
     plan = plan_update(desired, actual, shared=shared)
     if job.check_mode or not plan.changed:
-        return _result(job, plan, actual, done=[])
+        return report(job, plan, actual, done=[])
     return _carry_out_update(job, plan, actual, shared)
 
 
@@ -175,24 +175,24 @@ def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[st
     done, warnings = carry_out(job.client, plan, replan=replan, timeout=job.timeout)
     final = read()
     waiting = tuple(sorted(key for key in final.live.keys() | final.target.keys() if _differs(final, key)))
-    return _result(job, replace(plan, pending=waiting), final, done=done, warnings=warnings)
+    return report(job, replace(plan, pending=waiting), final, done=done, warnings=warnings)
 
 
 def _differs(actual: Actual, key: str) -> bool:
     return actual.running and actual.live.get(key) != actual.target.get(key)
 
 
-def _create(job: Job, picture: Picture) -> Result:
+def create(job: Job, picture: Picture) -> Result:
     draft = creation.prepare(job.client, job.desired, picture, run=uuid.uuid4().hex[:12], identity=str(uuid.uuid4()))
     if job.check_mode:
-        return _result(job, draft.plan, None, done=[], node=draft.node, vmid=draft.vmid)
+        return report(job, draft.plan, None, done=[], node=draft.node, vmid=draft.vmid)
     draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout)
     status = str(draft.plan.after["status"])  # the start was a task, and it ended well
     final = read_actual(job.client, draft.vmid, draft.node, status=status, pool=job.desired.pool)
-    return _result(job, draft.plan, final, done=done, warnings=warnings)
+    return report(job, draft.plan, final, done=done, warnings=warnings)
 
 
-def _result(
+def report(
     job: Job,
     plan: Plan,
     actual: Actual | None,
