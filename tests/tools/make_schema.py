@@ -54,8 +54,13 @@ def facts(rule: dict[str, Any]) -> dict[str, Any]:
     if "pattern" in kept:  # (?^:...) is Perl's way to write a compiled pattern
         kept["pattern"] = _wrapped(kept["pattern"].replace("(?^:", "(?:"))
     if isinstance(kept.get("format"), dict):
-        kept["format"] = {name: facts(sub) for name, sub in sorted(kept["format"].items())}
+        kept["format"] = {name: sub_facts(sub) for name, sub in sorted(kept["format"].items())}
     return kept
+
+
+def sub_facts(rule: dict[str, Any]) -> dict[str, Any]:
+    """Return the rule of a sub-key, which also says whether the property string must have it."""
+    return facts(rule) if rule.get("optional") or rule.get("alias") else {**facts(rule), "required": 1}
 
 
 def options() -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._schema.check import check_options
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import MOST, NAMED, format_of, rule_of
 from ansible_collections.pve.fleet.plugins.module_utils._schema.qemu import OPTIONS
 from tests.tools import make_schema
@@ -36,3 +37,18 @@ def test_devices_are_counted_as_in_the_schema(shared: Path) -> None:
 def test_a_numbered_option_has_the_rule_of_its_family(key: str) -> None:
     assert rule_of(key)
     assert format_of(key)
+
+
+def test_what_pve_refuses_we_refuse_first(shared: Path) -> None:
+    """PVE's own verdicts on parameter sets for creating and changing a VM are ours too."""
+    vectors = json.loads((shared / "pve" / "vectors.json").read_text(encoding="utf-8"))
+    judged = 0
+    for vector in vectors:
+        if vector["method"] not in ("create_vm", "update_vm"):
+            continue
+        judged += 1
+        options = {key: value for key, value in vector["params"].items() if key not in ("node", "vmid", "pool")}
+        refused = check_options(options)
+        expected = {key for key in vector.get("errors") or {} if key not in ("vmid", "pool")}
+        assert set(refused) == expected, (options, refused)
+    assert judged > 100

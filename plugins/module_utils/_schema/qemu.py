@@ -24,7 +24,7 @@ _IDE: dict[str, dict[str, Any]] = {
     "cache": {"enum": ["none", "writethrough", "writeback", "unsafe", "directsync"], "type": "string"},
     "detect_zeroes": {"type": "boolean"},
     "discard": {"enum": ["ignore", "on"], "type": "string"},
-    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "type": "string"},
+    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "required": 1, "type": "string"},
     "format": {"enum": ["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"], "type": "string"},
     "import-from": {"format": "pve-volume-id-or-absolute-path", "type": "string"},
     "iops": {"type": "integer"},
@@ -89,6 +89,7 @@ _NET: dict[str, dict[str, Any]] = {
             "virtio",
             "vmxnet3",
         ],
+        "required": 1,
         "type": "string",
     },
     "mtu": {"maximum": 65520, "minimum": 1, "type": "integer"},
@@ -118,7 +119,7 @@ _SATA: dict[str, dict[str, Any]] = {
     "cache": {"enum": ["none", "writethrough", "writeback", "unsafe", "directsync"], "type": "string"},
     "detect_zeroes": {"type": "boolean"},
     "discard": {"enum": ["ignore", "on"], "type": "string"},
-    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "type": "string"},
+    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "required": 1, "type": "string"},
     "format": {"enum": ["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"], "type": "string"},
     "import-from": {"format": "pve-volume-id-or-absolute-path", "type": "string"},
     "iops": {"type": "integer"},
@@ -165,7 +166,7 @@ _SCSI: dict[str, dict[str, Any]] = {
     "cache": {"enum": ["none", "writethrough", "writeback", "unsafe", "directsync"], "type": "string"},
     "detect_zeroes": {"type": "boolean"},
     "discard": {"enum": ["ignore", "on"], "type": "string"},
-    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "type": "string"},
+    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "required": 1, "type": "string"},
     "format": {"enum": ["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"], "type": "string"},
     "import-from": {"format": "pve-volume-id-or-absolute-path", "type": "string"},
     "iops": {"type": "integer"},
@@ -218,7 +219,7 @@ _VIRTIO: dict[str, dict[str, Any]] = {
     "cache": {"enum": ["none", "writethrough", "writeback", "unsafe", "directsync"], "type": "string"},
     "detect_zeroes": {"type": "boolean"},
     "discard": {"enum": ["ignore", "on"], "type": "string"},
-    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "type": "string"},
+    "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "required": 1, "type": "string"},
     "format": {"enum": ["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"], "type": "string"},
     "import-from": {"format": "pve-volume-id-or-absolute-path", "type": "string"},
     "iops": {"type": "integer"},
@@ -256,7 +257,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "affinity": {"format": "pve-cpuset", "type": "string"},
     "agent": {
         "format": {
-            "enabled": {"default": 0, "default_key": 1, "type": "boolean"},
+            "enabled": {"default": 0, "default_key": 1, "required": 1, "type": "boolean"},
             "freeze-fs": {"default": 1, "type": "boolean"},
             "freeze-fs-on-backup": {"alias": "freeze-fs"},
             "fstrim_cloned_disks": {"default": 0, "type": "boolean"},
@@ -271,7 +272,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "args": {"type": "string"},
     "audio0": {
         "format": {
-            "device": {"enum": ["ich9-intel-hda", "intel-hda", "AC97"], "type": "string"},
+            "device": {"enum": ["ich9-intel-hda", "intel-hda", "AC97"], "required": 1, "type": "string"},
             "driver": {"default": "spice", "enum": ["spice", "none"], "type": "string"},
         },
         "type": "string",
@@ -294,7 +295,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "efidisk0": {
         "format": {
             "efitype": {"default": "2m", "enum": ["2m", "4m"], "type": "string"},
-            "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "type": "string"},
+            "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "required": 1, "type": "string"},
             "format": {"enum": ["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"], "type": "string"},
             "import-from": {"format": "pve-volume-id-or-absolute-path", "type": "string"},
             "ms-cert": {"default": "2011", "enum": ["2011", "2023", "2023w", "2023k"], "type": "string"},
@@ -313,7 +314,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "intel-tdx": {"format": "pve-qemu-tdx-fmt", "type": "string"},
     "ipconfig[n]": {"format": "pve-qm-ipconfig", "type": "string"},
     "ivshmem": {
-        "format": {"name": {"pattern": "[a-zA-Z0-9\\-]+", "type": "string"}, "size": {"minimum": 1, "type": "integer"}},
+        "format": {
+            "name": {"pattern": "[a-zA-Z0-9\\-]+", "type": "string"},
+            "size": {"minimum": 1, "required": 1, "type": "integer"},
+        },
         "type": "string",
     },
     "keephugepages": {"default": 0, "type": "boolean"},
@@ -382,7 +386,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": "string",
     },
     "memory": {
-        "format": {"current": {"default": 512, "default_key": 1, "minimum": 16, "type": "integer"}},
+        "format": {"current": {"default": 512, "default_key": 1, "minimum": 16, "required": 1, "type": "integer"}},
         "type": "string",
     },
     "migrate_downtime": {"default": 0.1, "minimum": 0, "type": "number"},
@@ -393,7 +397,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "numa": {"default": 0, "type": "boolean"},
     "numa[n]": {
         "format": {
-            "cpus": {"pattern": "(?:\\d+(?:-\\d+)?(?:;\\d+(?:-\\d+)?)*)", "type": "string"},
+            "cpus": {"pattern": "(?:\\d+(?:-\\d+)?(?:;\\d+(?:-\\d+)?)*)", "required": 1, "type": "string"},
             "hostnodes": {"pattern": "(?:\\d+(?:-\\d+)?(?:;\\d+(?:-\\d+)?)*)", "type": "string"},
             "memory": {"type": "number"},
             "policy": {"enum": ["preferred", "bind", "interleave"], "type": "string"},
@@ -457,7 +461,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "template": {"default": 0, "type": "boolean"},
     "tpmstate0": {
         "format": {
-            "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "type": "string"},
+            "file": {"default_key": 1, "format": "pve-volume-id-or-qm-path", "required": 1, "type": "string"},
             "format": {"enum": ["raw", "qcow2", "vmdk"], "type": "string"},
             "import-from": {"format": "pve-volume-id-or-absolute-path", "type": "string"},
             "size": {"format": "disk-size", "type": "string"},
@@ -468,7 +472,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "unused[n]": {
         "format": {
-            "file": {"default_key": 1, "format": "pve-volume-id", "type": "string"},
+            "file": {"default_key": 1, "format": "pve-volume-id", "required": 1, "type": "string"},
             "volume": {"alias": "file"},
         },
         "type": "string",
@@ -522,7 +526,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "format": {
             "cache": {"default": "auto", "enum": ["auto", "always", "metadata", "never"], "type": "string"},
             "direct-io": {"default": 0, "type": "boolean"},
-            "dirid": {"default_key": 1, "format": "pve-configid", "type": "string"},
+            "dirid": {"default_key": 1, "format": "pve-configid", "required": 1, "type": "string"},
             "expose-acl": {"default": 0, "type": "boolean"},
             "expose-xattr": {"default": 0, "type": "boolean"},
         },

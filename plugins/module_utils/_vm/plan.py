@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from .._cluster.tenant import parse_tags, tenants_of
-from .._core.errors import Conflict, NotSupported
+from .._core.errors import Conflict, NotSupported, ValidationFailed
 from .._core.propstring import parse, render
 from .._core.quantities import render_size
+from .._schema.check import check_options
 from .._schema.formats import format_of
 from . import power
 from .actual import DRIVE, drives, is_cloud_init, is_disk, storage_of
@@ -39,6 +40,7 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
     change = changes(desired, actual.target)
     if desired.state == "template" and not actual.template:
         change.follows["template"] = "1"
+    check_data(actual.label, change.sets)
     after = apply_to(change, actual.target)
     moves_node = bool(desired.node and desired.node != actual.node)
     waiting = _waiting(change, actual, after)
@@ -59,6 +61,19 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
         steps.append(_migrate(desired, actual, shared, running=runs))
     steps += power.finish(desired, actual, running=runs, waiting=bool(waiting))
     return _finished(desired, actual, change, after, steps, waiting, building=building)
+
+
+def check_data(label: str, data: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for options that PVE would refuse, before the first request that writes."""
+    refused = check_options({key: value for key, value in data.items() if key not in ("vmid", "pool", "digest")})
+    if refused:
+        raise ValidationFailed(
+            attempted=f"{label} could not be planned",
+            answer="; ".join(f"{key}: {reason}" for key, reason in sorted(refused.items())),
+            next_step="Correct these options; the reasons are PVE's",
+            reason=", ".join(sorted(refused)),
+            parameters=refused,
+        )
 
 
 def _finished(
@@ -279,6 +294,7 @@ def plan_create(
     if desired.description is not None and desired.description:
         data["description"] = desired.description
     label = _new_label(desired, vmid, node)
+    check_data(label, data)
     create = Step("create", f"Create {label}", "POST", ("nodes", node, "qemu"), data, reread=True)
     if desired.state == "template":
         change.follows["template"] = "1"
