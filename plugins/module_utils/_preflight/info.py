@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._cluster.lookup import find_template, find_vm
 from .._cluster.picture import Picture, VmRow, fill_names, picture_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _WORKERS = 8
 _IMAGES = frozenset({"images", "rootdir"})
-Found = list[tuple[str, VmRow | None, FleetError | None]]
+Found: TypeAlias = "list[tuple[str, VmRow | None, FleetError | None]]"
 
 
 def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 # What a need is about. Each kind has an ACL path, see `paths_of`.
 VM, NEW_VM, TEMPLATE, STORAGE, IMAGES, BRIDGE, NODE, POOL, ROOT, ACCESS, GROUPS, ALL_STORAGES = (
@@ -39,7 +40,7 @@ class Need:
     instead: tuple[str, ...] = ()
 
 
-Held = Mapping[str, int | None] | None
+Held: TypeAlias = "Mapping[str, int | None] | None"
 
 
 @dataclass(frozen=True)
