@@ -34,12 +34,18 @@ class Disk:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a new VM comes from, as the user said it: a VMID, a volume ID or a name."""
+    """Where a new VM comes from, as the user said it: a VMID, a volume ID or a name.
+
+    `snapshot` is the state of the source that is cloned; `storage` and `format` are those of the disks of a full clone.
+    """
 
     vmid: int | None = None
     volume: str | None = None
     name: str | None = None
     full: bool | None = None
+    snapshot: str | None = None
+    storage: str | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .actual import DRIVE, drives, is_cloud_init, is_disk, storage_of
 from .config import Change, apply_to, changes
 from .hotplug import is_cloud_init_key, waits_for_stop
 from .marker import Marker, join_notes, split_notes
-from .model import Actual, Desired, Plan, Step
+from .model import Actual, Desired, Plan, Source, Step
 from .view import show
 
 # What a clone does not take over from its source (qemu-server, clone_vm).
@@ -315,6 +315,7 @@ def plan_clone(
     `full` copies the disks, else the clone is linked; `run` marks the clone as made by this run until it is finished.
     The steps behind the first are a prediction: after the clone they are planned again from what is there.
     """
+    said = desired.source or Source()
     direct = source.node == node or _all_shared(source, shared)
     at = node if direct else source.node
     owners = tenants_of(parse_tags(source.target.get("tags")), desired.tenant_prefix)
@@ -329,13 +330,18 @@ def plan_clone(
         data["target"] = at
     if desired.pool:
         data["pool"] = desired.pool
-    storage = _one_storage(desired, source) if full else None
-    if storage:
+    storage = (said.storage or _one_storage(desired, source)) if full else None
+    if storage and (at == source.node or storage in shared):  # else its disks are moved once they are there
         data["storage"] = storage
+    if said.format:
+        data["format"] = said.format
+    if said.snapshot:
+        data["snapname"] = said.snapshot
     kind = "full" if full else "linked"
+    of = f"snapshot '{said.snapshot}' of {source.label}" if said.snapshot else source.label
     clone = Step(
         "clone",
-        f"Clone {source.label} to {label} ({kind})",
+        f"Clone {of} to {label} ({kind})",
         "POST",
         ("nodes", source.node, "qemu", source.vmid, "clone"),
         data,
