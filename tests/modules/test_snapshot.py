@@ -86,6 +86,28 @@ def test_rollback_starts_a_vm_that_ran(lab: Lab, running: bool) -> None:
     assert ("because it ran" in back["vms"][0]["done"][0]) is running
 
 
+def test_a_rollback_waits_for_the_start_that_it_began(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    take(lab, vm, "s1")
+    lab.simulator.steer("/settings", {"task_ms": {"qmstart": 1500}})
+    try:
+        back = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1", "state": "rolled_back"})
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmstart": 20}})
+    assert (back["vms"][0]["restarted"], back["vms"][0]["status"]) == (True, "running")
+    assert lab.status(vm) == "running"
+
+
+def test_a_start_that_fails_after_the_rollback_is_told(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"net0": "virtio,bridge=vmbr99"}})
+    take(lab, vm, "s1")
+    back = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], "snapshot": "s1", "state": "rolled_back"})
+    assert "was rolled back, but could not be started again" in back["msg"]
+    assert "vmbr99" in back["msg"]
+    assert back["error"]["upid"].split(":")[5] == "qmstart"
+
+
 def test_rollback_without_restart_and_with_memory(lab: Lab) -> None:
     vm = machine(lab, running=True)
     take(lab, vm, "plain")

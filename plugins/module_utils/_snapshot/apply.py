@@ -13,6 +13,7 @@ from .._core.errors import Conflict, FleetError, NotFound
 from .._vm.model import Plan, Step
 from .model import REMOVE, ROLL_BACK, TAKE, Machine
 from .read import new_task, running_task, tree_of
+from .restart import wait_for_start
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -65,7 +66,10 @@ def _send(client: Client, step: Step, machine: Machine, timeout: int) -> list[st
         if step.action != REMOVE or error.reason != "unknown snapshot":
             raise
         return [f"{step.summary}: it was deleted meanwhile"]
-    return [f"{step.summary}: {line}" for line in result.warnings]
+    lines = result.warnings
+    if step.data.get("start"):
+        lines += wait_for_start(client, machine, result.upid, timeout)
+    return [f"{step.summary}: {line}" for line in lines]
 
 
 def _look(client: Client, step: Step, machine: Machine) -> Callable[[], Any]:

@@ -19,6 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import M
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import make_plan
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_machine
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.wish import read_wish
+from tests.fake_clock import FakeClock
 
 VM = Machine(100, "pve1", "web1", Tree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2"))
 
@@ -82,6 +83,8 @@ def test_the_guard_stands_before_each_request() -> None:
 
 class Moved:
     """A client whose VM is on another node than the first listing says."""
+
+    clock = FakeClock()
 
     def get(self, *path: Any, **_rest: Any) -> Any:
         if path == ("cluster", "resources"):
