@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, require_template
 from .._cluster.picture import Picture, StorageRow, fill_names
-from .._core.errors import ConfigurationError, Conflict, NotSupported
+from .._core.errors import ConfigurationError, Conflict
 from .._core.quantities import render_size
-from .actual import drives, is_disk, read_actual, storage_of
+from .cloning import decide_full, nodes_for, read_source, spread_storage
 from .model import Actual, Desired, Disk
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 _ISO_ENDINGS = (".iso", ".img.iso")
-# Storages on which a base volume can have linked clones, whatever its format (pve-storage: volume_has_feature).
-_LINKING = frozenset("lvmthin zfspool zfs rbd btrfs".split())
-_FILE_KINDS = frozenset("dir nfs cifs cephfs".split())
 
 
 @dataclass(frozen=True)
@@ -51,12 +48,10 @@ def read_origin(client: Client, desired: Desired, picture: Picture) -> Origin:
             return _from_volume(desired, volume, picture)
     said = str(source.vmid) if source.vmid else f"'{source.name}'"
     row = require_template(row, said, picture.vms)
-    template = read_actual(client, row.vmid, row.node, status=row.status, pool=row.pool)
-    full = _full(desired, template, picture)
-    shared = all(storage_of(drive) in picture.shared_storages for drive in drives(template.target).values())
-    # Local disks are cloned where they are; a move to another node comes after.
-    pinned = None if shared or desired.node else frozenset((row.node,))
-    return Origin(desired, template, full, pinned)
+    template = read_source(client, desired, row, picture)
+    wish = spread_storage(desired, template)
+    full = decide_full(wish, template, picture)
+    return Origin(wish, template, full, nodes_for(desired, template, picture))
 
 
 def _from_volume(desired: Desired, volume: str, picture: Picture) -> Origin:
@@ -116,39 +111,6 @@ def _find_image(client: Client, desired: Desired, name: str, picture: Picture) -
 
 def _contents(client: Client, row: StorageRow) -> list[dict[str, Any]]:
     return client.get("nodes", row.node, "storage", row.storage, "content")
-
-
-def _full(desired: Desired, template: Actual, picture: Picture) -> bool:
-    """Return whether the clone copies the disks: as asked, else linked wherever PVE allows it."""
-    reason = why_not_linked(desired, template, picture)
-    wish = desired.source.full if desired.source else None
-    if wish is False and reason:
-        raise NotSupported(
-            attempted=f"A linked clone of {template.label} could not be planned",
-            answer=reason,
-            next_step="Leave full out, or set it to true",
-            reason="linked clone",
-        )
-    return bool(reason) if wish is None else wish
-
-
-def why_not_linked(desired: Desired, template: Actual, picture: Picture) -> str | None:
-    """Return why the VM cannot be cloned linked, or None (pve-storage: volume_has_feature clone)."""
-    if not template.template:
-        return "it is no template"
-    kinds = {row.storage: row.kind for row in picture.storages}
-    for slot, drive in drives(template.target).items():
-        storage = storage_of(drive)
-        if not is_disk(drive) or not storage:
-            continue
-        kind = kinds.get(storage, "")
-        by_format = kind in _FILE_KINDS and drive["file"].endswith(".qcow2")
-        if kind not in _LINKING and not by_format:
-            return f"{slot} is on storage {storage} ({kind or 'unknown'}), which has no linked clones of it"
-        wished = next((disk.storage for disk in desired.disks if disk.slot == slot), None)
-        if wished and wished != storage:
-            return f"{slot} shall be on storage {wished}, a linked clone stays on {storage}"
-    return None
 
 
 def check_images(client: Client, desired: Desired, node: str) -> dict[str, int]:

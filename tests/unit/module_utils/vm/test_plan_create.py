@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, StorageRow
+from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import why_not_linked
 from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker, join_notes, split_notes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan import plan_clone, plan_create
-from ansible_collections.pve.fleet.plugins.module_utils._vm.source import why_not_linked
 from tests.unit.module_utils.vm.vm_cases import template, wish
 
 
@@ -120,7 +120,7 @@ def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
         ("rbd", "ceph:base-9000-disk-0", {}, None),
         ("lvmthin", "ceph:base-9000-disk-0", {}, None),
         ("dir", "ceph:9000/base-9000-disk-0.qcow2", {}, None),
-        ("dir", "ceph:9000/base-9000-disk-0.raw", {}, "no linked clones"),
+        ("dir", "ceph:9000/base-9000-disk-0.raw", {}, None),
         ("lvm", "ceph:base-9000-disk-0", {}, "no linked clones"),
         ("rbd", "ceph:base-9000-disk-0", {"disks": [{"name": "scsi0", "storage": "nas"}]}, "shall be on storage nas"),
     ],
