@@ -21,6 +21,7 @@ from .describe import describe_machine
 from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, Machine, Tree, Wish
 from .plan import make_plan
 from .read import chained_storages, has_snapshots, read_machine, running_task
+from .restart import START
 from .select import Owner, Target, is_selection, owner_of, targets
 from .storages import no_snapshots
 from .wish import read_wish
@@ -127,6 +128,9 @@ def _finish_what_runs(job: Job, machine: Machine) -> bool:
         return False
     try:
         job.client.wait(upid, timeout=job.timeout, attempted=f"The {kind} of {machine.label} did not end")
+        start = running_task(job.client, machine.node, machine.vmid, START) if kind == ROLL_BACK else None
+        if start is not None:
+            job.client.wait(start, timeout=job.timeout, attempted=f"The start of {machine.label} did not end")
     except TaskTimeout:
         raise
     except FleetError:

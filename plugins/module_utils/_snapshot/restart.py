@@ -17,7 +17,7 @@ from .read import new_task, running_task
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_START = "qmstart"
+START = "qmstart"
 
 
 def wait_for_start(client: Client, machine: Machine, rollback: str, timeout: int) -> tuple[str, ...]:
@@ -28,9 +28,9 @@ def wait_for_start(client: Client, machine: Machine, rollback: str, timeout: int
     """
     attempted = f"{machine.label} was rolled back, but could not be started again"
     warnings: tuple[str, ...] = ()
-    upid = running_task(client, machine.node, machine.vmid, _START)
+    upid = running_task(client, machine.node, machine.vmid, START)
     if upid is None and rollback:
-        upid = new_task(client, machine.node, machine.vmid, _START, parse_upid(rollback).starttime, set())
+        upid = new_task(client, machine.node, machine.vmid, START, parse_upid(rollback).starttime, set())
     if upid is not None:
         try:
             warnings = client.wait(upid, timeout=timeout, attempted=attempted).warnings
