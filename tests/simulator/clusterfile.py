@@ -18,6 +18,7 @@ from .options import UsageError
 from .pools import add_to_pool
 from .state import Cluster, NodeInfo, Run, Vm, Volume
 from .storage_defs import DEFAULT_CONTENT, REQUIRED, make_storage
+from .storage_upload import SUMS
 from .units import format_size, parse_size
 from .validate import check_prop
 from .volumes import formats, own_key, parse_volname
@@ -28,6 +29,19 @@ _KEYS = {
     "version", "cluster", "nodes", "bridges", "storages", "volumes", "users", "groups", "roles", "tokens", "acl",
     "options", "guests", "vms", "pools", "web", "host", "ha", "servers", "thin_pools",
 }  # fmt: skip
+_ITEM_KEYS = {
+    "nodes": {"name", "nodeid", "ip", "local", "online", "cpus", "sockets", "memory", "disk"},
+    "bridges": {"iface", "nodes", "cidr", "gateway", "ports", "vlan_aware"},
+    "volumes": {"volid", "size", "virtual_size", "data", "nodes", *SUMS},
+    "users": {"userid", "password", "enable", "expire", "comment", "email", "firstname", "lastname"},
+    "groups": {"groupid", "comment", "users"},
+    "roles": {"roleid", "privs"},
+    "tokens": {"id", "secret", "privsep", "expire", "comment"},
+    "acl": {"path", "user", "group", "token", "role", "propagate"},
+    "vms": {"vmid", "node", "name", "template", "running", "pool", "tags", "lock", "agent", "config"},
+    "pools": {"poolid", "comment", "storage", "vms"},
+    "web": {"url", "size", "virtual_size", "type", *SUMS},
+}
 _HOST = {"ifupdown2", "firmware", "timedatectl", "ha_manager", "qemu", "kernel"}
 
 
@@ -73,6 +87,9 @@ def _items(document: dict[str, Any], section: str, *needed: str) -> list[dict[st
     for index, item in enumerate(found):
         if not isinstance(item, dict):
             raise broken(f"{section}[{index}]", "a mapping is expected")
+        unknown = sorted(set(map(str, item)) - _ITEM_KEYS.get(section, set(map(str, item))))
+        if unknown:
+            raise broken(f"{section}[{index}]", f"unknown key '{unknown[0]}'")
         for key in needed:
             if key not in item:
                 raise broken(f"{section}[{index}]", f"'{key}' is missing")
@@ -220,7 +237,9 @@ class Builder:
             for node in self._nodes_of(item, where):
                 storage.on(node)[parts[1]] = Volume(
                     parts[1], parsed.content, parsed.fmt, size_of(item["size"], where), int(self.cluster.now()),
-                    parsed.vmid, virtual_size=size_of(virtual, where) if virtual else None, data=item.get("data"),
+                    parsed.vmid, virtual_size=size_of(virtual, where) if virtual else None,
+                    blob=str(item.get("data", "")).encode(),
+                    sums={name: str(item[name]).lower() for name in SUMS if name in item},
                 )  # fmt: skip
 
     def _access(self) -> None:
@@ -293,9 +312,8 @@ class Builder:
             conf["tags"] = ";".join(tags) if isinstance(tags, list) else str(tags)
         if item.get("template"):
             conf["template"] = "1"
-        for key in ("lock",):
-            if item.get(key):
-                conf[key] = str(item[key])
+        if item.get("lock"):
+            conf["lock"] = str(item["lock"])
         vm = Vm(vmid, node, conf)
         self._disks(vm, where)
         conf.setdefault("boot", print_boot(default_boot(schema, conf)) or " ")

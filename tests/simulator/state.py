@@ -34,7 +34,8 @@ class Volume:
     notes: str | None = None
     protected: bool = False
     snapshots: dict[str, int] = field(default_factory=dict)
-    data: str | None = None
+    blob: bytes | None = None
+    sums: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,9 @@ _EXTENSIONS = {
     "vztmpl": re.compile(r".+\.tar\.(?:gz|xz|zst|bz2)\Z", re.IGNORECASE),
     "import": re.compile(r".+\.(?:ova|qcow2|raw|vmdk)\Z", re.IGNORECASE),
 }
+SUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+# Bigger files are kept as their size alone.
+_KEPT = 1 << 24
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _TYPES = {"iso": "application/x-iso9660-image"}
 QCOW2 = b"QFI\xfb"
@@ -53,8 +56,9 @@ def put_file(
     fmt = _format(content, name)
     key = f"{content}/{name}"
     held = len(data) if size is None else size
+    blob = data if len(data) < _KEPT else None
     storage.on(node)[key] = Volume(
-        key, content, fmt, held, int(ctx.cluster.now()), virtual_size=virtual_size(data, fmt)
+        key, content, fmt, held, int(ctx.cluster.now()), virtual_size=virtual_size(data, fmt), blob=blob
     )
 
 
@@ -178,14 +182,14 @@ def download_url(ctx: Ctx, p: dict[str, Any]) -> str:
         await task.work()
         held = storage.on(node).get(f"{content}/{name}")
         if held is not None:
-            _check_existing(held, path, checksum, task)
+            _check_existing(held, path, checksum, algorithm, task)
             return
         known = _known_url(ctx, url)
         data = b"" if known is not None else await _download(url, task)
-        if checksum and known is None:
+        if checksum:
             task.say("calculating checksum...")
-            found = _digest(algorithm, data)
-            if found != checksum.lower():
+            found = str(known.get(algorithm or "", checksum)) if known is not None else _digest(algorithm, data)
+            if found.lower() != checksum.lower():
                 raise PveError(f"checksum mismatch: got '{found}' != expect '{checksum}'")
             task.say("OK, checksum verified")
         temporary = f"{path}.tmp_dwnl.{task.pid}"
@@ -199,28 +203,20 @@ def download_url(ctx: Ctx, p: dict[str, Any]) -> str:
             raise PveError(f"failed to verify file: {fault}")
         put_file(ctx, storage, node, content, name, data, known["size"] if known else None)
         volume = storage.on(node)[f"{content}/{name}"]
-        volume.data = _digest("sha256", data) if known is None else known.get("sha256")
         if known is not None and known.get("virtual_size"):
             volume.virtual_size = known["virtual_size"]
         volume.notes = None
-        _SUMS[(id(volume))] = data if len(data) < (1 << 24) else b""
+        volume.sums = {name: str(known[name]).lower() for name in SUMS if name in known} if known else {}
         task.say(f"download of '{url}' to '{path}' finished")
 
     return ctx.task(node, "download", name, work)
 
 
-_SUMS: dict[int, bytes] = {}
-
-
-def _check_existing(held: Volume, path: str, checksum: str | None, task: Task) -> None:
-    if not checksum:
+def _check_existing(held: Volume, path: str, checksum: str | None, algorithm: str | None, task: Task) -> None:
+    if not checksum or not algorithm:
         raise PveError(f"refusing to override existing file '{path}'")
     task.say("calculating checksum of existing file...")
-    found = held.data or ""
-    data = _SUMS.get(id(held))
-    if data is not None and len(checksum) != 64:
-        sizes = {32: "md5", 40: "sha1", 56: "sha224", 96: "sha384", 128: "sha512"}
-        found = _digest(sizes.get(len(checksum), "sha256"), data)
+    found = held.sums.get(algorithm, "") or _digest(algorithm, held.blob or b"")
     if found != checksum.lower():
         raise PveError(f"checksum mismatch: got '{found}' != expect '{checksum}', aborting")
     task.say("OK, got correct file already, no need to download")

@@ -33,6 +33,8 @@ BROKEN = {
     "a machine on an unknown node": "nodes: [{name: a}]\nvms: [{vmid: 100, node: b}]\n",
     "a machine twice": "nodes: [{name: a}]\nvms: [{vmid: 100, node: a}, {vmid: 100, node: a}]\n",
     "an unknown kind of storage": "nodes: [{name: a}]\nstorages: [{storage: s, type: floppy}]\n",
+    "a key that a machine does not have": "nodes: [{name: a}]\nvms: [{vmid: 100, node: a, runing: true}]\n",
+    "an option that a machine does not have": "nodes: [{name: a}]\nvms: [{vmid: 100, node: a, config: {x: 1}}]\n",
     "a size that is none": "nodes: [{name: a, memory: much}]\n",
 }
 

@@ -13,6 +13,7 @@ from tests.simulator.process import DEMO, Simulator
 from tests.simulator_tests.client import Client
 from tests.simulator_tests.conftest import QUICK
 
+SUMMED = "https://example.org/summed.iso"
 KINDS = {
     "dirs": ("dirs:100/vm-100-disk-0.raw", True),
     "thin": ("thin:vm-100-disk-0", False),
@@ -33,6 +34,7 @@ def kinds_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator
         {"storage": "share", "type": "nfs", "server": "10.99.0.200", "export": "/srv", "content": ["images", "iso"]},
     ]
     path = tmp_path_factory.mktemp("kinds") / "kinds.yml"
+    document["web"].append({"url": SUMMED, "size": 4096, "sha256": "ab" * 32})
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     with Simulator("--cluster", path, *QUICK) as sim:
         yield sim
@@ -163,6 +165,17 @@ def test_downloading(pve: Client) -> None:
         url="https://example.org/no.iso",
     )
     assert result != "OK"
+
+
+def test_a_download_and_its_checksum(kinds: Client) -> None:
+    call = "/nodes/pve1/storage/local/download-url"
+    params = {"content": "iso", "filename": "s.iso", "url": SUMMED, "checksum-algorithm": "sha256"}
+    result = kinds.do("POST", call, checksum="0" * 64, **params)
+    assert result == f"checksum mismatch: got '{'ab' * 32}' != expect '{'0' * 64}'"
+    kinds.ok("POST", call, checksum="ab" * 32, **params)
+    kinds.ok("POST", call, checksum="ab" * 32, **params)
+    assert "aborting" in kinds.do("POST", call, checksum="0" * 64, **params)
+    assert "refusing to override existing file" in kinds.do("POST", call, content="iso", filename="s.iso", url=SUMMED)
 
 
 def test_an_image_on_another_node_is_not_there(pve: Client) -> None:
