@@ -171,3 +171,25 @@ def test_an_older_version_refuses_what_it_does_not_know() -> None:
         pve = Client(sim)
         pve.ok("POST", "/nodes/pve1/qemu", vmid=100, **{"ha-managed": 1})
         assert pve.get("/cluster/ha/resources")[0]["sid"] == "vm:100"
+
+
+# -- what the documentation shows ------------------------------------------------------------------
+
+DOCUMENT = ROOT / "docs" / "simulator.md"
+
+
+def test_the_cluster_file_in_the_documentation_works(tmp_path: Path) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+    path = tmp_path / "cluster.yml"
+    path.write_text(text, encoding="utf-8")
+    with Simulator("--cluster", path, "--lag-s", "0") as sim:
+        machines = {item["vmid"]: item for item in Client(sim).get("/cluster/resources", type="vm")}
+    assert (machines[100]["status"], machines[100]["pool"], machines[100]["lock"]) == ("running", "acme", "backup")
+    assert machines[9000]["template"] == 1
+
+
+def test_every_option_is_documented() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    options = {word.strip("[],") for word in run("--help").stdout.split() if word.strip("[").startswith("--")}
+    missing = sorted(option for option in options - {"--help", "--host"} if option not in text)
+    assert missing == []
