@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,12 +130,30 @@ CASES_PLAY = """
 """
 
 
+def free_later(lab: Lab, vmid: int) -> None:
+    """Unlock a VM three seconds after somebody first wanted to take a snapshot of it."""
+
+    def free() -> None:
+        wanted = f"/qemu/{vmid}/snapshot"
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            if any(one["path"].endswith(wanted) and one["method"] == "POST" for one in lab.simulator.log()):
+                break
+            time.sleep(0.2)
+        time.sleep(3)
+        lab.simulator.steer(f"/vms/{vmid}", {"lock": None})
+
+    threading.Thread(target=free, daemon=True).start()
+
+
 def test_outcomes_of_single_tasks(lab: Lab, player: Player) -> None:
     vmid, locked = two(lab, "cases")
+    busy = lab.make_vm("cases-busy", scsi0="ceph:1")
     raw = lab.make_vm("cases-raw", scsi0="local:1,format=raw")
     lab.call("POST", f"/nodes/pve1/qemu/{vmid}/snapshot", snapname="s1")
-    lab.simulator.steer(f"/vms/{locked}", {"lock": "backup"})
-    threading.Timer(6.0, lambda: lab.simulator.steer(f"/vms/{locked}", {"lock": None})).start()
+    for one in (locked, busy):
+        lab.simulator.steer(f"/vms/{one}", {"lock": "backup"})
+    free_later(lab, busy)
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("no storage for it", {"vmid": raw, "snapshot": "s1"}, "NotSupported"),
         ("wrong name", {"vmid": vmid, "snapshot": "1"}, "ValidationFailed"),
@@ -143,7 +162,7 @@ def test_outcomes_of_single_tasks(lab: Lab, player: Player) -> None:
         ("unknown snapshot", {"vmid": vmid, "snapshot": "s9", "state": "rolled_back"}, "NotFound"),
         ("template", {"vmid": 9000, "snapshot": "s1"}, "Conflict"),
         ("locked for long", {"vmid": locked, "snapshot": "s1", "lock_timeout": 1}, "Locked"),
-        ("locked for some seconds", {"vmid": locked, "snapshot": "s1"}, ""),
+        ("locked for some seconds", {"vmid": busy, "snapshot": "s1"}, ""),
         ("unchanged", {"vmid": vmid, "snapshot": "s1"}, ""),
         ("outlasts its timeout", {"vmid": vmid, "snapshot": "slow", "task_timeout": 1}, "TaskTimeout"),
         ("picked up", {"vmid": vmid, "snapshot": "slow"}, ""),
