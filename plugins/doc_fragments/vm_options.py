@@ -17,14 +17,17 @@ options:
   vmid:
     description:
       - Number of the VM, 100 to 999999999.
-      - A new VM without it gets the lowest free one of O(vmid_range).
+      - A new VM without it gets the lowest free one of O(vmid_range), or the next one where others are faster. A new
+        template gets the lowest free one of O(vmid_bands.template).
+      - A new VM with a number outside the bands for numbers chosen by hand is made, with a warning.
     type: int
   node:
     description:
       - The node the VM shall be on. An existing VM is migrated there unless O(migrate=false).
-      - Left out, a VM stays where it is, and a new one goes to the default node of the connection, or else to the
-        online
-        node with the storages it needs and the smallest share of memory given to VMs.
+      - Left out, a VM stays where it is unless O(rebalance=true), and a new one goes to the default node of the
+        connection, or else to the online node that O(placement) chooses among those with the storages and bridges it
+        needs.
+      - It wins over O(placement).
     type: str
   tenant:
     description:
@@ -155,6 +158,116 @@ options:
     type: list
     elements: int
     default: [10000, 99999]
+  vmid_bands:
+    description: The other bands of VMIDs, each as its first and last number.
+    type: dict
+    suboptions:
+      template:
+        description: For templates. Left out, V([100, 999]).
+        type: list
+        elements: int
+      manual:
+        description: For numbers chosen by hand. Left out, V([1000, 9999]).
+        type: list
+        elements: int
+      reserved:
+        description: For others. Left out, V([100000, 999999999]).
+        type: list
+        elements: int
+  placement:
+    description:
+      - How the node of a new VM is chosen, and with O(rebalance=true) that of an existing one. The result and the
+        error tell why each node was taken or refused.
+      - Only online nodes with the storages and bridges that the VM needs come into question.
+      - Every VM on a node counts, running or not; templates do not.
+    type: dict
+    suboptions:
+      nodes:
+        description: Preferred nodes, the best first. Others are taken only where none of these fits.
+        type: list
+        elements: str
+      exclude:
+        description: Nodes that are never taken.
+        type: list
+        elements: str
+      strategy:
+        description:
+          - Which of the nodes that fit is taken.
+          - V(least_used) takes the one with the smallest share of its memory given to VMs, then the one with fewest.
+          - V(round_robin) takes the one with fewest VMs, then the one after that of the newest VM.
+          - V(first) takes the first of O(placement.nodes), or the first by name.
+          - V(random) draws one by O(placement.seed) and the VM's name. The same seed, name and nodes give the same node.
+        type: str
+        choices: [least_used, round_robin, first, random]
+        default: least_used
+      seed:
+        description: Any text, for O(placement.strategy=random).
+        type: str
+      max_vms_per_node:
+        description: The most VMs that may be on the node, this one included.
+        type: int
+      min_free_memory:
+        description: Memory that must be free on the node when this VM has all of its own. A bare number is MiB.
+        type: raw
+      cpu_overcommit:
+        description: How often each core of the node may be given to VMs, such as V(4).
+        type: float
+      memory_overcommit:
+        description: How often the memory of the node may be given to VMs, such as V(1.0) for no overcommitment.
+        type: float
+      affinity:
+        description:
+          - Other VMs that this one shall be together with. Each entry is a tag, or C(name:) and a shell pattern for
+            names, as in V(name:db-*).
+          - With O(tenant) only VMs of that tenant are meant. Where there is none yet, any node will do.
+        type: list
+        elements: str
+      anti_affinity:
+        description: Other VMs that this one shall be apart from, written as in O(placement.affinity).
+        type: list
+        elements: str
+      affinity_policy:
+        description: Whether affinity and anti-affinity must hold, or only decide among nodes that fit.
+        type: str
+        choices: [required, preferred]
+        default: required
+  rebalance:
+    description:
+      - Whether an existing VM moves when its node no longer meets the constraints of O(placement). A preference alone
+        moves nothing.
+    type: bool
+    default: false
+  shared_sources:
+    description:
+      - Names and VMIDs of VMs and templates that every tenant may clone.
+      - With O(tenant), a VM can be made from what bears this tenant's tag, from a template that bears no tenant's tag,
+        and from these. This holds for their disks in O(source) and O(disks[].import_from) too.
+    type: list
+    elements: str
+  quota:
+    description:
+      - The most that the O(tenant) may have. A task that would exceed it fails before its first write.
+      - What is exceeded already stops only what grows.
+      - Where several runs exceed it together, the VM with the highest number among the new ones is removed again and
+        its run fails.
+    type: dict
+    suboptions:
+      vms:
+        description: Number of VMs, running or not.
+        type: int
+      cores:
+        description: Sum of their cores.
+        type: int
+      memory:
+        description: Sum of their memory. A bare number is MiB.
+        type: raw
+      disk:
+        description: Sum of all their disks, detached ones and those of templates included. A bare number is GiB.
+        type: raw
+  quotas:
+    description: Quotas by tenant, each a dictionary like O(quota). That of O(tenant) counts where O(quota) is left out.
+    type: dict
+    default: {}
   migrate:
     description: Whether a VM that is on another node than O(node) is migrated; if not, that is an error.
     type: bool

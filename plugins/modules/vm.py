@@ -190,6 +190,16 @@ pending:
   type: list
   elements: str
   sample: [cores]
+placement:
+  description:
+    - Where the VM goes and why, where that was decided in this run, and null for a VM that stays where it is.
+    - RV(placement.refused) says of each other node why it was not taken.
+  returned: success
+  type: dict
+  sample:
+    node: pve2
+    reasons: ["2 of 3 nodes fit", "least_used: 12% of its memory would be given to 4 VMs"]
+    refused: {pve1: offline, pve3: 25% of its memory would be given to 7 VMs}
 conditions:
   description: C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and reason.
   returned: success

@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 
 from .._core.errors import Conflict, NotFound
 from .picture import Picture, VmRow
 from .tenant import tenants_of
+
+# How storages name the disks of a VM: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
+_OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*$")
 
 
 def find_vm(
@@ -63,6 +67,60 @@ def guard_tenant(label: str, tags: Iterable[str], tenant_tag: str | None, prefix
         said = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
     raise Conflict(attempted=f"{label} was left alone", answer=said, next_step=step, reason="foreign tenant")
+
+
+def guard_source(
+    row: VmRow, tags: Iterable[str], tenant_tag: str | None, prefix: str, shared: Collection[str] = ()
+) -> None:
+    """Raise Conflict unless a tenant may clone this VM: its own, a template that is nobody's, or one that is shared.
+
+    `shared` holds names and VMIDs as text; `tags` are the VM's own, read just now. Without a tenant nothing is refused.
+    """
+    owners = tuple(tenants_of(tags, prefix))
+    if tenant_tag is None or owners == (tenant_tag,) or {str(row.vmid), row.name} & set(shared):
+        return
+    if row.template and not owners:
+        return
+    kind = "template" if row.template else "VM"
+    owned = (
+        f"it belongs to another tenant, not to {tenant_tag}" if owners else f"it is a VM without the tag {tenant_tag}"
+    )
+    raise Conflict(
+        attempted=f"{kind.capitalize() if kind == 'template' else kind} '{row.name}' ({row.vmid}) was not cloned",
+        answer=owned,
+        next_step="Choose a template of this tenant or of nobody, or list this one in shared_sources",
+        reason="foreign tenant",
+    )
+
+
+def guard_volume(
+    volume: str,
+    picture: Picture,
+    tenant_tag: str | None,
+    prefix: str,
+    shared: Collection[str] = (),
+) -> None:
+    """Raise Conflict for a volume that is a disk of a VM which the tenant may not clone (see `guard_source`)."""
+    owner = volume_owner(volume)
+    if tenant_tag is None or owner is None:
+        return
+    row = picture.vms.get(owner)
+    if row is not None:
+        guard_source(row, row.tags, tenant_tag, prefix, shared)
+    elif str(owner) not in shared:
+        raise Conflict(
+            attempted=f"Volume {volume} was left alone",
+            answer=f"it is a disk of VM {owner}, which is not known to be {tenant_tag}'s",
+            next_step="Choose an image, or list the VM in shared_sources",
+            reason="foreign tenant",
+        )
+
+
+def volume_owner(volume: str) -> int | None:
+    """Return the VMID that a volume's name says it belongs to, or None for an image, ISO and the like."""
+    path = volume.partition(":")[2]
+    found = _OWNED_FILE.search(path)
+    return int(found.group(1)) if found else None
 
 
 def find_template(picture: Picture, *, vmid: int | None = None, name: str | None = None) -> VmRow | None:

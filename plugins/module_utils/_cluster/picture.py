@@ -20,6 +20,9 @@ from .tenant import parse_tags
 if TYPE_CHECKING:
     from .._api.client import Client
 
+# Seconds after which a picture is read again before a write that rests on it.
+FRESH = 5.0
+
 
 @dataclass(frozen=True)
 class VmRow:
@@ -74,6 +77,7 @@ class Picture:
     storages: tuple[StorageRow, ...]
     pools: frozenset[str]
     taken: frozenset[int]  # every VMID in use, containers too
+    read_at: float = 0.0  # by the client's monotonic clock
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:
         """Return the row of a storage on a node, or None."""
@@ -86,15 +90,35 @@ class Picture:
 
 def read_picture(client: Client) -> Picture:
     """Return the picture; one request."""
-    return picture_of(client.get("cluster", "resources"))
+    now = client.clock.monotonic()
+    return replace(picture_of(client.get("cluster", "resources")), read_at=now)
+
+
+def refreshed(client: Client, picture: Picture) -> Picture:
+    """Return the picture, or a new one where a write may no longer rest on it."""
+    return picture if client.clock.monotonic() - picture.read_at <= FRESH else read_picture(client)
+
+
+def node_of(client: Client, vmid: int) -> str | None:
+    """Return the node a VM is on now, or None; one request. The listing does not lag in this."""
+    rows = client.get("cluster", "resources", type="vm")
+    return next((str(row["node"]) for row in rows if int(row["vmid"]) == vmid), None)
 
 
 def fill_names(client: Client, picture: Picture) -> Picture:
-    """Return the picture with the names of VMs that are too new for the listing; one request a node that has some.
+    """Return the picture with the names and figures of VMs that are too new for the listing.
 
-    A node that does not answer keeps its VMs nameless: it stops only what is about them.
+    One request a node that has some.
     """
     nodes = {row.node for row in picture.vms.values() if not row.name}
+    return ask_nodes(client, picture, nodes) if nodes else picture
+
+
+def ask_nodes(client: Client, picture: Picture, nodes: Iterable[str]) -> Picture:
+    """Return the picture with what these nodes themselves say of their VMs, which does not lag; one request a node.
+
+    A node that does not answer leaves its VMs as they are in the listing: it stops only what is about them.
+    """
     vms = dict(picture.vms)
     for node in sorted(nodes):
         known = picture.nodes.get(node)
@@ -106,10 +130,37 @@ def fill_names(client: Client, picture: Picture) -> Picture:
             continue
         for row in rows:
             old = vms.get(int(row["vmid"]))
-            if old is not None and not old.name:
+            if old is not None and old.node == node:
                 fresh = _vm({**row, "node": node, "maxcpu": row.get("cpus")})
                 vms[fresh.vmid] = replace(fresh, pool=old.pool)
-    return replace(picture, vms=vms) if nodes else picture
+    return replace(picture, vms=vms)
+
+
+def read_volumes(client: Client, picture: Picture) -> dict[int, int]:
+    """Return the bytes of all disks by VMID, detached ones included and cloud-init drives not.
+
+    One request a storage that takes images, and one a node for those that are not shared.
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    asked: set[str] = set()
+    for row in picture.storages:
+        node = picture.nodes.get(row.node)
+        usable = row.available and "images" in row.content and (node is None or node.online)
+        if not usable or (row.shared and row.storage in asked):
+            continue
+        try:
+            volumes = client.get("nodes", row.node, "storage", row.storage, "content", content="images")
+        except (NetworkError, NodeUnhealthy):
+            continue
+        asked.add(row.storage)
+        where = "" if row.shared else row.node
+        for volume in volumes:
+            if volume.get("vmid") and "cloudinit" not in volume["volid"]:
+                sizes[f"{where}/{volume['volid']}"] = (int(volume["vmid"]), int(volume.get("size") or 0))
+    used: dict[int, int] = {}
+    for vmid, size in sizes.values():
+        used[vmid] = used.get(vmid, 0) + size
+    return used
 
 
 def picture_of(rows: Iterable[Mapping[str, Any]]) -> Picture:

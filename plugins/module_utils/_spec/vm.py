@@ -141,6 +141,46 @@ def hardware_spec() -> Spec:
     }
 
 
+def placement_spec() -> Spec:
+    """Return the options of O(placement)."""
+    return {
+        "nodes": {"type": "list", "elements": "str"},
+        "exclude": {"type": "list", "elements": "str"},
+        "strategy": {
+            "type": "str",
+            "choices": ["least_used", "round_robin", "first", "random"],
+            "default": "least_used",
+        },
+        "seed": {"type": "str"},
+        "max_vms_per_node": {"type": "int"},
+        "min_free_memory": {"type": "raw"},
+        "cpu_overcommit": {"type": "float"},
+        "memory_overcommit": {"type": "float"},
+        "affinity": {"type": "list", "elements": "str"},
+        "anti_affinity": {"type": "list", "elements": "str"},
+        "affinity_policy": {"type": "str", "choices": ["required", "preferred"], "default": "required"},
+    }
+
+
+def quota_spec() -> Spec:
+    """Return the options of O(quota)."""
+    return {"vms": {"type": "int"}, "cores": {"type": "int"}, "memory": {"type": "raw"}, "disk": {"type": "raw"}}
+
+
+def place_spec() -> Spec:
+    """Return the options that say where a VM goes, which number it gets, and how much a tenant may have."""
+    bands = {name: {"type": "list", "elements": "int"} for name in ("template", "manual", "reserved")}
+    return {
+        "vmid_range": {"type": "list", "elements": "int", "default": [10000, 99999]},
+        "vmid_bands": {"type": "dict", "options": bands},
+        "placement": {"type": "dict", "options": placement_spec()},
+        "rebalance": {"type": "bool", "default": False},
+        "shared_sources": {"type": "list", "elements": "str"},
+        "quota": {"type": "dict", "options": quota_spec()},
+        "quotas": {"type": "dict", "default": {}},
+    }
+
+
 def estate_spec() -> Spec:
     """Return the options that give names to sizes, networks and storages."""
     return {
@@ -177,6 +217,7 @@ def vm_spec() -> Spec:
         "full": {"type": "bool"},
         **hardware_spec(),
         **estate_spec(),
+        **place_spec(),
         **behaviour_spec(),
     }
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import FleetError, NetworkError
 from .model import Plan, Step
+from .moving import await_arrival, is_elsewhere
+from .snippets import write_content
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -29,12 +31,14 @@ def carry_out(
     replan: Replan,
     timeout: int,
     happened: Callable[[], Any] | None = None,
+    before: Callable[[Step], None] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Send the steps of a plan and return what was done, in words, and the warnings of PVE's tasks.
 
     Where an answer is lost or the VM was changed meanwhile, what is left is planned again from a fresh look. `happened`
-    looks whether the first step, a create or clone, took effect although its answer was lost. `timeout` in seconds
-    bounds each task. Raises FleetError, with what had been done in its details.
+    looks whether the first step, a create or clone, took effect although its answer was lost. `before` is called with
+    each step right before it is sent and may raise. `timeout` in seconds bounds each task. Raises FleetError, with what
+    had been done in its details.
     """
     done: list[Step] = []
     warnings: list[str] = []
@@ -44,6 +48,8 @@ def carry_out(
         step = steps.pop(0)
         creates = step.action in ("create", "clone")
         try:
+            if before is not None:
+                before(step)
             warnings += _send(client, step, timeout, happened if creates else None)
         except FleetError as error:
             if not creates and looks < _LOOKS and _needs_look(error):
@@ -61,7 +67,9 @@ def carry_out(
 
 
 def _needs_look(error: FleetError) -> bool:
-    """Tell whether the step may have happened, or was planned from what is no longer so."""
+    """Tell whether the step may have happened, or was planned from what is no longer so, such as the VM's node."""
+    if is_elsewhere(error):
+        return True
     if isinstance(error, NetworkError):
         return error.dispatched is not False
     return error.reason == "digest"
@@ -69,12 +77,17 @@ def _needs_look(error: FleetError) -> bool:
 
 def _send(client: Client, step: Step, timeout: int, happened: Callable[[], Any] | None) -> list[str]:
     attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
+    if step.method == "FILE":
+        write_content(str(step.path[0]), step.data["content"])
+        return []
     if not step.is_task:
         client.write(step.method, *step.path, data=step.data, attempted=attempted)
         return []
     result = client.task(
         step.method, *step.path, data=step.data, attempted=attempted, timeout=step.timeout or timeout, happened=happened
     )
+    if step.action == "migrate" and result.type == "hamigrate":
+        await_arrival(client, step, result.upid, step.timeout or timeout)
     return [f"{step.summary}: {line}" for line in result.warnings]
 
 

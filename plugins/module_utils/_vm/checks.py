@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from .._cluster.bridges import KnownBridges
 from .._cluster.picture import Picture
 from .._cluster.placement import require_node, require_storage
 from .._core.errors import ConfigurationError
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def check_change(client: Client, change: Change, node: str, picture: Picture) -> None:
+def check_change(known: KnownBridges, change: Change, node: str, picture: Picture) -> None:
     """Raise ConfigurationError unless the node has the storages and bridges that a change needs."""
     require_node(picture, node)
     for storage, content in sorted(change.drives.storages.items()):
         require_storage(picture, storage, node, content)
     for volume, content in sorted(change.drives.volumes.items()):
         require_storage(picture, volume.partition(":")[0], node, content if content == "iso" else "import")
-    check_bridges(client, bridges_of(change.sets), node)
+    check_bridges(known, bridges_of(change.sets), node)
 
 
 def bridges_of(config: Mapping[str, str]) -> frozenset[str]:
@@ -36,11 +37,11 @@ def bridges_of(config: Mapping[str, str]) -> frozenset[str]:
     return frozenset(bridge for nic in nics if (bridge := nic.get("bridge")))
 
 
-def check_bridges(client: Client, bridges: Collection[str], node: str) -> None:
+def check_bridges(known: KnownBridges, bridges: Collection[str], node: str) -> None:
     """Raise ConfigurationError for a bridge that the node does not have; PVE itself would notice only at start."""
     if not bridges:
         return
-    there = {row["iface"] for row in client.get("nodes", node, "network", type="any_bridge")}
+    there = known.on(node)
     missing = sorted(set(bridges) - there)
     if missing:
         raise ConfigurationError(

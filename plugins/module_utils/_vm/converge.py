@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_vm, guard_tenant
-from .._cluster.picture import Picture, VmRow, fill_names, read_picture
+from .._cluster.bridges import KnownBridges
+from .._cluster.picture import Picture, VmRow, ask_nodes, fill_names, read_picture, refreshed
+from .._cluster.placement import Choice
 from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NodeUnhealthy, NotFound, ValidationFailed
 from .._core.result import Result
@@ -20,11 +22,14 @@ from . import creation, power
 from .actual import power_of, read_actual
 from .apply import Replan, carry_out
 from .checks import check_change, check_pool
-from .config import changes
+from .config import apply_to, changes
 from .describe import conditions, describe
 from .desired import read_desired
+from .limits import grow_within
 from .marker import split_notes
 from .model import Actual, Desired, Plan, Step
+from .moving import check_move, read_wherever, require_same
+from .placing import rebalance
 from .plan import plan_absent, plan_update
 
 if TYPE_CHECKING:
@@ -39,6 +44,7 @@ class Job:
     desired: Desired
     check_mode: bool
     timeout: int
+    choice: Choice | None = None  # where the VM goes, and why
 
 
 def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -60,6 +66,12 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
         power.check_wish(desired, None)
         return create(job, picture)
     actual = read_found(job, row, picture)
+    if desired.vmid is None and actual.name != desired.name:  # the listing knew an old name
+        picture = ask_nodes(client, picture, picture.nodes)
+        row = locate(client, desired, picture)
+        if row is None:
+            return report(job, Plan(), None, done=[]) if desired.state == "absent" else create(job, picture)
+        actual = read_found(job, row, picture)
     if desired.state == "absent":
         return _remove(job, actual)
     return bring_to(job, actual, picture)
@@ -98,28 +110,43 @@ def read_found(job: Job, row: VmRow, picture: Picture) -> Actual:
     # The listing's power state is old; it will do only where nothing rests on it.
     listed = row.status if desired.state == "present" and row.status in ("running", "stopped") else None
     try:
-        actual = read_actual(job.client, row.vmid, row.node, status=listed, pool=row.pool)
+        actual = read_wherever(job.client, row.vmid, row.node, status=listed, pool=row.pool)
     except FleetError as error:
         raise error.on(attempted=f"{label} could not be read") from error
     if listed:
         actual = replace(actual, uptime=row.uptime)
+    guard(desired, actual)
+    return actual
+
+
+def guard(desired: Desired, actual: Actual) -> None:
+    """Raise Conflict where the VM, as it is now, is not one that the task's tenant may touch."""
     tags = set(parse_tags(actual.target.get("tags")))
     marker = split_notes(actual.target.get("description"))[1]
     building = marker.building and marker.tenant == desired.tenant_tag
     if building:  # an unfinished clone of ours still bears its source's tags
         tags = {tag for tag in tags if tag.lower() not in marker.shed}
     guard_tenant(actual.label, tags, desired.tenant_tag, desired.tenant_prefix, adopt=desired.adopt or building)
-    return actual
 
 
 def _remove(job: Job, actual: Actual) -> Result:
     plan = plan_absent(job.desired, actual)
     if not job.check_mode:
 
-        def replan(_done: list[Step], _uncertain: bool) -> Plan:
-            return plan_absent(job.desired, read_actual(job.client, actual.vmid, actual.node, pool=actual.pool))
+        def look(node: str, status: str | None = None) -> Actual:
+            seen = read_wherever(job.client, actual.vmid, node, status=status, pool=actual.pool)
+            guard(job.desired, seen)
+            require_same(actual, seen)
+            return seen
 
-        done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout)
+        def replan(_done: list[Step], _uncertain: bool) -> Plan:
+            return plan_absent(job.desired, look(actual.node))
+
+        def before(step: Step) -> None:
+            if step.action == "destroy":  # the stop before it takes its time
+                look(str(step.path[1]), "stopped")
+
+        done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout, before=before)
         return report(job, plan, None, done=done, warnings=warnings)
     return report(job, plan, None, done=[])
 
@@ -137,35 +164,43 @@ def _unless_gone(replan: Replan) -> Replan:
 
 
 def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
-    desired, client = job.desired, job.client
+    desired, client, bridges = job.desired, job.client, KnownBridges(job.client)
+    if desired.rebalance or desired.limits is not None:
+        picture = refreshed(client, picture)
     shared = picture.shared_storages
     change = changes(desired, actual.target)
+    after = apply_to(change, actual.target)
+    choice = rebalance(client, desired, actual, after, change, picture, bridges)
+    if choice is not None:
+        desired = replace(desired, node=choice.node)
+        job = replace(job, desired=desired, choice=choice)
     node = desired.node or actual.node
     if desired.state == "present" and (change.keys or node != actual.node or desired.reboot != "never"):
         current = client.get("nodes", actual.node, "qemu", actual.vmid, "status", "current")
         actual = replace(actual, status=power_of(current), uptime=int(current.get("uptime") or 0))
     if change.keys or node != actual.node:
-        check_change(client, change, node, picture)
+        check_change(bridges, change, node, picture)
+    if node != actual.node and desired.migrate:
+        check_move(client, actual, node)
     if desired.pool and desired.pool != actual.pool:
         check_pool(client, desired.pool, picture)
+    grown = grow_within(client, desired, actual, after, picture)
     plan = plan_update(desired, actual, shared=shared)
     if job.check_mode or not plan.changed:
         return report(job, plan, actual, done=[])
-    return _carry_out_update(job, plan, actual, shared)
+    result = _carry_out_update(job, plan, actual, shared)
+    grown()
+    return result
 
 
 def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[str]) -> Result:
     places = {"node": actual.node}
 
     def read() -> Actual:
-        pool = job.desired.pool or actual.pool
-        try:
-            return read_actual(job.client, actual.vmid, places["node"], pool=pool)
-        except NotFound:
-            if not job.desired.node or job.desired.node == places["node"]:
-                raise
-            places["node"] = job.desired.node  # it has been migrated
-            return read_actual(job.client, actual.vmid, places["node"], pool=pool)
+        seen = read_wherever(job.client, actual.vmid, places["node"], pool=job.desired.pool or actual.pool)
+        places["node"] = seen.node
+        guard(job.desired, seen)
+        return seen
 
     def replan(done: list[Step], _uncertain: bool) -> Plan:
         written = any("cipassword" in step.data for step in done)
@@ -183,10 +218,19 @@ def _differs(actual: Actual, key: str) -> bool:
 
 
 def create(job: Job, picture: Picture) -> Result:
-    draft = creation.prepare(job.client, job.desired, picture, run=uuid.uuid4().hex[:12], identity=str(uuid.uuid4()))
+    run, identity = uuid.uuid4().hex[:12], str(uuid.uuid4())
+    draft = creation.prepare(job.client, job.desired, picture, run=run, identity=identity)
+    fresh = picture if job.check_mode else refreshed(job.client, picture)
+    if fresh is not picture:  # reading took long: who else was at work meanwhile?
+        row = locate(job.client, job.desired, fresh)
+        if row is not None:
+            return bring_to(job, read_found(job, row, fresh), fresh)
+        draft = creation.prepare(job.client, job.desired, fresh, run=run, identity=identity)
+    job = replace(job, choice=draft.choice)
     if job.check_mode:
         return report(job, draft.plan, None, done=[], node=draft.node, vmid=draft.vmid)
     draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout)
+    job = replace(job, choice=draft.choice)
     status = str(draft.plan.after["status"])  # the start was a task, and it ended well
     final = read_actual(job.client, draft.vmid, draft.node, status=status, pool=job.desired.pool)
     return report(job, draft.plan, final, done=done, warnings=warnings)
@@ -217,6 +261,7 @@ def report(
         "done": done,
         "pending": list(plan.pending),
         "conditions": conditions(actual, plan, applied=not job.check_mode),
+        "placement": job.choice.as_dict() if job.choice is not None else None,
     }
     diff = {"before": dict(plan.before), "after": dict(plan.after)}
     return Result(plan.changed, values, diff, tuple(notes))

@@ -6,43 +6,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .._cluster.picture import Picture
-from .._cluster.placement import Needs, choose_node, require_node
-from .._cluster.vmids import lowest_free
-from .._core.errors import Conflict, NotFound, TaskTimeout, ValidationFailed
+from .._cluster.bridges import KnownBridges
+from .._cluster.lookup import guard_tenant
+from .._cluster.picture import Picture, read_picture
+from .._cluster.placement import Choice, Needs, require_node
+from .._cluster.quota import Figures
+from .._cluster.tenant import parse_tags
+from .._cluster.vmids import Band, advice, lowest_free, next_free
+from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout, ValidationFailed
 from .actual import Actual, read_actual
 from .apply import carry_out
 from .checks import bridges_of, check_bridges, check_change, check_pool
-from .config import Change, changes
+from .config import Change, apply_to, changes
+from .limits import check_quota, figures_of, settle
 from .marker import split_notes
 from .model import Desired, Plan, Step
+from .placing import needs_of, place_new
 from .plan import clone_of, plan_clone, plan_create, plan_update
-from .source import Origin, check_images, read_origin
+from .source import Origin, check_images, guard_volumes, read_origin
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 # How many numbers are tried when others take them first.
 _NUMBERS = 50
+# Steps after which the VM still only becomes what it shall be: what it counts is known when they are done.
+_BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move_disk", "pool"))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A VM about to be made: where, which number, from what, and the plan."""
+    """A VM about to be made: where and why there, which number, from what, and the plan."""
 
     desired: Desired
     origin: Origin
-    node: str
+    choice: Choice
+    needs: Needs
+    bridges: KnownBridges
     vmid: int
     plan: Plan
     run: str
     identity: str
     shared: frozenset[str]
     images: Mapping[str, int]  # slot -> bytes
+    figures: Figures  # what it will count against a quota
+    siblings: frozenset[int]  # the tenant's VMs that were there before, where there is a quota
+
+    @property
+    def node(self) -> str:
+        return self.choice.node
+
+    @property
+    def band(self) -> Band:
+        bands = self.desired.bands
+        return bands.template if self.desired.state == "template" else bands.automatic
 
 
 def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, identity: str) -> Draft:
@@ -56,86 +78,107 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
         )
     if desired.node:
         require_node(picture, desired.node)
+    guard_volumes(desired, picture)
     check_pool(client, desired.pool, picture)
     origin = read_origin(client, desired, picture)
-    wish = origin.wish
-    change = _change(wish, origin)
-    node = wish.node or _place(client, wish, origin, change, picture)
-    check_change(client, change, node, picture)
-    if origin.template is not None:
-        inherited = bridges_of(origin.template.target) - bridges_of(change.sets)
-        kept = {
-            key: text
-            for key, text in origin.template.target.items()
-            if key not in change.sets and key not in change.deletes
-        }
-        check_bridges(client, inherited & bridges_of(kept), node)
-    images = check_images(client, wish, node)
-    vmid = wish.vmid or lowest_free(wish.vmid_range, picture.taken)
-    draft = Draft(wish, origin, node, vmid, Plan(), run, identity, picture.shared_storages, images)
-    return replace(draft, plan=_plan(draft))
+    wish, bridges = origin.wish, KnownBridges(client)
+    change, config = _outcome(wish, origin)
+    needs = replace(needs_of(wish, config, change), only=origin.nodes)
+    choice = place_new(client, wish, needs, picture, bridges)
+    check_change(bridges, change, choice.node, picture)
+    check_bridges(bridges, bridges_of(config), choice.node)
+    images = check_images(client, wish, choice.node)
+    figures = figures_of(config, images, template=wish.state == "template")
+    label = f"New {wish.label}"
+    siblings = check_quota(client, wish, label, picture, vmid=None, before=Figures(), after=figures)
+    draft = Draft(
+        wish,
+        origin,
+        choice,
+        needs,
+        bridges,
+        0,
+        Plan(),
+        run,
+        identity,
+        picture.shared_storages,
+        images,
+        figures,
+        siblings,
+    )
+    return _numbered(draft, wish.vmid or lowest_free(draft.band, picture.taken))
 
 
-def _change(desired: Desired, origin: Origin) -> Change:
+def _outcome(desired: Desired, origin: Origin) -> tuple[Change, dict[str, str]]:
+    """Return what changes against an empty VM or a copy of the template, and the configuration that makes."""
     if origin.template is None:
-        return changes(desired, {}, new=True)
+        change = changes(desired, {}, new=True)
+        return change, apply_to(change, {})
     template = origin.template
     copy = clone_of(template, vmid=template.vmid, node=template.node, data={"description": "", "name": desired.name})
-    return changes(desired, copy.target)
+    change = changes(desired, copy.target)
+    return change, apply_to(change, copy.target)
 
 
-def _place(client: Client, desired: Desired, origin: Origin, change: Change, picture: Picture) -> str:
-    """Return the node the settings name, if it is up, or else the least used one that has what is needed."""
-    memory = int(desired.parts.get("memory", {}).get("current") or 0) << 20
-    needs = Needs(storages=change.drives.storages, only=origin.nodes, memory=memory)
-    default = client.default_node
-    if default and origin.nodes is None:
-        require_node(picture, default)
-        return default
-    return choose_node(picture, needs).node
-
-
-def _plan(draft: Draft) -> Plan:
+def _numbered(draft: Draft, vmid: int) -> Draft:
+    """Return the draft with that VMID and the plan for it."""
     if draft.origin.template is None:
-        return plan_create(
-            draft.desired, vmid=draft.vmid, node=draft.node, identity=draft.identity, images=draft.images
+        plan = plan_create(draft.desired, vmid=vmid, node=draft.node, identity=draft.identity, images=draft.images)
+    else:
+        plan = plan_clone(
+            draft.desired,
+            draft.origin.template,
+            vmid=vmid,
+            node=draft.node,
+            full=draft.origin.full,
+            run=draft.run,
+            shared=draft.shared,
         )
-    return plan_clone(
-        draft.desired,
-        draft.origin.template,
-        vmid=draft.vmid,
-        node=draft.node,
-        full=draft.origin.full,
-        run=draft.run,
-        shared=draft.shared,
-    )
+    note = advice(vmid, draft.desired.bands) if draft.desired.vmid is not None else None
+    return replace(draft, vmid=vmid, plan=replace(plan, warnings=(*plan.warnings, note)) if note else plan)
 
 
-def create(client: Client, draft: Draft, *, timeout: int) -> tuple[Draft, list[str], list[str]]:
+def create(
+    client: Client, draft: Draft, *, timeout: int, rng: random.Random | None = None
+) -> tuple[Draft, list[str], list[str]]:
     """Make the VM and return the draft as it was carried out, what was done, and warnings.
 
-    Where the number was ours to choose and somebody was faster, the next one is taken.
+    Where the number was ours to choose and somebody was faster, a fresh look decides on another one, and on the node.
     """
     lost: set[int] = set()
+    rng = rng or random.Random()
     while True:
         try:
             done, warnings = _create_once(client, draft, timeout)
-        except Conflict:
-            if draft.desired.vmid is not None or len(lost) >= _NUMBERS:
+        except Conflict as error:
+            if not _lost_race(error) or draft.desired.vmid is not None or len(lost) >= _NUMBERS:
                 raise
             lost.add(draft.vmid)
-            taken = {int(row["vmid"]) for row in client.get("cluster", "resources", type="vm")}
-            vmid = lowest_free(draft.desired.vmid_range, taken | lost)
-            draft = replace(draft, vmid=vmid)
-            draft = replace(draft, plan=_plan(draft))
+            draft = _after_loss(client, draft, lost, rng)
             continue
         return draft, done, warnings
+
+
+def _lost_race(error: Conflict) -> bool:
+    """Tell whether somebody else has the number and nothing was made."""
+    return error.reason in ("vmid taken", "taken vmid") and not error.details.get("done")
+
+
+def _after_loss(client: Client, draft: Draft, lost: set[int], rng: random.Random) -> Draft:
+    picture = read_picture(client)
+    vmid = next_free(draft.band, picture.taken | lost, len(lost), rng)
+    if not any(disk.import_from or disk.volume for disk in draft.desired.disks):
+        # Those who lost together saw the same picture: now they see what the winners did.
+        choice = place_new(client, draft.desired, draft.needs, picture, draft.bridges)
+        draft = replace(draft, choice=choice)
+    return _numbered(draft, vmid)
 
 
 def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str], list[str]]:
     wish = replace(draft.desired, vmid=draft.vmid, node=draft.node, reboot="never")
     first = draft.plan.steps[0]
     at = [str(first.data.get("target") or first.path[1])]
+    seen: list[Actual] = []
 
     def read(status: str | None) -> Actual:
         try:
@@ -149,25 +192,79 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
     def replan(done: list[Step], uncertain: bool) -> Plan:
         # Nobody but us knows the VM: it is off until the plan's last step.
         actual = read(None if uncertain else "stopped")
+        if not seen:
+            _require_ours(draft, actual.target)
+        seen.append(actual)
         # A clone inherits its template's password, and PVE does not show it: ours is written once, whatever is there.
         written = any("cipassword" in step.data for step in done)
         policy = "on_create" if written else "always"
         return plan_update(replace(wish, update_password=policy), actual, shared=draft.shared)
 
-    return carry_out(
+    within = _keep_within(client, draft, lambda: _remove(client, draft, read(None), seen, timeout))
+    done, warnings = carry_out(
         client,
         draft.plan,
         replan=replan,
         timeout=timeout,
         happened=lambda: _is_ours(client, draft, at[0], timeout) or None,
+        before=lambda step: None if step.action in _BUILDING else within(),
+    )
+    within()
+    return done, warnings
+
+
+def _keep_within(client: Client, draft: Draft, remove: Callable[[], None]) -> Callable[[], None]:
+    """Return what makes sure, once, that the new VM is within its tenant's quota although others made some too."""
+    settled: list[bool] = []
+
+    def within() -> None:
+        if draft.desired.limits is not None and not settled:
+            settled.append(True)
+            label = f"New VM '{draft.desired.name or ''}' ({draft.vmid}) on node {draft.node}"
+            settle(client, draft.desired, label, draft.vmid, draft.figures, draft.siblings, remove)
+
+    return within
+
+
+def _remove(client: Client, draft: Draft, actual: Actual, seen: list[Actual], timeout: int) -> None:
+    """Remove the VM that this run made, after a proof that it is still that one. Raises Conflict where it is not."""
+    desired = draft.desired
+    guard_tenant(actual.label, parse_tags(actual.target.get("tags")), desired.tenant_tag, desired.tenant_prefix)
+    if not seen or actual.live.get("smbios1") != seen[-1].target.get("smbios1"):
+        raise _not_ours(draft.vmid)
+    client.task(
+        "DELETE",
+        *("nodes", actual.node, "qemu", draft.vmid),
+        data={"purge": 1, "destroy-unreferenced-disks": 1},
+        attempted=f"Could not remove {actual.label}",
+        timeout=timeout,
+    )
+
+
+def _is_marked(draft: Draft, config: Mapping[str, object]) -> bool:
+    """Tell whether a configuration bears our run in its notes, or the uuid that we gave a VM that is no clone."""
+    notes = str(config.get("description") or "")
+    return split_notes(notes)[1].run == draft.run or f"uuid={draft.identity}" in str(config.get("smbios1", ""))
+
+
+def _require_ours(draft: Draft, config: Mapping[str, object]) -> None:
+    if not _is_marked(draft, config):
+        raise _not_ours(draft.vmid)
+
+
+def _not_ours(vmid: int) -> FleetError:
+    return Conflict(
+        attempted=f"VM {vmid} was left alone",
+        answer="another VM has that number",
+        next_step="Choose another vmid, or leave it out",
+        reason="taken vmid",
     )
 
 
 def _is_ours(client: Client, draft: Draft, node: str, timeout: int) -> bool:
     """Tell whether a create or clone whose answer was lost has made the VM, and wait until it is complete.
 
-    While a clone runs its configuration says nothing but the lock; then it has our run in its notes, or a new VM the
-    uuid we gave it. Raises Conflict where the number is somebody else's.
+    While a clone runs its configuration says nothing but the lock. Raises Conflict where the number is somebody else's.
     """
     deadline = client.clock.monotonic() + timeout
     while True:
@@ -175,19 +272,11 @@ def _is_ours(client: Client, draft: Draft, node: str, timeout: int) -> bool:
             config = client.get("nodes", node, "qemu", draft.vmid, "config")
         except NotFound:
             return False
-        ours = split_notes(config.get("description"))[1].run == draft.run or f"uuid={draft.identity}" in str(
-            config.get("smbios1", "")
-        )
-        lock = config.get("lock")
+        ours, lock = _is_marked(draft, config), config.get("lock")
         if ours and not lock:
             return True
         if not ours and lock not in ("clone", "create"):
-            raise Conflict(
-                attempted=f"VM {draft.vmid} was left alone",
-                answer="another VM has that number",
-                next_step="Choose another vmid, or leave it out",
-                reason="taken vmid",
-            )
+            raise _not_ours(draft.vmid)
         if client.clock.monotonic() > deadline:
             raise TaskTimeout(
                 attempted=f"VM {draft.vmid} is still being made",

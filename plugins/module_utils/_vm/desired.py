@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._cluster.quota import read_limits
+from .._cluster.rules import read_rules
+from .._cluster.vmids import read_bands
 from .._core import validate
 from .._core.propstring import canonical, parse
 from .._core.quantities import parse_memory
@@ -69,7 +72,11 @@ def read_desired(params: Mapping[str, Any]) -> Desired:
         cloud_init_drive=_drive_slot(cloud_init) if options.get("cloud_init") is not None else None,
         cloud_init_storage=validate.storage(cloud_init["storage"]) if cloud_init.get("storage") else None,
         default_storage=validate.storage(options.get("default_storage") or "local-lvm", "default_storage"),
-        vmid_range=_band(options.get("vmid_range") or (10000, 99999)),
+        bands=read_bands(options.get("vmid_range"), options.get("vmid_bands")),
+        rules=read_rules(options.get("placement")),
+        rebalance=bool(options.get("rebalance")),
+        shared_sources=frozenset(options.get("shared_sources") or ()),
+        limits=read_limits(options),
         migrate=options.get("migrate") is not False,
         reboot=options.get("reboot") or "never",
         graceful=bool(options.get("graceful")),
@@ -217,9 +224,3 @@ def _drive_slot(cloud_init: Mapping[str, Any]) -> str:
     if not re.match(r"^(ide|sata|scsi)\d+$", slot) or not rule_of(slot):
         raise validate.refused("cloud_init.drive", slot, "is no drive", "Use a name such as ide2 or scsi1")
     return slot
-
-
-def _band(band: Sequence[int]) -> tuple[int, int]:
-    if len(band) != 2 or band[0] > band[1]:
-        raise validate.refused("vmid_range", list(band), "is no range", "Give the first and the last VMID")
-    return validate.vmid(band[0], "vmid_range"), validate.vmid(band[1], "vmid_range")

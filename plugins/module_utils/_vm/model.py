@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._cluster.quota import Limits
+from .._cluster.rules import Rules
+from .._cluster.vmids import Bands
+
 # What a mapping says of a sub-key that shall go.
 REMOVE = None
 
@@ -74,7 +78,11 @@ class Desired:
     cloud_init_drive: str | None = None  # slot
     cloud_init_storage: str | None = None
     default_storage: str = "local-lvm"
-    vmid_range: tuple[int, int] = (10000, 99999)
+    bands: Bands = Bands()
+    rules: Rules = Rules()
+    rebalance: bool = False
+    shared_sources: frozenset[str] = frozenset()  # names and VMIDs
+    limits: Limits | None = None
     migrate: bool = True
     reboot: str = "never"
     graceful: bool = False

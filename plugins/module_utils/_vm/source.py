@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.lookup import find_template, require_template
-from .._cluster.picture import Picture, StorageRow, fill_names
+from .._cluster.lookup import find_template, guard_source, guard_volume, require_template
+from .._cluster.picture import Picture, StorageRow, VmRow, fill_names
+from .._cluster.tenant import parse_tags
 from .._core.errors import ConfigurationError, Conflict
 from .._core.quantities import render_size
 from .cloning import decide_full, nodes_for, read_source, spread_storage
@@ -48,10 +50,27 @@ def read_origin(client: Client, desired: Desired, picture: Picture) -> Origin:
             return _from_volume(desired, volume, picture)
     said = str(source.vmid) if source.vmid else f"'{source.name}'"
     row = require_template(row, said, picture.vms)
+    _guard(desired, replace(row, template=True), row.tags)  # a new template is none in the listing yet
     template = read_source(client, desired, row, picture)
+    if not source.snapshot:
+        row = replace(row, name=row.name or template.name, template=template.template)
+        _guard(desired, row, parse_tags(template.target.get("tags")))
     wish = spread_storage(desired, template)
     full = decide_full(wish, template, picture)
     return Origin(wish, template, full, nodes_for(desired, template, picture))
+
+
+def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
+    guard_source(row, tags, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources)
+
+
+def guard_volumes(desired: Desired, picture: Picture) -> None:
+    """Raise Conflict where a disk would be made from, or be, a disk of a VM that this tenant may not clone."""
+    volumes = {disk.import_from or disk.volume for disk in desired.disks if disk.state == "present"}
+    if desired.source is not None:
+        volumes.add(desired.source.volume)
+    for volume in sorted(filter(None, volumes)):
+        guard_volume(volume, picture, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources)
 
 
 def _from_volume(desired: Desired, volume: str, picture: Picture) -> Origin:

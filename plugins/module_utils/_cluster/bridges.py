@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The bridges of nodes, which the cluster's listing does not hold: read for a node when it comes into question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._core.errors import NetworkError, NodeUnhealthy
+from .picture import Picture
+from .placement import Choice, Needs, choose_node
+from .rules import Rules
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+class KnownBridges:
+    """Bridges by node, each node asked once."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.seen: dict[str, frozenset[str] | None] = {}
+
+    def on(self, node: str) -> frozenset[str]:
+        """Return the bridges and VNets of a node. Raises NetworkError where it does not answer."""
+        known = self.seen.get(node)
+        if known is None:
+            known = frozenset(
+                str(row["iface"]) for row in self._client.get("nodes", node, "network", type="any_bridge")
+            )
+            self.seen[node] = known
+        return known
+
+    def learn(self, node: str) -> None:
+        """Note the bridges of a node, or that it does not answer."""
+        try:
+            self.on(node)
+        except (NetworkError, NodeUnhealthy):
+            self.seen[node] = None
+
+
+def choose_with_bridges(picture: Picture, needs: Needs, rules: Rules, bridges: KnownBridges) -> Choice:
+    """Return the choice of a node that has the bridges too: the best candidate is asked first, each at most once."""
+    while True:
+        choice = choose_node(picture, needs, rules, bridges.seen)
+        if not needs.bridges or choice.node in bridges.seen:
+            return choice
+        bridges.learn(choice.node)
