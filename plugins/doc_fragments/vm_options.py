@@ -6,6 +6,32 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
+    # What is asked of the guest, for modules that tell its addresses.
+    GUEST = r"""
+options:
+  addresses:
+    description:
+      - Whether the addresses of the guest are told, without loopback and link-local ones. They come from its agent, or
+        from cloud-init where the agent does not answer.
+    type: bool
+    default: false
+  address_family:
+    description: Which family RV(ignore:address) is of.
+    type: str
+    choices: [ipv4, ipv6, any]
+    default: ipv4
+  address_nics:
+    description: Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's or the MAC.
+    type: list
+    elements: str
+    default: []
+  address_subnets:
+    description: Subnets that RV(ignore:address) may be in, in order, such as V(10.0.0.0/24).
+    type: list
+    elements: str
+    default: []
+"""
+
     # Everything that describes a VM, shared by the modules that make or change one.
     DOCUMENTATION = r"""
 options:
@@ -363,6 +389,16 @@ options:
         type: str
         choices: [present, detached, absent]
         default: present
+  disks_exact:
+    description:
+      - Whether disks that O(disks) does not list are detached. Their volumes stay, as unused disks.
+      - Firmware, CD and cloud-init drives are not meant.
+    type: bool
+    default: false
+  nics_exact:
+    description: Whether network cards that O(nics) does not list are removed.
+    type: bool
+    default: false
   nics:
     description: Network cards. Those that are not listed are left alone.
     type: list
@@ -469,6 +505,18 @@ options:
       search_domain:
         description: Search domain.
         type: str
+      user_data:
+        description:
+          - Full user data that replaces what PVE generates, beginning with C(#cloud-config) or C(#!). It is checked as
+            YAML.
+          - PVE's API cannot upload snippets. So the text is written to the file of O(cloud_init.snippets.user) in
+            O(cloud_init.snippet_directory), on the machine where the task runs, and only where it differs.
+          - A diff shows its checksum only.
+        type: str
+      snippet_directory:
+        description:
+          - Where the C(snippets) directory of that storage is mounted on the machine where the task runs.
+        type: path
       snippets:
         description: Volume IDs of snippets that replace what PVE generates. They must be on a storage already.
         type: dict

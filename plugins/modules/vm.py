@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - pve.fleet.attributes
   - pve.fleet.attributes.full
   - pve.fleet.vm_options
+  - pve.fleet.vm_options.guest
 options:
   state:
     description:
@@ -56,6 +57,18 @@ options:
         ending.
       - Left out, a new VM is blank, with the disks of O(disks).
     type: str
+  wait_for:
+    description:
+      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address) until it tells an
+        address that O(address_family), O(address_nics) and O(address_subnets) allow.
+      - Check mode does not wait.
+    type: str
+    choices: [none, agent, address]
+    default: none
+  wait_timeout:
+    description: Seconds to wait for O(wait_for).
+    type: int
+    default: 300
   full:
     description:
       - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
@@ -172,6 +185,15 @@ vm:
       sample: {cores: 2}
     macs: {description: The MAC address of each NIC., type: dict, sample: {net0: "BC:24:11:00:00:01"}}
     pending: {description: Options that wait for a stop., type: list, elements: str, sample: []}
+    console_url: {description: Where a browser finds its console., type: str, sample: "https://pve1:8006/?console=kvm"}
+    addresses:
+      description: The addresses of the guest, null unless asked for.
+      type: list
+      elements: dict
+      sample: [{address: 10.20.0.11, prefix: 24, interface: eth0, family: ipv4}]
+    address: {description: "The address that was chosen, null where none fits.", type: str, sample: 10.20.0.11}
+    address_source: {description: "Where they come from, agent or cloud-init.", type: str, sample: agent}
+    agent_problem: {description: "Why the agent did not answer, null where it did.", type: str, sample: null}
 plan:
   description: The steps of the plan in words, in the order in which they are carried out. Empty when nothing differs.
   returned: success

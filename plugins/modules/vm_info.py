@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
+  - pve.fleet.vm_options.guest
 options:
   name:
     description: Only VMs of exactly this name.
@@ -105,6 +106,15 @@ vms:
       type: list
       elements: str
       sample: []
+    console_url: {description: Where a browser finds its console., type: str, sample: "https://pve1:8006/?console=kvm"}
+    addresses:
+      description: The addresses of the guest, null without O(addresses).
+      type: list
+      elements: dict
+      sample: [{address: 10.20.0.11, prefix: 24, interface: eth0, family: ipv4}]
+    address: {description: "The address that was chosen, null where none fits.", type: str, sample: 10.20.0.11}
+    address_source: {description: "Where they come from, agent or cloud-init.", type: str, sample: agent}
+    agent_problem: {description: "Why the agent did not answer, null where it did.", type: str, sample: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry

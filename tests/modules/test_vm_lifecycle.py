@@ -102,8 +102,6 @@ def comparable(shown: dict[str, Any]) -> dict[str, Any]:
     for key, value in shown.items():
         if isinstance(value, dict):
             value = {part: content for part, content in value.items() if part != "macaddr"}
-            if key in ("efidisk0", "tpmstate0") or value.get("cloudinit"):
-                value.pop("size", None)
         result[key] = "(secret)" if key == "cipassword" else value
     return result
 

@@ -87,6 +87,8 @@ def cloud_init_spec() -> Spec:
         "upgrade": {"type": "bool"},
         "nameservers": {"type": "list", "elements": "str"},
         "search_domain": {"type": "str"},
+        "user_data": {"type": "str", "no_log": True},
+        "snippet_directory": {"type": "path"},
         "snippets": {
             "type": "dict",
             "options": {name: {"type": "str"} for name in ("user", "network", "meta", "vendor")},
@@ -136,7 +138,9 @@ def hardware_spec() -> Spec:
     }
     return plain | {
         "disks": {"type": "list", "elements": "dict", "options": disk_spec()},
+        "disks_exact": {"type": "bool", "default": False},
         "nics": {"type": "list", "elements": "dict", "options": nic_spec()},
+        "nics_exact": {"type": "bool", "default": False},
         "cloud_init": {"type": "dict", "options": cloud_init_spec()},
     }
 
@@ -190,7 +194,16 @@ def estate_spec() -> Spec:
         "storage_classes": {"type": "dict", "default": {}},
         "memory_floor": {"type": "raw", "default": "64M"},
         "default_storage": {"type": "str", "default": "local-lvm"},
-        "vmid_range": {"type": "list", "elements": "int", "default": [10000, 99999]},
+    }
+
+
+def guest_spec() -> Spec:
+    """Return the options that say which of a guest's addresses are wanted."""
+    return {
+        "addresses": {"type": "bool", "default": False},
+        "address_family": {"type": "str", "choices": ["ipv4", "ipv6", "any"], "default": "ipv4"},
+        "address_nics": {"type": "list", "elements": "str", "default": []},
+        "address_subnets": {"type": "list", "elements": "str", "default": []},
     }
 
 
@@ -219,6 +232,9 @@ def vm_spec() -> Spec:
         **estate_spec(),
         **place_spec(),
         **behaviour_spec(),
+        **guest_spec(),
+        "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
+        "wait_timeout": {"type": "int", "default": 300},
     }
 
 
@@ -230,4 +246,5 @@ def vm_info_spec() -> Spec:
         "pool": {"type": "str"},
         "template": {"type": "bool"},
         "config": {"type": "bool", "default": False},
+        **guest_spec(),
     }

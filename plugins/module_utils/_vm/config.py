@@ -10,6 +10,7 @@ by key, PVE's own default for a missing option. What is not mentioned is left al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from .view import decode_keys
 
 # What a new VM gets that is not cloned and says nothing else.
 NEW_VM: Mapping[str, str] = {"cores": "2", "ostype": "l26", "scsihw": "virtio-scsi-single"}
+_NIC = re.compile(r"^(?:net|ipconfig)(?=\d+$)")
 _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 
@@ -56,9 +58,11 @@ def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -
             change.sets[key] = value
     if desired.name and desired.name != target.get("name"):
         change.sets["name"] = desired.name
-    change.drives = change_drives(desired, target, new=new)
+    change.drives = change_drives(desired, target)
     change.sets.update(change.drives.sets)
     change.deletes |= change.drives.detached | (desired.drop & target.keys())
+    if desired.nics_exact:
+        change.deletes |= {key for key in target if _NIC.match(key) and f"net{_NIC.sub('', key)}" not in desired.parts}
     _parts(desired, target, change)
     if new and "boot" not in desired.parts:
         _first_boot(desired, change)

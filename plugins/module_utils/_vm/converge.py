@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.lookup import find_vm, guard_tenant
 from .._cluster.bridges import KnownBridges
+from .._cluster.lookup import find_vm, guard_tenant
 from .._cluster.picture import Picture, VmRow, ask_nodes, fill_names, read_picture, refreshed
 from .._cluster.placement import Choice
 from .._cluster.tenant import parse_tags
@@ -25,12 +25,14 @@ from .checks import check_change, check_pool
 from .config import apply_to, changes
 from .describe import conditions, describe
 from .desired import read_desired
+from .guest import NOTHING_TOLD, GuestWish, read_addresses, read_guest_wish, told, wait_for_guest
 from .limits import grow_within
 from .marker import split_notes
 from .model import Actual, Desired, Plan, Step
 from .moving import check_move, read_wherever, require_same
 from .placing import rebalance
 from .plan import plan_absent, plan_update
+from .snippets import current_content, with_snippet, write_snippet
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -44,6 +46,8 @@ class Job:
     desired: Desired
     check_mode: bool
     timeout: int
+    guest: GuestWish
+    snippet_now: str | None = None  # what the file of the wished user data holds
     choice: Choice | None = None  # where the VM goes, and why
 
 
@@ -57,7 +61,7 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
             next_step="Give one of them",
             reason="name or vmid",
         )
-    job = Job(client, desired, check_mode, int(params.get("task_timeout") or 300))
+    job = job_of(params, client, desired, check_mode)
     picture = read_picture(client)
     row = locate(client, desired, picture)
     if row is None:
@@ -75,6 +79,12 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
     if desired.state == "absent":
         return _remove(job, actual)
     return bring_to(job, actual, picture)
+
+
+def job_of(params: Mapping[str, Any], client: Client, desired: Desired, check_mode: bool) -> Job:
+    """Return the job that a module's options make of a wish."""
+    timeout = int(params.get("task_timeout") or 300)
+    return Job(client, desired, check_mode, timeout, read_guest_wish(params), current_content(desired.snippet))
 
 
 def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
@@ -185,7 +195,7 @@ def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
     if desired.pool and desired.pool != actual.pool:
         check_pool(client, desired.pool, picture)
     grown = grow_within(client, desired, actual, after, picture)
-    plan = plan_update(desired, actual, shared=shared)
+    plan = with_snippet(plan_update(desired, actual, shared=shared), desired.snippet, job.snippet_now, actual)
     if job.check_mode or not plan.changed:
         return report(job, plan, actual, done=[])
     result = _carry_out_update(job, plan, actual, shared)
@@ -228,12 +238,15 @@ def create(job: Job, picture: Picture) -> Result:
         draft = creation.prepare(job.client, job.desired, fresh, run=run, identity=identity)
     job = replace(job, choice=draft.choice)
     if job.check_mode:
-        return report(job, draft.plan, None, done=[], node=draft.node, vmid=draft.vmid)
+        plan = with_snippet(draft.plan, job.desired.snippet, job.snippet_now, None)
+        return report(job, plan, None, done=[], node=draft.node, vmid=draft.vmid)
+    written = write_snippet(job.desired.snippet, job.snippet_now)
     draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout)
     job = replace(job, choice=draft.choice)
+    plan = with_snippet(draft.plan, job.desired.snippet, job.snippet_now, None)
     status = str(draft.plan.after["status"])  # the start was a task, and it ended well
     final = read_actual(job.client, draft.vmid, draft.node, status=status, pool=job.desired.pool)
-    return report(job, draft.plan, final, done=done, warnings=warnings)
+    return report(job, plan, final, done=[*written, *done], warnings=warnings)
 
 
 def report(
@@ -249,7 +262,8 @@ def report(
     """Return what the module reports; the diff is the plan's, in check mode and after applying it."""
     vm: dict[str, Any] | None = None
     if actual is not None:
-        vm = describe(actual, prefix=job.desired.tenant_prefix)
+        url = job.client.connection.endpoint.url
+        vm = describe(actual, prefix=job.desired.tenant_prefix, url=url, guest=_ask_guest(job, actual))
     elif vmid is not None:
         vm = {"vmid": vmid, "node": node, "name": job.desired.name}
     notes = list(plan.warnings) + (warnings or [])
@@ -265,3 +279,12 @@ def report(
     }
     diff = {"before": dict(plan.before), "after": dict(plan.after)}
     return Result(plan.changed, values, diff, tuple(notes))
+
+
+def _ask_guest(job: Job, actual: Actual) -> Mapping[str, Any]:
+    """Return what the guest tells, after waiting for it where that is asked for; check mode does not wait."""
+    if not job.guest.asks:
+        return NOTHING_TOLD
+    if job.check_mode or actual.status != "running":
+        return told(actual, *read_addresses(job.client, actual), job.guest.rule)
+    return wait_for_guest(job.client, actual, job.guest)

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from .._cluster.picture import VmRow
 from .._cluster.tenant import parse_tags, tenants_of
+from .guest import NOTHING_TOLD
 from .marker import split_notes
 from .model import Actual, Plan
 from .view import show
 
 
-def describe(actual: Actual, *, prefix: str = "tenant_") -> dict[str, Any]:
-    """Return a VM as modules report it: who and where it is, and its configuration in PVE's own keys."""
+def describe(
+    actual: Actual, *, prefix: str = "tenant_", url: str = "", guest: Mapping[str, Any] = NOTHING_TOLD
+) -> dict[str, Any]:
+    """Return a VM as modules report it: who and where it is, and its configuration in PVE's own keys.
+
+    `url` is that of the API, for the console's; `guest` is what the guest told.
+    """
     tags = sorted(parse_tags(actual.target.get("tags", "")))
     owners = tenants_of(tags, prefix)
     notes, marker = split_notes(actual.target.get("description"))
@@ -41,7 +48,17 @@ def describe(actual: Actual, *, prefix: str = "tenant_") -> dict[str, Any]:
             for key in actual.live.keys() | actual.target.keys()
             if actual.running and actual.live.get(key) != actual.target.get(key)
         ),
+        "console_url": console_url(url, actual.vmid, actual.name, actual.node),
+        **guest,
     }
+
+
+def console_url(url: str, vmid: int, name: str, node: str) -> str | None:
+    """Return where a browser finds the VM's console; the user logs in there."""
+    if not url:
+        return None
+    query = {"console": "kvm", "novnc": 1, "vmid": vmid, "vmname": name, "node": node, "resize": "off"}
+    return f"{url}/?{urlencode(query)}"
 
 
 def macs(config: Mapping[str, str]) -> dict[str, str]:
@@ -97,7 +114,7 @@ def _condition(name: str, status: bool, reason: str) -> dict[str, Any]:
     return {"type": name, "status": status, "reason": reason}
 
 
-def describe_row(row: VmRow, *, prefix: str = "tenant_") -> dict[str, Any]:
+def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[str, Any]:
     """Return a VM with the same keys, from the cluster's listing alone; what that does not know is null."""
     owners = tenants_of(row.tags, prefix)
     return {
@@ -116,4 +133,6 @@ def describe_row(row: VmRow, *, prefix: str = "tenant_") -> dict[str, Any]:
         "config": None,
         "macs": None,
         "pending": None,
+        "console_url": console_url(url, row.vmid, row.name, row.node),
+        **NOTHING_TOLD,
     }

@@ -19,6 +19,7 @@ from .._core.quantities import parse_memory
 from .._schema.formats import format_of, rule_of
 from . import devices, estate
 from .model import Desired, Source
+from .userdata import read_snippet
 
 _BIOS = {"uefi": "ovmf", "bios": "seabios"}
 _MACHINES = {"i440fx": "pc"}
@@ -66,6 +67,9 @@ def read_desired(params: Mapping[str, Any]) -> Desired:
         tags=_tags(options.get("tags")),
         tags_exact=bool(options.get("tags_exact")),
         description=None if description is None else description.rstrip("\n"),
+        disks_exact=bool(options.get("disks_exact")),
+        nics_exact=bool(options.get("nics_exact")),
+        snippet=read_snippet(cloud_init),
         ssh_keys=_ssh_keys(cloud_init.get("ssh_keys")),
         password=cloud_init.get("password"),
         update_password=cloud_init.get("update_password") or "on_create",

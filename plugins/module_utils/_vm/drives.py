@@ -13,7 +13,7 @@ from .._core.errors import ValidationFailed
 from .._core.propstring import canonical, render, same
 from .._core.quantities import read_size, render_gib, render_size
 from .._schema.formats import format_of
-from .actual import drives, is_cloud_init, storage_of
+from .actual import drives, is_cloud_init, is_disk, storage_of
 from .model import Desired, Disk
 
 # What an EFI or TPM volume is created with; PVE decides its size.
@@ -39,7 +39,7 @@ class DriveChange:
         return {*self.sets, *self.detached, *self.removed, *self.grown, *self.moved}
 
 
-def change_drives(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> DriveChange:
+def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
     """Return what makes the drives of `target` the desired ones.
 
     Raises ValidationFailed for a disk that would shrink and for a new one without a size.
@@ -55,10 +55,19 @@ def change_drives(desired: Desired, target: Mapping[str, str], *, new: bool = Fa
             _create(disk, desired, change)
         else:
             _update(desired.label, disk, there, change)
+    if desired.disks_exact:
+        listed = {disk.slot for disk in desired.disks}
+        change.detached |= {slot for slot, drive in found.items() if slot not in listed and _is_data(slot, drive)}
     _cloud_init_drive(desired, found, change)
-    if new and desired.plain.get("bios") == "ovmf" and not {"efidisk0"} & {disk.slot for disk in desired.disks}:
+    named = {disk.slot for disk in desired.disks} | found.keys()
+    if desired.plain.get("bios") == "ovmf" and "efidisk0" not in named:
         _create(Disk("efidisk0", storage=_main_storage(desired, found)), desired, change)
     return change
+
+
+def _is_data(slot: str, drive: Mapping[str, str]) -> bool:
+    """What an exact list of disks speaks of: neither firmware nor CD nor cloud-init drives."""
+    return is_disk(drive) and slot not in _FIRMWARE
 
 
 def _create(disk: Disk, desired: Desired, change: DriveChange) -> None:

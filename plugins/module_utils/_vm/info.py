@@ -16,6 +16,7 @@ from .._core.errors import FleetError, NotFound
 from .._core.result import Result
 from .actual import read_actual
 from .describe import describe, describe_row
+from .guest import NOTHING_TOLD, read_addresses, read_guest_wish, told
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -26,21 +27,25 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
     wanted = matcher(params)
     prefix = params.get("tenant_prefix") or "tenant_"
     picture = fill_names(client, read_picture(client))
+    wish = read_guest_wish(params)
+    url = client.connection.endpoint.url
     rows = [row for row in picture.vms.values() if wanted(row)]
     vms: list[dict[str, Any]] = []
     warnings: list[str] = []
     for row in sorted(rows, key=lambda row: row.vmid):
-        if not params.get("config"):
-            vms.append(describe_row(row, prefix=prefix))
+        if not params.get("config") and not wish.asks:
+            vms.append(describe_row(row, prefix=prefix, url=url))
             continue
         try:
-            vms.append(describe(read_actual(client, row.vmid, row.node, pool=row.pool), prefix=prefix))
+            actual = read_actual(client, row.vmid, row.node, pool=row.pool)
+            guest = told(actual, *read_addresses(client, actual), wish.rule) if wish.asks else NOTHING_TOLD
+            vms.append(describe(actual, prefix=prefix, url=url, guest=guest))
         except NotFound:
             continue  # removed or moved since the listing was made
         except FleetError as error:  # a node that is down hides only its own VMs
             if params.get("vmid") is not None or params.get("name"):
                 raise error.on(attempted=f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}") from error
-            vms.append(describe_row(row, prefix=prefix))
+            vms.append(describe_row(row, prefix=prefix, url=url))
             warnings.append(f"VM '{row.name}' ({row.vmid}) on node {row.node}: {error.message}")
     return Result(False, {"vms": vms}, warnings=tuple(warnings))
 

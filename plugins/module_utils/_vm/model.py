@@ -37,6 +37,15 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Snippet:
+    """User data as wished, the file it belongs into, and the volume that PVE knows it by."""
+
+    content: str = field(repr=False)
+    file: str
+    volume: str
+
+
+@dataclass(frozen=True)
 class Source:
     """Where a new VM comes from, as the user said it: a VMID, a volume ID or a name.
 
@@ -75,6 +84,9 @@ class Desired:
     ssh_keys: tuple[str, ...] | None = None
     password: str | None = field(default=None, repr=False)
     update_password: str = "on_create"
+    disks_exact: bool = False
+    nics_exact: bool = False
+    snippet: Snippet | None = None
     cloud_init_drive: str | None = None  # slot
     cloud_init_storage: str | None = None
     default_storage: str = "local-lvm"

@@ -167,16 +167,14 @@ def _update_steps(
             Step("config", f"Remove {names} and their volumes from {actual.label}", "PUT", path, data, is_task=False)
         )
     if running and any(is_cloud_init_key(key) for key in change.keys) and _has_cloud_init(after):
-        steps.append(
-            Step(
-                "cloudinit",
-                f"Regenerate the cloud-init drive of {actual.label}",
-                "PUT",
-                (*path[:-1], "cloudinit"),
-                is_task=False,
-            )
-        )
+        steps.append(regenerate(actual))
     return steps
+
+
+def regenerate(actual: Actual) -> Step:
+    """Return the step that writes the cloud-init drive of a running VM anew; a start does that by itself."""
+    path = ("nodes", actual.node, "qemu", actual.vmid, "cloudinit")
+    return Step("cloudinit", f"Regenerate the cloud-init drive of {actual.label}", "PUT", path, is_task=False)
 
 
 def _adds_cd(change: Change, actual: Actual) -> bool:

@@ -87,7 +87,7 @@ def _drive(key: str, text: str) -> dict[str, Any]:
     elif storage:
         shown["storage"] = storage
     size = read_size(parts.get("size"))
-    if size and parts.get("media") != "cdrom":
+    if size and parts.get("media") != "cdrom" and key not in ("efidisk0", "tpmstate0"):  # PVE decides those
         shown["size"] = render_size(size)
     for name, value in sorted(parts.items()):
         if name not in ("file", "size", "format", "import-from"):

@@ -58,6 +58,8 @@ SAME: list[dict[str, Any]] = [
     {"options": {"smbios1": {"uuid": "11111111-2222-3333-4444-555555555555"}}},
     {"options": {"shares": 1000}},
     {"serial_console": False},
+    {"nics": [{}], "nics_exact": True},
+    {"disks": [{"name": "scsi0"}, {"name": "scsi1"}], "disks_exact": True},
 ]
 
 
@@ -102,7 +104,9 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"options": {"ciuser": None}}, {"delete": "ciuser"}),
     ({"boot": ["network", "disk"]}, {"boot": "order=net0;scsi0;scsi1"}),
     ({"serial_console": True}, {"serial0": "socket"}),
-    ({"bios": "uefi"}, {"bios": "ovmf"}),
+    ({"bios": "uefi"}, {"bios": "ovmf", "efidisk0": "ceph:1,efitype=4m,pre-enrolled-keys=1"}),
+    ({"nics_exact": True}, {"delete": "ipconfig0,net0"}),
+    ({"disks_exact": True, "disks": [{"name": "scsi0"}]}, {"delete": "scsi1"}),
 ]
 
 
@@ -159,7 +163,7 @@ PENDING: list[tuple[dict[str, Any], list[str]]] = [
     ({"disks": [{"name": "scsi0", "cache": "writeback"}]}, ["scsi0"]),
     ({"disks": [{"name": "scsi0", "backup": False}]}, []),
     ({"disks": [{"name": "scsi0", "size": 30}]}, []),
-    ({"bios": "uefi", "machine": "q35"}, ["bios", "machine"]),
+    ({"bios": "uefi", "machine": "q35"}, ["bios", "efidisk0", "machine"]),
     ({"cloud_init": {"user": "root"}}, []),
 ]
 
