@@ -158,3 +158,13 @@ def test_an_endpoint_that_cannot_be_used_is_a_row_too(
     assert result["failed_checks"][0]["next_step"]
     assert len(result["checks"]) == rows
     assert result["checks"][-1]["status"] == "skipped"
+
+
+def test_a_cluster_that_does_not_tell_what_it_has(lab: Lab) -> None:
+    lab.simulator.fault(method="GET", path="/cluster/resources", status=500, message="internal error", times=None)
+    try:
+        result = preflight(lab, storages=[{"name": "ceph"}])
+    finally:
+        lab.simulator.clear_faults()
+    assert [row["check"] for row in result["failed_checks"]] == ["listing"]
+    assert result["checks"][-1]["status"] == "skipped"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _WORKERS = 8
+_LISTING = "listing of the cluster"
 _IMAGES = frozenset({"images", "rootdir"})
 Found: TypeAlias = "list[tuple[str, VmRow | None, FleetError | None]]"
 
@@ -83,7 +84,13 @@ def _first_contact(params: Mapping[str, Any], client: Client) -> tuple[list[dict
 
 def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int]) -> list[dict[str, Any]]:
     parts = Parts(client)
-    raw = parts.read("listing of the cluster", "cluster", "resources") or []
+    raw = parts.read(_LISTING, "cluster", "resources")
+    if raw is None:
+        why = parts.missing[0]["reason"]
+        return [
+            row("listing", "cluster", FAIL, why, "Check the cluster's file system and services, then try again"),
+            row("everything else", "", SKIPPED, "it cannot be checked without the listing of the cluster"),
+        ]
     picture = picture_of(raw)
     cluster = standing(parts.read("cluster status", "cluster", "status"))
     states = {node: "online" if one.online else "offline" for node, one in picture.nodes.items()}
@@ -91,10 +98,10 @@ def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int])
     if not states:
         listed = parts.read("nodes", "nodes") or []
         states = {one["node"]: str(one.get("status") or "unknown") for one in listed}
-    why = {one["part"]: one["reason"] for one in parts.missing}
+    unread = {one["part"]: one["reason"] for one in parts.missing}
     nodes: list[str] = [validate.node(node, "nodes") for node in params.get("nodes") or ()]
     storages = [{**item, "name": validate.storage(item["name"], "storages")} for item in params.get("storages") or ()]
-    rows = [quorum_row(cluster["quorate"], why.get("cluster status", ""))]
+    rows = [quorum_row(cluster["quorate"], unread.get("cluster status", ""))]
     rows += node_rows(states, nodes)
     rows += storage_rows(picture, storages, nodes)
     rows += _bridges(params, parts, states, nodes)
@@ -102,7 +109,7 @@ def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int])
     vms, picture = _find(client, picture, params.get("vms") or (), False)
     rows += vm_rows("template", templates) + vm_rows("vm", vms)
     if params.get("pool"):
-        rows += _pool(client, picture, params["pool"])
+        rows += _pool(parts, picture, params["pool"])
     subjects = Subjects(
         vms=tuple(vm.vmid for _said, vm, _error in vms if vm),
         templates=tuple(vm.vmid for _said, vm, _error in templates if vm),
@@ -152,10 +159,10 @@ def _one(picture: Picture, said: str, number: int | None, template: bool) -> VmR
     return found or find_template(picture, vmid=number, name=name)
 
 
-def _pool(client: Client, picture: Picture, pool: str) -> list[dict[str, Any]]:
+def _pool(parts: Parts, picture: Picture, pool: str) -> list[dict[str, Any]]:
     there = set(picture.pools)
     if pool not in there:
-        there |= {one["poolid"] for one in client.get("pools") or []}
+        there |= {one["poolid"] for one in parts.read("pools", "pools") or []}
     said = f"pools are {', '.join(sorted(there)) or 'none that the caller may see'}"
     step = "Create it first, or name one that is there; the caller needs Pool.Audit to see it"
     return [row("pool", pool, PASS if pool in there else FAIL, "" if pool in there else said, step)]
