@@ -27,7 +27,8 @@ from .limits import check_quota, figures_of, settle
 from .marker import split_notes
 from .model import Desired, Plan, Step
 from .placing import needs_of, place_new
-from .plan import clone_of, plan_clone, plan_create, plan_update
+from .plan import plan_update
+from .plan_new import clone_of, plan_clone, plan_create
 from .source import Origin, check_images, guard_volumes, read_origin
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import 
 from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import why_not_linked
 from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker, join_notes, split_notes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan import plan_clone, plan_create
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan_new import plan_clone, plan_create
 from tests.unit.module_utils.vm.vm_cases import template, wish
 
 
