@@ -14,6 +14,7 @@ from .picture import Picture, VmRow
 from .tenant import tenants_of
 
 # How storages name the disks of a VM: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
+_NOBODYS = ("iso/", "import/", "vztmpl/", "snippets/")
 _OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*$")
 
 
@@ -119,7 +120,7 @@ def guard_volume(
 def volume_owner(volume: str) -> int | None:
     """Return the VMID that a volume's name says it belongs to, or None for an image, ISO and the like."""
     path = volume.partition(":")[2]
-    found = _OWNED_FILE.search(path)
+    found = None if path.startswith(_NOBODYS) else _OWNED_FILE.search(path)
     return int(found.group(1)) if found else None
 
 
