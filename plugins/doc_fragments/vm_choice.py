@@ -18,7 +18,7 @@ options:
     type: str
   vmid:
     description:
-      - The number of one VM. It wins over O(name).
+      - The number of one VM. With O(name) too, a VM of that number with another name is refused.
       - Mutually exclusive with O(vms).
     type: int
   vms:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, do, machine, names, prepare, refused, settle, take
@@ -314,6 +315,33 @@ def test_a_task_that_fails(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
+    "options",
+    [{"snapshot": "s2"}, {"snapshot": "s1", "state": "absent"}, {"snapshot": "s1", "state": "rolled_back"}],
+    ids=str,
+)
+def test_a_task_that_ends_with_warnings(lab: Lab, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    vm = machine(lab)
+    take(lab, vm, "s1")
+    plain = Client.get
+
+    def warned(self: Client, *path: Any, **rest: Any) -> Any:
+        answer = plain(self, *path, **rest)
+        if path[2:3] == ("tasks",) and path[-1] == "status" and answer.get("exitstatus") == "OK":
+            return {**answer, "exitstatus": "WARNINGS: 1"}
+        if path[2:3] == ("tasks",) and path[-1] == "log":
+            return [{"n": 1, "t": "WARN: the disk is slow"}, {"n": 2, "t": "TASK WARNINGS: 1"}]
+        return answer
+
+    monkeypatch.setattr(Client, "get", warned)
+    result = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], **options})
+    assert not result.get("failed"), result
+    assert result["changed"]
+    assert len(result["warnings"]) == 1
+    assert result["warnings"][0].endswith("the disk is slow")
+    assert vm["name"] in result["warnings"][0]
+
+
+@pytest.mark.parametrize(
     ("options", "kind"),
     [
         ({"snapshot": "s2"}, "qmsnapshot"),
@@ -405,3 +433,12 @@ def test_the_tree(lab: Lab) -> None:
     assert rows["ram"]["vmstate_size"] > 0
     assert rows["root"]["vmstate_size"] is None
     assert told["tenant"] == "tree"
+
+
+def test_a_number_with_another_name_is_refused(lab: Lab) -> None:
+    vm = machine(lab)
+    for options in ({"snapshot": "s1"}, {"snapshot": "s1", "state": "absent"}):
+        result = refused(lab, vmid=vm["vmid"], name="recycled", **options)
+        assert (result["error"]["category"], result["error"]["reason"]) == ("Conflict", "another name")
+    assert refused(lab, "snapshot_info", vmid=vm["vmid"], name="recycled")["error"]["reason"] == "another name"
+    assert do(lab, vmid=vm["vmid"], name=vm["name"], snapshot="s1")["changed"]

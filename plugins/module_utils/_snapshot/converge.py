@@ -88,6 +88,7 @@ def _one(job: Job, target: Target) -> Outcome:
 def _work(job: Job, target: Target, row: VmRow) -> Outcome:
     machine = read_machine(job.client, row, job.picture)
     job.owner.guard(machine.label, machine.tags)
+    target.check(machine.label, machine.name)
     rolled_back = False
     if machine.lock in TASK_OF_LOCK and not job.check_mode:
         rolled_back = _finish_what_runs(job, machine)

@@ -55,6 +55,7 @@ def _one(client: Client, picture: Picture, owner: Owner, target: Target, details
         raise target.error or FleetError()
     machine = read_machine(client, target.row, picture)
     owner.guard(machine.label, machine.tags)
+    target.check(machine.label, machine.name)
     shown = {**describe_machine(machine, prefix=owner.prefix), "error": None}
     if details:
         _add_sizes(client, machine, shown)

@@ -14,7 +14,7 @@ from .._cluster.lookup import find_vm, guard_tenant
 from .._cluster.picture import Picture, VmRow, fill_names
 from .._cluster.tenant import PREFIX, tenant_tag, tenants_of
 from .._core import validate
-from .._core.errors import FleetError, NotFound, ValidationFailed
+from .._core.errors import Conflict, FleetError, NotFound, ValidationFailed
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -34,11 +34,25 @@ class Owner:
 
 @dataclass(frozen=True)
 class Target:
-    """One VM that is meant, or why it is not clear which. `said` is how the task called it."""
+    """One VM that is meant, or why it is not clear which. `said` is how the task called it.
+
+    `called` is the name that a VM which is found by its number must have, because numbers are used again.
+    """
 
     said: str
     row: VmRow | None = None
     error: FleetError | None = None
+    called: str | None = None
+
+    def check(self, label: str, name: str) -> None:
+        """Raise Conflict for a VM that has the number and not the name."""
+        if self.called is not None and name != self.called:
+            raise Conflict(
+                attempted=f"{label} was left alone",
+                answer=f"it is not called '{self.called}', as the task says",
+                next_step="Check name and vmid, or give only one of them",
+                reason="another name",
+            )
 
 
 def owner_of(params: Mapping[str, Any]) -> Owner:
@@ -87,7 +101,8 @@ def targets(client: Client, picture: Picture, params: Mapping[str, Any]) -> list
             row, picture = _find(client, picture, one, owner)
             if row is None:
                 raise _unknown(one)
-            found.setdefault(row.vmid, Target(said, row))
+            called = params.get("name") if params.get("vmid") is not None else None
+            found.setdefault(row.vmid, Target(said, row, called=called or None))
         except FleetError as error:
             lost.append(Target(said, error=error))
     return [*found.values(), *lost]
