@@ -220,7 +220,7 @@ class Clone:
             volume = find_volume(cluster, self.node, old)
             if volume is None:
                 raise PveError(f"volume '{old}' does not exist")
-            size = volume.virtual_size or volume.size
+            size = volume.snapshots.get(self.snapname or "") or volume.virtual_size or volume.size
             new = linked_clone(cluster, self.node, old, self.newid, size)
             storage = cluster.storage(old.partition(":")[0])
             backing = f"../{old.partition(':')[2]}" if is_path_based(storage) else None

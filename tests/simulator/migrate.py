@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import time
+import re
 from typing import Any
 
 from .api import Ctx, api
-from .drives import drives_of, is_cdrom, is_cloudinit, print_drive, split_volid
+from .drives import drives_of, parse_props, split_volid
 from .errors import ParamError, PveError
 from .formats import split_list
 from .ha import is_managed, request_move
+from .migrate_volumes import Local, carry, local_volumes, scan, stamp
 from .state import Vm
 from .tasks import Task
 from .vmcheck import check_lock
-from .volumes import check_enabled, find_volume, own_key
+from .volumes import check_enabled
+
+_DEVICE = re.compile(r"(usb|hostpci|serial|parallel|virtiofs)\d+")
+_NO_CONNTRACK = "conntrack state migration not supported or disabled, active connections might get dropped"
 
 
 def _storage_map(text: str | None) -> dict[str, str]:
@@ -28,13 +32,50 @@ def _storage_map(text: str | None) -> dict[str, str]:
     return result
 
 
-def _local_disks(ctx: Ctx, vm: Vm) -> list[tuple[str, dict[str, str]]]:
-    """The drives on storages that the other nodes do not see."""
+def local_devices(ctx: Ctx, vm: Vm) -> tuple[list[str], dict[str, str]]:
+    """Devices of the host that the machine uses, and among them those that are mapped, with the mapping's name."""
+    blocking: list[str] = []
+    mapped: dict[str, str] = {}
+    for name in sorted(vm.conf):
+        kind = _DEVICE.fullmatch(name)
+        if not kind or (kind[1] == "serial" and vm.conf[name] == "socket"):
+            continue
+        keys = ctx.sim.schema.vm_options[name].get("format")
+        parts = parse_props(keys, vm.conf[name]) if isinstance(keys, dict) else {}
+        if kind[1] == "usb" and parts.get("host", "").lower() == "spice":
+            continue
+        mapping = parts.get("dirid" if kind[1] == "virtiofs" else "mapping")
+        if mapping and kind[1] in ("usb", "hostpci", "virtiofs"):
+            mapped[name] = mapping
+            if kind[1] == "hostpci" and vm.run is None:
+                continue
+        blocking.append(name)
+    return blocking, mapped
+
+
+def _precondition_disks(ctx: Ctx, vm: Vm) -> list[dict[str, Any]]:
     found = []
-    for name, drive in drives_of(ctx.sim.schema, vm.conf, unused=True):
-        parts = split_volid(drive.get("file", ""))
-        if parts and parts[0] in ctx.cluster.storages and not ctx.cluster.storages[parts[0]].shared:
-            found.append((name, drive))
+    for local in local_volumes(ctx, vm).values():
+        item: dict[str, Any] = {
+            "volid": local.volid,
+            "cdrom": 1 if local.cdrom or local.cloudinit else 0,
+            "is_attached": 1 if local.attached else 0,
+            "is_cloudinit": 1 if local.cloudinit else 0,
+            "is_tpmstate": 1 if local.drive == "tpmstate0" else 0,
+            "is_unused": 1 if local.unused else 0,
+            "is_vmstate": 1 if local.memory else 0,
+            "replicate": 1,
+            "shared": 0,
+        }
+        if local.drive:
+            item["drivename"] = local.drive
+        if local.size is not None:
+            item["size"] = local.size
+        if local.snapshots:
+            item["referenced_in_snapshot"] = dict.fromkeys(local.snapshots, 1)
+        if local.pending:
+            item["referenced_in_pending"] = 1
+        found.append(item)
     return found
 
 
@@ -49,7 +90,9 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         for _, drive in drives_of(ctx.sim.schema, vm.conf)
         if split_volid(drive.get("file", ""))
     }
-    allowed, refused = [], {}
+    allowed: list[str] = []
+    refused: dict[str, dict[str, Any]] = {}
+    blocking, mapped = local_devices(ctx, vm)
     for node in ctx.cluster.nodes:
         if node == p["node"]:
             continue
@@ -57,29 +100,20 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
             name for name in used if name in ctx.cluster.storages and not ctx.cluster.storages[name].available_on(node)
         )
         refused[node] = {"unavailable_storages": missing} if missing else {}
-        if not missing:
+        if mapped:
+            refused[node]["unavailable-resources"] = sorted(mapped)
+        if not refused[node]:
             allowed.append(node)
-    disks = []
-    for name, drive in _local_disks(ctx, vm):
-        volume = find_volume(ctx.cluster, vm.node, drive["file"])
-        item: dict[str, Any] = {
-            "volid": drive["file"],
-            "cdrom": 1 if is_cdrom(drive) else 0,
-            "drivename": name,
-            "is_attached": 1,
-        }
-        if volume is not None:
-            item["size"] = volume.virtual_size or volume.size
-        disks.append(item)
     return {
         "allowed_nodes": allowed,
         "not_allowed_nodes": refused,
-        "local_disks": disks,
-        "local_resources": [],
-        "mapped-resources": [],
-        "mapped-resource-info": {},
+        "local_disks": _precondition_disks(ctx, vm),
+        "local_resources": blocking,
+        "mapped-resources": sorted(mapped),
+        "mapped-resource-info": {name: {"name": mapped[name]} for name in mapped},
         "has-dbus-vmstate": 1,
         "running": 1 if vm.run else 0,
+        **({"dependent-ha-resources": []} if is_managed(ctx.cluster, vm.vmid) else {}),
     }
 
 
@@ -128,88 +162,67 @@ def _check_available(ctx: Ctx, vm: Vm, target: str) -> None:
             check_enabled(ctx.cluster, parts[0], target)
 
 
-def _stamp(ctx: Ctx) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ctx.cluster.now()))
-
-
 async def _migrate(ctx: Ctx, vm: Vm, target: str, targets: dict[str, str], with_local: bool, task: Task) -> None:
     cluster = ctx.cluster
-    source, online = vm.node, vm.run is not None
+    source, begun = vm.node, cluster.now()
     async with ctx.sim.locks.hold(vm.vmid, log=task.say):
-        if cluster.vms.get(vm.vmid) is not vm or vm.node != source:
-            raise PveError(f"Configuration file 'nodes/{source}/qemu-server/{vm.vmid}.conf' does not exist")
-        check_lock(vm)
-        if not cluster.nodes[target].online:
-            raise PveError(
-                "migration aborted (duration 00:00:00): Can't connect to destination address using public key"
-            )
-        begun = cluster.now()
-        task.say(f"{_stamp(ctx)} starting migration of VM {vm.vmid} to node '{target}' ({cluster.nodes[target].ip})")
-        local = [(name, drive) for name, drive in _local_disks(ctx, vm) if not is_cdrom(drive, no_cloudinit=True)]
-        if online and [name for name, drive in local if not is_cloudinit(drive)] and not with_local:
-            names = ", ".join(drive["file"] for _, drive in local)
-            task.say(
-                f"{_stamp(ctx)} ERROR: Problem found while scanning volumes - can't live migrate attached local"
-                f" disks without with-local-disks option ({names})"
-            )
-            raise PveError("migration aborted")
-        cdroms = [drive["file"] for _, drive in _local_disks(ctx, vm) if is_cdrom(drive, no_cloudinit=True)]
-        for file in cdroms:
-            if find_volume(cluster, target, file) is None:
-                raise PveError("migration aborted")
-        vm.conf["lock"] = "migrate"
-        cluster.write(vm)
-        if online:
-            task.say(f"{_stamp(ctx)} starting VM {vm.vmid} on remote node '{target}'")
-            cluster.tasks.start(target, "qmstart", vm.vmid, "root@pam", _incoming)
         try:
-            await _carry(ctx, vm, target, targets, local, task)
-        finally:
-            vm.conf.pop("lock", None)
-            cluster.write(vm)
+            _prepare(ctx, vm, source, target, task)
+            task.say(stamp(ctx, f"starting migration of VM {vm.vmid} to node '{target}' ({cluster.nodes[target].ip})"))
+            try:
+                await _transfer(ctx, vm, target, targets, scan(ctx, vm, with_local, task), task)
+            except PveError as error:
+                task.say(stamp(ctx, f"ERROR: {error.text}"))
+                task.say(stamp(ctx, "aborting phase 1 - cleanup resources"))
+                raise
+        except PveError as error:
+            task.say(stamp(ctx, f"ERROR: migration aborted (duration {_duration(ctx, begun)}): {error.text}"))
+            raise PveError("migration aborted") from None
         vm.node = target
         if vm.run is not None:
             node = cluster.nodes[target]
             node.next_pid += 1
             vm.run.pid = node.next_pid
         cluster.touch(vm.vmid)
-        taken = int(cluster.now() - begun)
-        task.say(f"{_stamp(ctx)} migration finished successfully (duration 00:{taken // 60:02d}:{taken % 60:02d})")
+        task.say(stamp(ctx, f"migration finished successfully (duration {_duration(ctx, begun)})"))
+
+
+def _duration(ctx: Ctx, begun: float) -> str:
+    taken = int(ctx.cluster.now() - begun)
+    return f"{taken // 3600:02d}:{taken // 60 % 60:02d}:{taken % 60:02d}"
+
+
+def _prepare(ctx: Ctx, vm: Vm, source: str, target: str, task: Task) -> None:
+    """What must hold before anything is copied."""
+    if ctx.cluster.vms.get(vm.vmid) is not vm or vm.node != source:
+        raise PveError(f"Configuration file 'nodes/{source}/qemu-server/{vm.vmid}.conf' does not exist")
+    check_lock(vm)
+    if vm.run is not None:
+        task.say(stamp(ctx, _NO_CONNTRACK))
+    blocking, mapped = local_devices(ctx, vm)
+    blocking = [name for name in blocking if name not in mapped]
+    if blocking:
+        raise PveError(f"can't migrate VM which uses local devices: {', '.join(blocking)}")
+    if mapped:
+        raise PveError(f"can't migrate to '{target}': missing mapped devices {', '.join(sorted(mapped))}")
+    if not ctx.cluster.nodes[target].online:
+        raise PveError("Can't connect to destination address using public key")
+
+
+async def _transfer(ctx: Ctx, vm: Vm, target: str, targets: dict[str, str], volumes: list[Local], task: Task) -> None:
+    cluster = ctx.cluster
+    vm.conf["lock"] = "migrate"
+    cluster.write(vm)
+    if vm.run is not None:
+        task.say(stamp(ctx, f"starting VM {vm.vmid} on remote node '{target}'"))
+        cluster.tasks.start(target, "qmstart", vm.vmid, "root@pam", _incoming)
+    try:
+        await carry(ctx, vm, target, targets, volumes, task)
+    finally:
+        vm.conf.pop("lock", None)
+        cluster.write(vm)
 
 
 async def _incoming(task: Task) -> None:
     """The other end of an online migration: a machine that waits for the memory."""
     await task.work()
-
-
-async def _carry(
-    ctx: Ctx, vm: Vm, target: str, targets: dict[str, str], local: list[tuple[str, dict[str, str]]], task: Task
-) -> None:
-    cluster = ctx.cluster
-    moves = []
-    for name, drive in local:
-        store, volume = drive["file"].split(":", 1)
-        goal = targets.get(store, targets.get("", store))
-        goal = store if goal == "1" else goal
-        storage, other = cluster.storage(store), check_enabled(cluster, goal, target)
-        key = own_key(storage, volume)
-        held = storage.on(vm.node).get(key)
-        if held is None:
-            raise PveError(f"volume '{drive['file']}' does not exist")
-        if key in other.on(target):
-            raise PveError(f"migration aborted (duration 00:00:00): volume '{goal}:{key}' already exists")
-        moves.append((name, drive, storage, other, key, held, f"{goal}:{volume}"))
-    if not moves:
-        await task.work()
-    for name, drive, storage, other, key, held, new in moves:
-        task.say(f"{_stamp(ctx)} found local disk '{drive['file']}' (attached)")
-        await task.copy(held.size, 1 / len(moves))
-        storage.on(vm.node).pop(key, None)
-        other.on(target)[key] = held
-        if new != drive["file"]:
-            drive["file"] = new
-            vm.conf[name] = print_drive(ctx.sim.schema, name, drive) if not name.startswith("unused") else new
-    for snapshot in vm.snapshots.values():
-        for name, drive, _, _, _, _, new in moves:
-            if snapshot.get(name, "").startswith(drive["file"]):
-                snapshot[name] = snapshot[name].replace(drive["file"], new, 1)

@@ -251,6 +251,36 @@ def test_migrating_local_disks(pve: Client) -> None:
     assert "local-lvm:vm-100-disk-0" not in pve.volumes("local-lvm", "pve1")
 
 
+def test_what_keeps_a_machine_where_it_is(lab: Client) -> None:
+    path = lab.create(300, scsi0="images:1,format=qcow2", ide2="local:iso/test.iso,media=cdrom")
+
+    def refusal(**params: int) -> str:
+        upid = lab.post(f"{path}/migrate", target="pve2", **params)
+        assert lab.wait(upid) == "migration aborted"
+        return next(line for line in lab.task_log(upid) if "can't migrate local disk" in line).partition(": ")[2]
+
+    assert refusal() == "can't migrate local disk 'local:iso/test.iso': local cdrom image"
+    lab.put(f"{path}/config", ide2="none,media=cdrom")
+    lab.ok("POST", f"{path}/snapshot", snapname="s1")
+    lab.ok("DELETE", f"{path}/snapshot/s1")
+    lab.ok("POST", f"{path}/status/start")
+    disk = "can't migrate local disk 'images:300/vm-300-disk-0.qcow2': "
+    assert refusal(online=1) == disk + "can't live migrate attached local disks without with-local-disks option"
+    lab.ok("POST", f"{path}/snapshot", snapname="s1")
+    expected = disk + "online storage migration not possible if non-replicated snapshot exists"
+    assert refusal(online=1, **{"with-local-disks": 1}) == expected
+    lab.ok("DELETE", f"{path}/snapshot/s1")
+    lab.ok("POST", f"{path}/migrate", target="pve2", online=1, **{"with-local-disks": 1})
+    assert lab.state("/nodes/pve2/qemu/300") == "running"
+
+
+def test_local_disks_can_go_to_another_storage(pve: Client) -> None:
+    path = pve.create(100, scsi0="local:1,format=qcow2")
+    pve.ok("POST", f"{path}/migrate", target="pve2", targetstorage="local-lvm")
+    assert pve.config("/nodes/pve2/qemu/100")["scsi0"] == "local-lvm:vm-100-disk-0,size=1G"
+    assert pve.volumes("local-lvm", "pve2") == {"local-lvm:vm-100-disk-0"}
+
+
 def test_a_machine_does_not_migrate_to_where_it_is(pve: Client) -> None:
     path = pve.create(100)
     answer = pve.call("POST", f"{path}/migrate", {"target": "pve1"})
