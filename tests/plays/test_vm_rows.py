@@ -72,6 +72,8 @@ CASES = [
     at("16 cpu", {"name": "r16", **DEBIAN, "cores": 2, "sockets": 2, "cpu": "host", "numa": True, "cpulimit": 1.5,
                   "cpuunits": 200}, "r.vm.config.cpu.cputype == 'host'", "r.vm.config.sockets == 2"),
     at("16 too many", {"name": "r16", "cores": 1025}, refused="ValidationFailed"),
+    at("16 more than the node has", {"name": "r16c", **DEBIAN, "cores": 17, "state": "started"},
+       refused="ConfigurationError"),
     at("17 memory", {"name": "r17", **DEBIAN, "memory": "3Gi", "balloon": "1G"}, "r.vm.config.memory == 3072"),
     at("17 same in MiB", {"name": "r17", "memory": 3072}, "not r.changed"),
     at("17 unit", {"name": "r17", "memory": "3Q"}, refused="ValidationFailed"),

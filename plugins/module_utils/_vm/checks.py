@@ -31,6 +31,19 @@ def check_change(known: KnownBridges, change: Change, node: str, picture: Pictur
     check_bridges(known, bridges_of(change.sets), node)
 
 
+def check_cpus(label: str, config: Mapping[str, str], node: str, picture: Picture) -> None:
+    """Raise ConfigurationError for more CPUs than the node has: such a VM does not start (qemu-server: vm_start)."""
+    row = picture.nodes.get(node)
+    wanted = int(config.get("cores") or 1) * int(config.get("sockets") or 1)
+    if row is not None and 0 < row.cores < wanted:
+        raise ConfigurationError(
+            attempted=f"{label} could not be planned to run on node {node}",
+            answer=f"it would have {wanted} CPUs, and a VM on that node can have {row.cores}",
+            next_step="Give it fewer cores or sockets, or choose a larger node",
+            reason="too many CPUs",
+        )
+
+
 def bridges_of(config: Mapping[str, str]) -> frozenset[str]:
     """Return the bridges that the NICs of a configuration use."""
     nics = (parse(text, format_of(key) or {}) for key, text in config.items() if key[:3] == "net" and key[3:].isdigit())

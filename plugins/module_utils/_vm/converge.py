@@ -21,7 +21,7 @@ from .._core.result import Result
 from . import creation, power
 from .actual import power_of, read_actual
 from .apply import Replan, carry_out
-from .checks import check_change, check_pool
+from .checks import check_change, check_cpus, check_pool
 from .config import apply_to, changes
 from .describe import conditions, describe
 from .desired import read_desired
@@ -190,6 +190,8 @@ def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
         actual = replace(actual, status=power_of(current), uptime=int(current.get("uptime") or 0))
     if change.keys or node != actual.node:
         check_change(bridges, change, node, picture)
+    if change.keys & {"cores", "sockets"} and (actual.running or desired.state == "started"):
+        check_cpus(actual.label, after, node, picture)
     if node != actual.node and desired.migrate:
         check_move(client, actual, node)
     if desired.pool and desired.pool != actual.pool:

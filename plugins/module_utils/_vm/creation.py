@@ -21,7 +21,7 @@ from .._cluster.vmids import Band, advice, lowest_free, next_free
 from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout, ValidationFailed
 from .actual import Actual, read_actual
 from .apply import carry_out
-from .checks import bridges_of, check_bridges, check_change, check_pool
+from .checks import bridges_of, check_bridges, check_change, check_cpus, check_pool
 from .config import Change, apply_to, changes
 from .limits import check_quota, figures_of, settle
 from .marker import split_notes
@@ -88,6 +88,8 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
     choice = place_new(client, wish, needs, picture, bridges)
     check_change(bridges, change, choice.node, picture)
     check_bridges(bridges, bridges_of(config), choice.node)
+    if wish.state == "started":
+        check_cpus(f"New {wish.label}", config, choice.node, picture)
     images = check_images(client, wish, choice.node)
     figures = figures_of(config, images, template=wish.state == "template")
     label = f"New {wish.label}"
