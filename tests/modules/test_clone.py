@@ -1,0 +1,369 @@
+"""Module clone against the simulator: made, completed, left alone, refused; in parallel and from what others left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import converge_clone
+from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.test_vm_lifecycle import comparable
+
+# What is cloned: a template on the disks of pve1, a running VM with a snapshot, one on files, one of another tenant.
+LOCAL, RUNNING, FILES, THEIRS, MINE = 9100, 9110, 9120, 9130, 9140
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """A cluster with things to clone."""
+    with open_lab("--lag-s", "0.2") as opened:
+        make = opened.client.task
+        disks = {LOCAL: "local-lvm:2", RUNNING: "ceph:2", FILES: "local:2", THEIRS: "ceph:1", MINE: "ceph:1"}
+        tags = {THEIRS: "tenant_globex", MINE: "tenant_acme"}
+        for vmid, disk in disks.items():
+            data = {"vmid": vmid, "name": f"source-{vmid}", "scsi0": disk, "net0": "virtio,bridge=vmbr0"}
+            make("POST", "nodes", "pve1", "qemu", data={**data, "tags": tags.get(vmid, "any")})
+        for vmid in (LOCAL, THEIRS):
+            make("POST", "nodes", "pve1", "qemu", vmid, "template")
+        make("POST", "nodes", "pve1", "qemu", RUNNING, "status", "start")
+        make("POST", "nodes", "pve1", "qemu", RUNNING, "snapshot", data={"snapname": "before", "vmstate": 1})
+        make("PUT", "nodes", "pve1", "qemu", RUNNING, "resize", data={"disk": "scsi0", "size": "5G"})
+        opened.client.write("PUT", "nodes", "pve1", "qemu", RUNNING, "config", data={"description": "after"})
+        yield opened
+
+
+@pytest.fixture
+def rough(lab: Lab) -> Iterator[Lab]:
+    yield lab
+    lab.simulator.clear_faults()
+
+
+def clone(lab: Lab, *, check: bool = False, **options: Any) -> dict[str, Any]:
+    result = lab.run("clone", check=check, **options)
+    assert not result.get("failed"), result
+    return result
+
+
+def refused(lab: Lab, **options: Any) -> dict[str, Any]:
+    lab.simulator.reset_log()
+    result = lab.run("clone", **options)
+    assert result.get("failed"), result
+    assert lab.simulator.writes() == []
+    assert "Traceback" not in str(result)
+    return result
+
+
+def named(lab: Lab, name: str) -> list[int]:
+    """Return the number of every VM of that name that really exists."""
+    rows = [row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")]
+    return [row["vmid"] for row in rows if row.get("name") == name]
+
+
+def clone_data(lab: Lab) -> dict[str, Any]:
+    (entry,) = [row for row in lab.simulator.writes() if row["path"].endswith("/clone")]
+    return dict(entry["params"])
+
+
+NEW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "linked": ({"source": "debian-13"}, {"full": "0"}),
+    "sized": (
+        {
+            "source": 9000,
+            "tenant": "acme",
+            "pool": "acme",
+            "cores": 4,
+            "memory": "4G",
+            "disks": [{"name": "scsi0", "size": "9G"}, {"name": "scsi1", "size": 1, "storage": "ceph"}],
+            "nics": [{"network": "lan", "vlan": 7, "ip": "10.0.0.5/24"}, {"network": "dmz"}],
+            "cloud_init": {"user": "ops", "password": "hunter2222"},
+            "tags": ["web"],
+            "description": "a clone",
+            "state": "started",
+        },
+        {"full": "0", "pool": "acme"},
+    ),
+    "elsewhere": ({"source": "debian-13", "node": "pve3"}, {"full": "0", "target": "pve3"}),
+    "full": ({"source": "debian-13", "node": "pve1", "full": True}, {"full": "1"}),
+    "storage": (
+        {"source": "debian-13", "node": "pve1", "storage": "local-lvm"},
+        {"full": "1", "storage": "local-lvm"},
+    ),
+    "format": (
+        {"source": "debian-13", "node": "pve1", "storage": "local", "format": "qcow2", "full": True},
+        {"full": "1", "storage": "local", "format": "qcow2"},
+    ),
+    "two-storages": (
+        {
+            "source": "debian-13",
+            "node": "pve1",
+            "storage": "local-lvm",
+            "disks": [{"name": "scsi0", "storage": "local"}],
+        },
+        {"full": "1", "storage": "local-lvm"},
+    ),
+    "local-storage-elsewhere": ({"source": "debian-13", "node": "pve2", "storage": "local-lvm"}, {"target": "pve2"}),
+    "local-disks": ({"source": f"source-{LOCAL}"}, {"full": "0"}),
+    "local-disks-elsewhere": ({"source": LOCAL, "node": "pve2", "full": True, "state": "started"}, {"full": "1"}),
+    "local-linked-elsewhere": ({"source": LOCAL, "node": "pve3"}, {"full": "0"}),
+    "of-a-vm": ({"source": f"source-{RUNNING}", "state": "stopped"}, {"full": "1"}),
+    "of-a-snapshot": ({"source": RUNNING, "snapshot": "before"}, {"full": "1", "snapname": "before"}),
+    "linked-to-a-snapshot": (
+        {"source": RUNNING, "snapshot": "before", "full": False, "node": "pve1"},
+        {"full": "0", "snapname": "before"},
+    ),
+    "mine": ({"source": MINE, "tenant": "acme"}, {"full": "1"}),
+    "shared": ({"source": THEIRS, "tenant": "acme", "shared_sources": [f"source-{THEIRS}"]}, {"full": "0"}),
+}
+
+
+@pytest.mark.parametrize("case", NEW)
+def test_made_as_foreseen_and_then_left_alone(lab: Lab, name: str, case: str) -> None:
+    options, asked = NEW[case]
+    said: dict[str, Any] = {"name": name, **options}
+    lab.simulator.reset_log()
+    foreseen = clone(lab, check=True, **said)
+    assert lab.simulator.writes() == []
+    assert foreseen["changed"]
+    made = clone(lab, **said)
+    assert {key: clone_data(lab).get(key) for key in asked} == asked
+    assert made["diff"] == foreseen["diff"]
+    assert made["plan"] == foreseen["plan"] == made["done"]
+    source = made["vm"]["cloned_from"]
+    assert source in (9000, LOCAL, RUNNING, THEIRS, MINE)
+    assert made["vm"]["vmid"] != source
+    assert made["vm"]["name"] == name
+    after = made["diff"]["after"]
+    where = {key: made["vm"][key] for key in ("vmid", "node", "status", "pool") if made["vm"][key]}
+    assert comparable({**made["vm"]["config"], **where}) == comparable(after)
+    assert "pve.fleet" not in made["vm"]["description"]
+
+    lab.simulator.reset_log()
+    again = clone(lab, **said)
+    assert not again["changed"], again["plan"]
+    assert again["vm"]["vmid"] == made["vm"]["vmid"]
+    assert again["diff"] == {"before": {}, "after": {}}
+    assert lab.simulator.writes() == []
+    assert named(lab, name) == [made["vm"]["vmid"]]
+
+
+def test_a_snapshot_is_cloned_as_it_was(lab: Lab, name: str) -> None:
+    made = clone(lab, name=name, source=RUNNING, snapshot="before", storage="local-lvm", node="pve1")
+    assert made["vm"]["config"]["scsi0"] == {"storage": "local-lvm", "size": "2G"}
+    assert made["vm"]["description"] == ""
+
+
+def test_a_disk_goes_where_it_is_asked_for(lab: Lab, name: str) -> None:
+    made = clone(lab, name=name, **NEW["two-storages"][0])
+    assert made["vm"]["config"]["scsi0"]["storage"] == "local"
+    moved = clone(lab, name=f"{name[:40]}-x", **NEW["local-storage-elsewhere"][0])
+    assert moved["vm"]["node"] == "pve2"
+    assert moved["vm"]["config"]["scsi0"]["storage"] == "local-lvm"
+
+
+def test_a_number_alone_is_enough(lab: Lab) -> None:
+    made = clone(lab, vmid=23456, source="debian-13")
+    assert (made["vm"]["vmid"], made["vm"]["name"]) == (23456, "Copy-of-VM-debian-13")
+    assert not clone(lab, vmid=23456, source="debian-13")["changed"]
+
+
+def test_what_is_there_is_left_as_it_is_but_for_its_power(lab: Lab, name: str) -> None:
+    made = clone(lab, name=name, source="debian-13", cores=3)
+    said: dict[str, Any] = {"name": name, "source": 9000, "cores": 5, "node": "pve3", "description": "x", "tags": ["y"]}
+    assert not clone(lab, **said)["changed"]
+    lab.vm(name=name, memory="3G")
+    assert not clone(lab, **said)["changed"]
+    foreseen = clone(lab, check=True, **said, state="started")
+    started = clone(lab, **said, state="started")
+    assert started["diff"] == foreseen["diff"] == {"before": {"status": "stopped"}, "after": {"status": "running"}}
+    assert started["vm"]["config"]["cores"] == 3
+    assert started["vm"]["node"] == made["vm"]["node"]
+    assert clone(lab, **said, state="stopped", force=True, shutdown_timeout=0)["vm"]["status"] == "stopped"
+
+
+CLONE: dict[str, Any] = {"name": "refused"}
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({**CLONE, "source": 9000, "full": False, "storage": "ceph"}, "NotSupported", "storage"),
+    ({**CLONE, "source": 9000, "full": False, "format": "raw"}, "NotSupported", "format"),
+    ({**CLONE, "source": RUNNING, "full": False}, "NotSupported", "no template"),
+    ({**CLONE, "source": FILES, "full": False}, "NotSupported", "no template"),
+    ({**CLONE, "source": RUNNING, "snapshot": "nosuch"}, "NotFound", "before"),
+    ({**CLONE, "source": 9000, "snapshot": "nosuch"}, "NotFound", "none"),
+    ({**CLONE, "source": "nosuch"}, "NotFound", "debian-13 (9000)"),
+    ({**CLONE, "source": 7777}, "NotFound", "7777"),
+    ({**CLONE, "source": "local:iso/x.iso"}, "ValidationFailed", "source"),
+    ({"vmid": 9000, "source": 9000}, "ValidationFailed", "9000"),
+    ({**CLONE, "source": 9000, "node": "pve9"}, "ConfigurationError", "pve9"),
+    ({**CLONE, "source": 9000, "storage": "nosuch"}, "ConfigurationError", "nosuch"),
+    ({**CLONE, "source": 9000, "pool": "nosuch"}, "ConfigurationError", "nosuch"),
+    ({**CLONE, "source": 9000, "storage": "ceph", "format": "qcow2"}, "NotSupported", "raw only"),
+    ({**CLONE, "source": LOCAL, "node": "pve2", "migrate": False}, "NotSupported", "migrate=true"),
+    ({**CLONE, "source": THEIRS, "tenant": "acme"}, "Conflict", "shared_sources"),
+    ({**CLONE, "source": RUNNING, "tenant": "acme"}, "Conflict", "shared_sources"),
+    ({"name": "debian-13", "vmid": 9001, "source": 9000}, "Conflict", "9001"),
+    ({"name": f"source-{MINE}", "source": MINE}, "Conflict", "the source itself"),
+    ({"name": f"source-{FILES}", "source": 9000}, "Conflict", "nothing in its notes"),
+    ({**CLONE, "source": 9000, "disks": [{"name": "scsi0", "size": "1G"}]}, "ValidationFailed", "shrink"),
+    ({**CLONE, "source": 9000, "nics": [{"bridge": "vmbr77"}]}, "ConfigurationError", "vmbr77"),
+    ({**CLONE, "source": 9000, "memory": "12X"}, "ValidationFailed", "12X"),
+]
+
+
+@pytest.mark.parametrize(("options", "category", "word"), REFUSED, ids=lambda value: str(value)[:70])
+def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: str, word: str) -> None:
+    result = refused(lab, **options)
+    assert result["error"]["category"] == category, result["msg"]
+    assert word in result["msg"]
+
+
+def test_a_source_name_that_means_two(lab: Lab) -> None:
+    for vmid in (9801, 9802):
+        lab.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": vmid, "name": "twice"})
+    time.sleep(0.5)  # until the listing knows both names
+    result = refused(lab, **CLONE, source="twice")
+    assert result["error"]["category"] == "Conflict"
+    assert "9801" in result["msg"]
+    lab.client.task("POST", "nodes", "pve1", "qemu", 9802, "template")
+    time.sleep(0.5)
+    assert clone(lab, check=True, **CLONE, source="twice")["plan"][0].startswith("Clone VM 'twice' (9802)")
+
+
+def test_a_clone_of_something_else_is_a_conflict(lab: Lab, name: str) -> None:
+    made = clone(lab, name=name, source="debian-13", tenant="acme")
+    for said in ({"name": name}, {"vmid": made["vm"]["vmid"]}, {"vmid": made["vm"]["vmid"], "name": name}):
+        result = refused(lab, **said, source="alma-10", tenant="acme")
+        assert result["error"]["reason"] == "other origin"
+        assert "9000" in result["msg"]
+    assert refused(lab, vmid=made["vm"]["vmid"], name="another", source=9000)["error"]["reason"] == "other origin"
+    assert refused(lab, name=name, source=9000, tenant="globex")["error"]["reason"] == "foreign tenant"
+
+
+def leave_unfinished(lab: Lab, name: str, vmid: int) -> None:
+    """Leave what a run leaves that ended right after its clone."""
+    marker = Marker(origin=9000, run="gone", tenant="tenant_acme").render()
+    data = {"newid": vmid, "name": name, "full": 0, "description": marker}
+    lab.client.task("POST", "nodes", "pve1", "qemu", 9000, "clone", data=data)
+
+
+def test_an_unfinished_clone_is_completed(lab: Lab, name: str) -> None:
+    leave_unfinished(lab, name, 31001)
+    assert refused(lab, name=name, tenant="globex", source=9000)["error"]["reason"] == "foreign tenant"
+    said: dict[str, Any] = {
+        "name": name,
+        "tenant": "acme",
+        "source": "debian-13",
+        "cores": 3,
+        "disks": [{"name": "scsi0", "size": "9G"}],
+        "cloud_init": {"password": "hunter2222"},
+        "node": "pve2",
+        "state": "started",
+    }
+    foreseen = clone(lab, check=True, **said)
+    made = clone(lab, **said)
+    assert made["changed"]
+    assert made["diff"] == foreseen["diff"]
+    assert made["plan"] == foreseen["plan"]
+    vm = made["vm"]
+    assert (vm["vmid"], vm["node"], vm["tenant"], vm["status"]) == (31001, "pve2", "acme", "running")
+    assert vm["config"]["scsi0"]["size"] == "9G"
+    assert vm["config"]["cipassword"] == "(set)"
+    assert vm["cloned_from"] == 9000
+    assert not clone(lab, **said)["changed"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_answer_makes_no_second_vm(rough: Lab, name: str, moment: str) -> None:
+    rough.simulator.fault(method="POST", path="/clone$", drop=moment)
+    made = clone(rough, name=name, source="debian-13", tenant="acme", cores=3)
+    assert named(rough, name) == [made["vm"]["vmid"]]
+    rough.simulator.clear_faults()
+    assert not clone(rough, name=name, source="debian-13", tenant="acme")["changed"]
+
+
+def test_a_locked_source_is_waited_for_and_then_named(rough: Lab, name: str) -> None:
+    rough.simulator.steer("vms/9001", {"lock": "backup"})
+    result = refused(rough, name=name, source=9001, lock_timeout=1)
+    assert result["error"]["category"] == "Locked"
+    assert "backup" in result["msg"]
+    timer = threading.Timer(3, rough.simulator.steer, ("vms/9001", {"lock": None}))
+    timer.start()
+    try:
+        assert clone(rough, name=name, source=9001)["vm"]["cloned_from"] == 9001
+    finally:
+        timer.join()
+
+
+def test_a_task_that_fails_leaves_nothing_and_tells_its_end(rough: Lab, name: str) -> None:
+    rough.simulator.steer(f"vms/{FILES}", {"config": {"scsi5": "local:9120/vm-9120-disk-7.raw,size=1G"}})
+    result = rough.run("clone", name=name, source=FILES)
+    rough.simulator.steer(f"vms/{FILES}", {"config": {"scsi5": None}})
+    assert result["failed"]
+    assert result["error"]["upid"].startswith("UPID:pve1:")
+    assert result["error"]["log"]
+    assert named(rough, name) == []
+
+
+LOCKED = "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout"
+
+
+def many(lab: Lab, source: object, count: int, prefix: str) -> list[dict[str, Any]]:
+    """Return what that many clones at once came to, each by a client of its own."""
+
+    def make(index: int) -> dict[str, Any]:
+        with connect({**lab.connection, "lock_timeout": 120}, {}) as client:
+            options: dict[str, Any] = {"name": f"{prefix}{index}", "source": str(source), "tenant": "acme", "cores": 3}
+            options["shared_sources"] = [str(source)]
+            return dict(converge_clone(options, client).values["vm"])
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(make, range(count)))
+
+
+@pytest.mark.parametrize("source", [9000, RUNNING])
+def test_ten_clones_at_once_wait_for_the_lock(rough: Lab, source: int) -> None:
+    """The lock is refused in the reply, and (of a running VM, whose lock is not shared) as a task's exit status."""
+    rough.simulator.fault(method="POST", path="/clone$", status=500, message=LOCKED, times=5)
+    made = many(rough, source, 10, f"ten-{source}-")
+    assert len({vm["vmid"] for vm in made}) == 10
+    for index, vm in enumerate(made):
+        assert vm["name"] == f"ten-{source}-{index}"
+        assert vm["cloned_from"] == source
+        assert vm["tenant"] == "acme"
+        config = rough.config(vm)
+        assert config["cores"] == 3
+        assert "run=" not in config["description"]
+
+
+@pytest.mark.parametrize("whose", ["name", "number"])
+def test_a_clone_that_outlasts_its_time_is_picked_up(whose: str) -> None:
+    """The next run finds the clone while PVE still copies it, waits until that is over, and completes it."""
+    with open_lab("--task-ms", "qmclone=3000,default=20", "--lag-s", "0") as slow:
+        said: dict[str, Any] = {
+            "name": "late",
+            "source": "debian-13",
+            "full": True,
+            "cores": 3,
+            "node": "pve1",
+            "tenant": "acme",
+        }
+        if whose == "number":
+            said["vmid"] = 12345
+        result = slow.run("clone", task_timeout=1, **said)
+        assert result["error"]["category"] == "TaskTimeout"
+        upid = result["error"]["upid"]
+        assert upid.startswith("UPID:pve1:")
+        result = slow.run("clone", task_timeout=1, **said)
+        assert result["error"]["category"] == "TaskTimeout"
+        assert result["error"]["upid"] == upid
+        made = slow.run("clone", **said)
+        assert made.get("changed"), made
+        assert made["vm"]["config"]["cores"] == 3
+        assert made["vm"]["lock"] is None
+        assert len(named(slow, "late")) == 1
+        assert not slow.run("clone", **said)["changed"]
