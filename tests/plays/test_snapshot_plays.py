@@ -170,7 +170,9 @@ def test_outcomes_of_single_tasks(lab: Lab, player: Player) -> None:
     lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 2500}})
     try:
         (player.directory / "cases.yml").write_text(CASES_PLAY, encoding="utf-8")
-        player.play("cases.yml", cases=[{"name": name, "options": options} for name, options, _ in cases]).expect()
+        player.play(
+            "cases.yml", cases=[{"name": name, "options": options} for name, options, _category in cases]
+        ).expect()
     finally:
         lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 10}})
     rows = json.loads((player.directory / "outcomes.json").read_text(encoding="utf-8"))
