@@ -38,7 +38,7 @@ from .vmcheck import (
     resolve_cdrom_alias,
     unique_tags,
 )  # fmt: skip
-from .volumes import volume_owner
+from .volumes import find_volume, volume_owner
 
 if TYPE_CHECKING:
     from .api import Ctx
@@ -55,6 +55,15 @@ def encrypt_password(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"$5${digest[:8]}${digest[8:51]}"
+
+
+def _hookscript_fault(ctx: Ctx, node: str, volid: str) -> str:
+    """What is wrong with a hook script; there is always something, since nothing here can be executed."""
+    if ":snippets/" not in volid:
+        return f"'{volid}' is not in the snippets directory\n"
+    if find_volume(ctx.cluster, node, volid) is None:
+        return f"script '{volid}' does not exist\n"
+    return f"script '{volid}' is not executable\n"
 
 
 class Update:
@@ -113,7 +122,7 @@ class Update:
             elif name == "vmgenid" and params[name] == "1":
                 params[name] = ctx.cluster.uuid()
             elif name == "hookscript":
-                raise ParamError({name: f"script '{params[name]}' is not executable\n"})
+                raise ParamError({name: _hookscript_fault(ctx, self.node, params[name])})
         check_modify(ctx, self.vmid, None, self.delete)
         check_modify(ctx, self.vmid, None, params)
         check_storage_access(ctx, self.vmid, params)
