@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker
 from tests.modules.estate_lab import Lab
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9kL2cSGZ9Y7wqGm5y7qGmM4bqXy9t6v4kq3Yx0JmPz ops@example.com"
@@ -182,7 +183,34 @@ def test_a_vm_is_found_by_its_number_and_renamed(lab: Lab, name: str) -> None:
     vm = lab.vm(name=name, source="debian-13")["vm"]
     renamed = lab.vm(vmid=vm["vmid"], name=f"{name[:20]}-new")
     assert renamed["vm"]["vmid"] == vm["vmid"]
-    assert renamed["diff"] == {"before": {"name": name}, "after": {"name": f"{name[:20]}-new"}}
+    assert renamed["diff"]["before"] == {"name": name}
+    assert renamed["diff"]["after"] == {"name": f"{name[:20]}-new"}
+    assert renamed["diff"]["before_header"] == f"VM '{name[:20]}-new' ({vm['vmid']})"
+
+
+def test_a_number_with_another_name_is_not_removed(lab: Lab, name: str) -> None:
+    vm = lab.vm(name=name, source="debian-13")["vm"]
+    assert lab.refused(vmid=vm["vmid"], name="other", state="absent")["error"]["reason"] == "name differs"
+    assert lab.vm(vmid=vm["vmid"], name=name, state="absent")["changed"]
+
+
+def test_a_pool_changes_together_with_the_power(lab: Lab, name: str) -> None:
+    lab.vm(name=name, source="debian-13", pool="acme", state="started")
+    made = lab.vm(name=name, pool="globex", state="stopped")
+    assert made["done"] == made["plan"]
+    assert lab.run("vm_info", name=name)["vms"][0]["pool"] == "globex"
+    assert not lab.vm(name=name, pool="globex", state="stopped")["changed"]
+
+
+def test_an_unfinished_clone_gets_its_own_password(lab: Lab, name: str) -> None:
+    lab.vm(name=f"{name[:20]}-t", source="debian-13", cloud_init={"password": "of-the-template"}, state="template")
+    marker = Marker(origin=9000, run="gone", tenant="tenant_acme").render()
+    source = lab.run("vm_info", name=f"{name[:20]}-t")["vms"][0]
+    data = {"newid": 30002, "name": name, "full": 0, "description": marker}
+    lab.client.task("POST", "nodes", source["node"], "qemu", source["vmid"], "clone", data=data)
+    done = lab.vm(name=name, tenant="acme", cloud_init={"password": "of-the-clone"})
+    assert "cipassword" in done["diff"]["after"]
+    assert not lab.vm(name=name, tenant="acme", cloud_init={"password": "of-the-clone"})["changed"]
 
 
 def test_requests_stay_within_their_budget(quiet: Lab) -> None:

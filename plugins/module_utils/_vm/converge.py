@@ -16,7 +16,7 @@ from .._cluster.lookup import find_vm, guard_tenant
 from .._cluster.picture import Picture, VmRow, ask_nodes, fill_names, read_picture, refreshed
 from .._cluster.placement import Choice
 from .._cluster.tenant import parse_tags
-from .._core.errors import FleetError, NodeUnhealthy, NotFound, ValidationFailed
+from .._core.errors import Conflict, FleetError, NodeUnhealthy, NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation, power
 from .actual import power_of, read_actual
@@ -140,6 +140,14 @@ def guard(desired: Desired, actual: Actual) -> None:
 
 
 def _remove(job: Job, actual: Actual) -> Result:
+    name = job.desired.name
+    if name and name != actual.name:  # numbers are used again, and what is destroyed is gone
+        raise Conflict(
+            attempted=f"VM {actual.vmid} was not removed",
+            answer=f"it is '{actual.name}' and not '{name}'",
+            next_step="Name the VM you mean by its vmid or its name alone",
+            reason="name differs",
+        )
     plan = plan_absent(job.desired, actual)
     if not job.check_mode:
 
@@ -174,6 +182,8 @@ def _unless_gone(replan: Replan) -> Replan:
 
 
 def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
+    if split_notes(actual.target.get("description"))[1].building:  # it still has its source's password
+        job = replace(job, desired=replace(job.desired, update_password="always"))
     desired, client, bridges = job.desired, job.client, KnownBridges(job.client)
     if desired.rebalance or desired.limits is not None:
         picture = refreshed(client, picture)
@@ -208,8 +218,10 @@ def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
 def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[str]) -> Result:
     places = {"node": actual.node}
 
-    def read() -> Actual:
-        seen = read_wherever(job.client, actual.vmid, places["node"], pool=job.desired.pool or actual.pool)
+    def read(done: list[Step]) -> Actual:
+        moved = any(step.action == "pool" for step in done)
+        pool = job.desired.pool if moved else actual.pool
+        seen = read_wherever(job.client, actual.vmid, places["node"], pool=pool)
         places["node"] = seen.node
         guard(job.desired, seen)
         return seen
@@ -217,10 +229,10 @@ def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[st
     def replan(done: list[Step], _uncertain: bool) -> Plan:
         written = any("cipassword" in step.data for step in done)
         policy = "on_create" if written else job.desired.update_password
-        return plan_update(replace(job.desired, update_password=policy), read(), shared=shared)
+        return plan_update(replace(job.desired, update_password=policy), read(done), shared=shared)
 
     done, warnings = carry_out(job.client, plan, replan=replan, timeout=job.timeout)
-    final = read()
+    final = replace(read([]), pool=job.desired.pool or actual.pool)
     waiting = tuple(sorted(key for key in final.live.keys() | final.target.keys() if _differs(final, key)))
     return report(job, replace(plan, pending=waiting), final, done=done, warnings=warnings)
 
@@ -279,7 +291,9 @@ def report(
         "conditions": conditions(actual, plan, applied=not job.check_mode),
         "placement": job.choice.as_dict() if job.choice is not None else None,
     }
-    diff = {"before": dict(plan.before), "after": dict(plan.after)}
+    diff: dict[str, Any] = {"before": dict(plan.before), "after": dict(plan.after)}
+    if plan.changed:
+        diff["before_header"] = diff["after_header"] = job.desired.label
     return Result(plan.changed, values, diff, tuple(notes))
 
 
