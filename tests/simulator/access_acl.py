@@ -135,7 +135,7 @@ def _check_subject(ctx: Ctx, kind: str, name: str) -> None:
     prefix = "ACL update failed: "
     if kind == "group" and name not in ctx.acl.groups:
         raise PveError(f"{prefix}group '{name}' does not exist")
-    user, _, token = name.partition("!")
+    user, _dummy, token = name.partition("!")
     if kind != "group" and user not in ctx.acl.users:
         raise PveError(f"{prefix}user '{user}' does not exist")
     if kind == "token" and token not in ctx.acl.users[user].get("tokens", {}):

@@ -131,7 +131,7 @@ class Acl:
             self.take(path, kind, subject)
 
     def _roles(self, who: str, path: str) -> dict[str, int]:
-        user, _, token = who.partition("!")
+        user, _dummy, token = who.partition("!")
         if token:
             info = self.users.get(user, {}).get("tokens", {}).get(token)
             if info is None:
@@ -165,7 +165,7 @@ class Acl:
 
     def _pool_roles(self, who: str, path: str) -> dict[str, int]:
         roles: dict[str, int] = {}
-        kind, _, ident = path[1:].partition("/")
+        kind, _dummy, ident = path[1:].partition("/")
         if kind == "vms" and ident.isdigit():
             pools = [pool for pool in [self.cluster.pool_of.get(int(ident))] if pool]
         elif kind == "storage" and ident:
@@ -191,7 +191,7 @@ class Acl:
         return found
 
     def _compute(self, who: str, path: str) -> dict[str, int]:
-        user, _, token = who.partition("!")
+        user, _dummy, token = who.partition("!")
         if token:
             info = self.users.get(user, {}).get("tokens", {}).get(token)
             if info is None:

@@ -99,7 +99,7 @@ def answer(ctx: Ctx, vm: Vm, command: str) -> Any:
         return interfaces(ctx, vm)
     if command == "get-host-name":
         # Only cloud-init tells the guest its name.
-        named = any(is_cloudinit(drive) for _, drive in drives_of(ctx.sim.schema, vm.conf))
+        named = any(is_cloudinit(drive) for _dummy, drive in drives_of(ctx.sim.schema, vm.conf))
         return {"host-name": vm.conf["name"] if named and "name" in vm.conf else f"vm{vm.vmid}"}
     if command == "get-osinfo":
         return {

@@ -88,7 +88,7 @@ class Authority:
 
     def check_csrf(self, user: str, token: str | None) -> None:
         """Refuse a write whose CSRF token is missing, forged or old."""
-        stamp, _, digest = (token or "").partition(":")
+        stamp, _dummy, digest = (token or "").partition(":")
         good = hmac.new(self.key, f"{stamp}:{user}".encode(), hashlib.sha256).digest()
         expected = base64.b64encode(good).decode().rstrip("=")
         try:
@@ -129,7 +129,7 @@ class Authority:
             return known
         head, equals, secret = value.partition("=")
         if not equals:
-            head, _, secret = value.partition(" ")
+            head, _dummy, secret = value.partition(" ")
         user, bang, name = head.strip().partition("!")
         info = self.acl.users.get(user, {}).get("tokens", {}).get(name) if bang else None
         if info is None or not self.enabled(user) or not hmac.compare_digest(info["secret"].encode(), secret.encode()):
@@ -167,12 +167,12 @@ class Authority:
 def cookie_ticket(cookies: str) -> str | None:
     """The ticket among the cookies."""
     for part in cookies.split(";"):
-        name, _, value = part.strip().partition("=")
+        name, _dummy, value = part.strip().partition("=")
         if name in ("PVEAuthCookie", "__Host-PVEAuthCookie"):
             return unquote(value.strip('"'))
     return None
 
 
 def _header_ticket(authorization: str) -> str | None:
-    name, _, value = authorization.partition("=")
+    name, _dummy, value = authorization.partition("=")
     return value if name == "PVEAuthCookie" else None

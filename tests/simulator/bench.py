@@ -29,7 +29,7 @@ def _requests(host: str, nodes: int, vms: int, count: int, seed: int) -> list[by
     """What a client asks for: the status and the configuration of machines here and there."""
     chance = random.Random(seed)
     made = []
-    for _ in range(count):
+    for _dummy in range(count):
         number = chance.randrange(vms)
         what = chance.choice(("status/current", "config", "config", "pending"))
         path = f"/api2/json/nodes/pve{1 + number % nodes}/qemu/{10000 + number}/{what}"
@@ -89,7 +89,7 @@ def _run_clients(
 
     async def everybody() -> int:
         gate = Gate(clients, barrier, seconds)
-        counts = await asyncio.gather(*(_client(host, port, context, asked, gate) for _ in range(clients)))
+        counts = await asyncio.gather(*(_client(host, port, context, asked, gate) for _dummy in range(clients)))
         return sum(counts)
 
     out.put((asyncio.run(everybody()), time.process_time()))
@@ -133,7 +133,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
             worker.start()
         barrier.wait()
         cpu, wall, ticks = _process_seconds(simulator.pid), time.time(), _machine_ticks()
-        found = [results.get() for _ in workers]
+        found = [results.get() for _dummy in workers]
         taken = time.time() - wall
         busy = (_process_seconds(simulator.pid) - cpu) / taken
         idle, every = (now - then for now, then in zip(_machine_ticks(), ticks, strict=True))

@@ -101,7 +101,7 @@ class Clone:
 
     def _check_storages(self, conf: dict[str, str]) -> bool:
         shared = True
-        for _, drive in drives_of(self.ctx.sim.schema, conf):
+        for _dummy, drive in drives_of(self.ctx.sim.schema, conf):
             file = drive.get("file", "")
             if file in ("", "none"):
                 continue

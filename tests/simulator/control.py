@@ -209,7 +209,7 @@ class Control:
         """Make or remove a volume, or change its size, below the API: PUT /volumes/NODE {volid, new|gone|size}."""
         cluster = self.server.sim.cluster
         if data.get("new"):
-            store, _, name = data["volid"].partition(":")
+            store, _dummy, name = data["volid"].partition(":")
             storage = cluster.storage(store)
             parsed = parse_volname(storage, name)
             storage.on(parts[0])[name] = Volume(

@@ -171,7 +171,7 @@ async def destroy_vm(ctx: Ctx, p: dict[str, Any]) -> str:
 def _check_bases(ctx: Ctx, vm: Vm) -> None:
     if not vm.template:
         return
-    for _, drive in drives_of(ctx.sim.schema, vm.conf, unused=True):
+    for _dummy, drive in drives_of(ctx.sim.schema, vm.conf, unused=True):
         parts = split_volid(drive.get("file", ""))
         if is_cdrom(drive) or parts is None or parts[0] not in ctx.cluster.storages:
             continue
@@ -184,7 +184,7 @@ def owned_volumes(ctx: Ctx, vm: Vm) -> list[str]:
     """The volumes that the configuration names and the machine owns, snapshots and pending ones included."""
     found: dict[str, None] = {}
     for place in (vm.conf, vm.pending, *vm.snapshots.values()):
-        for _, drive in drives_of(ctx.sim.schema, place, unused=place is vm.conf or place is vm.pending):
+        for _dummy, drive in drives_of(ctx.sim.schema, place, unused=place is vm.conf or place is vm.pending):
             if not is_cdrom(drive, no_cloudinit=True):
                 found[drive.get("file", "")] = None
         if place.get("vmstate"):

@@ -207,8 +207,8 @@ def add_unused(vm: Vm, volid: str) -> str | None:
 
 def drop_used(ctx: Ctx, vm: Vm) -> None:
     """A volume that is attached again is no longer an unused one."""
-    used = {drive.get("file") for _, drive in drives_of(ctx.sim.schema, vm.conf)}
-    used |= {drive.get("file") for _, drive in drives_of(ctx.sim.schema, vm.pending)}
+    used = {drive.get("file") for _dummy, drive in drives_of(ctx.sim.schema, vm.conf)}
+    used |= {drive.get("file") for _dummy, drive in drives_of(ctx.sim.schema, vm.pending)}
     for name in [name for name, value in vm.conf.items() if is_unused(name) and value in used]:
         del vm.conf[name]
 

@@ -30,7 +30,7 @@ def shares(output: str) -> dict[str, tuple[int, int]]:
     for line in output.splitlines():
         words = line.split()
         if words and words[0] in GOALS and len(words) == 4 and "/" in words[1]:
-            good, _, total = words[1].partition("/")
+            good, _dummy, total = words[1].partition("/")
             found[words[0]] = (int(good), int(total))
     return found
 

@@ -26,7 +26,7 @@ def parse_urlencoded(text: str) -> dict[str, Any]:
     for part in re.split("[&;]", text) if ";" in text and "&" not in text and "=" not in text else text.split("&"):
         if not part:
             continue
-        name, _, value = part.partition("=")
+        name, _dummy, value = part.partition("=")
         name, value = _unquote(name), _unquote(value)
         if name in result:
             held = result[name]
@@ -70,7 +70,7 @@ def parse_multipart(body: bytes, content_type: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     order = ["content", "checksum-algorithm", "checksum"]
     for chunk in body.split(b"--" + found[1].encode())[1:-1]:
-        head, _, value = chunk.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        head, _dummy, value = chunk.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         value = value.removesuffix(b"\r\n")
         disposition = next(
             (line for line in head.decode("utf-8", "replace").split("\r\n") if line.lower().startswith("content-disp")),

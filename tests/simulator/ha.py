@@ -143,7 +143,7 @@ def create_resource(ctx: Ctx, p: dict[str, Any]) -> None:
     cluster = ctx.cluster
     cluster.check_quorum()
     sid = _sid(p.pop("sid"))
-    kind, _, name = sid.partition(":")
+    kind, _dummy, name = sid.partition(":")
     if p.pop("type", kind) != kind:
         raise PveError(f"types does not match '{kind}'")
     vm = cluster.vms.get(int(name)) if name.isdigit() else None

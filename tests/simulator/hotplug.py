@@ -282,7 +282,7 @@ def _plug_memory(vm: Vm, value: str) -> str:
         raise PveError("NUMA needs to be enabled for memory hotplug")
     total, size = 1024, 512
     while total < wanted:
-        for _ in range(32):
+        for _dummy in range(32):
             if total >= wanted:
                 break
             total += size

@@ -87,7 +87,7 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     check_lock(vm)
     used = {
         drive["file"].partition(":")[0]
-        for _, drive in drives_of(ctx.sim.schema, vm.conf)
+        for _dummy, drive in drives_of(ctx.sim.schema, vm.conf)
         if split_volid(drive.get("file", ""))
     }
     allowed: list[str] = []
@@ -156,7 +156,7 @@ def migrate_vm(ctx: Ctx, p: dict[str, Any]) -> str:
 
 
 def _check_available(ctx: Ctx, vm: Vm, target: str) -> None:
-    for _, drive in drives_of(ctx.sim.schema, vm.conf):
+    for _dummy, drive in drives_of(ctx.sim.schema, vm.conf):
         parts = split_volid(drive.get("file", ""))
         if parts:
             check_enabled(ctx.cluster, parts[0], target)

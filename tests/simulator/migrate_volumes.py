@@ -141,7 +141,7 @@ def scan(ctx: Ctx, vm: Vm, with_local: bool, task: Task) -> list[Local]:
         task.say(stamp(ctx, f"WARNING: can't migrate local disk '{local.volid}': {local.error}"))
     reason = "can't migrate VM - check log" if faulty else ""
     for volid in [] if faulty else sorted(volumes):
-        store, _, name = volid.partition(":")
+        store, _dummy, name = volid.partition(":")
         storage = ctx.cluster.storages[store]
         base = parse_volname(storage, name).base
         if storage.kind not in _MIGRATABLE:

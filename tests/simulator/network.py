@@ -29,7 +29,7 @@ def make_bridge(name: str, priority: int, cidr: str | None = None, **more: Any) 
         "families": ["inet"], "method": "manual", "method6": "manual", "priority": priority, **more,
     }  # fmt: skip
     if cidr:
-        address, _, mask = cidr.partition("/")
+        address, _dummy, mask = cidr.partition("/")
         iface.update(method="static", address=address, netmask=mask, cidr=cidr)
     return iface
 
@@ -116,7 +116,7 @@ def _settings(p: dict[str, Any]) -> dict[str, Any]:
     for key in ("cidr", "cidr6"):
         six = "6" if key.endswith("6") else ""
         if key in iface:
-            address, _, mask = iface[key].partition("/")
+            address, _dummy, mask = iface[key].partition("/")
             iface[f"address{six}"], iface[f"netmask{six}"] = address, mask
         elif f"address{six}" in iface and f"netmask{six}" in iface:
             iface[key] = f"{iface[f'address{six}']}/{iface[f'netmask{six}']}"

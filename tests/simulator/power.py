@@ -328,7 +328,7 @@ def state_storage(ctx: Ctx, vm: Vm) -> str:
     if "vmstatestorage" in vm.conf:
         return vm.conf["vmstatestorage"]
     local = None
-    for _, drive in drives_of(ctx.sim.schema, vm.conf):
+    for _dummy, drive in drives_of(ctx.sim.schema, vm.conf):
         parts = split_volid(drive.get("file", ""))
         if parts and not is_cdrom(drive) and parts[0] in ctx.cluster.storages:
             if ctx.cluster.storages[parts[0]].shared:

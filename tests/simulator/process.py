@@ -90,7 +90,7 @@ class Simulator:
             if line is None:
                 self.stop()
                 raise SimulatorError("".join(self._errors).strip() or "the simulator ended before it was ready")
-            word, _, value = line.strip().partition(" ")
+            word, _dummy, value = line.strip().partition(" ")
             if word == "ready":
                 self.url = value
             elif word == "ca":

@@ -111,7 +111,7 @@ def _prepare(ctx: Ctx, vm: Vm, name: str, with_state: bool, comment: str | None,
     check_lock(vm)
     if name in vm.snapshots:
         raise PveError(f"snapshot name '{name}' already used")
-    for _, drive in drives_of(ctx.sim.schema, vm.conf):
+    for _dummy, drive in drives_of(ctx.sim.schema, vm.conf):
         if not is_cdrom(drive) and not disk_feature(ctx, "snapshot", drive):
             raise PveError("snapshot feature is not available")
     ctx.cluster.write(vm)
@@ -176,7 +176,7 @@ def _forget(ctx: Ctx, vm: Vm, name: str, taken: dict[str, str]) -> None:
     if taken.get("vmstate"):
         free(ctx.cluster, vm.node, taken["vmstate"])
     unused = []
-    for _, drive in drives_of(ctx.sim.schema, taken):
+    for _dummy, drive in drives_of(ctx.sim.schema, taken):
         if is_cdrom(drive):
             continue
         volume = find_volume(ctx.cluster, vm.node, drive["file"])
@@ -195,7 +195,7 @@ def _forget(ctx: Ctx, vm: Vm, name: str, taken: dict[str, str]) -> None:
     used = {
         drive.get("file")
         for place in (vm.conf, vm.pending, *vm.snapshots.values())
-        for _, drive in drives_of(ctx.sim.schema, place)
+        for _dummy, drive in drives_of(ctx.sim.schema, place)
     }
     for volid in unused:
         if volid not in used:
@@ -234,7 +234,7 @@ def rollback(ctx: Ctx, p: dict[str, Any]) -> str:
 
 def _check_disks(ctx: Ctx, vm: Vm, taken: dict[str, str], name: str) -> None:
     """Some storages can only go back to the newest snapshot."""
-    for _, drive in drives_of(ctx.sim.schema, taken):
+    for _dummy, drive in drives_of(ctx.sim.schema, taken):
         parts = split_volid(drive.get("file", ""))
         if is_cdrom(drive) or parts is None:
             continue
@@ -246,8 +246,8 @@ def _check_disks(ctx: Ctx, vm: Vm, taken: dict[str, str], name: str) -> None:
 
 def _restore(ctx: Ctx, vm: Vm, name: str, taken: dict[str, str]) -> None:
     cluster, schema = ctx.cluster, ctx.sim.schema
-    kept_files = {drive.get("file") for _, drive in drives_of(schema, taken)}
-    for _, drive in drives_of(schema, vm.conf):
+    kept_files = {drive.get("file") for _dummy, drive in drives_of(schema, taken)}
+    for _dummy, drive in drives_of(schema, vm.conf):
         if (
             not is_cdrom(drive, no_cloudinit=True)
             and drive.get("file") not in kept_files
@@ -267,7 +267,7 @@ def _restore(ctx: Ctx, vm: Vm, name: str, taken: dict[str, str]) -> None:
     new["parent"] = name
     for key in [key for key, value in new.items() if key.startswith("unused") and value in kept_files]:
         del new[key]
-    for _, drive in drives_of(schema, taken):
+    for _dummy, drive in drives_of(schema, taken):
         volume = find_volume(cluster, vm.node, drive.get("file", ""))
         if volume is not None and name in volume.snapshots:
             volume.size = volume.snapshots[name]

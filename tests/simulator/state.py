@@ -193,7 +193,7 @@ class Cluster:
         """A random MAC address under the cluster's prefix."""
         prefix = self.options.get("mac_prefix", "BC:24:11").rstrip(":").upper()
         missing = 6 - prefix.count(":") - 1
-        return ":".join([prefix] + [f"{self.random.getrandbits(8):02X}" for _ in range(missing)])
+        return ":".join([prefix] + [f"{self.random.getrandbits(8):02X}" for _dummy in range(missing)])
 
     # -- virtual machines ------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ async def delete(ctx: Ctx, p: dict[str, Any]) -> str | None:
     """Delete a volume; with a delay the answer may wait for the end of the task."""
     node = p["node"]
     store, name = _volume_id(p)
-    storage, _ = _held(ctx, node, store, name)
+    storage, _dummy = _held(ctx, node, store, name)
     parsed = parse_volname(storage, name)
     if parsed.vmid is None or not ctx.may(f"/storage/{store}", "Datastore.Allocate"):
         ctx.need(f"/storage/{store}", "Datastore.AllocateSpace" if parsed.content == "backup" else "Datastore.Allocate")

@@ -91,7 +91,7 @@ class Task:
 
     def as_dict(self) -> dict[str, Any]:
         """The parts of the identifier as listings give them."""
-        user, _, token = self.owner.partition("!")
+        user, _dummy, token = self.owner.partition("!")
         result: dict[str, Any] = {
             "upid": self.upid,
             "node": self.node,

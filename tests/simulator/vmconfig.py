@@ -250,7 +250,7 @@ def feature(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         conf = vm.snapshots[name]
     good = all(
         disk_feature(ctx, p["feature"], drive, name)
-        for _, drive in drives_of(ctx.sim.schema, conf)
+        for _dummy, drive in drives_of(ctx.sim.schema, conf)
         if not is_cdrom(drive)
     )
     return {"hasFeature": 1 if good else 0, "nodes": shared_nodes(ctx, conf, vm.node)}
@@ -268,7 +268,7 @@ def disk_feature(ctx: Ctx, what: str, drive: dict[str, str], snapshot: str | Non
 def shared_nodes(ctx: Ctx, conf: dict[str, str], own: str) -> list[str]:
     """The nodes that see all the disks."""
     nodes = set(ctx.cluster.nodes)
-    for _, drive in drives_of(ctx.sim.schema, conf):
+    for _dummy, drive in drives_of(ctx.sim.schema, conf):
         parts = split_volid(drive.get("file", ""))
         if parts and parts[0] in ctx.cluster.storages:
             storage = ctx.cluster.storages[parts[0]]

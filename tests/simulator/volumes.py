@@ -334,5 +334,5 @@ def in_snapshots(schema: Schema, vm: Vm, volid: str) -> bool:
     return any(
         drive.get("file") == volid and not is_cdrom(drive)
         for snapshot in vm.snapshots.values()
-        for _, drive in drives_of(schema, snapshot)
+        for _dummy, drive in drives_of(schema, snapshot)
     )

@@ -99,7 +99,7 @@ def test_what_it_prints_and_how_it_stops(tmp_path: Path, number: int, module: bo
         text=True,
     )
     assert process.stdout is not None
-    words = [process.stdout.readline().split() for _ in range(3)]
+    words = [process.stdout.readline().split() for _dummy in range(3)]
     assert [line[0] for line in words] == ["ready", "ca", "control"]
     assert words[0][1].startswith("https://127.0.0.1:")
     assert "BEGIN CERTIFICATE" in Path(words[1][1]).read_text(encoding="ascii")

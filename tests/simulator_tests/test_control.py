@@ -17,7 +17,7 @@ from tests.simulator_tests.client import Client
 
 def test_answering_a_status(pve: Client, sim: Simulator) -> None:
     sim.fault(method="GET", path="^/version$", nth=2, status=503)
-    assert [pve.call("GET", "/version").status for _ in range(3)] == [200, 503, 200]
+    assert [pve.call("GET", "/version").status for _dummy in range(3)] == [200, 503, 200]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_delaying(pve: Client, sim: Simulator) -> None:
 
 def test_a_rule_can_hold_for_ever(pve: Client, sim: Simulator) -> None:
     sim.fault(path="/version", status=502, times=None)
-    assert [pve.call("GET", "/version").status for _ in range(3)] == [502] * 3
+    assert [pve.call("GET", "/version").status for _dummy in range(3)] == [502] * 3
     (rule,) = sim.ask("GET", "/faults")
     assert (rule["seen"], rule["done"]) == (3, 3)
     sim.clear_faults()
@@ -166,7 +166,7 @@ def test_latency() -> None:
 
 def test_requests_served_at_once() -> None:
     with Simulator("--cluster", DEMO, "--latency-ms", "100", "--max-concurrency", "3") as sim:
-        clients = [Client(sim) for _ in range(9)]
+        clients = [Client(sim) for _dummy in range(9)]
         started = time.monotonic()
         with ThreadPoolExecutor(9) as pool:
             assert all(pool.map(lambda client: client.get("/version"), clients))

@@ -127,7 +127,7 @@ def test_prometheus_pve_exporter(pve: Client, sim: Simulator, tmp_path: Path) ->
         text = scrape(port, f"{sim.host}:{sim.port}", cluster=1, node=1)
     finally:
         process.terminate()
-        output, _ = process.communicate(timeout=30)
+        output, _dummy = process.communicate(timeout=30)
     assert not [name for name in METRICS if f"\n{name}{{" not in f"\n{text}"], text
     assert 'pve_up{id="qemu/100"} 1.0' in text
     assert "Traceback" not in output
