@@ -21,7 +21,8 @@ options:
     choices: [ipv4, ipv6, any]
     default: ipv4
   address_nics:
-    description: Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's or the MAC.
+    description:
+      - Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's or the MAC.
     type: list
     elements: str
     default: []
@@ -222,7 +223,8 @@ options:
           - V(least_used) takes the one with the smallest share of its memory given to VMs, then the one with fewest.
           - V(round_robin) takes the one with fewest VMs, then the one after that of the newest VM.
           - V(first) takes the first of O(placement.nodes), or the first by name.
-          - V(random) draws one by O(placement.seed) and the VM's name. The same seed, name and nodes give the same node.
+          - V(random) draws one by O(placement.seed) and the VM's name. The same seed, name and nodes give the same
+            node.
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used

@@ -215,7 +215,7 @@ pending:
 placement:
   description:
     - Where the VM goes and why, where that was decided in this run, and null for a VM that stays where it is.
-    - RV(placement.refused) says of each other node why it was not taken.
+    - C(refused) says of each other node why it was not taken.
   returned: success
   type: dict
   sample:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.modules.estate_lab import Lab
 
-STATIC = {"nics": [{"ip": "10.9.8.7/24", "gateway": "10.9.8.1"}]}
+STATIC: dict[str, Any] = {"nics": [{"ip": "10.9.8.7/24", "gateway": "10.9.8.1"}]}
 
 
 def test_addresses_come_from_the_agent(lab: Lab, name: str) -> None:
@@ -64,7 +65,7 @@ def test_waiting_for_an_address(lab: Lab, name: str) -> None:
     ],
     ids=str,
 )
-def test_waiting_in_vain_is_told(lab: Lab, name: str, options: dict[str, object], category: str, word: str) -> None:
+def test_waiting_in_vain_is_told(lab: Lab, name: str, options: dict[str, Any], category: str, word: str) -> None:
     result = lab.run("vm", name=name, source="debian-13", state="started", **options)
     assert result["error"]["category"] == category
     assert word in result["msg"]
@@ -80,7 +81,7 @@ def test_user_data_is_written_once_and_reaches_the_guest(lab: Lab, name: str, tm
         "snippet_directory": str(tmp_path),
         "snippets": {"user": "local:snippets/user.yml"},
     }
-    options = {"name": name, "source": "debian-13", "state": "started", "cloud_init": cloud_init}
+    options: dict[str, Any] = {"name": name, "source": "debian-13", "state": "started", "cloud_init": cloud_init}
     lab.simulator.reset_log()
     foreseen = lab.vm(check=True, **options)
     assert lab.simulator.writes() == []
@@ -94,7 +95,7 @@ def test_user_data_is_written_once_and_reaches_the_guest(lab: Lab, name: str, tm
     assert made["vm"]["config"]["cicustom"] == {"user": "local:snippets/user.yml"}
     assert not lab.vm(**options)["changed"]
 
-    changed = {**options, "cloud_init": {**cloud_init, "user_data": USER_DATA + "runcmd: [ls]\n"}}
+    changed: dict[str, Any] = {**options, "cloud_init": {**cloud_init, "user_data": USER_DATA + "runcmd: [ls]\n"}}
     foreseen = lab.vm(check=True, **changed)
     assert file.read_text() == USER_DATA
     lab.simulator.reset_log()
@@ -117,7 +118,7 @@ def test_user_data_is_written_once_and_reaches_the_guest(lab: Lab, name: str, tm
     ],
     ids=str,
 )  # fmt: skip
-def test_user_data_that_cannot_work_is_refused(lab: Lab, cloud_init: dict[str, object], word: str) -> None:
+def test_user_data_that_cannot_work_is_refused(lab: Lab, cloud_init: dict[str, Any], word: str) -> None:
     result = lab.refused(name="refused", source="debian-13", cloud_init=cloud_init)
     assert word in result["msg"]
     assert "topsecret" not in str(result)

@@ -111,7 +111,7 @@ def test_a_vm_becomes_a_template_once(lab: Lab, name: str, first: str) -> None:
 
 
 def test_a_new_vm_can_be_a_template_at_once(lab: Lab, name: str) -> None:
-    options = {"name": name, "disks": [{"size": 1}], "state": "template"}
+    options: dict[str, Any] = {"name": name, "disks": [{"size": 1}], "state": "template"}
     foreseen = lab.vm(check=True, **options)
     made = lab.vm(**options)
     assert made["diff"] == foreseen["diff"]

@@ -19,7 +19,7 @@ from .view import show
 
 
 def describe(
-    actual: Actual, *, prefix: str = "tenant_", url: str = "", guest: Mapping[str, Any] = NOTHING_TOLD
+    actual: Actual, *, prefix: str = "tenant_", url: str = "", guest: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return a VM as modules report it: who and where it is, and its configuration in PVE's own keys.
 
@@ -49,7 +49,7 @@ def describe(
             if actual.running and actual.live.get(key) != actual.target.get(key)
         ),
         "console_url": console_url(url, actual.vmid, actual.name, actual.node),
-        **guest,
+        **(guest or NOTHING_TOLD),
     }
 
 

@@ -47,7 +47,8 @@ def picture(*rows: dict[str, Any]) -> Picture:
 
 ROWS = [
     node("pve1"), node("pve2"), node("pve3", status="offline"),
-    storage("local", "pve1", content="iso,import"), storage("ceph", "pve1", shared=1), storage("ceph", "pve2", shared=1),
+    storage("local", "pve1", content="iso,import"), storage("ceph", "pve1", shared=1),
+    storage("ceph", "pve2", shared=1),
     storage("dead", "pve1", status="unknown"),
     vm(100, "web", tags="tenant_acme"), vm(101, "web", tags="tenant_globex"), vm(102, "db", tags="tenant_acme2"),
     vm(103, "alone"), vm(9000, "debian", template=1), vm(9001, "twice", template=1), vm(9002, "twice", template=1),
