@@ -32,13 +32,19 @@ options:
     type: bool
     default: false
   cpu_overcommit:
-    description: How many cores VMs may be given for each core of a node.
+    description:
+      - How often each core of a node may be given to VMs.
+      - This and the next three are meant as in O(pve.fleet.vm#module:placement).
     type: float
     default: 4.0
+  memory_overcommit:
+    description: How often the memory of a node may be given to VMs.
+    type: float
+    default: 1.0
   min_free_memory:
-    description: How much of a node's memory VMs are not given, such as V(4G). A bare number is MiB.
+    description: Memory of a node that nobody may use, such as V(4G). A bare number is MiB.
     type: raw
-  max_vms:
+  max_vms_per_node:
     description: How many VMs a node may have.
     type: int
   memory_warn:
@@ -70,7 +76,7 @@ EXAMPLES = r"""
     node: pve1
     details: true
     min_free_memory: 8G
-    max_vms: 40
+    max_vms_per_node: 40
   register: pve1
   failed_when: pve1.nodes[0].capacity is none or pve1.nodes[0].capacity.memory_left < 4 * 8 * 1024 ** 3
 """
@@ -130,8 +136,9 @@ nodes:
     capacity:
       description:
         - What VMs were given and what is left under the placement rules, with C(memory_given) and C(memory_left) in
-          bytes, C(cores_given), C(cores_left), and C(vms_left), which is null without O(max_vms).
-        - Every VM counts, also one that does not run. A figure below 0 says that the node is overbooked.
+          bytes, C(cores_given), C(cores_left), and C(vms_left), which is null without O(max_vms_per_node).
+        - Every VM counts, also one that does not run. A figure below 0 says that more is on the node than the rules
+          allow.
         - It is null for a node that is not online.
       type: dict
       sample: {memory_given: 6442450944, memory_left: 62277025792, cores_given: 6, cores_left: 58, vms_left: null}

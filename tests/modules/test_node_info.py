@@ -32,7 +32,7 @@ def nodes(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
     machine(lab, node="pve2", memory=2048, cores=2, running=True)
     machine(lab, node="pve2", memory=1024)
-    result = check(lab, "node_info", min_free_memory="4G", cpu_overcommit=2, max_vms=10)
+    result = check(lab, "node_info", memory_overcommit=0.5, cpu_overcommit=2, max_vms_per_node=10)
     assert len(lab.simulator.log()) == 4
     assert result["quorate"] is True
     assert result["missing"] == []
@@ -42,7 +42,7 @@ def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
     assert second["vms"] == {"total": 2, "running": 1, "stopped": 1, "other": 0, "templates": 1}
     assert second["capacity"] == {
         "memory_given": 3 * GIB,
-        "memory_left": (64 - 4 - 3) * GIB,
+        "memory_left": (32 - 3) * GIB,
         "cores_given": 3,
         "cores_left": 29,
         "vms_left": 8,

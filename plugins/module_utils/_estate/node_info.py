@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import ConfigurationError
-from .._core.quantities import parse_memory
+from .._core.quantities import MIB, parse_size
 from .._core.result import Result
 from .._core.times import iso
 from .nodes import Facts, Rules, report, with_details
@@ -49,12 +49,13 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
 
 
 def read_rules(params: Mapping[str, Any]) -> Rules:
-    """Return the placement rules that the options say."""
+    """Return the placement rules that the options say. Raises ValidationFailed."""
     free = params.get("min_free_memory")
     return Rules(
         cpu_overcommit=float(params.get("cpu_overcommit") or 4.0),
-        min_free_memory=parse_memory(free, what="min_free_memory", least=0) * 2**20 if free else 0,
-        max_vms=params.get("max_vms"),
+        memory_overcommit=float(params.get("memory_overcommit") or 1.0),
+        min_free_memory=None if free is None else parse_size(free, bare=MIB, what="min_free_memory"),
+        max_vms=params.get("max_vms_per_node"),
         memory_warn=int(params.get("memory_warn") or 90),
         storage_warn=int(params.get("storage_warn") or 90),
     )

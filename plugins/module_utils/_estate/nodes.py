@@ -17,10 +17,11 @@ VERDICTS = ("ok", "unknown", "warning", "critical")
 
 @dataclass(frozen=True)
 class Rules:
-    """How full a node may become, and from what share on (in percent) fullness is worth a warning."""
+    """How full a node may become, as in the choice of a node, and from what percentage on that is worth a word."""
 
     cpu_overcommit: float = 4.0
-    min_free_memory: int = 0  # bytes
+    memory_overcommit: float = 1.0
+    min_free_memory: int | None = None  # bytes that nobody uses
     max_vms: int | None = None
     memory_warn: int = 90
     storage_warn: int = 90
@@ -107,18 +108,20 @@ def counts(vms: Iterable[Row]) -> dict[str, int]:
 
 
 def capacity(row: Row, vms: Iterable[Row], rules: Rules) -> dict[str, Any]:
-    """Return what VMs were given of a node and what is left under the rules; below 0 it is overbooked.
+    """Return what VMs were given of a node and what is left under the rules; below 0 there is too much on it.
 
     Every VM counts with what it may use, also one that does not run.
     """
     machines = [one for one in vms if not one.get("template")]
     memory = sum(int(one.get("maxmem") or 0) for one in machines)
     cores = sum(int(one.get("maxcpu") or 0) for one in machines)
-    total = _number(row, "maxmem")
-    most = _number(row, "maxcpu")
+    total, most = _number(row, "maxmem"), _number(row, "maxcpu")
+    left = None if total is None else int(total * rules.memory_overcommit) - memory
+    if left is not None and total is not None and rules.min_free_memory is not None:
+        left = min(left, total - int(row.get("mem") or 0) - rules.min_free_memory)
     return {
         "memory_given": memory,
-        "memory_left": None if total is None else total - rules.min_free_memory - memory,
+        "memory_left": left,
         "cores_given": cores,
         "cores_left": None if most is None else int(most * rules.cpu_overcommit) - cores,
         "vms_left": None if rules.max_vms is None else rules.max_vms - len(machines),
@@ -157,8 +160,8 @@ def health(node: Mapping[str, Any], quorate: bool | None, rules: Rules) -> dict[
     minor += [text for one in node["storages"] for text in storage_faults(one, rules)]
     left = node["capacity"] or {}
     minor += [
-        f"{what} is overbooked by {-left[key]}{unit}"
-        for key, what, unit in (("memory_left", "memory", " bytes"), ("cores_left", "CPU", " cores"))
+        f"the placement rules allow {-left[key]}{unit} less than it has"
+        for key, unit in (("memory_left", " bytes of memory"), ("cores_left", " cores"), ("vms_left", " VMs"))
         if left.get(key) is not None and left[key] < 0
     ]
     return {"status": "critical" if grave else "warning" if minor else "ok", "reasons": grave + minor}

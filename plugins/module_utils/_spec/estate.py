@@ -19,8 +19,9 @@ def node_info_spec() -> Spec:
         "node": {"type": "str"},
         "details": {"type": "bool", "default": False},
         "cpu_overcommit": {"type": "float", "default": 4.0},
+        "memory_overcommit": {"type": "float", "default": 1.0},
         "min_free_memory": {"type": "raw"},
-        "max_vms": {"type": "int"},
+        "max_vms_per_node": {"type": "int"},
         **_limits(),
     }
 

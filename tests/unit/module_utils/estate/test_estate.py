@@ -53,8 +53,8 @@ HEALTH: list[tuple[dict[str, Any], list[dict[str, Any]], Facts, str, str]] = [
     ({"disk": 95}, [], Facts({}), "warning", "root file system"),
     ({}, [{**STORE, "status": "unknown"}], Facts({}), "warning", "fast is not available"),
     ({}, [{**STORE, "disk": 91}], Facts({}), "warning", "fast is 91% full"),
-    ({}, [vm(number) for number in range(9)], Facts({}), "warning", "memory is overbooked"),
-    ({}, [vm(1, maxcpu=33)], Facts({}), "warning", "CPU is overbooked by 1 cores"),
+    ({}, [vm(number) for number in range(9)], Facts({}), "warning", "bytes of memory less"),
+    ({}, [vm(1, maxcpu=33)], Facts({}), "warning", "1 cores less"),
 ]
 
 
@@ -77,13 +77,19 @@ def test_a_node_that_may_not_be_seen() -> None:
 
 def test_room_counts_every_vm_and_no_template() -> None:
     vms = [vm(1), vm(2, status="stopped"), vm(3, template=1)]
-    assert capacity(NODE, vms, Rules(2.0, 2 * GIB, 5)) == {
+    assert capacity(NODE, vms, Rules(2.0, 1.0, None, 5)) == {
         "memory_given": 8 * GIB,
-        "memory_left": 22 * GIB,
+        "memory_left": 24 * GIB,
         "cores_given": 4,
         "cores_left": 12,
         "vms_left": 3,
     }
+
+
+def test_the_tightest_rule_on_memory_counts() -> None:
+    assert capacity(NODE, [vm(1)], Rules(min_free_memory=2 * GIB))["memory_left"] == 22 * GIB
+    assert capacity(NODE, [vm(1)], Rules(memory_overcommit=0.5, min_free_memory=2 * GIB))["memory_left"] == 12 * GIB
+    assert capacity(NODE, [vm(1)], Rules(memory_overcommit=2.0))["memory_left"] == 60 * GIB
 
 
 MANAGERS: list[tuple[Any, dict[str, str]]] = [
