@@ -171,7 +171,7 @@ def test_a_lost_answer_makes_one_file(rough: Lab, web: str, moment: str) -> None
 
 def test_a_download_that_outlasts_its_time_is_picked_up(web: str) -> None:
     with open_lab("--task-ms", "download=2500", "--lag-s", "0") as slow:
-        said = {"storage": "local", "node": "pve1", "source_url": f"{web}/disk.iso"}
+        said: dict[str, Any] = {"storage": "local", "node": "pve1", "source_url": f"{web}/disk.iso"}
         late = slow.run("storage_download", task_timeout=1, **said)
         assert late["error"]["category"] == "TaskTimeout"
         upid = late["error"]["upid"]
