@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
+import traceback
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,6 +24,7 @@ from .options import Options
 handlers.load()
 
 JSON_TYPE = "application/json;charset=UTF-8"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HEADERS = {"Server": "pve-api-daemon/3.0", "Cache-Control": "max-age=0", "Pragma": "no-cache"}
 _JSON_HEADERS = {**_HEADERS, "Content-Type": JSON_TYPE}
 _TEXT_HEADERS = {**_HEADERS, "Content-Type": "text/plain"}
@@ -92,9 +95,8 @@ class Server:
         except ApiError as error:
             answer.refuse(error)
         except Exception as error:  # a fault of the simulator itself must be seen by whoever tests against it
+            traceback.print_exc()
             answer.refuse(ApiError(500, f"simulator fault: {error!r}\n"))
-            self.log.add(verb, path, path, 500, started, answer.who, answer.params)
-            raise
         if answer.status == 401:
             await asyncio.sleep(max(0.0, self.options.auth_delay_s - (time.time() - started)))
         elif answer.status == 595:
@@ -182,7 +184,8 @@ class Answer:
     def refuse(self, error: ApiError) -> None:
         """Take over a refusal."""
         self.status = error.status
-        self.reason = error.message.split("\n", 1)[0].rstrip("\r")
+        # What a path or parameter brought in must not break the status line.
+        self.reason = _CONTROL.sub(" ", error.message.split("\n", 1)[0].rstrip("\r"))
         self.empty = error.empty
         if isinstance(error, RawError):
             self.raw, self.text = error.message.encode(), True
