@@ -99,7 +99,10 @@ def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
             prefix=desired.tenant_prefix,
         )
 
-    row = search(picture)
+    try:
+        row = search(picture)
+    except Conflict:  # the listing may know an old name of one of them
+        row = search(ask_nodes(client, picture, picture.nodes))
     if row is None and desired.vmid is None:
         row = search(fill_names(client, picture))
     return row

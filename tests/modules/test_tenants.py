@@ -1,0 +1,310 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whose a VM is: every module and every way of naming another tenant's VM, and what changes while a task runs."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins import modules as module_package
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from tests.modules.estate_lab import Lab, open_lab
+
+# What a module can be asked to do to a VM, without naming it.
+WRITES: dict[str, list[dict[str, Any]]] = {
+    "vm": [
+        {"cores": 8},
+        {"tags": ["x"], "tags_exact": True},
+        {"disks": [{"name": "scsi0", "size": "50G"}]},
+        {"disks": [{"name": "scsi0", "state": "absent"}]},
+        {"state": "started"},
+        {"state": "stopped"},
+        {"state": "template"},
+        {"state": "absent"},
+        {"state": "absent", "adopt": True},
+        {"adopt": True, "cores": 8},
+        {"node": "pve2"},
+        {"rebalance": True, "placement": {"exclude": ["pve1"]}},
+        {"pool": "acme"},
+        {"quota": {"vms": 100}, "cores": 8},
+        {"shared_sources": ["theirs", "20001"], "cores": 8},
+    ],
+    "clone": [
+        {"source": "debian-13"},
+        {"source": "debian-13", "state": "started"},
+    ],
+    "snapshot": [
+        {"snapshot": "s1"},
+        {"snapshot": "before", "state": "absent"},
+        {"snapshot": "before", "state": "rolled_back"},
+        {"snapshot": "before", "state": "rolled_back", "force": True},
+        {"keep": 0, "pattern": "*", "state": "absent"},
+    ],
+}
+# How a module can be told that it should take from somebody else's VM what it makes its own of.
+SOURCES: dict[str, list[dict[str, Any]]] = {
+    "vm": [
+        {"source": "20001"},
+        {"source": "20001", "adopt": True},
+        {"source": "20002"},
+        {"source": "their-template"},
+        {"source": "20003"},
+        {"source": "ceph:vm-20001-disk-0"},
+        {"disks": [{"import_from": "ceph:vm-20001-disk-0", "size": "9G"}]},
+        {"disks": [{"import_from": "ceph:base-20002-disk-0", "size": "9G"}]},
+        {"disks": [{"size": 1}, {"name": "ide2", "iso": "ceph:vm-20001-disk-0"}]},
+        {"source": "20001", "shared_sources": ["2000", "20001x", "their"]},
+    ],
+    "clone": [
+        {"source": "20001"},
+        {"source": "20002"},
+        {"source": "theirs"},
+        {"source": "their-template"},
+        {"source": "20003"},
+        {"source": "20001", "snapshot": "before"},
+        {"source": "20001", "full": True, "storage": "local-lvm"},
+    ],
+}
+# What reads: it must not tell anything of another tenant's VM.
+READS = ["vm_info", "snapshot_info"]
+NAMES: list[dict[str, Any]] = [{"name": "theirs"}, {"vmid": 20001}, {"name": "theirs", "vmid": 20001}]
+# No VM is named to these, or only ones that they show to everybody who may see them.
+WITHOUT_TENANT = {"cluster_info", "node_info", "preflight_info"}
+TENANTS = ["acme", "globe", "globex2", "lobex"]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Lab]:
+    """A cluster with globex's running VM, globex's template, and a VM and a clone of nobody."""
+    with open_lab("--lag-s", "0") as lab:
+        lab.vm(name="theirs", vmid=20001, source="debian-13", node="pve1", tenant="globex", state="started")
+        lab.client.task("POST", "nodes", "pve1", "qemu", 20001, "snapshot", data={"snapname": "before"})
+        lab.vm(name="their-template", vmid=20002, source="debian-13", node="pve1", tenant="globex", state="template")
+        lab.vm(name="nobodys", vmid=20003, source="debian-13", node="pve1")
+        yield lab
+
+
+def specification(name: str) -> dict[str, Any]:
+    """Return the argument specification of a module, without the connection."""
+    module = importlib.import_module(f"{module_package.__name__}.{name}")
+    with mock.patch.object(module, "main_entry") as entry:
+        module.main()
+    spec: dict[str, Any] = entry.call_args.args[1]
+    return spec
+
+
+def test_every_module_that_knows_tenants_is_in_the_table() -> None:
+    names = {found.name for found in pkgutil.iter_modules(module_package.__path__)}
+    knows = {name for name in names if "tenant" in specification(name)}
+    assert knows - WITHOUT_TENANT == WRITES.keys() | set(READS)
+
+
+def rows(table: dict[str, list[dict[str, Any]]]) -> list[Any]:
+    return [
+        pytest.param(module, options, id=f"{module}-{options}"[:80])
+        for module, uses in table.items()
+        for options in uses
+    ]
+
+
+def refused(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
+    """Return the failure of a module, in check mode and out of it, which must have made no write."""
+    lab.simulator.reset_log()
+    for check in (True, False):
+        result = lab.run(module, check=check, **options)
+        assert result.get("failed"), result
+        assert lab.simulator.writes() == []
+    return result
+
+
+@pytest.mark.parametrize("named", NAMES, ids=str)
+@pytest.mark.parametrize(("module", "options"), rows(WRITES))
+def test_a_foreign_vm_is_refused_and_nothing_is_written(
+    shared: Lab, module: str, options: dict[str, Any], named: dict[str, Any]
+) -> None:
+    for tenant in TENANTS:
+        result = refused(shared, module, tenant=tenant, **named, **options)
+        assert result["error"]["category"] == "Conflict", result["msg"]
+        assert result["error"]["reason"] in ("foreign tenant", "other origin"), result["msg"]
+
+
+@pytest.mark.parametrize(("module", "options"), rows(SOURCES))
+def test_nothing_is_taken_from_a_foreign_vm(shared: Lab, module: str, options: dict[str, Any]) -> None:
+    result = refused(shared, module, name="mine", tenant="acme", **options)
+    assert result["error"]["category"] == "Conflict", result["msg"]
+    assert result["error"]["reason"] == "foreign tenant", result["msg"]
+    assert "shared_sources" in result["msg"]
+
+
+@pytest.mark.parametrize("module", READS)
+def test_a_foreign_vm_is_not_shown(shared: Lab, module: str) -> None:
+    shared.simulator.reset_log()
+    for tenant in TENANTS:
+        for named in ({}, *NAMES):
+            result = shared.run(module, tenant=tenant, **named)
+            if result.get("failed"):  # it was named, and is not this tenant's
+                assert named
+                assert result["error"]["category"] in ("Conflict", "NotFound"), result["msg"]
+                continue
+            assert [vm["name"] for vm in result["vms"] if vm["name"] in ("theirs", "their-template", "nobodys")] == []
+    own = shared.run(module, tenant="globex")
+    assert "theirs" in [vm["name"] for vm in own["vms"]]
+    assert shared.simulator.writes() == []
+
+
+@pytest.mark.parametrize("module", ["vm", "clone"])
+def test_what_is_shared_can_be_cloned(shared: Lab, module: str) -> None:
+    for index, (source, listed) in enumerate(
+        (("20001", ["theirs"]), ("20002", ["20002"]), ("their-template", ["their-template"]), ("20003", ["nobodys"]))
+    ):
+        made = shared.run(module, name=f"of-{module}-{index}", tenant="acme", source=source, shared_sources=listed)
+        assert not made.get("failed"), made
+        assert made["vm"]["tenant"] == "acme"
+        assert [tag for tag in made["vm"]["tags"] if tag.startswith("tenant_")] == ["tenant_acme"]
+    made = shared.run(module, name=f"of-{module}-own", tenant="globex", source="their-template")
+    assert made["vm"]["tenant"] == "globex"
+
+
+# -- what changes while a task runs -----------------------------------------------------------------
+
+
+def after_request(lab: Lab, matches: Callable[[str, tuple[Any, ...]], bool], then: Callable[[], object]) -> Any:
+    """Do something once, right after the first request that matches was answered and before the next is sent."""
+    real = Client._send
+    done: list[bool] = []
+
+    def send(self: Client, method: str, segments: tuple[Any, ...], *rest: Any) -> Any:
+        answer = real(self, method, segments, *rest)
+        if not done and matches(method, segments):
+            done.append(True)
+            then()
+        return answer
+
+    return mock.patch.object(Client, "_send", send)
+
+
+def is_listing(method: str, segments: tuple[Any, ...]) -> bool:
+    return segments[:2] == ("cluster", "resources")
+
+
+@pytest.mark.parametrize("options", [{"cores": 8}, {"state": "absent"}, {"state": "stopped"}, {"tags": ["x"]}], ids=str)
+@pytest.mark.parametrize("by", ["name", "vmid"])
+def test_a_vm_that_was_given_away_since_the_listing(quiet: Lab, name: str, by: str, options: dict[str, Any]) -> None:
+    vm = quiet.vm(name=name, source="debian-13", tenant="acme", state="started")["vm"]
+
+    def give_away() -> None:
+        quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+
+    with after_request(quiet, is_listing, give_away):
+        result = quiet.refused(**{by: vm[by]}, tenant="acme", **options)
+    assert result["error"]["reason"] == "foreign tenant"
+
+
+def test_a_snapshot_of_a_vm_that_was_given_away_since_the_listing(quiet: Lab, name: str) -> None:
+    vm = quiet.vm(name=name, source="debian-13", tenant="acme")["vm"]
+
+    def give_away() -> None:
+        quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+
+    quiet.simulator.reset_log()
+    with after_request(quiet, is_listing, give_away):
+        result = quiet.run("snapshot", name=name, tenant="acme", snapshot="s1")
+    assert result["error"]["reason"] == "foreign tenant"
+    assert quiet.simulator.writes() == []
+
+
+@pytest.mark.parametrize("module", ["vm", "clone"])
+def test_a_source_that_was_given_away_since_the_listing(quiet: Lab, name: str, module: str) -> None:
+    vm = quiet.vm(name=name, source="debian-13", tenant="acme")["vm"]
+
+    def give_away() -> None:
+        quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+
+    quiet.simulator.reset_log()
+    with after_request(quiet, is_listing, give_away):
+        result = quiet.run(module, name=f"{name}-2", tenant="acme", source=str(vm["vmid"]))
+    assert result["error"]["reason"] == "foreign tenant"
+    assert quiet.simulator.writes() == []
+
+
+def test_a_vm_that_is_given_away_while_it_stops_is_not_removed(quiet: Lab, name: str) -> None:
+    vm = quiet.vm(name=name, source="debian-13", tenant="acme", state="started")["vm"]
+
+    def is_stop(method: str, segments: tuple[Any, ...]) -> bool:
+        return method == "POST" and segments[-1] == "stop"
+
+    def give_away() -> None:
+        quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+
+    with after_request(quiet, is_stop, give_away):
+        result = quiet.run("vm", name=name, tenant="acme", state="absent")
+    assert result["error"]["reason"] == "foreign tenant"
+    assert result["error"]["done"] == [f"Stop VM '{name}' ({vm['vmid']}) on node {vm['node']}"]
+    assert quiet.config(vm)["name"] == name
+
+
+def test_a_vm_that_was_replaced_while_it_stops_is_not_removed(quiet: Lab, name: str) -> None:
+    """Somebody else destroys it and makes one of the same number, which is the caller's to touch."""
+    vm = quiet.vm(name=name, source="debian-13", node="pve1", state="started")["vm"]
+
+    def is_stop(method: str, segments: tuple[Any, ...]) -> bool:
+        return method == "POST" and segments[-1] == "stop"
+
+    def replace() -> None:
+        quiet.simulator.ask("DELETE", f"vms/{vm['vmid']}")
+        quiet.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": vm["vmid"], "name": "another"})
+
+    with after_request(quiet, is_stop, replace):
+        result = quiet.run("vm", name=name, state="absent")
+    assert result["error"]["reason"] == "replaced", result
+    assert quiet.config(vm)["name"] == "another"
+
+
+def test_a_vm_that_was_given_away_after_its_digest_was_read(quiet: Lab, name: str) -> None:
+    """The update is refused by PVE for its digest; the look that follows finds another tenant's VM."""
+    vm = quiet.vm(name=name, source="debian-13", tenant="acme")["vm"]
+
+    def is_pending(method: str, segments: tuple[Any, ...]) -> bool:
+        return segments[-1] == "pending"
+
+    def give_away() -> None:
+        quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+
+    with after_request(quiet, is_pending, give_away):
+        result = quiet.run("vm", name=name, tenant="acme", cores=8)
+    assert result["error"]["reason"] == "foreign tenant"
+    assert quiet.config(vm)["cores"] != 8
+
+
+def test_a_name_that_moved_to_another_vm_since_the_listing(name: str) -> None:
+    """Two VMs of one tenant swap their names within the seconds in which the listing still knows the old ones."""
+    with open_lab("--lag-s", "0") as lab:
+        first = lab.vm(name="first", source="debian-13", tenant="acme")["vm"]
+        second = lab.vm(name="second", source="debian-13", tenant="acme")["vm"]
+        assert lab.client.get("cluster", "resources", type="vm")
+        lab.simulator.steer("settings", {"lag_s": 60})
+        for vm, new in ((first, "second"), (second, "first")):
+            lab.client.write("PUT", "nodes", vm["node"], "qemu", vm["vmid"], "config", data={"name": new})
+        made = lab.vm(name="first", tenant="acme", cores=7)
+        assert made["vm"]["vmid"] == second["vmid"]
+        assert lab.vm(name="second", tenant="acme", state="absent")["changed"]
+        assert lab.config(second)["cores"] == 7
+
+
+def test_two_vms_of_one_name_in_one_tenant(quiet: Lab, name: str) -> None:
+    for vmid in (21001, 21002):
+        data = {"vmid": vmid, "name": name, "tags": "tenant_acme"}
+        quiet.client.task("POST", "nodes", "pve1", "qemu", data=data)
+    for options in ({"cores": 3}, {"state": "absent"}):
+        result = quiet.refused(name=name, tenant="acme", **options)
+        assert (result["error"]["category"], result["error"]["reason"]) == ("Conflict", "ambiguous name")
+        assert "21001 on pve1, 21002 on pve1" in result["msg"]
+        assert "vmid" in result["msg"]
