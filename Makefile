@@ -85,7 +85,7 @@ test: $(STAMP) ## Every test that is not marked long
 	$(PY) -m pytest -n $(JOBS) -m "not long" $(ARGS)
 
 test-long: $(STAMP) ## The long tests too, then the tests on other ansible-core and Python versions
-	$(PY) -m pytest -n $(JOBS) $(ARGS)
+	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(JOBS) $(ARGS)
 	JOBS=$(JOBS) $(PY) -m tests.tools.matrix
 
 simulator: $(STAMP) ## Start the simulated Proxmox VE, for example ARGS="--port 8006"
