@@ -20,6 +20,7 @@ from . import power
 from .actual import DRIVE, drives, is_cloud_init, is_disk, storage_of
 from .config import Change, apply_to, changes
 from .hotplug import is_cloud_init_key, waits_for_stop
+from .marker import split_notes
 from .model import Actual, Desired, Plan, Step
 from .view import show
 
@@ -44,6 +45,12 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
         runs = False
     disk_steps = [*grow(actual, change), *_move(actual, change)]
     update = _update_steps(desired, actual, change, after, running=runs)
+    finish: list[Step] = []
+    if _ends_building(actual, change) and (disk_steps or moves_node or len(update) > 1 or update[0].is_task):
+        # The marker goes when nothing is left that a run could be interrupted in.
+        rest = replace(change, sets={key: text for key, text in change.sets.items() if key != "description"})
+        update = _update_steps(desired, actual, rest, after, running=runs)
+        finish = [_finish(actual, change.sets["description"], desired.node or actual.node)]
     if runs and disk_steps and update:  # an option that is pending would be lost by the resize (see BEHAVIOUR, Resize)
         disk_steps[-1] = replace(disk_steps[-1], reread=True)
         steps += [*disk_steps, *update]
@@ -52,8 +59,20 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
     steps += _pool(desired, actual)
     if moves_node:
         steps.append(_migrate(desired, actual, shared, running=runs))
+    steps += finish
     steps += power.finish(desired, actual, running=runs, waiting=bool(waiting))
     return _finished(desired, actual, change, after, steps, waiting, building=building)
+
+
+def _ends_building(actual: Actual, change: Change) -> bool:
+    """Tell whether the update takes the marker of a clone that is being made."""
+    return split_notes(actual.target.get("description"))[1].building and "description" in change.sets
+
+
+def _finish(actual: Actual, notes: str, node: str) -> Step:
+    label = f"VM '{actual.name}' ({actual.vmid}) on node {node}"
+    path = ("nodes", node, "qemu", actual.vmid, "config")
+    return Step("config", f"Finish {label}", "PUT", path, {"description": notes}, is_task=False)
 
 
 def check_data(label: str, data: Mapping[str, Any]) -> None:
@@ -123,7 +142,16 @@ def _waits(key: str, change: Change, actual: Actual, after: Mapping[str, str]) -
     if key in change.drives.grown or key in change.drives.moved:
         written = change.drives.sets.get(key)
         return written is not None and waits_for_stop(key, actual.live.get(key), written, actual.live)
-    return waits_for_stop(key, actual.live.get(key), after.get(key), actual.live)
+    live = actual.live
+    if key in change.drives.removed and change.keys - change.drives.removed:
+        # Volumes are destroyed by a second request: what the first one says of hotplug holds by then.
+        old, new = live.get("hotplug"), after.get("hotplug")
+        if old != new and not waits_for_stop("hotplug", old, new, live):
+            live = {
+                **{name: text for name, text in live.items() if name != "hotplug"},
+                **({"hotplug": new} if new else {}),
+            }
+    return waits_for_stop(key, actual.live.get(key), after.get(key), live)
 
 
 def _update_steps(
@@ -146,7 +174,9 @@ def _update_steps(
         )
         # A PUT waits inside the request; allocating a volume can outlast it, so that goes through a task.
         method = "POST" if creates else "PUT"
-        steps.append(Step("config", f"Set {said} on {actual.label}", method, path, data, is_task=creates))
+        ends = _ends_building(actual, change) and change.sets.keys() == {"description"} and not change.deletes
+        summary = f"Finish {actual.label}" if ends else f"Set {said} on {actual.label}"
+        steps.append(Step("config", summary, method, path, data, is_task=creates))
         if boot:
             steps.append(
                 Step("config", f"Set the boot order of {actual.label}", "PUT", path, {"boot": boot}, is_task=False)
