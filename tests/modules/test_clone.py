@@ -148,7 +148,7 @@ def test_made_as_foreseen_and_then_left_alone(lab: Lab, name: str, case: str) ->
     again = clone(lab, **said)
     assert not again["changed"], again["plan"]
     assert again["vm"]["vmid"] == made["vm"]["vmid"]
-    assert again["diff"] == {"before": {}, "after": {}}
+    assert again["diff"]["before"] == again["diff"]["after"] == {}
     assert lab.simulator.writes() == []
     assert named(lab, name) == [made["vm"]["vmid"]]
 
@@ -181,7 +181,9 @@ def test_what_is_there_is_left_as_it_is_but_for_its_power(lab: Lab, name: str) -
     assert not clone(lab, **said)["changed"]
     foreseen = clone(lab, check=True, **said, state="started")
     started = clone(lab, **said, state="started")
-    assert started["diff"] == foreseen["diff"] == {"before": {"status": "stopped"}, "after": {"status": "running"}}
+    assert started["diff"] == foreseen["diff"]
+    assert started["diff"]["before"] == {"status": "stopped"}
+    assert started["diff"]["after"] == {"status": "running"}
     assert started["vm"]["config"]["cores"] == 3
     assert started["vm"]["node"] == made["vm"]["node"]
     assert clone(lab, **said, state="stopped", force=True, shutdown_timeout=0)["vm"]["status"] == "stopped"
@@ -275,6 +277,35 @@ def test_an_unfinished_clone_is_completed(lab: Lab, name: str) -> None:
     assert vm["config"]["cipassword"] == "(set)"
     assert vm["cloned_from"] == 9000
     assert not clone(lab, **said)["changed"]
+
+
+STUMBLES: list[tuple[str, str, dict[str, Any]]] = [
+    ("PUT", "/resize$", {"disks": [{"name": "scsi0", "size": "9G"}]}),
+    ("POST", "/config$", {"disks": [{"name": "scsi1", "size": 1, "storage": "ceph"}]}),
+    ("POST", "/migrate$", {"source": LOCAL, "node": "pve2"}),
+    ("POST", "/move_disk$", {"storage": "local-lvm", "disks": [{"name": "scsi0", "storage": "local"}]}),
+    ("POST", "/status/start$", {"state": "started"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "options"), STUMBLES, ids=lambda value: str(value)[:50])
+def test_what_is_begun_is_completed(rough: Lab, name: str, method: str, path: str, options: dict[str, Any]) -> None:
+    """Wherever a run ends, the next one does the rest, with the same VM."""
+    said = {"name": name, "source": "debian-13", "node": "pve1", "tenant": "acme", "cores": 3, **options}
+    rough.simulator.fault(method=method, path=path, status=500, message="the disk is on fire")
+    result = rough.run("clone", **said)
+    assert result["error"]["category"] == "ApiError", result
+    assert result["error"]["done"]
+    rough.simulator.clear_faults()
+    foreseen = clone(rough, check=True, **said)
+    made = clone(rough, **said)
+    assert made["changed"]
+    assert made["plan"] == foreseen["plan"]
+    assert named(rough, name) == [made["vm"]["vmid"]]
+    assert made["vm"]["node"] == said["node"]
+    assert made["vm"]["config"]["cores"] == 3
+    assert not clone(rough, **said)["changed"]
+    assert not rough.run("vm", **{key: said[key] for key in said if key not in ("source", "storage")})["changed"]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

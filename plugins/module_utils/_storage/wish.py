@@ -58,7 +58,9 @@ def read_file_wish(params: Mapping[str, Any]) -> File:
     """Return what the options ask for; every refusal is a ValidationFailed."""
     url = params.get("source_url") or None
     if url and not re.match(r"^https?://[^/\s]+/\S+$", url):
-        raise validate.refused("source_url", url, "is no URL of a file", "Give one that starts with https:// or http://")
+        raise validate.refused(
+            "source_url", url, "is no URL of a file", "Give one that starts with https:// or http://"
+        )
     name = params.get("filename") or _name_of(url, params.get("content"), params.get("compression"))
     if not name:
         raise validate.refused("filename", name, "does not say which file is meant", "Give source_url or filename")

@@ -76,7 +76,9 @@ def test_what_a_new_vm_is_created_with(options: dict[str, Any], expected: dict[s
 
 def test_a_clone_is_cloned_configured_grown_and_started() -> None:
     plan = cloned(tenant="acme", cores=4, disks=[{"size": 20}], state="started", pool="acme")
-    assert [step.action for step in plan.steps] == ["clone", "config", "resize", "start"]
+    assert [step.action for step in plan.steps] == ["clone", "config", "resize", "config", "start"]
+    assert "description" not in plan.steps[1].data
+    assert plan.steps[3].data == {"description": "Debian 13\n<!-- pve.fleet: origin=9000 -->"}
     data = dict(plan.steps[0].data)
     assert split_notes(data.pop("description")) == ("Debian 13", Marker(origin=9000, run="r1", tenant="tenant_acme"))
     assert data == {"newid": 10000, "full": 0, "name": "web1", "pool": "acme"}
@@ -97,7 +99,8 @@ def test_a_clone_from_shared_storage_is_made_where_it_shall_be() -> None:
 def test_a_clone_with_local_disks_is_made_beside_its_template_and_moved_after() -> None:
     plan = cloned(node="pve2", shared=(), state="started")
     assert "target" not in plan.steps[0].data
-    assert [step.action for step in plan.steps] == ["clone", "config", "migrate", "start"]
+    assert [step.action for step in plan.steps] == ["clone", "migrate", "config", "start"]
+    assert plan.steps[2].summary == "Finish VM 'web1' (10000) on node pve2"
 
 
 def test_a_full_clone_goes_to_the_storage_that_is_asked_for() -> None:
