@@ -226,3 +226,32 @@ def test_requests_stay_within_their_budget(quiet: Lab) -> None:
         quiet.simulator.reset_log()
         assert not quiet.vm(**options)["changed"]
         assert len(quiet.simulator.log()) <= most
+
+
+@pytest.mark.parametrize("full", [None, True])
+def test_one_task_clones_configures_grows_moves_starts_and_waits(lab: Lab, name: str, full: bool | None) -> None:
+    """A template with local disks is cloned where it is, and its clone goes where it shall be."""
+    short = name[:25]
+    lab.vm(name=f"{short}-t", node="pve1", disks=[{"size": 1, "storage": "local-lvm"}], state="template", agent=True,
+           nics=[{}])  # fmt: skip
+    options: dict[str, Any] = {
+        "name": short,
+        "source": f"{short}-t",
+        "node": "pve2",
+        "tenant": "acme",
+        "cores": 3,
+        "disks": [{"name": "scsi0", "size": "3G"}],
+        "nics": [{"network": "dmz", "ip": "10.4.4.4/24"}],
+        "cloud_init": {"user": "ops"},
+        "state": "started",
+        "wait_for": "address",
+    }
+    if full is not None:
+        options["full"] = full
+    foreseen = lab.vm(check=True, **options)
+    made = lab.vm(**options)
+    assert made["plan"] == foreseen["plan"] == made["done"]
+    assert [step.split()[0] for step in made["plan"]] == ["Clone", "Set", "Grow", "Migrate", "Finish", "Start"]
+    assert made["diff"] == foreseen["diff"]
+    assert (made["vm"]["node"], made["vm"]["status"], made["vm"]["address"]) == ("pve2", "running", "10.4.4.4")
+    assert not lab.vm(**options)["changed"]
