@@ -78,12 +78,11 @@ def test_a_clone_is_cloned_configured_grown_and_started() -> None:
     plan = cloned(tenant="acme", cores=4, disks=[{"size": 20}], state="started", pool="acme")
     assert [step.action for step in plan.steps] == ["clone", "config", "resize", "config", "start"]
     assert "description" not in plan.steps[1].data
-    assert plan.steps[3].data == {"description": "Debian 13\n<!-- pve.fleet: origin=9000 -->"}
     data = dict(plan.steps[0].data)
     assert split_notes(data.pop("description")) == ("Debian 13", Marker(origin=9000, run="r1", tenant="tenant_acme"))
     assert data == {"newid": 10000, "full": 0, "name": "web1", "pool": "acme"}
     assert plan.steps[1].data["tags"] == "linux;tenant_acme"
-    assert split_notes(plan.steps[1].data["description"]) == ("Debian 13", Marker(origin=9000))
+    assert split_notes(plan.steps[3].data["description"]) == ("Debian 13", Marker(origin=9000))
     assert plan.after["description"] == "Debian 13"
     assert plan.after["net0"] == {"model": "virtio", "bridge": "vmbr0"}
     assert plan.after["scsi0"] == {"storage": "ceph", "size": "20G"}
