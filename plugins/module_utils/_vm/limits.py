@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 # Seconds for which a VM waits until those with higher numbers have given way to it.
-PATIENCE = 20.0
+PATIENCE = 10.0
 
 
 def figures_of(
