@@ -120,7 +120,7 @@ EXAMPLES = r"""
     name: "worker{{ item }}"
     source: debian-13
     lock_timeout: 300
-  loop: "{{ range(10) }}"
+  loop: "{{ range(10) | list }}"
   async: 1800
   poll: 0
 """
@@ -171,13 +171,15 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import converge_clone as run
 
+ENTRY = Entry(run, clone_spec(), {"required_one_of": [("name", "vmid")]})
+
 
 def main() -> None:
-    main_entry(run, clone_spec(), required_one_of=[("name", "vmid")])
+    ENTRY.main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,164 @@
+"""What can be cloned, linked or full, where to and in which format: tables of storages and wishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import read_wish
+from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import decide_full, nodes_for, spread_storage
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan_new import plan_clone
+from tests.unit.module_utils.vm.vm_cases import template
+
+
+def clone(**options: Any) -> Desired:
+    return read_wish({"name": "web1", "source": "9000", **options})
+
+
+def picture(kind: str = "rbd", *, shared: bool = True) -> Picture:
+    """Return three nodes with one storage `ceph` of that kind and local ones beside it."""
+    rows: list[dict[str, Any]] = [{"type": "node", "node": f"pve{number}", "status": "online"} for number in (1, 2, 3)]
+    stores = {"ceph": (kind, shared), "local-lvm": ("lvmthin", False), "nas": ("nfs", True)}
+    for store, (plugin, is_shared) in stores.items():
+        for node in ("pve1", "pve2", "pve3"):
+            row = {"type": "storage", "storage": store, "node": node, "status": "available", "content": "images"}
+            rows.append({**row, "plugintype": plugin, "shared": int(is_shared)})
+    return picture_of(rows)
+
+
+def source(volume: str = "ceph:base-9000-disk-0", *, is_template: bool = True) -> Actual:
+    found = template()
+    target = {**found.target, "scsi0": f"{volume},size=3G", "ide2": f"{volume.partition(':')[0]}:vm-9000-cloudinit"}
+    target = target if is_template else {key: text for key, text in target.items() if key != "template"}
+    return replace(found, live=target, target=target)
+
+
+FULL: list[tuple[dict[str, Any], str, dict[str, Any], bool | str]] = [
+    # options of the clone, kind of storage, source, full or why not
+    ({}, "rbd", {}, False),
+    ({"full": True}, "rbd", {}, True),
+    ({}, "lvm", {}, True),
+    ({"full": False}, "lvm", {}, "no linked clones"),
+    ({}, "rbd", {"is_template": False}, True),
+    ({"full": False}, "rbd", {"is_template": False}, "no template"),
+    ({"storage": "nas"}, "rbd", {}, True),
+    ({"storage": "nas", "full": False}, "rbd", {}, "storage is for full clones"),
+    ({"format": "raw", "full": False}, "rbd", {}, "format is for full clones"),
+    ({"storage": "nas", "format": "qcow2"}, "rbd", {}, True),
+    ({"storage": "nosuch"}, "rbd", {}, "nosuch"),
+    ({"format": "qcow2", "full": True}, "rbd", {}, "raw only"),
+    ({"format": "raw", "full": True}, "rbd", {}, True),
+    ({"snapshot": "s1", "full": False}, "rbd", {"is_template": False}, False),
+    ({"snapshot": "s1", "full": False}, "zfspool", {"is_template": False}, "no linked clones"),
+    ({"snapshot": "s1"}, "rbd", {"is_template": False}, True),
+    ({"snapshot": "s1"}, "zfspool", {"is_template": False}, "cannot copy a snapshot"),
+    ({"snapshot": "s1"}, "dir", {"volume": "ceph:9000/vm-9000-disk-0.qcow2", "is_template": False}, True),
+    ({"snapshot": "s1"}, "dir", {"volume": "ceph:9000/vm-9000-disk-0.raw", "is_template": False}, "cannot copy"),
+    ({"node": "pve2"}, "rbd", {}, False),
+    ({"node": "pve2"}, "lvmthin", {"volume": "local-lvm:base-9000-disk-0"}, False),
+    ({"node": "pve2", "migrate": False}, "lvmthin", {"volume": "local-lvm:base-9000-disk-0"}, "migrate=true"),
+    ({"node": "pve1", "migrate": False}, "lvmthin", {"volume": "local-lvm:base-9000-disk-0"}, False),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "of", "expected"), FULL, ids=lambda value: str(value)[:60])
+def test_linked_or_full(options: dict[str, Any], kind: str, of: dict[str, Any], expected: bool | str) -> None:
+    made = source(**of)
+    wish = spread_storage(clone(**options), made)
+    if isinstance(expected, bool):
+        assert decide_full(wish, made, picture(kind)) is expected
+        return
+    with pytest.raises(FleetError, match=expected) as caught:
+        decide_full(wish, made, picture(kind))
+    assert caught.value.category in ("NotSupported", "ConfigurationError")
+    assert caught.value.next_step
+
+
+@pytest.mark.parametrize("kind", ["zfspool", "dir"])
+def test_a_linked_clone_cannot_leave_its_template(kind: str) -> None:
+    local = picture(kind, shared=False)
+    assert decide_full(clone(node="pve1"), source(), local) is False
+    assert decide_full(clone(node="pve2"), source(), local) is True
+    with pytest.raises(FleetError, match="cannot leave"):
+        decide_full(clone(node="pve2", full=False), source(), local)
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        ({}, None),
+        ({"storage": "nas"}, None),
+        ({"storage": "local-lvm"}, frozenset({"pve1"})),
+        ({"storage": "local-lvm", "node": "pve3"}, None),
+    ],
+)
+def test_where_a_clone_without_a_node_can_go(options: dict[str, Any], nodes: frozenset[str] | None) -> None:
+    assert nodes_for(clone(**options), source(), picture()) == nodes
+
+
+CALLS: list[tuple[dict[str, Any], str, dict[str, Any], list[str]]] = [
+    ({"storage": "nas"}, "pve1", {"storage": "nas", "target": None}, ["clone", "config"]),
+    ({"storage": "nas"}, "pve2", {"storage": "nas", "target": "pve2"}, ["clone", "config"]),
+    # Not shared: the disks are moved once they are on that node.
+    ({"storage": "local-lvm"}, "pve2", {"storage": None, "target": "pve2"}, ["clone", "move_disk", "config"]),
+    (
+        {"storage": "nas", "disks": [{"name": "scsi0", "storage": "local-lvm"}]},
+        "pve1",
+        {"storage": "nas"},
+        ["clone", "move_disk", "config"],
+    ),
+    ({"snapshot": "s1", "format": "raw"}, "pve1", {"snapname": "s1", "format": "raw"}, ["clone", "config"]),
+]
+
+
+@pytest.mark.parametrize(("options", "node", "data", "actions"), CALLS, ids=lambda value: str(value)[:60])
+def test_what_pve_is_asked_for(options: dict[str, Any], node: str, data: dict[str, Any], actions: list[str]) -> None:
+    wish = spread_storage(clone(**options), source())
+    plan = plan_clone(wish, source(), vmid=10000, node=node, full=True, run="r1", shared={"ceph", "nas"})
+    assert {key: plan.steps[0].data.get(key) for key in data} == data
+    assert [step.action for step in plan.steps] == actions
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"name": None}, "name or vmid"),
+        ({"source": "local:iso/x.iso"}, "source"),
+        ({"vmid": 9000}, "vmid"),
+        ({"storage": "no space"}, "storage"),
+        ({"name": "bad_name"}, "name"),
+    ],
+)
+def test_what_is_refused_names_the_option(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(FleetError) as caught:
+        clone(**options)
+    assert (caught.value.category, caught.value.reason) == ("ValidationFailed", reason)
+
+
+def test_a_clone_takes_every_option_of_a_vm() -> None:
+    own = {"source", "state", "storage", "format", "snapshot"}
+    assert clone_spec().keys() == (vm_spec().keys() - {"adopt"}) | own
+    for name in clone_spec().keys() - own:
+        assert clone_spec()[name] == vm_spec()[name]
+
+
+def documented(file: Path) -> Mapping[str, Any]:
+    """Return what a module's file itself documents, without its fragments."""
+    text = file.read_text(encoding="utf-8").partition('DOCUMENTATION = r"""')[2].partition('"""')[0]
+    return dict(yaml.safe_load(text)["options"])
+
+
+def test_what_vm_documents_by_itself_clone_does_too(repo: Path) -> None:
+    modules = repo / "plugins" / "modules"
+    missing = documented(modules / "vm.py").keys() - documented(modules / "clone.py").keys()
+    assert missing == {"adopt"}
