@@ -208,6 +208,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**CLONE, "source": LOCAL, "node": "pve2", "migrate": False}, "NotSupported", "migrate=true"),
     ({**CLONE, "source": THEIRS, "tenant": "acme"}, "Conflict", "shared_sources"),
     ({**CLONE, "source": RUNNING, "tenant": "acme"}, "Conflict", "shared_sources"),
+    ({**CLONE, "source": RUNNING, "snapshot": "before", "tenant": "acme"}, "Conflict", "shared_sources"),
     ({"name": "debian-13", "vmid": 9001, "source": 9000}, "Conflict", "9001"),
     ({"name": f"source-{MINE}", "source": MINE}, "Conflict", "the source itself"),
     ({"name": f"source-{FILES}", "source": 9000}, "Conflict", "nothing in its notes"),

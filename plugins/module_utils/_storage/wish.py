@@ -21,7 +21,8 @@ _ENDINGS = {
     "vztmpl": re.compile(r"\.tar\.(?:gz|xz|zst|bz2)$", re.IGNORECASE),
 }
 _SHOWN = {"iso": ".iso or .img", "import": ".qcow2, .raw, .vmdk or .ova", "vztmpl": ".tar.gz, .tar.xz, .tar.zst"}
-_NAME = re.compile(r"^[A-Za-z0-9][-A-Za-z0-9_.+]{0,254}$")
+# PVE puts an underscore in the place of every other character.
+_NAME = re.compile(r"^[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}$")
 _COMPRESSED = re.compile(r"\.(?:bz2|gz|lzo|zst)$", re.IGNORECASE)
 _DIGITS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 
@@ -65,7 +66,7 @@ def read_file_wish(params: Mapping[str, Any]) -> File:
     if not name:
         raise validate.refused("filename", name, "does not say which file is meant", "Give source_url or filename")
     if not _NAME.match(name):
-        step = "Use letters, digits, . _ + and -, without a path"
+        step = "Use letters, digits, . _ and -, without a path"
         raise validate.refused("filename", name, "is no file name that PVE takes", step)
     content = params.get("content") or _content_of(name)
     if content is None:
@@ -98,7 +99,7 @@ def _name_of(url: str | None, content: str | None, compression: str | None) -> s
         name = _COMPRESSED.sub("", name)
     if content == "import" and name.lower().endswith(".img"):
         name = f"{name[:-4]}.qcow2"
-    return name
+    return re.sub(r"[^-A-Za-z0-9_.]", "_", name)
 
 
 def _content_of(name: str) -> str | None:

@@ -31,17 +31,14 @@ _MOVES_LINKED = frozenset(("lvmthin",))
 _OF_SNAPSHOT = frozenset("snaptime snapstate vmstate parent runningmachine runningcpu running-nets-host-mtu".split())
 
 
-def read_source(client: Client, desired: Desired, row: VmRow, picture: Picture) -> Actual:
-    """Return the VM to clone, or its state in the snapshot that is asked for.
-
-    Waits for a lock within the connection's lock_timeout, then raises Locked; NotFound for an unknown snapshot.
-    """
+def read_source(client: Client, row: VmRow, picture: Picture) -> Actual:
+    """Return the VM to clone; waits for a lock within the connection's lock_timeout, then raises Locked."""
     require_node(picture, row.node)
     budget = TimeBudget(client.clock, client.connection.lock_timeout)
     while True:
         source = read_actual(client, row.vmid, row.node, status=row.status, pool=row.pool)
         if not source.lock:
-            break
+            return source
         if not budget.again():
             raise Locked(
                 attempted=f"{source.label} was not cloned",
@@ -50,11 +47,10 @@ def read_source(client: Client, desired: Desired, row: VmRow, picture: Picture) 
                 reason=f"locked ({source.lock})",
                 dispatched=False,
             )
-    snapshot = desired.source.snapshot if desired.source else None
-    return _in_snapshot(client, source, snapshot) if snapshot else source
 
 
-def _in_snapshot(client: Client, source: Actual, snapshot: str) -> Actual:
+def in_snapshot(client: Client, source: Actual, snapshot: str) -> Actual:
+    """Return the VM as it was when the snapshot was taken. Raises NotFound for an unknown one."""
     base = ("nodes", source.node, "qemu", source.vmid)
     there = [str(one["name"]) for one in client.get(*base, "snapshot") if one["name"] != "current"]
     if snapshot not in there:

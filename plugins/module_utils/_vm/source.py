@@ -15,7 +15,7 @@ from .._cluster.picture import Picture, StorageRow, VmRow, fill_names
 from .._cluster.tenant import parse_tags
 from .._core.errors import ConfigurationError, Conflict
 from .._core.quantities import render_size
-from .cloning import decide_full, nodes_for, read_source, spread_storage
+from .cloning import decide_full, in_snapshot, nodes_for, read_source, spread_storage
 from .model import Actual, Desired, Disk
 
 if TYPE_CHECKING:
@@ -51,10 +51,11 @@ def read_origin(client: Client, desired: Desired, picture: Picture) -> Origin:
     said = str(source.vmid) if source.vmid else f"'{source.name}'"
     row = require_template(row, said, picture.vms)
     _guard(desired, replace(row, template=True), row.tags)  # a new template is none in the listing yet
-    template = read_source(client, desired, row, picture)
-    if not source.snapshot:
-        row = replace(row, name=row.name or template.name, template=template.template)
-        _guard(desired, row, parse_tags(template.target.get("tags")))
+    template = read_source(client, row, picture)
+    row = replace(row, name=row.name or template.name, template=template.template)
+    _guard(desired, row, parse_tags(template.target.get("tags")))
+    if source.snapshot:
+        template = in_snapshot(client, template, source.snapshot)
     wish = spread_storage(desired, template)
     full = decide_full(wish, template, picture)
     return Origin(wish, template, full, nodes_for(desired, template, picture))
