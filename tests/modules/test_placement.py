@@ -156,7 +156,7 @@ def test_a_number_by_hand_is_advised_on(place: Lab, name: str) -> None:
 @pytest.mark.parametrize("state", ["started", "stopped"])
 def test_a_vm_moves_when_its_constraints_no_longer_hold_and_only_then(place: Lab, name: str, state: str) -> None:
     place.vm(name=name, **BLANK, node="pve1", state=state)
-    options = {"name": name, "rebalance": True, "placement": {"exclude": ["pve3"]}}
+    options: dict[str, Any] = {"name": name, "rebalance": True, "placement": {"exclude": ["pve3"]}}
     kept = place.vm(**options)
     assert not kept["changed"]
     assert kept["placement"]["reasons"] == ["it is there, and every constraint holds"]

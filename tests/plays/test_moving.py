@@ -178,11 +178,12 @@ def test_a_vm_that_moves_in_the_middle_of_a_task_is_followed(player: Player, lab
     # With state absent the VM is stopped already, so the first write is the one that removes it.
     path = r"/qemu/20001/config$" if state == "started" else r"/qemu/20001$"
     lab.simulator.fault(method="PUT" if state == "started" else "DELETE", path=path, delay_ms=1500, times=1)
-    thread = when(
-        lab,
-        lambda _method, path: path.endswith("/qemu/20001/pending"),
-        lambda: (time.sleep(0.5), lab.simulator.steer("vms/20001", {"node": "pve2"}))[1],
-    )
+
+    def move() -> None:
+        time.sleep(0.5)
+        lab.simulator.steer("vms/20001", {"node": "pve2"})
+
+    thread = when(lab, lambda _method, path: path.endswith("/qemu/20001/pending"), move)
     played = player.play("task.yml", state=state).expect()
     thread.join(60)
     lab.simulator.clear_faults()

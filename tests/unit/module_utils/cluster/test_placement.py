@@ -331,9 +331,9 @@ def test_what_is_not_visible_is_no_room() -> None:
 
 
 def test_a_node_that_the_cluster_does_not_have() -> None:
-    for key in ("nodes", "exclude"):
+    for rules in (read_rules({"nodes": ["n9"]}), read_rules({"exclude": ["n9"]})):
         with pytest.raises(ConfigurationError, match="n9.*n1"):
-            choose([node("n1")], **{key: ["n9"]})
+            choose_node(picture_of([node("n1")]), Needs(), rules)
 
 
 @pytest.mark.parametrize(
