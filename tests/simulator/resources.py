@@ -170,6 +170,8 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
             if storage.disabled or not ctx.may(f"/storage/{storage.name}", "Datastore.Audit"):
                 continue
             result += [storage_entry(cluster, storage, node) for node in cluster.nodes if storage.available_on(node)]
+    # The order means nothing, and is another one each time.
+    cluster.order.shuffle(result)
     return result
 
 

@@ -143,6 +143,7 @@ class Cluster:
     def __init__(self, schema: Schema, seed: int = 0) -> None:
         self.schema = schema
         self.random = random.Random(seed)
+        self.order = random.Random(seed)
         self.name = "pve"
         self.config_version = 1
         self.quorate = True
