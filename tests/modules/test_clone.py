@@ -16,8 +16,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.test_vm_lifecycle import comparable
 
-# What is cloned: a template on the disks of pve1, a running VM with a snapshot, one on files, one of another tenant.
-LOCAL, RUNNING, FILES, THEIRS, MINE = 9100, 9110, 9120, 9130, 9140
+# What is cloned: a template on the disks of pve1, a running VM with a snapshot, a VM on files, a template of another
+# tenant, a VM of the own one, a template on files.
+LOCAL, RUNNING, FILES, THEIRS, MINE, BASE = 9100, 9110, 9120, 9130, 9140, 9150
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +26,19 @@ def lab() -> Iterator[Lab]:
     """A cluster with things to clone."""
     with open_lab("--lag-s", "0.2") as opened:
         make = opened.client.task
-        disks = {LOCAL: "local-lvm:2", RUNNING: "ceph:2", FILES: "local:2", THEIRS: "ceph:1", MINE: "ceph:1"}
+        disks = {
+            LOCAL: "local-lvm:2",
+            RUNNING: "ceph:2",
+            FILES: "local:2",
+            THEIRS: "ceph:1",
+            MINE: "ceph:1",
+            BASE: "local:1",
+        }
         tags = {THEIRS: "tenant_globex", MINE: "tenant_acme"}
         for vmid, disk in disks.items():
             data = {"vmid": vmid, "name": f"source-{vmid}", "scsi0": disk, "net0": "virtio,bridge=vmbr0"}
             make("POST", "nodes", "pve1", "qemu", data={**data, "tags": tags.get(vmid, "any")})
-        for vmid in (LOCAL, THEIRS):
+        for vmid in (LOCAL, THEIRS, BASE):
             make("POST", "nodes", "pve1", "qemu", vmid, "template")
         make("POST", "nodes", "pve1", "qemu", RUNNING, "status", "start")
         make("POST", "nodes", "pve1", "qemu", RUNNING, "snapshot", data={"snapname": "before", "vmstate": 1})
@@ -112,6 +120,8 @@ NEW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "local-disks": ({"source": f"source-{LOCAL}"}, {"full": "0"}),
     "local-disks-elsewhere": ({"source": LOCAL, "node": "pve2", "full": True, "state": "started"}, {"full": "1"}),
     "local-linked-elsewhere": ({"source": LOCAL, "node": "pve3"}, {"full": "0"}),
+    "files": ({"source": BASE}, {"full": "0"}),
+    "files-elsewhere": ({"source": BASE, "node": "pve3"}, {"full": "1"}),
     "of-a-vm": ({"source": f"source-{RUNNING}", "state": "stopped"}, {"full": "1"}),
     "of-a-snapshot": ({"source": RUNNING, "snapshot": "before"}, {"full": "1", "snapname": "before"}),
     "linked-to-a-snapshot": (
@@ -136,7 +146,7 @@ def test_made_as_foreseen_and_then_left_alone(lab: Lab, name: str, case: str) ->
     assert made["diff"] == foreseen["diff"]
     assert made["plan"] == foreseen["plan"] == made["done"]
     source = made["vm"]["cloned_from"]
-    assert source in (9000, LOCAL, RUNNING, THEIRS, MINE)
+    assert source in (9000, LOCAL, RUNNING, THEIRS, MINE, BASE)
     assert made["vm"]["vmid"] != source
     assert made["vm"]["name"] == name
     after = made["diff"]["after"]
@@ -195,6 +205,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**CLONE, "source": 9000, "full": False, "format": "raw"}, "NotSupported", "format"),
     ({**CLONE, "source": RUNNING, "full": False}, "NotSupported", "no template"),
     ({**CLONE, "source": FILES, "full": False}, "NotSupported", "no template"),
+    ({**CLONE, "source": BASE, "full": False, "node": "pve2"}, "NotSupported", "cannot leave"),
     ({**CLONE, "source": RUNNING, "snapshot": "nosuch"}, "NotFound", "before"),
     ({**CLONE, "source": 9000, "snapshot": "nosuch"}, "NotFound", "none"),
     ({**CLONE, "source": "nosuch"}, "NotFound", "debian-13 (9000)"),
@@ -223,6 +234,23 @@ def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: s
     result = refused(lab, **options)
     assert result["error"]["category"] == category, result["msg"]
     assert word in result["msg"]
+
+
+def test_a_source_on_a_node_that_is_down() -> None:
+    with open_lab("--lag-s", "0", "--proxy-delay-s", "0.1") as down:
+        down.simulator.steer("nodes/pve2", {"online": False})
+        result = refused(down, name="x", source="alma-10", node="pve1")
+        assert result["error"]["category"] == "NodeUnhealthy"
+        assert "pve2" in result["msg"]
+        assert clone(down, name="x", source="debian-13")["vm"]["node"] != "pve2"
+
+
+def test_the_older_version_clones_as_well() -> None:
+    with open_lab("--lag-s", "0", "--pve-version", "8.4") as old:
+        said: dict[str, Any] = {"name": "x", "source": "debian-13", "node": "pve2", "cores": 3, "state": "started"}
+        assert clone(old, check=True, **said)["changed"]
+        assert clone(old, **said)["vm"]["status"] == "running"
+        assert not clone(old, **said)["changed"]
 
 
 def test_a_source_name_that_means_two(lab: Lab) -> None:

@@ -137,8 +137,8 @@ def test_what_only_shall_be_there(lab: Lab, player: Player) -> None:
     assert "There is no template 'nosuch'" in missing.output
     missing = player.play(IMAGE, image_filename="nosuch.iso", image_ensure=True).expect(2)
     assert "Give source_url" in missing.output
-    url = "http://127.0.0.1:9/nosuch.iso"
-    assert "Give source_url" in player.play(IMAGE, image_url=url, image_ensure=True).expect(2).output
+    said = {"image_url": "http://127.0.0.1:9/nosuch.img", "image_content": "import", "image_ensure": True}
+    assert "There is no file local:import/nosuch.qcow2" in player.play(IMAGE, **said).expect(2).output
     assert writes(lab, mark) == []
 
 
