@@ -1,4 +1,4 @@
-"""Every example of docs/vm.md is one that the module takes."""
+"""Every example of docs/vm.md and docs/placement.md is one that the module takes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import read_desired
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "vm.md"
+PAGES = [Path(__file__).resolve().parents[2] / "docs" / name for name in ("vm.md", "placement.md")]
 
 
 def examples() -> Iterator[dict[str, Any]]:
-    for block in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
         for task in yaml.safe_load(block):
             if "pve.fleet.vm" in task:
                 yield task["pve.fleet.vm"]

@@ -25,6 +25,7 @@ class Needs:
     only: frozenset[str] | None = None  # nodes that come into question at all, such as those of a local template
     memory: int = 0  # bytes
     cores: int = 0
+    cpus: int = 0  # how many a single VM must be allowed to have; 0 where it need not run
     bridges: frozenset[str] = frozenset()
     vmid: int | None = None  # the VM itself where it exists: it is no neighbour of its own
     tenant_tag: str | None = None  # affinity means VMs of this tenant only
@@ -154,6 +155,8 @@ def why_not(
             return f"storage {storage} is not there"
         if content not in found.content:
             return f"storage {storage} does not take {content}"
+    if 0 < row.cores < needs.cpus:
+        return f"a VM there can have {row.cores} CPUs, {needs.cpus} are wanted"
     loads = loads if loads is not None else loads_of(picture, needs, rules)
     return _why_full(row, loads[node], needs, rules) or _why_apart(node, loads, rules)
 

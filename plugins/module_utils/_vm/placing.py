@@ -34,11 +34,16 @@ def memory_of(config: Mapping[str, str]) -> int:
     return int(text or _MEMORY) * MIB
 
 
+def cpus_of(config: Mapping[str, str]) -> int:
+    """Return the most CPUs that a VM of that configuration can have, those to be plugged in later included."""
+    return int(config.get("cores") or 1) * int(config.get("sockets") or 1)
+
+
 def cores_of(config: Mapping[str, str]) -> int:
     """Return the cores that a configuration gives a VM, over all sockets."""
     if config.get("vcpus"):
         return int(config["vcpus"])
-    return int(config.get("cores") or 1) * int(config.get("sockets") or 1)
+    return cpus_of(config)
 
 
 def needs_of(desired: Desired, config: Mapping[str, str], change: Change, *, vmid: int | None = None) -> Needs:
@@ -52,6 +57,7 @@ def needs_of(desired: Desired, config: Mapping[str, str], change: Change, *, vmi
         storages={**storages, **change.drives.storages},
         memory=memory_of(config),
         cores=cores_of(config),
+        cpus=cpus_of(config) if desired.state == "started" else 0,
         bridges=bridges_of(config),
         vmid=vmid,
         tenant_tag=desired.tenant_tag,

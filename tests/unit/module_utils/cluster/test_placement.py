@@ -122,6 +122,7 @@ NEEDS = st.builds(
     only=maybe(st.frozensets(st.sampled_from(NAMES))),
     memory=st.integers(0, 8).map(lambda size: size * GIB),
     cores=st.integers(0, 4),
+    cpus=st.sampled_from([0, 0, 4, 5, 9]),
     bridges=st.sampled_from([frozenset(), frozenset(["vmbr0"]), frozenset(["vmbr0", "vmbr9"])]),
     vmid=maybe(st.integers(10000, 10012)),
     tenant_tag=maybe(st.sampled_from(["tenant_acme", "tenant_globex"])),
@@ -163,6 +164,8 @@ class Oracle:
         if needs.only is not None and name not in needs.only:
             return False
         if needs.storages and storage(name) not in self.rows:
+            return False
+        if needs.cpus > row["maxcpu"]:
             return False
         there = self.on(name)
         cores = sum(one.get("maxcpu", 0) or needs.cores for one in there) + needs.cores
