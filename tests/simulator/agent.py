@@ -118,8 +118,10 @@ def answer(ctx: Ctx, vm: Vm, command: str) -> Any:
             "supported_commands": [{"name": name, "enabled": True, "success-response": True} for name in _COMMANDS],
         }
     if command == "fsfreeze-status":
-        return "thawed"
+        return "frozen" if vm.run and vm.run.frozen else "thawed"
     if command in ("fsfreeze-freeze", "fsfreeze-thaw"):
+        if vm.run:
+            vm.run.frozen = command == "fsfreeze-freeze"
         return 1
     if command in ("get-fsinfo", "get-users", "get-vcpus", "get-memory-blocks"):
         return []

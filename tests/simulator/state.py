@@ -88,6 +88,7 @@ class Run:
     qmpstatus: str = "running"
     machine: str = "pc-i440fx-10.1"
     cpu: str = "kvm64,+kvm_pv_eoi,+kvm_pv_unhalt,+lahf_lm,+sep"
+    frozen: bool = False
 
 
 @dataclass(slots=True, eq=False)

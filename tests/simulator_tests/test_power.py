@@ -257,3 +257,11 @@ def test_a_command_in_the_guest(pve: Client) -> None:
     pid = pve.post(f"{path}/agent/exec", command="true")["pid"]
     status = pve.get(f"{path}/agent/exec-status", pid=pid)
     assert status["exited"] == 1
+
+
+def test_freezing_the_file_systems(pve: Client) -> None:
+    path = pve.create(100, agent=1)
+    pve.ok("POST", f"{path}/status/start")
+    for command, status in (("freeze", "frozen"), ("thaw", "thawed")):
+        assert pve.post(f"{path}/agent/fsfreeze-{command}")["result"] == 1
+        assert pve.post(f"{path}/agent/fsfreeze-status")["result"] == status

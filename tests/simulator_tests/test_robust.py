@@ -12,7 +12,7 @@ from tests.simulator.schema import Method, Schema
 from tests.simulator_tests.client import Client
 from tests.simulator_tests.conftest import QUICK
 
-WORDS = {
+WORDS: dict[str, list[Any]] = {
     "node": ["pve1", "pve2", "nope"], "vmid": [9000, 9001, 100, 101, 102, 999], "newid": [100, 101, 102, 103],
     "storage": ["local", "local-lvm", "ceph", "nope"], "targetstorage": ["ceph", "1", "local-lvm"],
     "snapname": ["s1", "s2", "current"], "pool": ["acme", "globex", "nope"], "poolid": ["acme", "new", "new/sub"],
