@@ -385,19 +385,39 @@ def many(lab: Lab, source: object, count: int, prefix: str) -> list[dict[str, An
         return list(pool.map(make, range(count)))
 
 
-@pytest.mark.parametrize("source", [9000, RUNNING])
-def test_ten_clones_at_once_wait_for_the_lock(rough: Lab, source: int) -> None:
-    """The lock is refused in the reply, and (of a running VM, whose lock is not shared) as a task's exit status."""
-    rough.simulator.fault(method="POST", path="/clone$", status=500, message=LOCKED, times=5)
-    made = many(rough, source, 10, f"ten-{source}-")
-    assert len({vm["vmid"] for vm in made}) == 10
+def check_many(lab: Lab, made: list[dict[str, Any]], source: int, prefix: str) -> None:
+    assert len({vm["vmid"] for vm in made}) == len(made)
     for index, vm in enumerate(made):
-        assert vm["name"] == f"ten-{source}-{index}"
-        assert vm["cloned_from"] == source
-        assert vm["tenant"] == "acme"
-        config = rough.config(vm)
+        assert (vm["name"], vm["cloned_from"], vm["tenant"]) == (f"{prefix}{index}", source, "acme")
+        config = lab.config(vm)
         assert config["cores"] == 3
         assert "run=" not in config["description"]
+
+
+def test_ten_clones_at_once_wait_for_a_lock_in_the_reply(rough: Lab) -> None:
+    rough.simulator.fault(method="POST", path="/clone$", status=500, message=LOCKED, times=5)
+    check_many(rough, many(rough, 9000, 10, "ten-"), 9000, "ten-")
+
+
+def test_a_lock_that_outlasts_its_budget_is_named(rough: Lab, name: str) -> None:
+    rough.simulator.fault(method="POST", path="/clone$", status=500, message=LOCKED, times=None)
+    result = rough.run("clone", name=name, source=9000, lock_timeout=1)
+    assert result["error"]["category"] == "Locked"
+    assert result["error"]["tries"] > 1
+    assert "lock_timeout" in result["msg"]
+    assert named(rough, name) == []
+
+
+def test_ten_clones_at_once_wait_for_a_lock_in_the_exit_status() -> None:
+    """The lock of a running VM is not shared by the tasks that clone it: those that wait too long fail."""
+    with open_lab("--task-ms", "qmclone=300,default=20", "--lag-s", "0") as busy:
+        made = {"vmid": RUNNING, "name": "busy", "scsi0": "ceph:1", "start": 1}
+        busy.client.task("POST", "nodes", "pve1", "qemu", data=made)
+        check_many(busy, many(busy, RUNNING, 10, "ten-"), RUNNING, "ten-")
+        tasks = busy.client.get("nodes", "pve1", "tasks", typefilter="qmclone", limit=100)
+        ends = [task["status"] for task in tasks]
+        assert ends.count("OK") == 10
+        assert any("can't lock file" in end for end in ends)
 
 
 @pytest.mark.parametrize("whose", ["name", "number"])
