@@ -46,8 +46,7 @@ def converge_clone(params: Mapping[str, Any], client: Client, check_mode: bool =
     marker = split_notes(actual.target.get("description"))[1]
     _require_same(desired, actual, marker.origin, origin)
     if marker.building:
-        # What it has from its source is no choice of ours: a password is written, whatever is there.
-        return bring_to(replace(job, desired=replace(desired, update_password="always")), actual, picture)
+        return bring_to(job, actual, picture)
     return bring_to(replace(job, desired=_power_only(desired, actual)), actual, picture)
 
 
