@@ -166,7 +166,8 @@ def test_a_vm_moves_when_its_constraints_no_longer_hold_and_only_then(place: Lab
     foreseen = place.vm(check=True, **options)
     assert place.simulator.writes() == []
     moved = place.vm(**options)
-    assert moved["diff"] == foreseen["diff"] == {"before": {"node": "pve1"}, "after": {"node": "pve2"}}
+    assert moved["diff"] == foreseen["diff"]
+    assert (moved["diff"]["before"], moved["diff"]["after"]) == ({"node": "pve1"}, {"node": "pve2"})
     assert moved["placement"]["reasons"][0] == "pve1 is no longer fit: placement.exclude names it"
     assert moved["vm"]["node"] == "pve2"
     assert place.status(moved["vm"]) == ("running" if state == "started" else "stopped")
