@@ -410,7 +410,7 @@ def test_a_lock_that_outlasts_its_budget_is_named(rough: Lab, name: str) -> None
 
 def test_ten_clones_at_once_wait_for_a_lock_in_the_exit_status() -> None:
     """The lock of a running VM is not shared by the tasks that clone it: those that wait too long fail."""
-    with open_lab("--task-ms", "qmclone=300,default=20", "--lag-s", "0") as busy:
+    with open_lab("--task-ms", "qmclone=700,default=20", "--lag-s", "0") as busy:
         made = {"vmid": RUNNING, "name": "busy", "scsi0": "ceph:1", "start": 1}
         busy.client.task("POST", "nodes", "pve1", "qemu", data=made)
         check_many(busy, many(busy, RUNNING, 10, "ten-"), RUNNING, "ten-")
