@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster import picture
 from tests.modules.estate_lab import Lab, open_lab
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G", "cores": 1}
@@ -148,6 +149,32 @@ def test_a_number_by_hand_is_advised_on(place: Lab, name: str) -> None:
     assert own["warnings"] == []
     template = place.vm(name=f"{name}-t", **BLANK, state="template", vmid_bands={"template": [700, 710]})
     assert template["vm"]["vmid"] == 700
+
+
+def test_a_picture_that_grew_old_is_read_again(quiet: Lab, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the checks of a new VM took long, somebody else made it, and a node went down."""
+    monkeypatch.setattr(picture, "FRESH", 0.5)
+    rules = {"strategy": "first"}
+    for what in ("vm", "node"):
+        quiet.simulator.fault(method="GET", path="/network$", delay_ms=1500, times=1)
+        if what == "vm":
+            data = {"vmid": 10000, "name": name, "tags": "tenant_acme"}
+            timer = threading.Timer(0.7, quiet.client.task, ("POST", "nodes", "pve3", "qemu"), {"data": data})
+        else:
+            timer = threading.Timer(0.7, quiet.simulator.steer, ("nodes/pve1", {"online": False}))
+        timer.start()
+        try:
+            made = quiet.vm(name=name, tenant="acme", **BLANK, nics=[{}], placement=rules)
+        finally:
+            timer.join()
+            quiet.simulator.clear_faults()
+        if what == "vm":
+            assert (made["vm"]["vmid"], made["vm"]["node"]) == (10000, "pve3")
+            assert not any("Create" in text for text in made["done"])
+            assert quiet.vm(name=name, tenant="acme", state="absent")["changed"]
+        else:
+            assert made["placement"]["node"] == "pve2"
+            assert made["placement"]["refused"]["pve1"] == "offline"
 
 
 # -- moving ----------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def why_not(
 def _why_full(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
     """Return which figure does not allow the VM on the node, with the figures."""
     if rules.max_vms is not None and load.vms + 1 > rules.max_vms:
-        return f"it has {load.vms} VMs, at most {rules.max_vms} are allowed"
+        return f"it has {_vms(load.vms)}, at most {rules.max_vms} are allowed"
     if rules.cpu_overcommit is not None:
         cores, limit = load.cores + needs.cores, rules.cpu_overcommit * row.cores
         if cores > limit:
@@ -188,6 +188,10 @@ def _why_full(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | Non
         if free < rules.min_free_memory:
             return f"{_gib(max(free, 0))} of memory would be free, at least {_gib(rules.min_free_memory)} must be"
     return None
+
+
+def _vms(number: int) -> str:
+    return "1 VM" if number == 1 else f"{number} VMs"
 
 
 def _gib(size: float) -> str:
@@ -261,9 +265,9 @@ def _said(picture: Picture, node: str, needs: Needs, rules: Rules, loads: Mappin
     """Return what the strategy looks at, of one node."""
     load = loads[node]
     if rules.strategy == "round_robin":
-        return f"it would have {load.vms + 1} VMs"
+        return f"it would have {_vms(load.vms + 1)}"
     share = _share(picture.nodes[node], load, needs)
-    return f"{share:.0%} of its memory would be given to {load.vms + 1} VMs"
+    return f"{share:.0%} of its memory would be given to {_vms(load.vms + 1)}"
 
 
 def _why_best(picture: Picture, best: str, needs: Needs, rules: Rules, loads: Mapping[str, Load]) -> str:

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import VmRow, fill_names, read_picture
-from .._cluster.tenant import tenant_tag, tenants_of
+from .._cluster.tenant import parse_tags, tenant_tag, tenants_of
 from .._core import validate
 from .._core.errors import FleetError, NotFound
 from .._core.result import Result
@@ -38,6 +39,9 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
             continue
         try:
             actual = read_actual(client, row.vmid, row.node, pool=row.pool)
+            tags = parse_tags(actual.target.get("tags"))
+            if not wanted(replace(row, name=actual.name, tags=tags)):
+                continue  # given away or renamed since the listing was made
             guest = told(actual, *read_addresses(client, actual), wish.rule) if wish.asks else NOTHING_TOLD
             vms.append(describe(actual, prefix=prefix, url=url, guest=guest))
         except NotFound:
