@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ._api.client import Client, connect
+from ._api.client import Client
+from ._api.settings import Connection, resolve
 from ._core.errors import ConfigurationError, FleetError
 from ._core.result import Result
 from ._spec.connection import CONNECTION_OPTIONS, connection_spec
@@ -20,36 +23,104 @@ from ._spec.connection import CONNECTION_OPTIONS, connection_spec
 Run = Callable[[dict[str, Any], Client, bool], Result]
 """`run(params, client, check_mode)`: the work of a module, without the options of the connection in `params`."""
 
-_VERBOSE = 3
+Lend = Callable[[Connection], AbstractContextManager[Client]]
+"""Gives a client for the time of one run."""
+
+LIBRARIES = ("proxmoxer", "requests")
+VERBOSE = 3  # from here on a result tells the requests
+
+
+@dataclass(frozen=True)
+class Entry:
+    """All there is to a module: its work, its options without the connection, and AnsibleModule's checks of them.
+
+    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...). A module declares one as `ENTRY`;
+    its own process and the controller's both read it.
+    """
+
+    run: Run
+    spec: Mapping[str, dict[str, Any]]
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    supports_check_mode: bool = True
+
+    @property
+    def whole_spec(self) -> dict[str, dict[str, Any]]:
+        """The argument specification with the connection."""
+        return {**connection_spec(), **self.spec}
+
+    def main(self) -> None:
+        """Run as a process of its own: arguments, client, `run`, and one of `exit_json` and `fail_json`."""
+        module = AnsibleModule(
+            argument_spec=self.whole_spec, supports_check_mode=self.supports_check_mode, **self.checks
+        )
+        _require_libraries(module)
+        outcome = self.perform(
+            module.params,
+            os.environ,
+            check_mode=module.check_mode,
+            diff=module._diff,
+            verbosity=module._verbosity,
+            lend=own_client,
+        )
+        for warning in outcome.warnings:
+            module.warn(warning)
+        if outcome.failed:
+            module.fail_json(**outcome.values)
+        module.exit_json(**outcome.values)
+
+    def perform(
+        self,
+        arguments: Mapping[str, Any],
+        environ: Mapping[str, str],
+        *,
+        check_mode: bool,
+        diff: bool,
+        verbosity: int,
+        lend: Lend,
+    ) -> Outcome:
+        """Return what a run with these checked arguments came to; no exception of ours or of a mistake gets out."""
+        client: Client | None = None
+        failed = True
+        warnings: tuple[str, ...] = ()
+        try:
+            options = {key: arguments.get(key) for key in CONNECTION_OPTIONS}
+            connection = resolve(options, environ, read_sites_file)
+            params = {key: value for key, value in arguments.items() if key in self.spec}
+            with lend(connection) as client:
+                result = self.run(params, client, check_mode)
+            values = result.as_dict(diff=diff)
+            failed, warnings = False, result.warnings
+        except FleetError as error:
+            values = error.as_result()
+        except Exception as error:
+            values = {**unexpected(error), "exception": traceback.format_exc()}
+        if client is not None and verbosity >= VERBOSE:
+            values["requests"] = client.record()
+        return Outcome(failed, values, warnings)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `exit_json` or, where it failed, `fail_json` takes; and the warnings."""
+
+    failed: bool
+    values: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def own_client(connection: Connection) -> Iterator[Client]:
+    """Lend a client of its own, closed at the end."""
+    client = Client(connection)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def main_entry(run: Run, spec: Mapping[str, Any], *, supports_check_mode: bool = True, **checks: Any) -> None:
-    """Run a module to its end: arguments, client, `run`, and one of `exit_json` and `fail_json`.
-
-    `spec` is the argument specification without the connection, `checks` are AnsibleModule's own (`required_if`,
-    `mutually_exclusive`, ...).
-    """
-    module = AnsibleModule(
-        argument_spec={**connection_spec(), **spec}, supports_check_mode=supports_check_mode, **checks
-    )
-    _require_libraries(module)
-    client: Client | None = None
-    try:
-        options = {key: module.params.get(key) for key in CONNECTION_OPTIONS}
-        client = connect(options, os.environ, read_file=read_sites_file)
-        params = {key: value for key, value in module.params.items() if key in spec}
-        result = run(params, client, module.check_mode)
-    except FleetError as error:
-        _fail(module, client, error.as_result())
-    except Exception as error:
-        _fail(module, client, {**unexpected(error), "exception": traceback.format_exc()})
-    else:
-        for warning in result.warnings:
-            module.warn(warning)
-        module.exit_json(**result.as_dict(diff=module._diff), **_record(module, client))
-    finally:
-        if client is not None:
-            client.close()
+    """Run a module that declares no `ENTRY` to its end."""
+    Entry(run, spec, checks, supports_check_mode).main()
 
 
 def unexpected(error: BaseException) -> dict[str, Any]:
@@ -98,20 +169,9 @@ def _require_libraries(module: AnsibleModule) -> None:
     """End with Ansible's own text when a library is missing."""
     from importlib.util import find_spec
 
-    for library in ("proxmoxer", "requests"):
+    for library in LIBRARIES:
         if find_spec(library) is None:
             module.fail_json(
                 msg=missing_required_lib(library),
                 error=ConfigurationError(reason=f"missing library {library}").as_result()["error"],
             )
-
-
-def _fail(module: AnsibleModule, client: Client | None, result: dict[str, Any]) -> None:
-    module.fail_json(**result, **_record(module, client))
-
-
-def _record(module: AnsibleModule, client: Client | None) -> dict[str, Any]:
-    """Return the record of requests, for high verbosity only."""
-    if client is None or module._verbosity < _VERBOSE:
-        return {}
-    return {"requests": client.record()}

@@ -133,13 +133,15 @@ cluster:
     checked: {description: "When this was looked at, as ISO 8601 in UTC.", type: str, sample: "2026-11-20T20:15:33Z"}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._estate.cluster_info import gather as run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.estate import cluster_info_spec
 
+ENTRY = Entry(run, cluster_info_spec())
+
 
 def main() -> None:
-    main_entry(run, cluster_info_spec())
+    ENTRY.main()
 
 
 if __name__ == "__main__":

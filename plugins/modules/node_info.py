@@ -165,13 +165,15 @@ checked:
   sample: "2026-11-20T20:15:33Z"
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._estate.node_info import gather as run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.estate import node_info_spec
 
+ENTRY = Entry(run, node_info_spec())
+
 
 def main() -> None:
-    main_entry(run, node_info_spec())
+    ENTRY.main()
 
 
 if __name__ == "__main__":

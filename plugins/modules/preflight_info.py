@@ -171,13 +171,15 @@ table:
   sample: ["PASS  quorum     cluster              quorate"]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.info import gather as run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight import preflight_info_spec
 
+ENTRY = Entry(run, preflight_info_spec())
+
 
 def main() -> None:
-    main_entry(run, preflight_info_spec())
+    ENTRY.main()
 
 
 if __name__ == "__main__":

@@ -196,19 +196,23 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.converge import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
 
+ENTRY = Entry(
+    run,
+    snapshot_spec(),
+    {
+        "mutually_exclusive": [("name", "vms"), ("vmid", "vms")],
+        "required_one_of": [("name", "vmid", "vms", "tenant", "tags")],
+        "required_if": [("state", "rolled_back", ["snapshot"])],
+    },
+)
+
 
 def main() -> None:
-    main_entry(
-        run,
-        snapshot_spec(),
-        mutually_exclusive=[("name", "vms"), ("vmid", "vms")],
-        required_one_of=[("name", "vmid", "vms", "tenant", "tags")],
-        required_if=[("state", "rolled_back", ["snapshot"])],
-    )
+    ENTRY.main()
 
 
 if __name__ == "__main__":

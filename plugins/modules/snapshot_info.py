@@ -102,18 +102,22 @@ vms:
           sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.info import gather as run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_info_spec
 
+ENTRY = Entry(
+    run,
+    snapshot_info_spec(),
+    {
+        "mutually_exclusive": [("name", "vms"), ("vmid", "vms")],
+        "required_one_of": [("name", "vmid", "vms", "tenant", "tags")],
+    },
+)
+
 
 def main() -> None:
-    main_entry(
-        run,
-        snapshot_info_spec(),
-        mutually_exclusive=[("name", "vms"), ("vmid", "vms")],
-        required_one_of=[("name", "vmid", "vms", "tenant", "tags")],
-    )
+    ENTRY.main()
 
 
 if __name__ == "__main__":

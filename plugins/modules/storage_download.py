@@ -155,18 +155,19 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.storage import storage_download_spec
 from ansible_collections.pve.fleet.plugins.module_utils._storage.download import run
 
+ENTRY = Entry(
+    run,
+    storage_download_spec(),
+    {"required_one_of": [("source_url", "filename")], "required_by": {"checksum_algorithm": ["checksum"]}},
+)
+
 
 def main() -> None:
-    main_entry(
-        run,
-        storage_download_spec(),
-        required_one_of=[("source_url", "filename")],
-        required_by={"checksum_algorithm": ["checksum"]},
-    )
+    ENTRY.main()
 
 
 if __name__ == "__main__":

@@ -242,13 +242,15 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge as run
 
+ENTRY = Entry(run, vm_spec(), {"required_one_of": [("name", "vmid")]})
+
 
 def main() -> None:
-    main_entry(run, vm_spec(), required_one_of=[("name", "vmid")])
+    ENTRY.main()
 
 
 if __name__ == "__main__":

@@ -117,13 +117,15 @@ vms:
     agent_problem: {description: "Why the agent did not answer, null where it did.", type: str, sample: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.info import gather as run
 
+ENTRY = Entry(run, vm_info_spec())
+
 
 def main() -> None:
-    main_entry(run, vm_info_spec())
+    ENTRY.main()
 
 
 if __name__ == "__main__":
