@@ -54,7 +54,7 @@ def carry_out(
         except FleetError as error:
             if not creates and looks < _LOOKS and _needs_look(error):
                 looks += 1
-                steps = list(replan(done, True).steps)
+                steps = _rest(replan, done, True)
                 continue
             if error.reason != "hotplug" or step.action != "config":
                 raise _with_done(error, done) from error
@@ -62,8 +62,16 @@ def carry_out(
             warnings.append(error.message)
         done.append(step)
         if step.reread:
-            steps = list(replan(done, False).steps)
+            steps = _rest(replan, done, False)
     return [step.summary for step in done], warnings
+
+
+def _rest(replan: Replan, done: list[Step], uncertain: bool) -> list[Step]:
+    """Return what is left to do after a fresh look; a look that fails tells what had been done before it."""
+    try:
+        return list(replan(done, uncertain).steps)
+    except FleetError as error:
+        raise _with_done(error, done) from error
 
 
 def _needs_look(error: FleetError) -> bool:

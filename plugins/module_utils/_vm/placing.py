@@ -50,8 +50,9 @@ def needs_of(desired: Desired, config: Mapping[str, str], change: Change, *, vmi
     """Return what a VM needs of its node that will have this configuration (pure)."""
     storages: dict[str, str] = {}
     for slot, drive in drives(config).items():
-        storage = storage_of(drive)
-        if storage and (is_disk(drive) or is_cloud_init(drive)) and slot not in change.gone:
+        storage = storage_of(drive) or "/"
+        allocated = is_disk(drive) or is_cloud_init(drive)
+        if allocated and slot not in change.gone and not storage.startswith("/"):  # a path of the node is no storage
             storages[storage] = "images"
     return Needs(
         storages={**storages, **change.drives.storages},

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carrying a plan out where the VM moves, disappears or changes hands between its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    Conflict,
+    FleetError,
+    NetworkError,
+    NotFound,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._vm.apply import carry_out
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan, Step
+
+GONE = NotFound(reason="unknown VM")
+DOWN = NetworkError(reason="node unreachable", dispatched=False)
+
+
+def step(name: str, node: str = "pve1", action: str = "config") -> Step:
+    return Step(action, name, "PUT", ("nodes", node, "qemu", 100, "config"), is_task=False)
+
+
+class Server:
+    """Takes writes, and fails those that its list says."""
+
+    def __init__(self, **failures: FleetError) -> None:
+        self.failures = failures
+        self.written: list[tuple[str, str]] = []
+
+    def write(self, _method: str, *path: Any, attempted: str, **_more: Any) -> None:
+        name, node = attempted.removeprefix("Could not "), path[1]
+        failure = self.failures.get(f"{name}_{node}")
+        if failure is not None:
+            raise failure
+        self.written.append((name, node))
+
+
+def run(server: Server, replan: Any, before: Any = None) -> list[str]:
+    plan = Plan((step("first"), step("second"), step("destroy", action="destroy")))
+    done, _warnings = carry_out(server, plan, replan=replan, timeout=1, before=before)  # type: ignore[arg-type]
+    return done
+
+
+@pytest.mark.parametrize("failure", [GONE, DOWN], ids=["gone", "down"])
+def test_what_is_left_goes_on_where_the_vm_is_now(failure: FleetError) -> None:
+    server = Server(second_pve1=failure)
+    looks: list[tuple[list[str], bool]] = []
+
+    def replan(done: list[Step], uncertain: bool) -> Plan:
+        looks.append(([one.summary for one in done], uncertain))
+        return Plan((step("second", "pve2"), step("destroy", "pve2")))
+
+    assert run(server, replan) == ["first", "second", "destroy"]
+    assert server.written == [("first", "pve1"), ("second", "pve2"), ("destroy", "pve2")]
+    assert looks == [(["first"], True)]
+
+
+@pytest.mark.parametrize("failure", [GONE, DOWN], ids=["gone", "down"])
+def test_a_look_that_finds_nothing_tells_what_had_been_done(failure: FleetError) -> None:
+    def replan(_done: list[Step], _uncertain: bool) -> Plan:
+        raise failure
+
+    with pytest.raises(type(failure)) as caught:
+        run(Server(second_pve1=failure), replan)
+    assert caught.value.details["done"] == ["first"]
+
+
+def test_looks_have_an_end() -> None:
+    looks: list[bool] = []
+
+    def replan(_done: list[Step], uncertain: bool) -> Plan:
+        looks.append(uncertain)
+        return Plan((step("second"),))
+
+    with pytest.raises(NotFound):
+        run(Server(second_pve1=GONE), replan)
+    assert len(looks) == 3
+
+
+def test_a_guard_stops_before_the_step_and_says_what_had_been_done() -> None:
+    server = Server()
+
+    def before(one: Step) -> None:
+        if one.action == "destroy":
+            raise Conflict(reason="foreign tenant")
+
+    with pytest.raises(Conflict) as caught:
+        run(server, lambda _done, _uncertain: Plan(), before)
+    assert caught.value.details["done"] == ["first", "second"]
+    assert ("destroy", "pve1") not in server.written
