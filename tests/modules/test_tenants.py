@@ -94,11 +94,7 @@ def shared() -> Iterator[Lab]:
 
 def specification(name: str) -> dict[str, Any]:
     """Return the argument specification of a module, without the connection."""
-    module = importlib.import_module(f"{module_package.__name__}.{name}")
-    with mock.patch.object(module, "main_entry") as entry:
-        module.main()
-    spec: dict[str, Any] = entry.call_args.args[1]
-    return spec
+    return dict(importlib.import_module(f"{module_package.__name__}.{name}").ENTRY.spec)
 
 
 def test_every_module_that_knows_tenants_is_in_the_table() -> None:
@@ -219,6 +215,22 @@ def test_a_snapshot_of_a_vm_that_was_given_away_since_the_listing(quiet: Lab, na
         result = quiet.run("snapshot", name=name, tenant="acme", snapshot="s1")
     assert result["error"]["reason"] == "foreign tenant"
     assert quiet.simulator.writes() == []
+
+
+@pytest.mark.parametrize(("module", "options"), [("vm_info", {"config": True}), ("snapshot_info", {})], ids=str)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_vm_that_was_given_away_since_the_listing_is_not_shown(
+    quiet: Lab, name: str, module: str, options: dict[str, Any], named: bool
+) -> None:
+    vm = quiet.vm(name=name, source="debian-13", tenant="acme", description="confidential")["vm"]
+
+    def give_away() -> None:
+        quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
+
+    with after_request(quiet, is_listing, give_away):
+        result = quiet.run(module, tenant="acme", **options, **({"name": name} if named else {}))
+    assert "confidential" not in str(result)
+    assert not result.get("vms") or result["vms"][0].get("error"), result
 
 
 @pytest.mark.parametrize("module", ["vm", "clone"])
