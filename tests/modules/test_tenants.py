@@ -132,6 +132,19 @@ def test_a_foreign_vm_is_refused_and_nothing_is_written(
         assert result["error"]["reason"] in ("foreign tenant", "other origin"), result["msg"]
 
 
+@pytest.mark.parametrize("vms", [["theirs"], ["20001"], ["mine-too", "20001"], ["20001", "theirs"]], ids=str)
+@pytest.mark.parametrize("options", WRITES["snapshot"], ids=str)
+def test_a_foreign_vm_in_a_list_is_refused(shared: Lab, options: dict[str, Any], vms: list[str]) -> None:
+    result = refused(shared, "snapshot", tenant="acme", vms=vms, **options)
+    assert "foreign tenant" in str(result["error"]), result["msg"]
+
+
+def test_a_choice_by_tags_meets_own_vms_only(shared: Lab) -> None:
+    for tags in (["tenant_globex"], ["image"], []):
+        result = shared.run("snapshot", tenant="globe", tags=tags, snapshot="s1")
+        assert (result["changed"], result["vms"]) == (False, [])
+
+
 @pytest.mark.parametrize(("module", "options"), rows(SOURCES))
 def test_nothing_is_taken_from_a_foreign_vm(shared: Lab, module: str, options: dict[str, Any]) -> None:
     result = refused(shared, module, name="mine", tenant="acme", **options)
@@ -228,7 +241,8 @@ def test_a_vm_that_was_given_away_since_the_listing_is_not_shown(
         quiet.simulator.steer(f"vms/{vm['vmid']}", {"config": {"tags": "tenant_globex"}})
 
     with after_request(quiet, is_listing, give_away):
-        result = quiet.run(module, tenant="acme", **options, **({"name": name} if named else {}))
+        named_by: dict[str, Any] = {"name": name} if named else {}
+        result = quiet.run(module, tenant="acme", **options, **named_by)
     assert "confidential" not in str(result)
     assert not result.get("vms") or result["vms"][0].get("error"), result
 
