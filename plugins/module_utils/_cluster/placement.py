@@ -57,7 +57,7 @@ class Load:
     apart: list[VmRow] = field(default_factory=list)  # VMs that anti-affinity means
 
 
-Bridges = Mapping[str, frozenset[str] | None]
+Bridges = Mapping[str, "frozenset[str] | None"]
 """Bridges by node as far as they are known; None for a node that does not answer."""
 
 
