@@ -153,6 +153,26 @@ def test_nothing_is_taken_from_a_foreign_vm(shared: Lab, module: str, options: d
     assert "shared_sources" in result["msg"]
 
 
+ATTACHED: list[dict[str, Any]] = [
+    {"disks": [{"name": "scsi5", "import_from": "ceph:vm-20001-disk-0", "size": "9G"}]},
+    {"disks": [{"name": "scsi5", "import_from": "ceph:base-20002-disk-0", "size": "9G"}]},
+    {"disks": [{"name": "sata1", "iso": "ceph:vm-20001-disk-0"}]},
+    {"options": {"efidisk0": "ceph:vm-20001-disk-0,efitype=4m"}},
+    {"options": {"efidisk0": {"file": "ceph:vm-20001-disk-0"}}},
+]
+
+
+@pytest.mark.parametrize("options", ATTACHED, ids=str)
+@pytest.mark.parametrize("new", [True, False])
+def test_no_disk_of_a_foreign_vm_is_attached(shared: Lab, name: str, options: dict[str, Any], new: bool) -> None:
+    if not new:
+        shared.vm(name=name, tenant="acme", source="debian-13")
+    result = refused(shared, "vm", name=name, tenant="acme", source="debian-13", **options)
+    assert result["error"]["reason"] == "foreign tenant", result["msg"]
+    if not new:  # its own disks are no matter of that
+        assert shared.vm(name=name, tenant="acme", disks=[{"name": "scsi0", "cache": "writeback"}])["changed"]
+
+
 @pytest.mark.parametrize("module", READS)
 def test_a_foreign_vm_is_not_shown(shared: Lab, module: str) -> None:
     shared.simulator.reset_log()

@@ -33,6 +33,7 @@ from .moving import check_move, read_wherever, require_same
 from .placing import rebalance
 from .plan import plan_absent, plan_update
 from .snippets import current_content, with_snippet, write_snippet
+from .source import guard_drives
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -193,6 +194,7 @@ def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
     shared = picture.shared_storages
     change = changes(desired, actual.target)
     after = apply_to(change, actual.target)
+    guard_drives(desired, change.sets, actual.target, picture, actual.vmid)
     choice = rebalance(client, desired, actual, after, change, picture, bridges)
     if choice is not None:
         desired = replace(desired, node=choice.node)

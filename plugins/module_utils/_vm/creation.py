@@ -29,7 +29,7 @@ from .model import Desired, Plan, Step
 from .placing import needs_of, place_new
 from .plan import plan_update
 from .plan_new import clone_of, plan_clone, plan_create
-from .source import Origin, check_images, guard_volumes, read_origin
+from .source import Origin, check_images, guard_drives, guard_volumes, read_origin
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -84,6 +84,7 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
     origin = read_origin(client, desired, picture)
     wish, bridges = origin.wish, KnownBridges(client)
     change, config = _outcome(wish, origin)
+    guard_drives(wish, change.sets, origin.template.target if origin.template is not None else {}, picture)
     needs = replace(needs_of(wish, config, change), only=origin.nodes)
     choice = place_new(client, wish, needs, picture, bridges)
     check_change(bridges, change, choice.node, picture)

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.lookup import find_template, guard_source, guard_volume, require_template
+from .._cluster.lookup import find_template, guard_source, guard_volume, require_template, volume_owner
 from .._cluster.picture import Picture, StorageRow, VmRow, fill_names
 from .._cluster.tenant import parse_tags
 from .._core.errors import ConfigurationError, Conflict
 from .._core.quantities import render_size
+from .actual import drives
 from .cloning import decide_full, in_snapshot, nodes_for, read_source, spread_storage
 from .model import Actual, Desired, Disk
 
@@ -72,6 +73,20 @@ def guard_volumes(desired: Desired, picture: Picture) -> None:
         volumes.add(desired.source.volume)
     for volume in sorted(filter(None, volumes)):
         guard_volume(volume, picture, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources)
+
+
+def guard_drives(
+    desired: Desired, sets: Mapping[str, str], target: Mapping[str, str], picture: Picture, vmid: int | None = None
+) -> None:
+    """Raise Conflict where an update would attach or import a disk of a VM that this tenant may not clone.
+
+    What the VM (`target`) has already stays out of it.
+    """
+    known = {drive.get("file") for drive in drives(target).values()}
+    for drive in drives(sets).values():
+        for volume in {drive.get("file"), drive.get("import-from")} - known:
+            if volume and volume_owner(volume) != vmid:
+                guard_volume(volume, picture, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources)
 
 
 def _from_volume(desired: Desired, volume: str, picture: Picture) -> Origin:
