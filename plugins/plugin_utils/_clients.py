@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clients that outlive a task's item: the next item of a loop finds the connection open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import util
+
+from ..module_utils._api.client import Client
+from ..module_utils._api.settings import Connection
+from ..module_utils._core.clock import Clock
+
+# Proxmox VE closes a connection that is idle for five seconds. One that it closes just as a write is sent would leave
+# open whether the write happened.
+LONGEST_IDLE = 3.0
+MOST = 8  # clients at once
+
+Key = tuple[Connection, tuple[tuple[str, str], ...]]
+
+
+@dataclass
+class _Kept:
+    client: Client
+    returned: float
+
+
+class Clients:
+    """The clients of one process. A process that was forked from it starts without any."""
+
+    def __init__(self, clock: Clock | None = None, make: Callable[[Connection], Client] = Client) -> None:
+        self._clock = clock or Clock()
+        self._make = make
+        self._pid = 0
+        self._kept: dict[Key, _Kept] = {}
+
+    @contextmanager
+    def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Client]:
+        """Lend a client for this connection; one that something went wrong with is closed and not lent again.
+
+        `environment` is what the task sets: TLS reads variables of its own, so it tells connections apart too.
+        """
+        self._settle_in()
+        key = (connection, tuple(sorted(environment.items())))
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            client = self._make(connection)
+        else:
+            client = kept.client
+            client.requests.clear()  # the record is one of a task
+            if self._clock.monotonic() - kept.returned > LONGEST_IDLE:
+                client.close()
+        try:
+            yield client
+        except BaseException:
+            client.close()
+            raise
+        self._kept[key] = _Kept(client, self._clock.monotonic())
+        for oldest in list(self._kept)[:-MOST]:
+            self._kept.pop(oldest).client.close()
+
+    def close(self) -> None:
+        """Close all connections of this process."""
+        if self._pid == os.getpid():
+            for kept in self._kept.values():
+                kept.client.close()
+            self._kept.clear()
+
+    def _settle_in(self) -> None:
+        """Forget what another process opened: a connection must never be used by two."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._kept = {}
+            util.Finalize(self, self.close, exitpriority=10)
+
+
+CLIENTS = Clients()

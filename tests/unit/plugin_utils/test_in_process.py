@@ -1,0 +1,277 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a task runs in the controller's process, whose connection it gets, and what it tells meanwhile."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments, _clients, _fit, _progress
+
+FITS: dict[str, Any] = {
+    "switched_off": False,
+    "libraries_are_here": True,
+    "connection": "local",
+    "becomes_another": False,
+    "in_background": False,
+    "interpreter": "",
+    "environment": {"PROXMOX_HOST": "pve"},
+}
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    time = monotonic
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_what_needs_no_process_of_its_own() -> None:
+    assert _fit.why_a_module(**FITS) == ""
+
+
+@pytest.mark.parametrize(
+    ("differs", "why"),
+    [
+        ({"switched_off": True}, "pve_fleet_in_process"),
+        ({"libraries_are_here": False}, "proxmoxer"),
+        ({"connection": "ssh"}, "ssh"),
+        ({"becomes_another": True}, "another user"),
+        ({"in_background": True}, "asynchronous"),
+        ({"interpreter": "/opt/other/bin/python3"}, "/opt/other/bin/python3"),
+        ({"environment": {"PYTHONPATH": "/x", "LD_PRELOAD": "y"}}, "LD_PRELOAD, PYTHONPATH"),
+    ],
+)
+def test_what_needs_a_process_of_its_own(differs: dict[str, Any], why: str) -> None:
+    assert why in _fit.why_a_module(**{**FITS, **differs})
+
+
+def test_which_interpreter_is_the_controllers_own(tmp_path: Path) -> None:
+    own = tmp_path / "env" / "bin" / "python3"
+    own.parent.mkdir(parents=True)
+    own.symlink_to(sys.executable)
+    (own.parent / "python").symlink_to("python3")
+    other = tmp_path / "other" / "bin" / "python3"
+    other.parent.mkdir(parents=True)
+    other.symlink_to(sys.executable)
+    for same in ("", "auto", "auto_silent", str(own), str(own.parent / "python")):
+        assert _fit.is_own_python(same, str(own)), same
+    for different in (str(other), "/nowhere/python", "/usr/bin/env python3"):
+        assert not _fit.is_own_python(different, str(own)), different
+
+
+SPEC: dict[str, dict[str, Any]] = {
+    "name": {"type": "str", "aliases": ["title"]},
+    "count": {"type": "int", "default": 3},
+    "secret": {"type": "str", "no_log": True},
+    "rows": {"type": "list", "elements": "dict", "options": {"key": {"type": "str", "no_log": True}}},
+}
+ENTRY = Entry(lambda params, client, check: Result(), SPEC, {"mutually_exclusive": [("name", "rows")]})
+
+
+def test_arguments_are_those_of_a_module() -> None:
+    checked = _arguments.check(ENTRY, "pve.fleet.x", {"title": "web", "count": "4", "retries": "2"})
+    assert (checked.error, checked.params["name"], checked.params["count"]) == ("", "web", 4)
+    assert checked.params["retries"] == 2
+    assert checked.params["password"] is None
+    assert "alias title" in _arguments.check(ENTRY, "x", {"title": "a", "name": "b"}).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"nosuch": 1}, "Unsupported parameters for (pve.fleet.x) module: nosuch"),
+        ({"count": "many"}, "unable to convert to int"),
+        ({"name": "a", "rows": []}, "mutually exclusive: name|rows"),
+    ],
+)
+def test_arguments_are_refused_as_by_a_module(arguments: dict[str, Any], error: str) -> None:
+    assert error in _arguments.check(ENTRY, "pve.fleet.x", arguments).error
+
+
+def test_secrets_are_starred_everywhere() -> None:
+    given = {"secret": "hush-hush", "rows": [{"key": "very-quiet"}], "token_secret": "so-silent"}
+    checked = _arguments.check(ENTRY, "x", given)
+    said = {"msg": "no hush-hush, a very-quiet one", "vm": {"key": ["so-silent"], "n": (1, 2)}, "changed": False}
+    found = _arguments.finished(said, checked, ("a so-silent warning",))
+    text = json.dumps(found)
+    assert not any(secret in text for secret in ("hush-hush", "very-quiet", "so-silent"))
+    assert found["changed"] is False
+    assert found["vm"]["n"] == [1, 2]
+    assert found["invocation"]["module_args"]["count"] == 3
+    assert found["invocation"]["module_args"]["secret"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+    assert "hush" not in repr(checked)
+
+
+class FakeClient:
+    """Remembers whether it is closed, and answers with the log of a task."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.requests: list[Any] = []
+        self.closed = 0
+        self.log: list[str] = []
+        self.asked: list[dict[str, Any]] = []
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def get(self, *path: str, **more: Any) -> list[dict[str, Any]]:
+        self.asked.append(more)
+        if self.log == ["down"]:
+            raise NetworkError(answer="down")
+        return [{"n": number, "t": text} for number, text in enumerate(self.log)][more["start"] :]
+
+
+PVE = Connection(parse_endpoint("https://pve:8006", None), user="root@pam", password="x")
+OTHER = Connection(parse_endpoint("https://pve:8006", None), user="ops@pve", password="x")
+
+
+@pytest.fixture
+def clients() -> _clients.Clients:
+    return _clients.Clients(clock=cast(Any, Clock()), make=cast(Any, FakeClient))
+
+
+def lent(clients: _clients.Clients, connection: Connection = PVE, **environment: str) -> Any:
+    with clients.lend(connection, environment) as client:
+        return client
+
+
+def test_the_next_item_finds_the_connection_open(clients: _clients.Clients) -> None:
+    first = lent(clients)
+    first.requests.append("one")
+    assert lent(clients) is first
+    assert first.requests == []
+    assert not first.closed
+    assert lent(clients, OTHER) is not first
+    assert lent(clients, SSL_CERT_FILE="/ca.pem") is not first
+
+
+def test_an_idle_connection_is_opened_anew(clients: _clients.Clients) -> None:
+    first = lent(clients)
+    clients._clock.sleep(_clients.LONGEST_IDLE + 0.1)
+    assert lent(clients) is first
+    assert first.closed == 1
+
+
+@pytest.mark.parametrize("error", [NetworkError(answer="x"), KeyboardInterrupt()])
+def test_a_client_with_trouble_is_not_lent_again(clients: _clients.Clients, error: BaseException) -> None:
+    def use() -> None:
+        with clients.lend(PVE, {}) as client:
+            kept.append(client)
+            raise error
+
+    kept: list[Any] = []
+    with pytest.raises(type(error)):
+        use()
+    assert kept[0].closed == 1
+    assert lent(clients) is not kept[0]
+
+
+def test_the_oldest_of_too_many_is_closed(clients: _clients.Clients) -> None:
+    first = lent(clients)
+    for number in range(_clients.MOST):
+        lent(clients, NUMBER=str(number))
+    assert first.closed == 1
+    clients.close()
+    assert lent(clients) is not first
+
+
+def test_a_forked_process_opens_its_own(clients: _clients.Clients) -> None:
+    first = lent(clients)
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(lent(clients) is first))
+    child.start()
+    assert ours.poll(30)
+    assert ours.recv() is False
+    child.join(30)
+    assert lent(clients) is first
+    assert not first.closed
+
+
+@pytest.mark.parametrize(
+    ("line", "share"),
+    [
+        ("transferred 1.0 GiB of 4.0 GiB (25.00%)", 25.0),
+        ("drive-scsi0: transferred 0.0 B of 3.0 GiB (0.00%) in 0s", 0.0),
+        ("  1024K ........ ........ ........  12% 25.1M 10s", 12.0),
+        ("migration active, transferred 512.0 MiB of 1.0 GiB VM-state, 100 MiB/s", 50.0),
+        ("create full clone of drive scsi0", None),
+        ("999% sure", None),
+        ("transferred 0.0 B of 0.0 B VM-state", None),
+    ],
+)
+def test_how_far_a_line_says(line: str, share: float | None) -> None:
+    assert _progress.percent(line) == share
+
+
+@pytest.mark.parametrize(
+    ("setting", "environ", "terminal", "wanted"),
+    [
+        (None, {}, True, True),
+        (None, {}, False, False),
+        (None, {"AWX_PRIVATE_DATA_DIR": "/runner"}, True, False),
+        (True, {"AWX_PRIVATE_DATA_DIR": "/runner"}, False, True),
+        (False, {}, True, False),
+    ],
+)
+def test_when_progress_is_shown(setting: bool | None, environ: dict[str, str], terminal: bool, wanted: bool) -> None:
+    assert _progress.is_wanted(setting, environ, terminal) is wanted
+
+
+def test_a_line_tells_what_how_far_and_how_long() -> None:
+    client, clock, lines = FakeClient(PVE), Clock(), cast(list[str], [])
+    watcher = _progress.Watcher(cast(Client, client), lines.append, "web1", _progress.Beat(), cast(Any, clock))
+    upid = "UPID:pve1:0000A1B2:00C3D4E5:65A1B2C3:qmclone:9000:root@pam:"
+    client.log = ["create full clone", "transferred 0.0 B of 3.0 GiB (0.00%)"]
+    for seconds in (0.5, 2.0, 2.5):  # too early, told, too soon after it
+        clock.now = 100.0 + seconds
+        watcher(upid, seconds, "running")
+    client.log.append("transferred 1.0 GiB of 3.0 GiB (33.33%)")
+    for seconds in (3.1, 5.2):  # the log is not asked each time
+        clock.now = 100.0 + seconds
+        watcher(upid, seconds, "running")
+    client.log = ["down"]
+    clock.now = 110.0
+    watcher(upid, 10.0, "running")
+    assert lines == [
+        "[web1] clone of VM 9000 on node pve1, 0 %, 2 s",
+        "[web1] clone of VM 9000 on node pve1, 0 %, 3 s",
+        "[web1] clone of VM 9000 on node pve1, 33 %, 5 s",
+        "[web1] clone of VM 9000 on node pve1, 33 %, 10 s",
+    ]
+    assert [asked["start"] for asked in client.asked] == [0, 2, 3]
+
+
+def test_one_line_a_second_over_all_processes() -> None:
+    beat = _progress.Beat()
+    assert beat.take(50.0)
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=lambda: theirs.send((beat.take(50.5), beat.take(51.5))))
+    child.start()
+    assert ours.poll(30)
+    assert ours.recv() == (False, True)
+    child.join(30)
+    assert not beat.take(52.0)
+    assert os.getpid() != child.pid
