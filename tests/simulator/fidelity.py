@@ -79,7 +79,9 @@ def own_tests() -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when the simulator is true enough."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulator.fidelity", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulator.fidelity", description=__doc__.split("\n", maxsplit=1)[0]
+    )
     parser.add_argument("--show", type=int, default=0, metavar="N", help="also print the first N disagreements")
     parser.add_argument("--own", action="store_true", help="run the behaviour tests although there are recordings")
     options = parser.parse_args(argv)

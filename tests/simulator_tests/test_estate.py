@@ -200,6 +200,6 @@ def test_what_a_node_says_of_itself(pve: Client) -> None:
 
 
 def test_the_order_of_the_resources_means_nothing(pve: Client) -> None:
-    listings = [[item["id"] for item in pve.get("/cluster/resources")] for _ in range(4)]
+    listings = [[item["id"] for item in pve.get("/cluster/resources")] for _dummy in range(4)]
     assert len({tuple(listing) for listing in listings}) > 1
     assert len({tuple(sorted(listing)) for listing in listings}) == 1

@@ -74,7 +74,7 @@ def test_no_request_meets_a_fault_of_the_simulator(seed: int, version: str) -> N
     with Simulator("--cluster", CLUSTERS / "demo.yml", "--pve-version", version, *QUICK) as sim:
         client = Client(sim)
         sim.steer("/settings", {"task_ms": {"default": 0, "qmclone": 1, "qmmove": 1, "qmigrate": 1, "qmcreate": 1}})
-        for _ in range(1500):
+        for _dummy in range(1500):
             method = draw.choice(near if draw.random() < 0.75 else methods)
             path, params = request_of(draw, method)
             answer = client.call(method.verb, path, params)
