@@ -10,6 +10,7 @@ import re
 import time
 from fnmatch import fnmatchcase
 
+from .._core.errors import ValidationFailed
 from .._core.validate import refused
 from .model import Retention, Snapshot, Tree
 
@@ -38,7 +39,7 @@ def automatic_name(prefix: str, now: float) -> str:
     stamp = time.strftime(_STAMP, time.gmtime(now))
     try:
         return snapshot_name(prefix + stamp, "prefix")
-    except Exception:
+    except ValidationFailed:
         most = 40 - len(stamp)
         raise refused(
             "prefix", prefix, "makes no snapshot name", f"Use a letter, then letters, digits, _ and -, at most {most}"
