@@ -12,6 +12,7 @@ from .disks import add_unused
 from .drives import is_net, with_mac
 from .errors import ApiError
 from .faults import BadFault, parse_fault
+from .ha import set_maintenance
 from .power import quit_vm
 from .state import Run, Vm, Volume
 from .volumes import find_volume, parse_volname
@@ -191,10 +192,15 @@ class Control:
                 node.memory = int(value)
             elif key == "cpus":
                 node.cpus = int(value)
+            elif key == "maintenance":
+                if not cluster.ha_active:
+                    raise Refused("the HA manager does not run in this cluster")
+                set_maintenance(self.server.context(), node.name, bool(value))
             else:
-                raise Refused(f"unknown key '{key}'; known are online, memory, cpus")
-        alive = sum(1 for other in cluster.nodes.values() if other.online)
-        cluster.quorate = alive * 2 > len(cluster.nodes)
+                raise Refused(f"unknown key '{key}'; known are online, maintenance, memory, cpus")
+        if "online" in data:
+            alive = sum(1 for other in cluster.nodes.values() if other.online)
+            self._set_quorum(alive * 2 > len(cluster.nodes))
         cluster.revision += 1
         return {"ok": True, "quorate": cluster.quorate}
 
@@ -202,8 +208,14 @@ class Control:
         for key, value in data.items():
             if key != "quorate":
                 raise Refused(f"unknown key '{key}'; known is quorate")
-            self.server.sim.cluster.quorate = bool(value)
+            self._set_quorum(bool(value))
         return {"ok": True}
+
+    def _set_quorum(self, quorate: bool) -> None:
+        cluster = self.server.sim.cluster
+        if cluster.quorate and not quorate:
+            cluster.quorum_lost = cluster.now()
+        cluster.quorate = quorate
 
     def _put_volume(self, parts: list[str], data: dict[str, Any]) -> Any:
         """Make or remove a volume, or change its size, below the API: PUT /volumes/NODE {volid, new|gone|size}."""

@@ -1,4 +1,4 @@
-"""Faults that are put into the traffic on purpose, and the log of the requests."""
+"""Faults that are put into the traffic and into tasks on purpose, and the log of the requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BadFault(ValueError):
 
 @dataclass(slots=True)
 class Fault:
-    """One rule: which requests it meets, and what then happens to them."""
+    """One rule: which requests or which tasks it meets, and what then happens to them."""
 
     method: str | None = None
     path: str | None = None
@@ -28,14 +28,25 @@ class Fault:
     drop: str | None = None
     delay_ms: float = 0.0
     cut: int | None = None
+    task: str | None = None
+    id: str | None = None
+    fail: str | None = None
+    warn: str | None = None
     seen: int = 0
     done: int = 0
     pattern: re.Pattern[str] | None = field(default=None, repr=False)
 
     def meets(self, method: str, path: str) -> bool:
         """Whether this request is the one (or one of those) that the rule is for; counts it."""
-        if self.method not in (None, method) or (self.pattern and not self.pattern.search(path)):
+        if self.task or self.method not in (None, method) or (self.pattern and not self.pattern.search(path)):
             return False
+        return self._is_due()
+
+    def meets_task(self, kind: str, ident: str) -> bool:
+        """Whether the rule is for this task; counts it."""
+        return self.task == kind and self.id in (None, ident) and self._is_due()
+
+    def _is_due(self) -> bool:
         self.seen += 1
         if self.seen < self.nth or (self.times is not None and self.done >= self.times):
             return False
@@ -44,19 +55,24 @@ class Fault:
 
     def as_dict(self) -> dict[str, Any]:
         """The rule with what it has seen and done."""
-        names = ("method", "path", "nth", "times", "status", "message", "drop", "delay_ms", "cut", "seen", "done")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in (*_KEYS, "seen", "done") if getattr(self, name) is not None}
+
+
+_OF_REQUESTS = ("method", "path", "status", "message", "drop", "delay_ms", "cut")
+_OF_TASKS = ("task", "id", "fail", "warn")
+_KEYS = ("nth", "times", *_OF_REQUESTS, *_OF_TASKS)
 
 
 def parse_fault(data: Any) -> Fault:
     """The rule that a JSON object describes; raises BadFault."""
     if not isinstance(data, dict):
         raise BadFault("a fault is a JSON object")
-    known = {"method", "path", "nth", "times", "status", "message", "drop", "delay_ms", "cut"}
-    unknown = sorted(set(data) - known)
+    unknown = sorted(set(data) - set(_KEYS))
     if unknown:
-        raise BadFault(f"unknown key '{unknown[0]}' in a fault; known are {', '.join(sorted(known))}")
+        raise BadFault(f"unknown key '{unknown[0]}' in a fault; known are {', '.join(sorted(_KEYS))}")
     fault = Fault(**data)
+    if set(data) & set(_OF_TASKS):
+        return _checked_task_fault(fault, data)
     if fault.drop not in (None, *DROPS):
         raise BadFault("'drop' is 'before' or 'after'")
     if fault.status is None and fault.drop is None and fault.cut is None and not fault.delay_ms:
@@ -71,8 +87,22 @@ def parse_fault(data: Any) -> Fault:
     return fault
 
 
+def _checked_task_fault(fault: Fault, data: dict[str, Any]) -> Fault:
+    foreign = sorted(set(data) & set(_OF_REQUESTS))
+    if foreign:
+        raise BadFault(f"'{foreign[0]}' is for requests, and this fault is for tasks")
+    if not fault.task:
+        raise BadFault("a fault of tasks needs 'task', their type, for example qmclone")
+    texts = [text for text in (fault.fail, fault.warn) if text]
+    if len(texts) != 1 or not isinstance(texts[0], str):
+        raise BadFault("a fault of tasks needs either 'fail' or 'warn', a text")
+    if fault.id is not None:
+        fault.id = str(fault.id)
+    return fault
+
+
 class FaultPlan:
-    """The rules, asked in order; the first that meets a request has it."""
+    """The rules, asked in order; the first that meets a request or a task has it."""
 
     def __init__(self) -> None:
         self.rules: list[Fault] = []
@@ -81,6 +111,13 @@ class FaultPlan:
         """The fault for this request."""
         for rule in self.rules:
             if rule.meets(method, path):
+                return rule
+        return None
+
+    def pick_task(self, kind: str, ident: str) -> Fault | None:
+        """The fault for this task."""
+        for rule in self.rules:
+            if rule.meets_task(kind, ident):
                 return rule
         return None
 

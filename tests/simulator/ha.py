@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 from .api import Ctx, api
@@ -38,6 +37,7 @@ def _digest(data: dict[str, Any]) -> str:
 def add_resource(cluster: Cluster, sid: str, options: dict[str, Any]) -> None:
     """Put a machine under the HA manager."""
     cluster.ha_resources[sid] = dict(options)
+    cluster.ha_awake = True
     cluster.revision += 1
 
 
@@ -86,15 +86,45 @@ def enforce(ctx: Ctx, vmid: int) -> None:
 
 
 def request_move(ctx: Ctx, vmid: int, target: str) -> None:
-    """Let the manager move the machine."""
+    """Let the manager move the machine; it sends none to a node that is not at work."""
     from .migrate import _migrate
 
     vm = ctx.cluster.vms[vmid]
+    if not at_work(ctx.cluster, target):
+        ctx.cluster.tasks.note(ctx.cluster.local, "root@pam", f"crm command error - node not online: {target}", 3)
+        return
 
     async def move(task: Task) -> None:
         await _migrate(ctx, vm, target, {}, False, task)
 
     ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move)
+
+
+def at_work(cluster: Cluster, node: str) -> bool:
+    """Whether the manager gives the node anything to do."""
+    return cluster.nodes[node].online and not cluster.nodes[node].maintenance
+
+
+def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
+    """Take the node from the HA manager, which moves its machines away, or give it back, and they return."""
+    cluster = ctx.cluster
+    info = cluster.nodes[node]
+    if info.maintenance == wanted:
+        return
+    info.maintenance = wanted
+    cluster.ha_awake = True
+    cluster.revision += 1
+    if not wanted:
+        for vmid in [vmid for vmid, home in cluster.ha_homes.items() if home == node]:
+            del cluster.ha_homes[vmid]
+            if vmid in cluster.vms and is_managed(cluster, vmid) and cluster.vms[vmid].node != node:
+                request_move(ctx, vmid, node)
+        return
+    target = next((name for name in cluster.nodes if at_work(cluster, name)), None)
+    for vm in list(cluster.vms_on(node)):
+        if target is not None and vm.run is not None and is_managed(cluster, vm.vmid):
+            cluster.ha_homes[vm.vmid] = node
+            request_move(ctx, vm.vmid, target)
 
 
 def service_status(cluster: Cluster, vmid: int) -> dict[str, Any]:
@@ -325,83 +355,6 @@ def update_rule(ctx: Ctx, p: dict[str, Any]) -> None:
 def delete_rule(ctx: Ctx, p: dict[str, Any]) -> None:
     """Remove a rule; one that is not there is fine."""
     ctx.cluster.ha_rules.pop(p["rule"], None)
-
-
-# -- status --------------------------------------------------------------------------------------
-
-
-@api("GET /cluster/ha/status")
-def status_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
-    """The parts of the status."""
-    return [{"name": "current"}, {"name": "manager_status"}]
-
-
-@api("GET /cluster/ha/status/current")
-def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
-    """Quorum, fencing and the state of every service."""
-    cluster = ctx.cluster
-    quorate = 1 if cluster.quorate else 0
-    result: list[dict[str, Any]] = [
-        {
-            "id": "quorum",
-            "type": "quorum",
-            "node": cluster.local,
-            "quorate": quorate,
-            "status": "OK" if quorate else f"No quorum on node '{cluster.local}'!",
-        },
-        {
-            "id": "fencing",
-            "type": "fencing",
-            "node": cluster.local,
-            "armed-state": "standby",
-            "status": "standby (CRM watchdog standby)",
-        },
-    ]
-    if cluster.ha_active and cluster.ha_resources:
-        result.append(
-            {
-                "id": "master",
-                "type": "master",
-                "node": cluster.local,
-                "status": f"{cluster.local} (active, {_clock(ctx)})",
-                "timestamp": int(cluster.now()),
-            }
-        )
-    for sid, resource in cluster.ha_resources.items():
-        if not _may_see(ctx, sid):
-            continue
-        vm = cluster.vms.get(int(sid.partition(":")[2]))
-        node = vm.node if vm else ""
-        state = resource.get("state", "started")
-        shown = state if cluster.ha_active or state == "ignored" else "queued"
-        item = {
-            "id": f"service:{sid}",
-            "type": "service",
-            "sid": sid,
-            "node": node,
-            "request_state": state,
-            "state": shown,
-            "status": f"{sid} ({node}, {shown})",
-            "max_relocate": resource.get("max_relocate", 1),
-            "max_restart": resource.get("max_restart", 1),
-            "failback": resource.get("failback", 1),
-        }
-        result.append(item)
-    return result
-
-
-def _clock(ctx: Ctx) -> str:
-
-    return time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(ctx.cluster.now()))
-
-
-@api("GET /cluster/ha/status/manager_status")
-def manager_status(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
-    """The manager's own state."""
-    return {
-        "manager_status": {"node_status": {}},
-        "quorum": {"node": ctx.cluster.local, "quorate": "1" if ctx.cluster.quorate else ""},
-    }
 
 
 __all__ = ["add_resource", "drop_resource", "enforce", "is_configured", "is_managed"]

@@ -6,8 +6,8 @@ import importlib
 
 MODULES = (
     "access", "access_acl", "agent", "bulk", "cloudinit", "clone", "cluster", "create", "disks", "firewall", "ha",
-    "indexes", "login", "migrate", "moves", "network", "nodes", "pools", "power", "resources", "snapshots", "status",
-    "storage_content", "storage_defs", "storage_upload", "vmconfig",
+    "ha_status", "indexes", "login", "migrate", "moves", "network", "nodes", "pools", "power", "resources", "snapshots",
+    "status", "storage_content", "storage_defs", "storage_upload", "vmconfig",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .api import Ctx, api
 from .ha import is_configured
+from .ha_status import node_states
 from .state import SHARED, Cluster, NodeInfo, Storage, Vm
 from .status import load_of, used_memory, vm_status
 
@@ -106,6 +107,9 @@ def node_entry(cluster: Cluster, node: NodeInfo) -> dict[str, Any]:
         "maxmem": node.memory,
         "maxdisk": node.disk,
     }
+    state = node_states(cluster).get(node.name)
+    if state is not None:
+        entry["hastate"] = state
     if not node.online:
         return {**entry, "cgroup-mode": 1, "status": "offline"}
     cpu, mem = node_load(cluster, node)

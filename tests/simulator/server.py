@@ -45,6 +45,7 @@ class Server:
         self.latency = options.latency_ms / 1000
         self.log = RequestLog()
         self.faults = FaultPlan()
+        self.sim.cluster.tasks.faults = self.faults
         self.capacity = asyncio.Semaphore(options.max_concurrency) if options.max_concurrency else None
 
     def rebuild(self) -> None:
@@ -56,6 +57,7 @@ class Server:
         for job in old.jobs:
             job.cancel()
         self.sim = simulation(self.options)
+        self.sim.cluster.tasks.faults = self.faults
         self.sim.ca_pem = old.ca_pem
         self.latency = self.options.latency_ms / 1000
         self.log.reset()

@@ -7,7 +7,7 @@ from typing import Any
 from .api import Ctx, api
 from .disks import add_unused
 from .drives import drives_of, is_cdrom, split_volid
-from .errors import PveError
+from .errors import ApiError, PveError
 from .power import launch, save_state, start_vm, state_storage, stop_locked
 from .state import Vm
 from .tasks import Task
@@ -98,7 +98,13 @@ def snapshot(ctx: Ctx, p: dict[str, Any]) -> str:
         async with ctx.sim.locks.hold(vmid, log=task.say):
             vm = ctx.cluster.vm_at(node, vmid)
             _prepare(ctx, vm, name, bool(p.get("vmstate")), p.get("description"), task)
-        await task.work()
+        try:
+            await task.work()
+        except ApiError:
+            task.say("snapshot create failed: starting cleanup")
+            async with ctx.sim.locks.hold(vmid):
+                _forget(ctx, vm, name, vm.snapshots[name])
+            raise
         async with ctx.sim.locks.hold(vmid, log=task.say):
             _commit(ctx, vm, name, task)
 

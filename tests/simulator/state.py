@@ -129,6 +129,7 @@ class NodeInfo:
     memory: int = 25276502016
     disk: int = 270553174016
     online: bool = True
+    maintenance: bool = False
     down_at: float = 0.0
     ifaces: dict[str, dict[str, Any]] = field(default_factory=dict)
     new_ifaces: dict[str, dict[str, Any]] | None = None
@@ -148,6 +149,7 @@ class Cluster:
         self.name = "pve"
         self.config_version = 1
         self.quorate = True
+        self.quorum_lost = 0.0
         self.version = {"release": "9.2", "version": "9.2.11", "repoid": "14a22df3"}
         self.nodes: dict[str, NodeInfo] = {}
         self.local = ""
@@ -158,6 +160,8 @@ class Cluster:
         self.acpi = True
         self.ha_resources: dict[str, dict[str, Any]] = {}
         self.ha_rules: dict[str, dict[str, Any]] = {}
+        self.ha_awake = False
+        self.ha_homes: dict[int, str] = {}  # where the manager took machines from, for a maintenance
         self.pool_of: dict[int, str] = {}
         self.web: dict[str, dict[str, Any]] = {}
         self.log: list[dict[str, Any]] = []

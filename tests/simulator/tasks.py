@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from .errors import ApiError, ParamError
+from .errors import ApiError, ParamError, PveError
+from .faults import Fault, FaultPlan
 from .units import human
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class Task:
     """One worker on one node."""
 
     __slots__ = (
-        "board", "end", "handle", "id", "kind", "log", "node", "owner", "pid", "pstart", "start", "status", "upid",
-        "user", "warnings",
+        "board", "end", "fault", "handle", "id", "kind", "log", "node", "owner", "pid", "pstart", "start", "status",
+        "upid", "user", "warnings",
     )  # fmt: skip
 
     def __init__(self, board: TaskBoard, node: str, kind: str, ident: str, owner: str, pid: int) -> None:
@@ -49,6 +50,7 @@ class Task:
         self.status: str | None = None
         self.log: list[str] = []
         self.warnings = 0
+        self.fault: Fault | None = None
         self.handle: asyncio.Task[None] | None = None
         self.upid = f"UPID:{node}:{pid:08X}:{self.pstart:08X}:{int(self.start):08X}:{kind}:{ident}:{owner}:"
 
@@ -71,6 +73,7 @@ class Task:
         seconds = self.board.duration(self.kind) * share
         if seconds > 0:
             await asyncio.sleep(seconds)
+        self.stumble()
 
     async def copy(self, size: int, share: float = 1.0) -> None:
         """Copy that many bytes: takes the type's duration and writes progress lines."""
@@ -82,6 +85,15 @@ class Task:
             if seconds > 0:
                 await asyncio.sleep(seconds / steps)
             self.say(f"transferred {human(size * step / steps)} of {total} ({100 * step / steps:.2f}%)")
+        self.stumble()
+
+    def stumble(self) -> None:
+        """Do what a fault wants of this task: warn, or fail, once and in the middle of the work."""
+        fault, self.fault = self.fault, None
+        if fault is not None and fault.warn:
+            self.warn(fault.warn)
+        elif fault is not None and fault.fail:
+            raise PveError(fault.fail)
 
     def finish(self, status: str, line: str) -> None:
         """End with that exit status and last line."""
@@ -116,6 +128,7 @@ class TaskBoard:
         self.by_upid: dict[str, Task] = {}
         self.by_node: dict[str, deque[Task]] = {}
         self.slots = slots
+        self.faults = FaultPlan()
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     def duration(self, kind: str, *, copying: bool = False) -> float:
@@ -135,6 +148,7 @@ class TaskBoard:
         self.by_upid[task.upid] = task
         while len(listed) > KEPT and not listed[0].running:
             self.by_upid.pop(listed.popleft().upid, None)
+        task.fault = self.faults.pick_task(kind, task.id) if self.faults.rules else None
         self.note(node, owner, f"starting task {task.upid}", 6)
         task.handle = asyncio.get_running_loop().create_task(self._run(task, work))
         return task.upid
@@ -154,6 +168,7 @@ class TaskBoard:
                     await work(task)
             else:
                 await work(task)
+            task.stumble()
         except ApiError as error:
             text = _one_line(error)
             task.finish(text, f"TASK ERROR: {text}")

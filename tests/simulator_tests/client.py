@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +109,14 @@ class Client:
         """A call that starts a task, which must end well."""
         result = self.do(verb, path, **params)
         assert result == "OK", result
+
+    @staticmethod
+    def until(true: Callable[[], bool], timeout: float = 30) -> None:
+        """Wait until something is true."""
+        end = time.monotonic() + timeout
+        while not true():
+            assert time.monotonic() < end, "it does not come true"
+            time.sleep(0.02)
 
     # -- shorthands ------------------------------------------------------------------------------
 

@@ -77,6 +77,59 @@ def test_rules_that_make_no_sense(sim: Simulator, rule: dict[str, object]) -> No
         sim.fault(**rule)
 
 
+# -- faults of tasks -------------------------------------------------------------------------------
+
+
+def test_a_task_that_ends_with_a_warning(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100, scsi0="ceph:1")
+    sim.fault(task="qmsnapshot", warn="the disk is slow")
+    upid = pve.call("POST", f"{path}/snapshot", {"snapname": "s1"}).data
+    assert pve.wait(upid) == "WARNINGS: 1"
+    assert "WARN: the disk is slow" in pve.task_log(upid)
+    assert pve.task_log(upid)[-1] == "TASK WARNINGS: 1"
+    assert pve.do("POST", f"{path}/snapshot", snapname="s2") == "OK"
+    assert {row["name"] for row in pve.get(f"{path}/snapshot")} == {"s1", "s2", "current"}
+
+
+def test_a_task_that_fails_cleans_up_as_proxmox_ve_does(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100, scsi0="ceph:1")
+    sim.fault(task="qmclone", id=9000, fail="no space left", nth=2)
+    assert pve.do("POST", "/nodes/pve1/qemu/9000/clone", newid=200) == "OK"
+    assert pve.do("POST", "/nodes/pve1/qemu/9000/clone", newid=201) == "clone failed: no space left"
+    assert pve.call("GET", "/nodes/pve1/qemu/201/config").status == 500
+    sim.fault(task="qmsnapshot", fail="the pool is full")
+    assert pve.do("POST", f"{path}/snapshot", snapname="s1", vmstate=1) == "the pool is full"
+    assert [row["name"] for row in pve.get(f"{path}/snapshot")] == ["current"]
+    assert "lock" not in pve.config(path)
+    assert pve.do("POST", f"{path}/snapshot", snapname="s1") == "OK"
+    sim.fault(task="qmrollback", fail="the pool is gone")
+    assert pve.do("POST", f"{path}/snapshot/s1/rollback") == "the pool is gone"
+    assert pve.config(path)["lock"] == "rollback"  # only an administrator unlocks it
+
+
+def test_a_fault_meets_tasks_of_one_machine(pve: Client, sim: Simulator) -> None:
+    paths = [pve.create(vmid) for vmid in (100, 101)]
+    sim.fault(task="qmstart", id=101, fail="no memory", times=None)
+    assert [pve.do("POST", f"{path}/status/start") for path in paths] == ["OK", "no memory"]
+    (rule,) = sim.ask("GET", "/faults")
+    assert (rule["seen"], rule["done"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"task": "qmclone"},
+        {"task": "qmclone", "fail": "x", "warn": "y"},
+        {"fail": "x"},
+        {"task": "qmclone", "fail": "x", "status": 500},
+        {"task": "qmclone", "warn": 7},
+    ],
+)
+def test_rules_for_tasks_that_make_no_sense(sim: Simulator, rule: dict[str, object]) -> None:
+    with pytest.raises(SimulatorError):
+        sim.fault(**rule)
+
+
 # -- the log ---------------------------------------------------------------------------------------
 
 
@@ -150,6 +203,52 @@ def test_reset(pve: Client, sim: Simulator) -> None:
     assert {item["vmid"] for item in pve.get("/cluster/resources", type="vm")} == {9000, 9001}
     assert {item["status"] for item in pve.get("/nodes")} == {"online"}
     assert sim.ask("GET", "/state")["faults"] == 0
+
+
+# -- maintenance -----------------------------------------------------------------------------------
+
+
+def test_the_manager_knows_no_node_before_it_has_had_work(pve: Client, sim: Simulator) -> None:
+    told = pve.get("/cluster/ha/status/manager_status")
+    assert told == {"manager_status": {"node_status": {}}, "quorum": {"node": "pve1", "quorate": "1"}}
+    pve.create(100)
+    pve.post("/cluster/ha/resources", sid="vm:100", state="stopped")
+    told = pve.get("/cluster/ha/status/manager_status")
+    own = told["manager_status"]
+    assert own["node_status"] == {"pve1": "online", "pve2": "online", "pve3": "online"}
+    assert own["master_node"] == "pve1"
+    assert abs(own["timestamp"] - time.time()) < 5
+    assert {key: own["service_status"]["vm:100"][key] for key in ("node", "state")} == {
+        "node": "pve1",
+        "state": "stopped",
+    }
+    assert told["lrm_status"]["pve2"]["mode"] == "active"
+    sim.steer("/nodes/pve3", {"online": False})
+    assert pve.get("/cluster/ha/status/manager_status")["manager_status"]["node_status"]["pve3"] == "unknown"
+
+
+def test_maintenance_moves_what_the_manager_manages(pve: Client, sim: Simulator) -> None:
+    for vmid in (100, 101):
+        path = pve.create(vmid, scsi0="ceph:1")
+        pve.ok("POST", f"{path}/status/start")
+    pve.post("/cluster/ha/resources", sid="vm:100", state="started")
+    sim.steer("/nodes/pve1", {"maintenance": True})
+    pve.until(lambda: sim.ask("GET", "/vms/100")["node"] == "pve2")
+    assert sim.ask("GET", "/vms/101")["node"] == "pve1"
+    told = pve.get("/cluster/ha/status/manager_status")
+    own = told["manager_status"]
+    assert own["node_status"]["pve1"] == "maintenance"
+    assert own["node_request"] == {"pve1": {"maintenance": 1}}
+    assert own["master_node"] == "pve2"
+    assert own["service_status"]["vm:100"]["maintenance_node"] == "pve1"
+    assert told["lrm_status"]["pve1"]["mode"] == "maintenance"
+    rows = {row["node"]: row for row in pve.get("/cluster/resources", type="node")}
+    assert (rows["pve1"]["hastate"], rows["pve2"]["hastate"]) == ("maintenance", "online")
+    current = {row["id"]: row for row in pve.get("/cluster/ha/status/current")}
+    assert "maintenance mode" in current["lrm:pve1"]["status"]
+    sim.steer("/nodes/pve1", {"maintenance": False})
+    pve.until(lambda: sim.ask("GET", "/vms/100")["node"] == "pve1")
+    assert "node_request" not in pve.get("/cluster/ha/status/manager_status")["manager_status"]
 
 
 # -- latency and capacity --------------------------------------------------------------------------
