@@ -20,6 +20,7 @@ from .errors import ApiError
 from .faults import Fault, FaultPlan, RequestLog
 from .forms import RawError, parse_json, parse_multipart, parse_urlencoded
 from .options import Options
+from .turns import Turns
 
 handlers.load()
 
@@ -43,6 +44,7 @@ class Server:
         self.sim = simulation
         self.options = options
         self.latency = options.latency_ms / 1000
+        self.turns = Turns()
         self.log = RequestLog()
         self.faults = FaultPlan()
         self.sim.cluster.tasks.faults = self.faults
@@ -81,6 +83,7 @@ class Server:
         started = time.time()
         if self.latency:
             await asyncio.sleep(self.latency)
+            await self.turns.take()
         verb = request.method
         raw_path = request.rel_url.raw_path
         path, kind = _split_path(unquote(raw_path) if "%" in raw_path else raw_path)
