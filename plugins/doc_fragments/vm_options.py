@@ -340,7 +340,7 @@ options:
       size:
         description:
           - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. Larger than now grows the disk.
-          - Smaller than now is refused before anything is written.
+          - Smaller than now is refused before anything is written. V(efidisk0) and V(tpmstate0) have no size to choose.
         type: raw
       storage:
         description: The storage. A disk that is on another one is moved.

@@ -4,18 +4,19 @@
 
 """PVE's own check of a VM's options, made before any request: types, ranges, enumerations, patterns, formats.
 
-The rules are those of PVE::JSONSchema (pve-common) with the facts of the API schema. An option that the schema does not
-know is not judged: a newer server may know it.
+The rules are those of PVE::JSONSchema (pve-common) with the facts of the API schemas of several versions. An option
+that none of them knows is not judged: a newer server may know it.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .formats import format_of, rule_of
+from .versions import BY_VERSION, Rules, Version, judges
 
 _BOOLEANS = frozenset(("0", "1"))
 # Inside a property string PVE also takes words (parse_boolean).
@@ -38,24 +39,60 @@ _STARTUP = re.compile(r"(?:order=)?\d+|up=\d+|down=\d+")
 _HOTPLUG = frozenset(("network", "disk", "cpu", "memory", "usb", "cloudinit"))
 
 
-def check_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what PVE would refuse in these options of a VM, by option, or an empty dictionary."""
+def check_options(options: Mapping[str, Any], server: Version | None = None) -> dict[str, str]:
+    """Return what PVE would refuse in these options of a VM, by option, or an empty dictionary.
+
+    `server` is its version; without it only what every known version refuses. The reasons are the newest one's.
+    """
     found: dict[str, str] = {}
     for key, value in options.items():
-        rule = rule_of(key)
-        if rule is None:
-            continue
-        reason = _judge(key, str(value), rule)
-        if reason:
-            found[key] = reason
+        reasons = _verdicts(key, str(value), judges(server))
+        if reasons and all(reasons):
+            found[key] = str(reasons[-1])
     return found
 
 
-def _judge(key: str, text: str, rule: Mapping[str, Any]) -> str | None:
+def disputed(options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the options that some known versions of PVE refuse and others take."""
+    verdicts = {key: _verdicts(key, str(value), judges(None)) for key, value in options.items()}
+    return frozenset(key for key, reasons in verdicts.items() if any(reasons) and not all(reasons))
+
+
+def taken_by(key: str, value: Any) -> list[Version]:
+    """Return the known versions of PVE that take an option with this value, the oldest first."""
+    return [version for version in BY_VERSION if not check_options({key: value}, version)]
+
+
+def check_part(key: str, name: str, text: str) -> str | None:
+    """Return what every known version refuses in one sub-key of a property string, or None."""
+    formats = [format_of(key, rules) or {} for rules in BY_VERSION.values()]
+    reasons = [_judge_value(text, fmt[name]) for fmt in formats if name in fmt]
+    return reasons[-1] if all(reasons) and reasons else None
+
+
+def _verdicts(key: str, text: str, versions: Iterable[Version]) -> list[str | None]:
+    """Return what each of these versions says against an option; nothing for one that no version knows."""
+    if rule_of(key) is None:
+        return []
+    said: dict[int, str | None] = {}  # most rules are the same in all versions
+    reasons = []
+    for version in versions:
+        rules = BY_VERSION[version]
+        known = id(rule_of(key, rules))
+        if known not in said:
+            said[known] = _judge(key, text, rules)
+        reasons.append(said[known])
+    return reasons
+
+
+def _judge(key: str, text: str, rules: Rules) -> str | None:
+    rule = rule_of(key, rules)
+    if rule is None:
+        return "property is not defined in schema"
     named = rule.get("format")
     if isinstance(named, str) and named in _CHECKS:
         return _judge_plain(text, rule)
-    fmt = format_of(key)
+    fmt = format_of(key, rules)
     return _judge_plain(text, rule) if fmt is None else _judge_parts(text, fmt)
 
 
@@ -79,13 +116,17 @@ def _judge_parts(text: str, fmt: Mapping[str, Mapping[str, Any]]) -> str | None:
         values[name] = value
     for name, rule in fmt.items():
         if name in values:
-            word = rule.get("type") == "boolean" and values[name].lower() in _WORDS
-            reason = None if word else _judge_plain(values[name], rule)
+            reason = _judge_value(values[name], rule)
             if reason:
                 return f"{name}: {reason}"
         elif rule.get("required"):
             return f"{name}: property is missing and it is not optional"
     return None
+
+
+def _judge_value(text: str, rule: Mapping[str, Any]) -> str | None:
+    """Judge the value of a sub-key, where a boolean may be a word."""
+    return None if rule.get("type") == "boolean" and text.lower() in _WORDS else _judge_plain(text, rule)
 
 
 def _judge_plain(text: str, rule: Mapping[str, Any]) -> str | None:

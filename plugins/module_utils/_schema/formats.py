@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from . import qemu
+from .versions import together
 
-OPTIONS: dict[str, Mapping[str, Any]] = dict(qemu.OPTIONS)
+OPTIONS: dict[str, Mapping[str, Any]] = together()
 
 _BOOL = {"type": "boolean"}
 _TEXT = {"type": "string"}
@@ -95,22 +95,25 @@ MOST: Mapping[str, int] = {
 }
 
 
-def rule_of(key: str) -> Mapping[str, Any] | None:
-    """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema does not know."""
-    if key in OPTIONS:
-        return OPTIONS[key]
+def rule_of(key: str, rules: Mapping[str, Mapping[str, Any]] = OPTIONS) -> Mapping[str, Any] | None:
+    """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema does not know.
+
+    `rules` are those of one version of PVE; else what any version knows.
+    """
+    if key in rules:
+        return rules[key]
     found = _INDEXED.match(key)
     if not found:
         return None
     family, index = found.group(1), int(found.group(2))
     if index >= MOST.get(family, 0):
         return None
-    return OPTIONS.get(f"{family}[n]")
+    return rules.get(f"{family}[n]")
 
 
-def format_of(key: str) -> Mapping[str, Mapping[str, Any]] | None:
+def format_of(key: str, rules: Mapping[str, Mapping[str, Any]] = OPTIONS) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the sub-keys of an option that is a property string, or None for a plain option."""
-    rule = rule_of(key)
+    rule = rule_of(key, rules)
     fmt = rule.get("format") if rule else None
     return NAMED.get(fmt) if isinstance(fmt, str) else fmt
 

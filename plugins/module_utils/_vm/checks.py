@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What must be there before anything is written: node, storages, bridges, pool. Reads; raises ConfigurationError."""
+"""What must be there before anything is written: node, storages, bridges, pool, PVE's version. Reads, and raises."""
 
 from __future__ import annotations
 
@@ -12,13 +12,48 @@ from typing import TYPE_CHECKING
 from .._cluster.bridges import KnownBridges
 from .._cluster.picture import Picture
 from .._cluster.placement import require_node, require_storage
-from .._core.errors import ConfigurationError
+from .._core.errors import ConfigurationError, NotSupported
 from .._core.propstring import parse
+from .._schema.check import check_options, disputed, taken_by
 from .._schema.formats import format_of
+from .._schema.versions import Version
 from .config import Change
 
 if TYPE_CHECKING:
     from .._api.client import Client
+
+
+def check_version(client: Client, label: str, options: Mapping[str, str]) -> None:
+    """Raise NotSupported for options that the server's version of PVE does not take and another one does.
+
+    Where all versions agree, and they nearly always do, no request is made; else one, and one for all of a client.
+    """
+    if not disputed(options):
+        return
+    version = client.version()
+    refused = check_options({key: options[key] for key in disputed(options)}, version)
+    if not refused:
+        return
+    said = [f"{key} ({why}; {_takers(key, options[key], version)})" for key, why in sorted(refused.items())]
+    raise NotSupported(
+        attempted=f"{label} could not be planned",
+        answer=f"the server is PVE {_number(version)}, which does not take {', '.join(said)}",
+        next_step="Leave that out for this server, or use a server whose version takes it",
+        reason=", ".join(sorted(refused)),
+        parameters=refused,
+        details={"version": _number(version)},
+    )
+
+
+def _takers(key: str, value: str, server: Version) -> str:
+    """Return which version takes an option that the server's does not: the next one that does, or the last that did."""
+    takers = taken_by(key, value)
+    newer = [version for version in takers if version > server]
+    return f"PVE {_number(newer[0])} takes it" if newer else f"PVE {_number(takers[-1])} took it"
+
+
+def _number(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
 def check_change(known: KnownBridges, change: Change, node: str, picture: Picture) -> None:

@@ -97,7 +97,9 @@ def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
         fmt = format_of(key) or {}
         found = parse(target.get(key, ""), fmt, what=key)
         wishes = dict(wanted)
-        if key == "boot":
+        if key == "boot" and "legacy" in wanted:
+            found.pop("order", None)
+        elif key == "boot":
             there = {name: text for name, text in {**target, **change.sets}.items() if name not in change.gone}
             order = _boot_order(wanted.get("order") or "", there, desired)
             if not order:

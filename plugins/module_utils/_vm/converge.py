@@ -21,7 +21,7 @@ from .._core.result import Result
 from . import creation, power
 from .actual import power_of, read_actual
 from .apply import Replan, carry_out
-from .checks import check_change, check_cpus, check_pool
+from .checks import check_change, check_cpus, check_pool, check_version
 from .config import apply_to, changes
 from .describe import conditions, describe
 from .desired import read_desired
@@ -193,6 +193,7 @@ def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
         picture = refreshed(client, picture)
     shared = picture.shared_storages
     change = changes(desired, actual.target)
+    check_version(client, actual.label, change.sets)
     after = apply_to(change, actual.target)
     guard_drives(desired, change.sets, actual.target, picture, actual.vmid)
     choice = rebalance(client, desired, actual, after, change, picture, bridges)

@@ -21,7 +21,7 @@ from .._cluster.vmids import Band, advice, lowest_free, next_free
 from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout, ValidationFailed
 from .actual import Actual, read_actual
 from .apply import carry_out
-from .checks import bridges_of, check_bridges, check_change, check_cpus, check_pool
+from .checks import bridges_of, check_bridges, check_change, check_cpus, check_pool, check_version
 from .config import Change, apply_to, changes
 from .limits import check_quota, figures_of, settle
 from .marker import split_notes
@@ -84,6 +84,7 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
     origin = read_origin(client, desired, picture)
     wish, bridges = origin.wish, KnownBridges(client)
     change, config = _outcome(wish, origin)
+    check_version(client, f"New {wish.label}", change.sets)
     guard_drives(wish, change.sets, origin.template.target if origin.template is not None else {}, picture)
     needs = replace(needs_of(wish, config, change), only=origin.nodes)
     choice = place_new(client, wish, needs, picture, bridges)

@@ -169,16 +169,26 @@ def _open_options(
         elif format_of(key) is None:
             plain[key] = _checked(key, value) if rule_of(key) else str(value)
         elif isinstance(value, Mapping):
-            parts[key] = {str(name): None if item is None else str(item) for name, item in value.items()}
+            parts[key] = _sub_keys(key, value)
         else:
             parts[key] = _property(key, str(value))
 
 
+def _sub_keys(key: str, given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the sub-keys of an option that are given one by one; null takes one out."""
+    fmt = format_of(key) or {}
+    values: dict[str, str | None] = {}
+    for raw_name, item in given.items():
+        name = fmt.get(str(raw_name), {}).get("alias") or str(raw_name)
+        values[name] = None if item is None else canonical(item, fmt.get(name, {}))
+    devices.check_parts(key, {name: item for name, item in values.items() if item is not None})
+    return values
+
+
 def _checked(key: str, value: Any) -> str:
     """Return a plain option's canonical text, inside the range and enumeration of PVE's schema."""
-    rule = rule_of(key) or {}
-    text = canonical(value, rule)
-    devices.check_rule(key, text, rule)
+    text = canonical(value, rule_of(key) or {})
+    devices.check_plain(key, text)
     return text
 
 
@@ -186,6 +196,8 @@ def _property(key: str, text: str) -> dict[str, str | None]:
     fmt = format_of(key) or {}
     values = parse(text, fmt, what=key)
     devices.check_parts(key, values)
+    if isinstance((rule_of(key) or {}).get("format"), str):  # nothing in such a format must be there
+        devices.check_plain(key, text)
     return dict(values)
 
 

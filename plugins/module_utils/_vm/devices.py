@@ -13,6 +13,7 @@ from typing import Any
 from .._core import validate
 from .._core.propstring import canonical
 from .._core.quantities import parse_disk_size
+from .._schema.check import check_options, check_part
 from .._schema.formats import format_of, rule_of
 from .model import Disk
 
@@ -62,11 +63,13 @@ def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
     if item.get("iso"):
         options["media"] = "cdrom"
     _add_open(where, slot, item.get("options") or {}, options, _VOLUME_KEYS)
-    check_parts(slot, {key: value for key, value in options.items() if value is not None}, whole=False)
+    check_parts(slot, {key: value for key, value in options.items() if value is not None})
     size = item.get("size")
     iso = item.get("iso")
     if iso and (size is not None or item.get("import_from")):
         raise validate.refused(where, iso, "is an ISO and has no size or import", "Give the ISO alone")
+    if size is not None and slot in ("efidisk0", "tpmstate0"):
+        raise validate.refused(f"{where}.size", size, "cannot be chosen: PVE decides how large it is", "Leave size out")
     return Disk(
         slot=slot,
         state=item.get("state") or "present",
@@ -118,7 +121,7 @@ def _nic(key: str, item: Mapping[str, Any]) -> dict[str, str | None]:
     if item.get("trunks") is not None:
         values["trunks"] = ";".join(item["trunks"]) or None
     _add_open(where, key, item.get("options") or {}, values, frozenset())
-    check_parts(key, {name: value for name, value in values.items() if value is not None}, whole=False)
+    check_parts(key, {name: value for name, value in values.items() if value is not None})
     return values
 
 
@@ -156,7 +159,7 @@ def _text(key: str, part: str, value: Any) -> str:
     return canonical(value, (format_of(key) or {}).get(part, {}))
 
 
-def check_parts(key: str, values: Mapping[str, str], *, whole: bool = True) -> None:
+def check_parts(key: str, values: Mapping[str, str]) -> None:
     """Raise ValidationFailed for a sub-key that PVE's schema does not know or a value outside its rule."""
     fmt = format_of(key)
     if fmt is None:
@@ -164,11 +167,22 @@ def check_parts(key: str, values: Mapping[str, str], *, whole: bool = True) -> N
     for name, value in values.items():
         if name not in fmt:
             raise validate.refused(f"{key}.{name}", value, "is no sub-key PVE knows", f"Use {', '.join(sorted(fmt))}")
-        check_rule(f"{key}.{name}", value, fmt[name])
+        reason = check_part(key, name, value)
+        if reason:
+            check_rule(f"{key}.{name}", value, fmt[name])
+            raise validate.refused(f"{key}.{name}", value[:40], f"was refused ({reason})", "Write it as PVE does")
+
+
+def check_plain(key: str, text: str) -> None:
+    """Raise ValidationFailed for a plain option that no known version of PVE takes with that value."""
+    reason = check_options({key: text}).get(key)
+    if reason:
+        check_rule(key, text, rule_of(key) or {})
+        raise validate.refused(key, text[:40], f"was refused ({reason})", "Write it as PVE does")
 
 
 def check_rule(what: str, text: str, rule: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed where `text` breaks the type, range, enumeration or pattern of PVE's schema."""
+    """Raise ValidationFailed, in words for people, where a value breaks a type, range, enumeration or pattern."""
     kind = rule.get("type")
     if kind == "boolean" and text not in ("0", "1"):
         raise validate.refused(what, text, "is no boolean", "Use true or false")

@@ -73,8 +73,8 @@ def test_each_value_has_one_spelling(value: object, rule: dict[str, str], text: 
 
 def test_a_missing_sub_key_has_pves_default() -> None:
     fmt = format_of("agent") or {}
-    assert same("freeze-fs", "1", None, fmt)
-    assert not same("freeze-fs", "0", None, fmt)
+    assert same("freeze-fs-on-backup", "1", None, fmt)
+    assert not same("freeze-fs-on-backup", "0", None, fmt)
     assert same("firewall", False, None, format_of("net0") or {})
     assert not same("tag", "5", None, format_of("net0") or {})
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError, ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    ConfigurationError,
+    FleetError,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config import changes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import read_desired
 from tests.unit.module_utils.vm.vm_cases import wish
 
@@ -49,6 +57,8 @@ REFUSED: list[dict[str, Any]] = [
     {"disks": [{"size": 1, "options": {"nosuch": 1}}]},
     {"disks": [{"size": 1, "options": {"size": "4G"}}]},
     {"disks": [{"iso": "local:iso/x.iso", "size": 1}]},
+    {"disks": [{"name": "efidisk0", "size": 1}]},
+    {"disks": [{"name": "tpmstate0", "size": "4M"}]},
     {"disks": [{"import_from": "/tmp/x.qcow2"}]},
     {"nics": [{"model": "floppy"}]},
     {"nics": [{"vlan": 4095}]},
@@ -157,3 +167,63 @@ def test_unknown_names_and_wrong_maps_are_refused(options: dict[str, Any], error
 
 def test_a_password_is_not_part_of_what_is_shown() -> None:
     assert "hunter2" not in repr(read_desired({"name": "a", "cloud_init": {"password": "hunter2"}}))
+
+
+# Options that module vm has a name of its own for, and what it takes more generously than PVE: YAML's booleans.
+_ELSEWHERE = re.compile(r"^(name|memory|cores|tags|sshkeys|pool|node|vmid|(net|ipconfig|scsi|ide)\d+)$")
+_WORDS = {"yes", "no", "on", "off", "true", "false"}
+
+
+def refusal(options: dict[str, Any]) -> str:
+    """Return why these open options are refused, or an empty text."""
+    try:
+        wish(options=options)
+    except FleetError as error:
+        return error.message
+    return ""
+
+
+def test_pves_verdicts_are_ours_before_any_request(shared: Path) -> None:
+    """Reading the wish refuses what PVE refuses among the options of the open-ended dictionary, and nothing else."""
+    vectors = json.loads((shared / "pve" / "vectors.json").read_text(encoding="utf-8"))
+    judged = 0
+    for vector in vectors:
+        options = {key: value for key, value in vector["params"].items() if not _ELSEWHERE.match(key)}
+        if vector["method"] not in ("create_vm", "update_vm") or not options:
+            continue
+        judged += 1
+        bad = {key for key in options if key in (vector.get("errors") or {}) and options[key] not in _WORDS}
+        said = refusal(options)
+        assert bool(said) == bool(bad), (options, said)
+        assert not bad or any(key in said for key in bad)
+    assert judged > 30
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"boot": "scsi0;net0"},
+        {"boot": "order=bogus0"},
+        {"startup": "first"},
+        {"watchdog": {"model": "nosuch"}},
+        {"cpu": {"cputype": "host", "nosuch": "1"}},
+        {"hotplug": "network,teleport"},
+    ],
+    ids=str,
+)
+def test_an_open_option_is_refused_before_any_request(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationFailed) as caught:
+        wish(options=options)
+    assert caught.value.next_step
+    assert next(iter(options)) in caught.value.message
+
+
+def test_a_boot_order_of_the_old_kind_is_passed_on() -> None:
+    changes_ = changes(wish(options={"boot": "cdn"}), {"boot": "order=scsi0", "scsi0": "ceph:x,size=1G"})
+    assert changes_.sets["boot"] == "cdn"
+    assert not changes(wish(options={"boot": "cdn"}), {"boot": "legacy=cdn"}).sets.get("boot")
+
+
+def test_what_only_an_older_version_takes_is_a_wish_too() -> None:
+    disk = wish(disks=[{"name": "scsi0", "size": 8, "options": {"cyls": 4}}]).disks[0]
+    assert disk.options["cyls"] == "4"

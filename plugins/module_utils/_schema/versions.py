@@ -1,0 +1,83 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The facts about VM options by version of PVE, and all of them together. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import qemu
+from .older import DIFFERENCES
+
+Version = tuple[int, int]
+Rules = Mapping[str, Mapping[str, Any]]
+
+NEWEST: Version = (int(qemu.VERSION.partition(".")[0]), int(qemu.VERSION.partition(".")[2]))
+
+
+def _older(differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
+    """Return the rules of an older version: the newest ones with what differs."""
+    rules: dict[str, Mapping[str, Any]] = dict(qemu.OPTIONS)
+    for name, rule in differences.items():
+        if rule is None:
+            rules.pop(name, None)
+        elif isinstance(rule.get("format"), dict):
+            parts = {**rules[name]["format"], **rule["format"]}
+            rules[name] = {**rule, "format": {part: facts for part, facts in parts.items() if facts is not None}}
+        else:
+            rules[name] = rule
+    return rules
+
+
+BY_VERSION: Mapping[Version, Rules] = {
+    **{version: _older(differences) for version, differences in sorted(DIFFERENCES.items())},
+    NEWEST: qemu.OPTIONS,
+}
+
+
+def together() -> dict[str, Mapping[str, Any]]:
+    """Return the rules to read and write options by: what any version knows.
+
+    Where a sub-key has two names, it is called what every version takes: a newer name is an alias of the older one.
+    """
+    rules: dict[str, Mapping[str, Any]] = {}
+    for older in BY_VERSION.values():
+        for name, rule in older.items():
+            known = rules.get(name, {}).get("format")
+            if isinstance(known, dict) and isinstance(rule.get("format"), dict):
+                rule = {**rule, "format": _join(known, rule["format"])}
+            rules[name] = rule
+    return rules
+
+
+def _join(old: Rules, new: Rules) -> dict[str, Mapping[str, Any]]:
+    parts = {**old, **new}
+    renamed = {
+        rule["alias"]: name for name, rule in new.items() if rule.get("alias") and not old.get(name, rule).get("alias")
+    }
+    for now, before in renamed.items():
+        parts[before] = {**new[now], **old[before]}
+        parts[now] = {"alias": before}
+    return {
+        name: {**rule, "alias": renamed.get(rule["alias"], rule["alias"])}
+        if name not in renamed and rule.get("alias")
+        else rule
+        for name, rule in parts.items()
+    }
+
+
+def judges(server: Version | None) -> tuple[Version, ...]:
+    """Return the versions that have to agree before an option is refused.
+
+    Without a server all known ones. A server between two known ones may be like either; one before or behind all of
+    them is taken for the nearest.
+    """
+    known = tuple(BY_VERSION)
+    if server is None:
+        return known
+    below = [version for version in known if version <= server][-1:]
+    above = [version for version in known if version >= server][:1]
+    return tuple(sorted({*below, *above}))
