@@ -118,11 +118,6 @@ def own_client(connection: Connection) -> Iterator[Client]:
         client.close()
 
 
-def main_entry(run: Run, spec: Mapping[str, Any], *, supports_check_mode: bool = True, **checks: Any) -> None:
-    """Run a module that declares no `ENTRY` to its end."""
-    Entry(run, spec, checks, supports_check_mode).main()
-
-
 def unexpected(error: BaseException) -> dict[str, Any]:
     """Return `msg` and `error` for a mistake of ours."""
     return {

@@ -256,6 +256,23 @@ def test_another_tenants_vm_is_never_touched(lab: Lab, options: dict[str, Any], 
     assert listed["error"]["reason"] == "foreign tenant"
 
 
+@pytest.mark.parametrize("by", ["vmid", "name"])
+def test_nothing_is_told_of_another_tenants_vm_in_a_list(lab: Lab, by: str) -> None:
+    mine, theirs = machine(lab, tags="tenant_acme"), machine(lab, tags="tenant_globex;secret-tag", node="pve2")
+    said = {"vms": [str(mine[by]), str(theirs[by])], "tenant": "acme"}
+    told = {vm["name"]: vm for vm in check(lab, "snapshot_info", **said)["vms"]}
+    failed = run_module("snapshot", {**lab.connection, **said, "snapshot": "s1"})
+    done = {vm["name"]: vm for vm in failed["error"]["vms"]}
+    assert told[mine["name"]]["error"] is None
+    assert done[mine["name"]]["changed"]
+    for row in (told[str(theirs[by])], done[str(theirs[by])]):
+        assert row["error"]["reason"] == "foreign tenant"
+        assert [row.get(key) for key in ("vmid", "node", "tenant", "status", "lock")] == [None] * 5
+        assert not row.get("tags")
+        assert "secret-tag" not in str(row)
+    assert names(lab, theirs) == []
+
+
 def test_the_guard_looks_before_every_write(lab: Lab) -> None:
     vm = machine(lab, tags="tenant_acme")
     take(lab, vm, "n-1", "n-2", "n-3")

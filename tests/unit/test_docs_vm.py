@@ -25,7 +25,7 @@ def examples() -> Iterator[dict[str, Any]]:
                 yield task["pve.fleet.vm"]
 
 
-@pytest.mark.parametrize("options", examples(), ids=lambda options: "+".join(options)[:60])
+@pytest.mark.parametrize("options", list(examples()), ids=lambda options: "+".join(options)[:60])
 def test_the_module_takes_it(options: dict[str, Any]) -> None:
     checked = ArgumentSpecValidator(vm_spec()).validate(options)
     assert not checked.error_messages

@@ -13,6 +13,9 @@ from .._core.errors import Conflict, NotFound
 from .picture import Picture, VmRow
 from .tenant import tenants_of
 
+# The reason of a refusal, for those who must not tell more of such a VM than the task itself says.
+FOREIGN = "foreign tenant"
+
 # How storages name the disks of a VM: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
 _NOBODYS = ("iso/", "import/", "vztmpl/", "snippets/")
 _OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*$")
@@ -67,7 +70,7 @@ def guard_tenant(label: str, tags: Iterable[str], tenant_tag: str | None, prefix
     else:
         said = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
-    raise Conflict(attempted=f"{label} was left alone", answer=said, next_step=step, reason="foreign tenant")
+    raise Conflict(attempted=f"{label} was left alone", answer=said, next_step=step, reason=FOREIGN)
 
 
 def guard_source(
@@ -90,7 +93,7 @@ def guard_source(
         attempted=f"{kind.capitalize() if kind == 'template' else kind} '{row.name}' ({row.vmid}) was not cloned",
         answer=owned,
         next_step="Choose a template of this tenant or of nobody, or list this one in shared_sources",
-        reason="foreign tenant",
+        reason=FOREIGN,
     )
 
 
@@ -113,7 +116,7 @@ def guard_volume(
             attempted=f"Volume {volume} was left alone",
             answer=f"it is a disk of VM {owner}, which is not known to be {tenant_tag}'s",
             next_step="Choose an image, or list the VM in shared_sources",
-            reason="foreign tenant",
+            reason=FOREIGN,
         )
 
 

@@ -82,7 +82,8 @@ def _one(job: Job, target: Target) -> Outcome:
     try:
         return _work(job, target, target.row)
     except FleetError as error:
-        return Outcome(target.said, _stub(target.row), error=error)
+        seen = _stub(target.row) if job.owner.may_see(target.row, error) else None
+        return Outcome(target.said, seen, error=error)
 
 
 def _work(job: Job, target: Target, row: VmRow) -> Outcome:

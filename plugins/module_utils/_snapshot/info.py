@@ -43,7 +43,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
         except FleetError as error:
             if len(meant) == 1:
                 raise
-            return _unread(target, error)
+            return _unread(target, owner, error)
 
     vms = side_by_side(one, meant, _WORKERS)
     warnings = [vm["error"]["msg"] for vm in vms if vm["error"]]
@@ -62,8 +62,8 @@ def _one(client: Client, picture: Picture, owner: Owner, target: Target, details
     return shown
 
 
-def _unread(target: Target, error: FleetError) -> dict[str, Any]:
-    row = target.row
+def _unread(target: Target, owner: Owner, error: FleetError) -> dict[str, Any]:
+    row = target.row if target.row is not None and owner.may_see(target.row, error) else None
     return {
         "vmid": row.vmid if row else None,
         "name": row.name if row else target.said,

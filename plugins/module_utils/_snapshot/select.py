@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.lookup import find_vm, guard_tenant
+from .._cluster.lookup import FOREIGN, find_vm, guard_tenant
 from .._cluster.picture import Picture, VmRow, fill_names
 from .._cluster.tenant import PREFIX, tenant_tag, tenants_of
 from .._core import validate
@@ -30,6 +30,12 @@ class Owner:
     def guard(self, label: str, tags: Sequence[str]) -> None:
         """Raise Conflict for a VM of somebody else."""
         guard_tenant(label, tags, self.tag, self.prefix)
+
+    def may_see(self, row: VmRow, error: FleetError) -> bool:
+        """Return whether what the listing says of a VM that failed with this error may be told."""
+        if error.reason == FOREIGN:
+            return False
+        return self.tag is None or tuple(tenants_of(row.tags, self.prefix)) == (self.tag,)
 
 
 @dataclass(frozen=True)

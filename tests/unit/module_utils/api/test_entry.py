@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Run, main_entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry, Run
 from tests.unit.module_utils.api.conftest import Reply, Scripted
 
 testing = pytest.importorskip("ansible.module_utils.testing", reason="ansible-core 2.17 and older have no such help")
@@ -31,7 +31,7 @@ def ran(capsys: pytest.CaptureFixture[str]) -> Ran:
 
     def _ran(run: Run, arguments: dict[str, Any]) -> dict[str, Any]:
         with testing.patch_module_args(arguments), pytest.raises(SystemExit):
-            main_entry(run, SPEC)
+            Entry(run, SPEC).main()
         return json.loads(capsys.readouterr().out)
 
     return _ran
