@@ -369,6 +369,37 @@ def test_a_task_that_fails_leaves_nothing_and_tells_its_end(rough: Lab, name: st
     assert named(rough, name) == []
 
 
+def test_a_task_that_fails_midway_is_begun_anew(rough: Lab, name: str) -> None:
+    said: dict[str, Any] = {"name": name, "source": "debian-13", "full": True, "cores": 3}
+    rough.simulator.fault(task="qmclone", fail="no space left on device")
+    result = rough.run("clone", **said)
+    assert result["error"]["category"] == "QuotaExceeded"
+    assert result["error"]["upid"].split(":")[5] == "qmclone"
+    assert "no space left" in result["msg"]
+    assert named(rough, name) == []
+    assert clone(rough, **said)["changed"]
+    assert len(named(rough, name)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("qmclone", {}),
+        ("qmclone", {"full": True}),
+        ("resize", {"disks": [{"name": "scsi0", "size": "9G"}]}),
+        ("qmstart", {"state": "started"}),
+    ],
+)
+def test_a_task_that_ends_with_warnings(rough: Lab, name: str, kind: str, options: dict[str, Any]) -> None:
+    said = {"name": name, "source": "debian-13", "node": "pve1", **options}
+    rough.simulator.fault(task=kind, warn="the disk is slow")
+    made = clone(rough, **said)
+    assert made["changed"]
+    assert len(made["warnings"]) == 1
+    assert made["warnings"][0].endswith("the disk is slow")
+    assert not clone(rough, **said)["changed"]
+
+
 LOCKED = "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout"
 
 

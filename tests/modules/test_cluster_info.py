@@ -85,6 +85,23 @@ def test_ha(lab: Lab) -> None:
     assert told["quorate"]
 
 
+def test_a_node_in_maintenance(lab: Lab) -> None:
+    vm = machine(lab, node="pve3", running=True)
+    lab.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "started"})
+    lab.simulator.steer("/nodes/pve3", {"maintenance": True})
+    try:
+        told = cluster(lab)
+        assert len(lab.simulator.log()) == 6
+    finally:
+        lab.simulator.steer("/nodes/pve3", {"maintenance": False})
+    assert [node["maintenance"] for node in told["nodes"]] == [False, False, True]
+    assert told["ha"]["nodes"] == {"pve1": "online", "pve2": "online", "pve3": "maintenance"}
+    assert told["ha"]["master"] == "pve1"
+    assert f"vm:{vm['vmid']}" in {service["sid"] for service in told["ha"]["services"]}
+    assert "node pve3 is in maintenance" in told["health"]["reasons"]
+    assert cluster(lab)["ha"]["nodes"]["pve3"] == "online"
+
+
 def test_a_node_that_is_down(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve2", {"online": False})
     try:

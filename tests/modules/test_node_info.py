@@ -100,6 +100,24 @@ def test_a_node_that_does_not_answer_although_it_is_listed(lab: Lab) -> None:
     assert told["pve3"]["error"] is None
 
 
+def test_a_node_in_maintenance(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve2", {"maintenance": True})
+    try:
+        told = nodes(check(lab, "node_info"))
+        assert len(lab.simulator.log()) == 4
+    finally:
+        lab.simulator.steer("/nodes/pve2", {"maintenance": False})
+    assert {node: (row["maintenance"], row["ha_state"]) for node, row in told.items()} == {
+        "pve1": (False, "online"),
+        "pve2": (True, "maintenance"),
+        "pve3": (False, "online"),
+    }
+    assert told["pve2"]["status"] == "online"
+    assert told["pve2"]["health"] == {"status": "warning", "reasons": ["the node is in maintenance"]}
+    assert told["pve3"]["health"] == {"status": "ok", "reasons": []}
+    assert not nodes(check(lab, "node_info"))["pve2"]["maintenance"]
+
+
 def test_no_quorum_and_a_full_node(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve1", {"memory": 1610612736})
     lab.simulator.steer("/cluster", {"quorate": False})

@@ -287,7 +287,8 @@ def classify_task(exitstatus: str, log: Sequence[str] = (), *, upid: str = "", p
     found = _from_text(said, path, "task", common)
     if found is not None:
         return found
-    return TaskFailed(**common, reason=said.splitlines()[0] if said else "no exit status")
+    step = "The log of the task tells more: error.log has the end of it"
+    return TaskFailed(**common, reason=said.splitlines()[0] if said else "no exit status", next_step=step)
 
 
 def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> FleetError | None:

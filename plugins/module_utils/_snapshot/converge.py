@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import Picture, VmRow, read_picture
 from .._cluster.tenant import parse_tags
-from .._core.errors import FleetError, TaskFailed, TaskTimeout
+from .._core.errors import FleetError, Locked, TaskFailed, TaskTimeout
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._vm.model import Plan
@@ -115,7 +115,10 @@ def _work(job: Job, target: Target, row: VmRow) -> Outcome:
             job.owner.guard(machine.label, parse_tags(str(config.get("tags") or "")))
         fresh[0] = False
 
-    done, warnings = carry_out(job.client, plan, machine, guard=guard, timeout=job.timeout)
+    try:
+        done, warnings = carry_out(job.client, plan, machine, guard=guard, timeout=job.timeout)
+    except Locked as error:
+        raise _left_locked(error, machine) from error
     final = read_machine(job.client, row, job.picture)
     if job.wish.state == "present":
         make_plan(replace(job.wish, retention=None), final)  # refuses a snapshot that PVE did not finish
@@ -138,6 +141,19 @@ def _finish_what_runs(job: Job, machine: Machine) -> bool:
     except FleetError:
         return False  # it has failed, so this run begins anew
     return kind == ROLL_BACK
+
+
+def _left_locked(error: Locked, machine: Machine) -> FleetError:
+    """Return the error with the way out where a task that failed has left its lock: PVE then keeps it for ever.
+
+    `machine` is the VM as it was when no task of the lock's kind was to be seen any more.
+    """
+    if machine.lock not in TASK_OF_LOCK:
+        return error
+    return error.on(
+        next_step="No task that holds the lock is visible. If one has failed, repair what it says, and remove the "
+        f"lock with 'qm unlock {machine.vmid}' on node {machine.node}"
+    )
 
 
 def _as_finished(machine: Machine, name: str) -> Machine:
