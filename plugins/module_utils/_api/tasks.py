@@ -16,7 +16,8 @@ from .._core.retry import TimeBudget
 if TYPE_CHECKING:
     from .client import Client
 
-FIRST_PAUSE, PAUSE_FACTOR, LONGEST_PAUSE = 0.1, 1.5, 2.0  # seconds
+# Seconds between two looks: a twentieth of what was waited so far, so that an end is seen late by no more than that.
+SHORTEST_PAUSE, LONGEST_PAUSE, PAUSE_SHARE = 0.1, 2.0, 0.05
 OUTAGE = 120.0  # seconds without an answer that a wait bears
 _LOG_PAGE, _LOG_PAGES = 500, 20
 
@@ -82,7 +83,6 @@ def wait_for_task(
     clock = client.clock
     outage = TimeBudget(clock, OUTAGE, first=0.5, factor=2.0, cap=10.0)
     began = clock.monotonic()
-    pause = FIRST_PAUSE
     while True:
         status: dict[str, Any] | None = None
         try:
@@ -102,8 +102,8 @@ def wait_for_task(
             progress(task.text, waited, str(status.get("status") or ""))
         if waited >= timeout:
             raise _still_runs(task, timeout, attempted)
+        pause = min(LONGEST_PAUSE, max(SHORTEST_PAUSE, waited * PAUSE_SHARE))
         clock.sleep(min(pause, max(0.0, timeout - waited)))
-        pause = min(LONGEST_PAUSE, pause * PAUSE_FACTOR)
 
 
 def find_task(client: Client, node: str, *, type: str | Iterable[str], vmid: int | str, since: float) -> str | None:

@@ -308,7 +308,7 @@ class TestTasks:
         return Reply([{"n": number, "t": line} for number, line in enumerate(lines, 1)])
 
     def test_polls_grow_and_end_without_a_sleep(self, script: Scripted) -> None:
-        script.replies = [Reply(UPID), *[self.RUNNING] * 9, self.DONE]
+        script.replies = [Reply(UPID), *[self.RUNNING] * 100, self.DONE]
         client = client_for(script)
         result = client.task("POST", "nodes", "pve1", "qemu", 100, "clone")
         slept = client.clock.slept
@@ -316,7 +316,11 @@ class TestTasks:
         assert slept[0] == pytest.approx(0.1)
         assert slept == sorted(slept)
         assert max(slept) == 2.0
-        assert len(slept) == 9
+        assert len(slept) == 100
+        waited = 0.0
+        for pause in slept:
+            assert pause <= max(0.1, waited / 20) + 1e-6, "an end is seen late by a twentieth at most"
+            waited += pause
         assert script.seen[-1].path.startswith("/api2/json/nodes/pve1/tasks/UPID%3Apve1")
 
     def test_a_null_answer_is_over(self, script: Scripted) -> None:
