@@ -15,8 +15,10 @@ from .._cluster.picture import Picture, VmRow, ask_nodes, fill_names, read_pictu
 from .._core import validate
 from .._core.errors import Conflict, NotFound, TaskTimeout, ValidationFailed
 from .._core.result import Result
-from .converge import Job, bring_to, create, job_of, locate, read_found
+from .converge import prepare_found, prepare_new, settle
 from .desired import read_desired
+from .find import locate, read_found
+from .job import Job, job_of
 from .marker import split_notes
 from .model import Actual, Desired, Source
 
@@ -42,12 +44,12 @@ def converge_clone(params: Mapping[str, Any], client: Client, check_mode: bool =
         actual = _read(job, row, picture, origin) if row is not None else None
     if actual is None:
         said = Source(vmid=origin, **_of_clone(desired.source))
-        return create(replace(job, desired=replace(desired, source=said)), picture)
+        return settle(prepare_new(replace(job, desired=replace(desired, source=said)), picture))
     marker = split_notes(actual.target.get("description"))[1]
     _require_same(desired, actual, marker.origin, origin)
     if marker.building:
-        return bring_to(job, actual, picture)
-    return bring_to(replace(job, desired=_power_only(desired, actual)), actual, picture)
+        return settle(prepare_found(job, actual, picture))
+    return settle(prepare_found(replace(job, desired=_power_only(desired, actual)), actual, picture))
 
 
 def _find(job: Job, picture: Picture, origin: int) -> Actual | None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module vm: find the VM, plan, carry out. Sequences what the other rooms know."""
+"""The work of module vm: find the VM and plan, then carry out. Sequences what the other rooms know."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.bridges import KnownBridges
-from .._cluster.lookup import find_vm, guard_tenant
-from .._cluster.picture import Picture, VmRow, ask_nodes, fill_names, read_picture, refreshed
-from .._cluster.placement import Choice
-from .._cluster.tenant import parse_tags
-from .._core.errors import Conflict, FleetError, NodeUnhealthy, NotFound, ValidationFailed
+from .._cluster.picture import FRESH, Picture, ask_nodes
+from .._core.errors import Conflict, NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation, power
 from .actual import power_of, read_actual
 from .apply import Replan, carry_out
 from .checks import check_change, check_cpus, check_pool, check_version
 from .config import apply_to, changes
-from .describe import conditions, describe
+from .creation import Draft
 from .desired import read_desired
-from .guest import NOTHING_TOLD, GuestWish, read_addresses, read_guest_wish, told, wait_for_guest
-from .limits import grow_within
+from .find import guard, locate, read_found
+from .job import Job, job_of, report
+from .limits import Growth, check_grown, grow_within
 from .marker import split_notes
 from .model import Actual, Desired, Plan, Step
 from .moving import check_move, read_wherever, require_same
 from .placing import rebalance
 from .plan import plan_absent, plan_update
-from .snippets import current_content, with_snippet, write_snippet
+from .snippets import with_snippet, write_snippet
 from .source import guard_drives
 
 if TYPE_CHECKING:
@@ -40,20 +38,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one run carries through its stages."""
+class Prepared:
+    """A VM's plan and the facts it rests on: the VM as it is or the draft of a new one, neither where it is gone."""
 
-    client: Client
-    desired: Desired
-    check_mode: bool
-    timeout: int
-    guest: GuestWish
-    snippet_now: str | None = None  # what the file of the wished user data holds
-    choice: Choice | None = None  # where the VM goes, and why
+    asked: Job
+    job: Job  # with what was decided
+    plan: Plan
+    picture: Picture
+    actual: Actual | None = None
+    draft: Draft | None = None
+    growth: Growth | None = None
+    config: Mapping[str, str] | None = None  # what the VM's configuration will be
+    read_at: float = 0.0  # when the VM was read, by the client's monotonic clock
 
 
 def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Make a VM what the options say and return the outcome; in check mode plan it and write nothing."""
+    job = job_of(params, client, read_wish(params), check_mode)
+    return settle(prepare(job, job.scene.now()))
+
+
+def read_wish(params: Mapping[str, Any]) -> Desired:
+    """Return what the options ask for; every refusal is a ValidationFailed."""
     desired = read_desired(params)
     if not desired.name and desired.vmid is None:
         raise ValidationFailed(
@@ -62,88 +68,30 @@ def converge(params: Mapping[str, Any], client: Client, check_mode: bool = False
             next_step="Give one of them",
             reason="name or vmid",
         )
-    job = job_of(params, client, desired, check_mode)
-    picture = read_picture(client)
-    row = locate(client, desired, picture)
-    if row is None:
-        if desired.state == "absent":
-            return Result(False, {"vm": None, "plan": [], "conditions": conditions(None, Plan(), applied=True)})
-        power.check_wish(desired, None)
-        return create(job, picture)
-    actual = read_found(job, row, picture)
-    if desired.vmid is None and actual.name != desired.name:  # the listing knew an old name
-        picture = ask_nodes(client, picture, picture.nodes)
-        row = locate(client, desired, picture)
-        if row is None:
-            return report(job, Plan(), None, done=[]) if desired.state == "absent" else create(job, picture)
-        actual = read_found(job, row, picture)
-    if desired.state == "absent":
-        return _remove(job, actual)
-    return bring_to(job, actual, picture)
+    return desired
 
 
-def job_of(params: Mapping[str, Any], client: Client, desired: Desired, check_mode: bool) -> Job:
-    """Return the job that a module's options make of a wish."""
-    timeout = int(params.get("task_timeout") or 300)
-    return Job(client, desired, check_mode, timeout, read_guest_wish(params), current_content(desired.snippet))
+def prepare(job: Job, picture: Picture) -> Prepared:
+    """Return the plan for the VM, after every check that needs no write. Raises FleetError."""
+    row = locate(job.client, job.desired, picture)
+    actual = read_found(job, row, picture) if row is not None else None
+    if actual is not None and job.desired.vmid is None and actual.name != job.desired.name:
+        picture = ask_nodes(job.client, picture, picture.nodes)  # the listing knew an old name
+        row = locate(job.client, job.desired, picture)
+        actual = read_found(job, row, picture) if row is not None else None
+    if actual is not None:
+        return prepare_found(job, actual, picture)
+    if job.desired.state == "absent":
+        return Prepared(job, job, Plan(), picture)
+    power.check_wish(job.desired, None)
+    return prepare_new(job, picture)
 
 
-def locate(client: Client, desired: Desired, picture: Picture) -> VmRow | None:
-    """Return the row of the VM that is meant, or None. A VM the listing has no name for yet is asked for it."""
-
-    def search(seen: Picture) -> VmRow | None:
-        return find_vm(
-            seen,
-            vmid=desired.vmid,
-            name=desired.name,
-            tenant_tag=desired.tenant_tag,
-            prefix=desired.tenant_prefix,
-        )
-
-    try:
-        row = search(picture)
-    except Conflict:  # the listing may know an old name of one of them
-        row = search(ask_nodes(client, picture, picture.nodes))
-    if row is None and desired.vmid is None:
-        row = search(fill_names(client, picture))
-    return row
-
-
-def read_found(job: Job, row: VmRow, picture: Picture) -> Actual:
-    """Return the VM as it is, after the guard has seen its fresh tags. Raises NodeUnhealthy where its node is down."""
-    desired = job.desired
-    label = f"VM '{row.name}' ({row.vmid}) on node {row.node}" if row.name else f"VM {row.vmid} on node {row.node}"
-    node = picture.nodes.get(row.node)
-    if node is not None and not node.online:
-        raise NodeUnhealthy(
-            attempted=f"{label} could not be read",
-            answer="the node is offline",
-            next_step="Bring the node back, or wait until HA has moved the VM",
-            reason="node offline",
-        )
-    # The listing's power state is old; it will do only where nothing rests on it.
-    listed = row.status if desired.state == "present" and row.status in ("running", "stopped") else None
-    try:
-        actual = read_wherever(job.client, row.vmid, row.node, status=listed, pool=row.pool)
-    except FleetError as error:
-        raise error.on(attempted=f"{label} could not be read") from error
-    if listed:
-        actual = replace(actual, uptime=row.uptime)
-    guard(desired, actual)
-    return actual
-
-
-def guard(desired: Desired, actual: Actual) -> None:
-    """Raise Conflict where the VM, as it is now, is not one that the task's tenant may touch."""
-    tags = set(parse_tags(actual.target.get("tags")))
-    marker = split_notes(actual.target.get("description"))[1]
-    building = marker.building and marker.tenant == desired.tenant_tag
-    if building:  # an unfinished clone of ours still bears its source's tags
-        tags = {tag for tag in tags if tag.lower() not in marker.shed}
-    guard_tenant(actual.label, tags, desired.tenant_tag, desired.tenant_prefix, adopt=desired.adopt or building)
-
-
-def _remove(job: Job, actual: Actual) -> Result:
+def prepare_found(job: Job, actual: Actual, picture: Picture) -> Prepared:
+    """Return the plan for a VM that is there and that the guard has seen."""
+    read_at = job.client.clock.monotonic()
+    if job.desired.state != "absent":
+        return replace(_update(job, actual, picture), asked=job, read_at=read_at)
     name = job.desired.name
     if name and name != actual.name:  # numbers are used again, and what is destroyed is gone
         raise Conflict(
@@ -152,46 +100,27 @@ def _remove(job: Job, actual: Actual) -> Result:
             next_step="Name the VM you mean by its vmid or its name alone",
             reason="name differs",
         )
-    plan = plan_absent(job.desired, actual)
-    if not job.check_mode:
-
-        def look(node: str, status: str | None = None) -> Actual:
-            seen = read_wherever(job.client, actual.vmid, node, status=status, pool=actual.pool)
-            guard(job.desired, seen)
-            require_same(actual, seen)
-            return seen
-
-        def replan(_done: list[Step], _uncertain: bool) -> Plan:
-            return plan_absent(job.desired, look(actual.node))
-
-        def before(step: Step) -> None:
-            if step.action == "destroy":  # the stop before it takes its time
-                look(str(step.path[1]), "stopped")
-
-        done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout, before=before)
-        return report(job, plan, None, done=done, warnings=warnings)
-    return report(job, plan, None, done=[])
+    return Prepared(job, job, plan_absent(job.desired, actual), picture, actual, read_at=read_at)
 
 
-def _unless_gone(replan: Replan) -> Replan:
-    """A removal whose answer was lost is over when the VM is gone."""
-
-    def again(done: list[Step], uncertain: bool) -> Plan:
-        try:
-            return replan(done, uncertain)
-        except NotFound:
-            return Plan()
-
-    return again
+def prepare_new(job: Job, picture: Picture) -> Prepared:
+    """Return the plan for a VM that is not there."""
+    run, identity = uuid.uuid4().hex[:12], str(uuid.uuid4())
+    draft = creation.prepare(job.client, job.desired, picture, run=run, identity=identity)
+    return _of_draft(job, draft, picture)
 
 
-def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
+def _of_draft(job: Job, draft: Draft, picture: Picture) -> Prepared:
+    plan = with_snippet(draft.plan, job.desired.snippet, job.snippet_now, None)
+    return Prepared(job, replace(job, choice=draft.choice), plan, picture, draft=draft, config=draft.config)
+
+
+def _update(job: Job, actual: Actual, picture: Picture) -> Prepared:
     if split_notes(actual.target.get("description"))[1].building:  # it still has its source's password
         job = replace(job, desired=replace(job.desired, update_password="always"))
     desired, client, bridges = job.desired, job.client, KnownBridges(job.client)
     if desired.rebalance or desired.limits is not None:
-        picture = refreshed(client, picture)
-    shared = picture.shared_storages
+        picture = job.scene.fresh(picture)
     change = changes(desired, actual.target)
     check_version(client, actual.label, change.sets)
     after = apply_to(change, actual.target)
@@ -213,15 +142,79 @@ def bring_to(job: Job, actual: Actual, picture: Picture) -> Result:
     if desired.pool and desired.pool != actual.pool:
         check_pool(client, desired.pool, picture)
     grown = grow_within(client, desired, actual, after, picture)
-    plan = with_snippet(plan_update(desired, actual, shared=shared), desired.snippet, job.snippet_now, actual)
-    if job.check_mode or not plan.changed:
-        return report(job, plan, actual, done=[])
-    result = _carry_out_update(job, plan, actual, shared)
-    grown()
-    return result
+    plan = plan_update(desired, actual, shared=picture.shared_storages)
+    plan = with_snippet(plan, desired.snippet, job.snippet_now, actual)
+    return Prepared(job, job, plan, picture, actual, growth=grown, config=after)
 
 
-def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[str]) -> Result:
+def settle(prepared: Prepared) -> Result:
+    """Carry the plan out and return the outcome; in check mode return what it would be and write nothing."""
+    job, plan, draft = prepared.job, prepared.plan, prepared.draft
+    if draft is not None:
+        return preview(prepared) if job.check_mode else _make(prepared, draft)
+    if job.check_mode or not plan.changed or prepared.actual is None:
+        return preview(prepared)
+    if job.client.clock.monotonic() - prepared.read_at > FRESH:
+        prepared = _again(prepared, prepared.actual)
+        if not prepared.plan.changed:
+            return preview(prepared)
+    return _remove(prepared) if job.desired.state == "absent" else _change(prepared)
+
+
+def preview(prepared: Prepared) -> Result:
+    """Return what the plan comes to, without carrying it out."""
+    job, plan, draft = prepared.job, prepared.plan, prepared.draft
+    if draft is not None:
+        return report(job, plan, None, done=[], node=draft.node, vmid=draft.vmid)
+    return report(job, plan, None if job.desired.state == "absent" else prepared.actual, done=[])
+
+
+def _again(prepared: Prepared, known: Actual) -> Prepared:
+    """Return the plan from a new look at the VM: what the old one rests on is too old for a write."""
+    job = prepared.asked
+    seen = read_wherever(job.client, known.vmid, known.node, pool=known.pool)
+    guard(job.desired, seen)
+    require_same(known, seen)
+    return prepare_found(job, seen, job.scene.fresh(prepared.picture))
+
+
+def _remove(prepared: Prepared) -> Result:
+    job, plan, actual = prepared.job, prepared.plan, prepared.actual
+    assert actual is not None
+
+    def look(node: str, status: str | None = None) -> Actual:
+        seen = read_wherever(job.client, actual.vmid, node, status=status, pool=actual.pool)
+        guard(job.desired, seen)
+        require_same(actual, seen)
+        return seen
+
+    def replan(_done: list[Step], _uncertain: bool) -> Plan:
+        return plan_absent(job.desired, look(actual.node))
+
+    def before(step: Step) -> None:
+        if step.action == "destroy":  # the stop before it takes its time
+            look(str(step.path[1]), "stopped")
+
+    done, warnings = carry_out(job.client, plan, replan=_unless_gone(replan), timeout=job.timeout, before=before)
+    return report(job, plan, None, done=done, warnings=warnings)
+
+
+def _unless_gone(replan: Replan) -> Replan:
+    """A removal whose answer was lost is over when the VM is gone."""
+
+    def again(done: list[Step], uncertain: bool) -> Plan:
+        try:
+            return replan(done, uncertain)
+        except NotFound:
+            return Plan()
+
+    return again
+
+
+def _change(prepared: Prepared) -> Result:
+    job, plan, actual = prepared.job, prepared.plan, prepared.actual
+    assert actual is not None
+    shared = prepared.picture.shared_storages
     places = {"node": actual.node}
 
     def read(done: list[Step]) -> Actual:
@@ -240,73 +233,27 @@ def _carry_out_update(job: Job, plan: Plan, actual: Actual, shared: frozenset[st
     done, warnings = carry_out(job.client, plan, replan=replan, timeout=job.timeout)
     final = replace(read([]), pool=job.desired.pool or actual.pool)
     waiting = tuple(sorted(key for key in final.live.keys() | final.target.keys() if _differs(final, key)))
-    return report(job, replace(plan, pending=waiting), final, done=done, warnings=warnings)
+    result = report(job, replace(plan, pending=waiting), final, done=done, warnings=warnings)
+    if prepared.growth is not None:
+        check_grown(job.client, job.desired, actual, prepared.growth)
+    return result
 
 
 def _differs(actual: Actual, key: str) -> bool:
     return actual.running and actual.live.get(key) != actual.target.get(key)
 
 
-def create(job: Job, picture: Picture) -> Result:
-    run, identity = uuid.uuid4().hex[:12], str(uuid.uuid4())
-    draft = creation.prepare(job.client, job.desired, picture, run=run, identity=identity)
-    fresh = picture if job.check_mode else refreshed(job.client, picture)
-    if fresh is not picture:  # reading took long: who else was at work meanwhile?
+def _make(prepared: Prepared, draft: Draft) -> Result:
+    job = prepared.job
+    fresh = job.scene.fresh(prepared.picture)
+    if fresh is not prepared.picture:  # reading took long: who else was at work meanwhile?
         row = locate(job.client, job.desired, fresh)
         if row is not None:
-            return bring_to(job, read_found(job, row, fresh), fresh)
-        draft = creation.prepare(job.client, job.desired, fresh, run=run, identity=identity)
-    job = replace(job, choice=draft.choice)
-    if job.check_mode:
-        plan = with_snippet(draft.plan, job.desired.snippet, job.snippet_now, None)
-        return report(job, plan, None, done=[], node=draft.node, vmid=draft.vmid)
+            return settle(prepare_found(job, read_found(job, row, fresh), fresh))
+        draft = creation.confirm(job.client, draft, fresh)
     written = write_snippet(job.desired.snippet, job.snippet_now)
-    draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout)
-    job = replace(job, choice=draft.choice)
-    plan = with_snippet(draft.plan, job.desired.snippet, job.snippet_now, None)
+    draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout, scene=job.scene)
+    made = _of_draft(job, draft, fresh)
     status = str(draft.plan.after["status"])  # the start was a task, and it ended well
     final = read_actual(job.client, draft.vmid, draft.node, status=status, pool=job.desired.pool)
-    return report(job, plan, final, done=[*written, *done], warnings=warnings)
-
-
-def report(
-    job: Job,
-    plan: Plan,
-    actual: Actual | None,
-    *,
-    done: list[str],
-    warnings: list[str] | None = None,
-    node: str | None = None,
-    vmid: int | None = None,
-) -> Result:
-    """Return what the module reports; the diff is the plan's, in check mode and after applying it."""
-    vm: dict[str, Any] | None = None
-    if actual is not None:
-        url = job.client.connection.endpoint.url
-        vm = describe(actual, prefix=job.desired.tenant_prefix, url=url, guest=_ask_guest(job, actual))
-    elif vmid is not None:
-        vm = {"vmid": vmid, "node": node, "name": job.desired.name}
-    notes = list(plan.warnings) + (warnings or [])
-    if plan.pending and not job.check_mode and actual is not None:
-        notes.append(f"{actual.label}: {', '.join(plan.pending)} will be applied at its next stop or reboot")
-    values = {
-        "vm": vm,
-        "plan": plan.summaries,
-        "done": done,
-        "pending": list(plan.pending),
-        "conditions": conditions(actual, plan, applied=not job.check_mode),
-        "placement": job.choice.as_dict() if job.choice is not None else None,
-    }
-    diff: dict[str, Any] = {"before": dict(plan.before), "after": dict(plan.after)}
-    if plan.changed:
-        diff["before_header"] = diff["after_header"] = job.desired.label
-    return Result(plan.changed, values, diff, tuple(notes))
-
-
-def _ask_guest(job: Job, actual: Actual) -> Mapping[str, Any]:
-    """Return what the guest tells, after waiting for it where that is asked for; check mode does not wait."""
-    if not job.guest.asks:
-        return NOTHING_TOLD
-    if job.check_mode or actual.status != "running":
-        return told(actual, *read_addresses(job.client, actual), job.guest.rule)
-    return wait_for_guest(job.client, actual, job.guest)
+    return report(made.job, made.plan, final, done=[*written, *done], warnings=warnings)

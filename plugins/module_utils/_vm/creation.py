@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from .._cluster.bridges import KnownBridges
 from .._cluster.lookup import guard_tenant
-from .._cluster.picture import Picture, read_picture
-from .._cluster.placement import Choice, Needs, require_node
+from .._cluster.picture import Picture
+from .._cluster.placement import Choice, Needs, require_node, why_not
 from .._cluster.quota import Figures
+from .._cluster.scene import Scene
 from .._cluster.tenant import parse_tags
 from .._cluster.vmids import Band, advice, lowest_free, next_free
 from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout, ValidationFailed
@@ -57,6 +58,7 @@ class Draft:
     images: Mapping[str, int]  # slot -> bytes
     figures: Figures  # what it will count against a quota
     siblings: frozenset[int]  # the tenant's VMs that were there before, where there is a quota
+    config: Mapping[str, str]  # what its configuration will be
 
     @property
     def node(self) -> str:
@@ -110,8 +112,26 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
         images,
         figures,
         siblings,
+        config,
     )
     return _numbered(draft, wish.vmid or lowest_free(draft.band, picture.taken))
+
+
+def confirm(client: Client, draft: Draft, picture: Picture) -> Draft:
+    """Return the draft as it stands in a newer picture: number and node are kept where they still will do.
+
+    Raises FleetError where the new VM is not possible any more.
+    """
+    wish, rules = draft.desired, draft.desired.rules
+    row = picture.nodes.get(draft.node)
+    if wish.node or row is None:
+        require_node(picture, draft.node)
+    elif why_not(picture, draft.node, draft.needs, rules) is not None:
+        draft = replace(draft, choice=place_new(client, wish, draft.needs, picture, draft.bridges))
+    taken = draft.vmid in picture.taken and wish.vmid is None
+    siblings = check_quota(client, wish, f"New {wish.label}", picture, vmid=None, before=Figures(), after=draft.figures)
+    vmid = lowest_free(draft.band, picture.taken) if taken else draft.vmid
+    return _numbered(replace(draft, siblings=siblings), vmid)
 
 
 def _outcome(desired: Desired, origin: Origin) -> tuple[Change, dict[str, str]]:
@@ -144,7 +164,7 @@ def _numbered(draft: Draft, vmid: int) -> Draft:
 
 
 def create(
-    client: Client, draft: Draft, *, timeout: int, rng: random.Random | None = None
+    client: Client, draft: Draft, *, timeout: int, scene: Scene, rng: random.Random | None = None
 ) -> tuple[Draft, list[str], list[str]]:
     """Make the VM and return the draft as it was carried out, what was done, and warnings.
 
@@ -159,7 +179,8 @@ def create(
             if not _lost_race(error) or draft.desired.vmid is not None or len(lost) >= _NUMBERS:
                 raise
             lost.add(draft.vmid)
-            draft = _after_loss(client, draft, lost, rng)
+            draft = _after_loss(client, draft, scene.now(), lost, rng)
+            scene.claim(draft.vmid, draft.node)
             continue
         return draft, done, warnings
 
@@ -169,8 +190,7 @@ def _lost_race(error: Conflict) -> bool:
     return error.reason in ("vmid taken", "taken vmid") and not error.details.get("done")
 
 
-def _after_loss(client: Client, draft: Draft, lost: set[int], rng: random.Random) -> Draft:
-    picture = read_picture(client)
+def _after_loss(client: Client, draft: Draft, picture: Picture, lost: set[int], rng: random.Random) -> Draft:
     vmid = next_free(draft.band, picture.taken | lost, len(lost), rng)
     if not any(disk.import_from or disk.volume for disk in draft.desired.disks):
         # Those who lost together saw the same picture: now they see what the winners did.

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .._cluster.picture import Picture, ask_nodes, fill_names, read_picture, read_volumes
@@ -80,34 +81,42 @@ def check_quota(
     return frozenset(usage)
 
 
+@dataclass(frozen=True)
+class Growth:
+    """What a VM counts before an update, and by how much the update lets it grow."""
+
+    before: Figures
+    more: Figures
+
+
 def grow_within(
     client: Client, desired: Desired, actual: Actual, config: Mapping[str, str], picture: Picture
-) -> Callable[[], None]:
-    """Check that a VM which becomes `config` keeps its tenant within its quota; return the same check for afterwards.
+) -> Growth:
+    """Return by how much a VM grows that becomes `config`; raise QuotaExceeded where its tenant's quota has no room.
 
-    Both raise QuotaExceeded. A VM that is not the tenant's yet counts as new.
+    A VM that is not the tenant's yet counts as new.
     """
     owners = tenants_of(parse_tags(actual.target.get("tags")), desired.tenant_prefix)
     before = figures_of(actual.target, template=actual.template) if desired.tenant_tag in owners else Figures()
     after = figures_of(config, template=actual.template)
     check_quota(client, desired, actual.label, picture, vmid=actual.vmid, before=before, after=after)
-    more = growth(before, after)
+    return Growth(before, growth(before, after))
 
-    def again() -> None:
-        if desired.limits is None or not any(getattr(more, kind) for kind in desired.limits):
-            return
-        usage = read_usage_now(client, desired)
-        rest = total(figures for vmid, figures in usage.items() if vmid != actual.vmid) + before
-        over = excess(desired.limits, rest, more)
-        if over:
-            raise beyond(
-                desired.tenant or "",
-                over,
-                f"{actual.label} has grown",
-                "Another run took the rest of the quota meanwhile: shrink one of the two VMs, or raise the quota",
-            )
 
-    return again
+def check_grown(client: Client, desired: Desired, actual: Actual, grown: Growth) -> None:
+    """Raise QuotaExceeded where others have taken the room meanwhile into which a VM has grown."""
+    if desired.limits is None or not any(getattr(grown.more, kind) for kind in desired.limits):
+        return
+    usage = read_usage_now(client, desired)
+    rest = total(figures for vmid, figures in usage.items() if vmid != actual.vmid) + grown.before
+    over = excess(desired.limits, rest, grown.more)
+    if over:
+        raise beyond(
+            desired.tenant or "",
+            over,
+            f"{actual.label} has grown",
+            "Another run took the rest of the quota meanwhile: shrink one of the two VMs, or raise the quota",
+        )
 
 
 def settle(
