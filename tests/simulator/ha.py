@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .api import Ctx, api
@@ -54,16 +56,48 @@ def drop_resource(cluster: Cluster, sid: str) -> None:
     cluster.revision += 1
 
 
-def request_state(ctx: Ctx, vmid: int, state: str) -> None:
-    """Set what the manager is to bring about, and let it."""
+def request_start(ctx: Ctx, vmid: int) -> None:
+    """Set what the manager is to bring about: it acts in its next round."""
     resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
     if resource is not None:
-        resource["state"] = state
+        resource["state"] = "started"
     enforce(ctx, vmid)
+
+
+def request_stop(ctx: Ctx, vmid: int, timeout: int) -> None:
+    """Leave the manager a command to stop the machine; until it reads that, nothing shows it."""
+
+    def stop() -> None:
+        resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+        if resource is not None:
+            resource["state"] = "stopped"
+            ctx.cluster.revision += 1
+            _act(ctx, vmid, timeout)
+
+    _in_next_round(ctx, stop)
 
 
 def enforce(ctx: Ctx, vmid: int) -> None:
     """Let the manager start or stop the machine as its state asks for."""
+    _in_next_round(ctx, lambda: _act(ctx, vmid, 60))
+
+
+def _in_next_round(ctx: Ctx, act: Callable[[], object]) -> None:
+    """The manager works in rounds (CRM.pm, LRM.pm): it takes what is set for tasks of type `ha` until it acts."""
+    pause = ctx.cluster.tasks.duration("ha")
+
+    async def later() -> None:
+        await asyncio.sleep(pause)
+        act()
+
+    if pause > 0:
+        ctx.sim.background(later())
+    else:
+        act()
+
+
+def _act(ctx: Ctx, vmid: int, timeout: int) -> None:
+    """Begin the task that brings the machine to its state; a shutdown ends by force (Resources/PVEVM.pm)."""
     from .power import do_start, do_stop
 
     resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
@@ -80,9 +114,9 @@ def enforce(ctx: Ctx, vmid: int) -> None:
     elif state in ("stopped", "disabled") and vm.run is not None:
 
         async def stop(task: Task) -> None:
-            await do_stop(ctx, vm.node, vmid, task, shutdown=False, force=True, timeout=None)
+            await do_stop(ctx, vm.node, vmid, task, shutdown=timeout > 0, force=True, timeout=timeout)
 
-        ctx.cluster.tasks.start(vm.node, "qmstop", vmid, "root@pam", stop)
+        ctx.cluster.tasks.start(vm.node, "qmshutdown" if timeout else "qmstop", vmid, "root@pam", stop)
 
 
 def request_move(ctx: Ctx, vmid: int, target: str) -> None:
@@ -95,9 +129,9 @@ def request_move(ctx: Ctx, vmid: int, target: str) -> None:
         return
 
     async def move(task: Task) -> None:
-        await _migrate(ctx, vm, target, {}, False, task)
+        await _migrate(ctx, vm, target, {}, True, task)
 
-    ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move)
+    _in_next_round(ctx, lambda: ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move))
 
 
 def at_work(cluster: Cluster, node: str) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from .api import Ctx, api
 from .drives import agent_enabled, drives_of, is_cdrom, memory_mib, parse_net, split_volid
-from .errors import ApiError, PveError
-from .ha import is_managed, request_state
+from .errors import ApiError, ParamError, PveError
+from .ha import is_managed, request_start, request_stop
 from .hotplug import apply_pending
 from .state import Run, Vm
 from .tasks import Task
@@ -36,7 +36,12 @@ def vm_start(ctx: Ctx, p: dict[str, Any]) -> str:
 def start_vm(ctx: Ctx, node: str, vmid: int, p: dict[str, Any]) -> str:
     """Start the worker that starts the machine."""
     if is_managed(ctx.cluster, vmid):
-        return _ha_request(ctx, node, vmid, "hastart", "start", "started")
+
+        async def request(task: Task) -> None:
+            task.say(f"Requesting HA start for VM {vmid}")
+            request_start(ctx, vmid)
+
+        return ctx.task(node, "hastart", vmid, request)
 
     async def work(task: Task) -> None:
         await do_start(ctx, node, vmid, task, skiplock=bool(p.get("skiplock")))
@@ -208,12 +213,12 @@ async def _wait_for_guest(ctx: Ctx, vm: Vm, timeout: float) -> None:
         await asyncio.sleep(min(0.1, max(0.0, end - time.time())))
 
 
-def _ha_request(ctx: Ctx, node: str, vmid: int, kind: str, verb: str, state: str) -> str:
+def _ha_stop(ctx: Ctx, node: str, vmid: int, timeout: int) -> str:
     async def work(task: Task) -> None:
-        task.say(f"Requesting HA {verb} for VM {vmid}")
-        request_state(ctx, vmid, state)
+        task.say(f"Requesting HA stop for VM {vmid}")
+        request_stop(ctx, vmid, timeout)
 
-    return ctx.task(node, kind, vmid, work)
+    return ctx.task(node, "hastop", vmid, work)
 
 
 @api("POST /nodes/{node}/qemu/{vmid}/status/stop")
@@ -222,7 +227,9 @@ def vm_stop(ctx: Ctx, p: dict[str, Any]) -> str:
     ctx.root_only(p, "skiplock", "keepActive", "migratedfrom")
     node, vmid = p["node"], p["vmid"]
     if is_managed(ctx.cluster, vmid):
-        return _ha_request(ctx, node, vmid, "hastop", "stop", "stopped")
+        if p.get("overrule-shutdown"):
+            raise ParamError({"overrule-shutdown": "Not applicable for HA resources."})
+        return _ha_stop(ctx, node, vmid, 0)
 
     async def work(task: Task) -> None:
         if p.get("overrule-shutdown"):
@@ -248,7 +255,7 @@ def vm_shutdown(ctx: Ctx, p: dict[str, Any]) -> str:
             raise PveError("VM is paused - cannot shutdown")
         shutdown = False
     if is_managed(ctx.cluster, vmid):
-        return _ha_request(ctx, node, vmid, "hastop", "stop", "stopped")
+        return _ha_stop(ctx, node, vmid, int(p.get("timeout", 60)))
     force = bool(p["forceStop"]) if "forceStop" in p else None
 
     async def work(task: Task) -> None:

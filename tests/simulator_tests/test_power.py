@@ -133,6 +133,22 @@ def test_what_is_not_destroyed(pve: Client) -> None:
     assert pve.get("/cluster/ha/resources") == []
 
 
+def test_the_ha_manager_acts_in_its_next_round(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100)
+    pve.post("/cluster/ha/resources", sid="vm:100", state="stopped")
+    sim.steer("/settings", {"task_ms": {"ha": 500}})
+    for verb, kind, state in (("start", "hastart", "running"), ("stop", "hastop", "stopped")):
+        upid = pve.post(f"{path}/status/{verb}")
+        assert f":{kind}:100:" in upid
+        assert pve.wait(upid) == "OK"
+        assert pve.state(path) != state
+        assert pve.get("/cluster/ha/resources/vm:100")["state"] == "started"
+        pve.until(lambda wanted=state: pve.state(path) == wanted)  # type: ignore[misc]
+    assert pve.get("/cluster/ha/resources/vm:100")["state"] == "stopped"
+    refused = pve.call("POST", f"{path}/status/stop", {"overrule-shutdown": 1})
+    assert (refused.status, refused.errors) == (400, {"overrule-shutdown": "Not applicable for HA resources."})
+
+
 def test_unreferenced_volumes_survive_unless_asked(pve: Client) -> None:
     for extra, left in (({}, True), ({"destroy-unreferenced-disks": 1}, False)):
         path = pve.create(100, scsi0="local-lvm:1")

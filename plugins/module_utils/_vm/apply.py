@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import FleetError, NetworkError
+from .ha import await_manager
 from .model import Plan, Step
-from .moving import await_arrival, is_elsewhere
+from .moving import is_elsewhere
 from .snippets import write_content
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def _send(client: Client, step: Step, timeout: int, happened: Callable[[], Any] 
     result = client.task(
         step.method, *step.path, data=step.data, attempted=attempted, timeout=step.timeout or timeout, happened=happened
     )
-    if step.action == "migrate" and result.type == "hamigrate":
-        await_arrival(client, step, result.upid, step.timeout or timeout)
+    await_manager(client, step, result, step.timeout or timeout)
     return [f"{step.summary}: {line}" for line in result.warnings]
 
 

@@ -2,18 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs that move: by a migration of ours, by the HA manager on our behalf, or by it without asking."""
+"""VMs that are not where they were: found again, known again, and what would stand in the way of moving one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._api.tasks import find_task, parse_upid
 from .._cluster.picture import node_of
-from .._core.errors import Conflict, FleetError, NetworkError, NodeUnhealthy, NotFound, NotSupported, TaskTimeout
+from .._core.errors import Conflict, FleetError, NetworkError, NodeUnhealthy, NotFound, NotSupported
 from .actual import read_actual
-from .model import Actual, Step
+from .model import Actual
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -90,40 +89,3 @@ def why_not_move(answer: Mapping[str, Any], target: str) -> str | None:
     discs = [str(disk.get("volid")) for disk in answer.get("local_disks") or [] if disk.get("cdrom")]
     discs = [volume for volume in discs if "cloudinit" not in volume]
     return f"it holds an ISO that only its node has: {', '.join(discs)}" if discs else None
-
-
-def await_arrival(client: Client, step: Step, upid: str, timeout: float) -> None:
-    """Return when the VM of a migrate step is on its target although the task only asked the HA manager for it.
-
-    Raises what the migration ends with that the HA manager begins, or TaskTimeout after `timeout` seconds.
-    """
-    source, vmid, target = str(step.path[1]), int(step.path[3]), str(step.data["target"])
-    attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
-    since = parse_upid(upid).starttime
-    deadline = client.clock.monotonic() + timeout
-    followed: str | None = None
-    pause = 0.2
-    while not _arrived(client, vmid, target):
-        left = deadline - client.clock.monotonic()
-        if left <= 0:
-            raise TaskTimeout(
-                attempted=attempted,
-                answer=f"the HA manager took the request, but the VM is not there after {timeout:g} s",
-                next_step="Look at the HA manager's status, then run this again: it goes on from there",
-                reason="HA has not moved it",
-                upid=upid,
-            )
-        begun = find_task(client, source, type="qmigrate", vmid=vmid, since=since)
-        if begun is not None and begun != followed:
-            followed = begun
-            client.wait(begun, timeout=left, attempted=attempted)
-            continue
-        client.clock.sleep(min(pause, left))
-        pause = min(5.0, pause * 1.5)
-
-
-def _arrived(client: Client, vmid: int, node: str) -> bool:
-    try:
-        return not client.get("nodes", node, "qemu", vmid, "config").get("lock")
-    except NotFound:
-        return False
