@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,84 +102,6 @@ def test_what_the_playbooks_refuse(lab: Lab, player: Player) -> None:
     result = player.play(SNAPSHOT, snapshot_policy_vms=[str(vmid)], snapshot_policy_tenant="other")
     assert "belongs to another tenant" in result.expect(2).output
     assert names(lab, vmid) == []
-
-
-# What the module refuses or cannot finish, as a playbook sees it.
-
-CASES_PLAY = """
-- name: Cases
-  hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Case
-      pve.fleet.snapshot:
-      args: "{{ case.options }}"
-      loop: "{{ cases }}"
-      loop_control: {loop_var: case, label: "{{ case.name }}"}
-      register: outcomes
-      failed_when: false
-    - name: Write the outcomes
-      ansible.builtin.copy:
-        content: "{{ outcomes.results | to_json }}"
-        dest: outcomes.json
-        mode: "0600"
-      check_mode: false
-"""
-
-
-def free_later(lab: Lab, vmid: int) -> None:
-    """Unlock a VM three seconds after somebody first wanted to take a snapshot of it."""
-
-    def free() -> None:
-        wanted = f"/qemu/{vmid}/snapshot"
-        end = time.monotonic() + 120
-        while time.monotonic() < end:
-            if any(one["path"].endswith(wanted) and one["method"] == "POST" for one in lab.simulator.log()):
-                break
-            time.sleep(0.2)
-        time.sleep(3)
-        lab.simulator.steer(f"/vms/{vmid}", {"lock": None})
-
-    threading.Thread(target=free, daemon=True).start()
-
-
-def test_outcomes_of_single_tasks(lab: Lab, player: Player) -> None:
-    vmid, locked = two(lab, "cases")
-    busy = lab.make_vm("cases-busy", scsi0="ceph:1")
-    raw = lab.make_vm("cases-raw", scsi0="local:1,format=raw")
-    lab.call("POST", f"/nodes/pve1/qemu/{vmid}/snapshot", snapname="s1")
-    for one in (locked, busy):
-        lab.simulator.steer(f"/vms/{one}", {"lock": "backup"})
-    free_later(lab, busy)
-    cases: list[tuple[str, dict[str, Any], str]] = [
-        ("no storage for it", {"vmid": raw, "snapshot": "s1"}, "NotSupported"),
-        ("wrong name", {"vmid": vmid, "snapshot": "1"}, "ValidationFailed"),
-        ("another tenant", {"vmid": vmid, "snapshot": "s2", "tenant": "other"}, "Conflict"),
-        ("unknown VM", {"vmid": 77777, "snapshot": "s2"}, "NotFound"),
-        ("unknown snapshot", {"vmid": vmid, "snapshot": "s9", "state": "rolled_back"}, "NotFound"),
-        ("template", {"vmid": 9000, "snapshot": "s1"}, "Conflict"),
-        ("locked for long", {"vmid": locked, "snapshot": "s1", "lock_timeout": 1}, "Locked"),
-        ("locked for some seconds", {"vmid": busy, "snapshot": "s1"}, ""),
-        ("unchanged", {"vmid": vmid, "snapshot": "s1"}, ""),
-        ("outlasts its timeout", {"vmid": vmid, "snapshot": "slow", "task_timeout": 1}, "TaskTimeout"),
-        ("picked up", {"vmid": vmid, "snapshot": "slow"}, ""),
-    ]
-    lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 2500}})
-    try:
-        (player.directory / "cases.yml").write_text(CASES_PLAY, encoding="utf-8")
-        player.play(
-            "cases.yml", cases=[{"name": name, "options": options} for name, options, _category in cases]
-        ).expect()
-    finally:
-        lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 10}})
-    rows = json.loads((player.directory / "outcomes.json").read_text(encoding="utf-8"))
-    told = {row["case"]["name"]: row for row in rows}
-    assert {name: row.get("error", {}).get("category", "") for name, row in told.items()} == {
-        name: category for name, _options, category in cases
-    }
-    assert told["outlasts its timeout"]["error"]["upid"].startswith("UPID:pve1:")
-    assert [name for name, row in told.items() if row["changed"]] == ["locked for some seconds"]
-    assert names(lab, vmid) == ["s1", "slow"]
 
 
 # The policy around a change.

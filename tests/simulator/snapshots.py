@@ -8,7 +8,7 @@ from .api import Ctx, api
 from .disks import add_unused
 from .drives import drives_of, is_cdrom, split_volid
 from .errors import ApiError, PveError
-from .power import launch, save_state, start_vm, state_storage, stop_locked
+from .power import launch, quit_vm, save_state, start_vm, state_storage
 from .state import Vm
 from .tasks import Task
 from .vmcheck import check_lock
@@ -226,7 +226,8 @@ def rollback(ctx: Ctx, p: dict[str, Any]) -> str:
                 raise PveError(f"unable to rollback to incomplete snapshot (snapstate = {taken['snapstate']})")
             check_lock(vm)
             _check_disks(ctx, vm, taken, name)
-            await stop_locked(ctx, vm, task, shutdown=False, force=True, timeout=5)
+            if vm.run is not None:
+                quit_vm(ctx, vm)
             vm.conf["lock"] = "rollback"
             ctx.cluster.write(vm)
         await task.work()
