@@ -252,14 +252,25 @@ def test_an_ha_managed_vm_is_waited_for_until_it_is_there(place: Lab, name: str)
 
 
 def test_a_migration_of_the_ha_manager_that_fails_is_told(place: Lab, name: str) -> None:
-    """The manager asks for no local disks to be taken along, so that its migration fails, not our request."""
-    vm = place.vm(name=name, disks=[{"size": 1, "storage": "local-lvm"}], node="pve1", state="started")["vm"]
+    vm = place.vm(name=name, **BLANK, node="pve1", state="started")["vm"]
     place.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}"})
-    result = place.run("vm", name=name, node="pve2", task_timeout=30)
+    place.simulator.fault(task="qmigrate", id=vm["vmid"], fail="the network is on fire")
+    try:
+        result = place.run("vm", name=name, node="pve2", task_timeout=30)
+    finally:
+        place.simulator.clear_faults()
     assert result["error"]["category"] == "TaskFailed"
-    assert "local disks" in str(result["error"]["log"])
+    assert "on fire" in str(result["error"]["log"])
     assert ":qmigrate:" in result["error"]["upid"]
     assert place.vm(name=name)["vm"]["node"] == "pve1"
+
+
+def test_the_ha_manager_takes_local_disks_along(place: Lab, name: str) -> None:
+    vm = place.vm(name=name, disks=[{"size": 1, "storage": "local-lvm"}], node="pve1", state="started")["vm"]
+    place.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}"})
+    moved = place.vm(name=name, node="pve2")
+    assert moved["vm"]["node"] == "pve2"
+    assert place.status(moved["vm"]) == "running"
 
 
 def test_a_vm_that_is_moved_during_the_task_is_followed(place: Lab, name: str) -> None:
