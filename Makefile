@@ -13,7 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.built
-REQUIREMENTS := requirements-dev.txt $(wildcard tests/requirements-*.txt)
+# What is measured against has an environment of its own, see tests/bench/environment.py.
+REQUIREMENTS := requirements-dev.txt $(filter-out tests/requirements-bench%,$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
 LINTERS := lint-ruff lint-types lint-yaml lint-changelog lint-docs lint-ansible sanity
@@ -97,7 +98,7 @@ fidelity: $(STAMP) ## Compare the simulator with what Proxmox VE was recorded to
 demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and list them
 	@$(PY) -m tests.demo $(ARGS)
 
-bench: $(STAMP) ## Measure
+bench: $(STAMP) ## Measure beside community.proxmox, about 20 minutes; ARGS="--only noop_loop" for a part
 	$(PY) -m tests.bench $(ARGS)
 
 schema: $(STAMP) ## Write the facts about VM options anew from the official API schema

@@ -1,0 +1,150 @@
+"""Parts that measure a whole fleet in one task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.bench.environment import NotMeasured
+from tests.bench.figures import Figure, Measured, ratio
+from tests.bench.parts import (
+    NODES,
+    SLOTS,
+    Bench,
+    made_up_cluster,
+    row_of_plays,
+    server_seconds,
+    tasks_cluster,
+)
+from tests.bench.single_tasks import KVM, ours_vm, peers_vm
+from tests.simulator.build import simulation
+from tests.simulator.drives import parse_net
+from tests.simulator.options import Options
+
+FEW, MANY, ALL = 20, 100, 1000
+FLEET = "pve.fleet.vms"
+_MODULE = Path(__file__).resolve().parents[2] / "plugins" / "modules" / "vms.py"
+
+
+def fleet20(bench: Bench) -> Measured:
+    """20 VMs created on one node: by a loop of the peer's, by a loop of ours, by one task of ours."""
+    _need_the_module()
+    names = [f"new-{number:02}" for number in range(FEW)]
+    loops = {
+        bench.ours: {"name": "Ours", "pve.fleet.vm": ours_vm("{{ item }}"), "loop": names},
+        bench.peer: {"name": "Peer's", KVM: peers_vm("{{ item }}"), "loop": names},
+    }
+    whole = ours_vm("")
+    del whole["name"]
+    fleet = {"name": "Ours", FLEET: {"vms": [{"name": name} for name in names], "defaults": whole}}
+    looped: dict[Any, Any] = {side: [] for side in loops}
+    at_once = []
+    with tasks_cluster() as simulator:
+        for _turn in range(bench.runs):
+            simulator.reset()
+            at_once.append(bench.ours.play(simulator, [fleet]).expect(1))
+            bound = server_seconds(simulator) / SLOTS
+            for side, task in loops.items():
+                simulator.reset()
+                looped[side].append(side.play(simulator, [task]).expect(FEW))
+    measured = Measured()
+    what = f"create {FEW} VMs"
+    measured.rows = [
+        row_of_plays(f"{what}, one task", bench.ours, at_once, units=FEW),
+        *(row_of_plays(f"{what}, a loop", side, plays, units=FEW) for side, plays in looped.items()),
+    ]
+    ours, _loop, peers = (row.seconds for row in measured.rows)
+    measured.keys["fleet20_vs_peer"] = ratio(peers, ours)
+    measured.keys["fleet20_over_bound"] = ours.scaled(1 / bound)
+    measured.notes.append(
+        f"All on one node with {SLOTS} slots; the bound is the tasks' time over the slots: {bound:g} s."
+    )
+    return measured
+
+
+def fleet100(bench: Bench) -> Measured:
+    """100 VMs cloned, configured and started over five nodes."""
+    _need_the_module()
+    nodes = [f"pve{number}" for number in range(1, NODES + 1)]
+    vms = [
+        {"name": f"new-{number:03}", "node": node, "source": f"debian-13-{node}",
+         "nics": [{"name": "net0", "ip": f"10.20.{number // 250}.{1 + number % 250}/16", "gateway": "10.20.255.254"}]}
+        for number in range(MANY)
+        for node in [nodes[number % NODES]]
+    ]  # fmt: skip
+    wish = {
+        "full": True,
+        "cores": 4,
+        "memory": "4G",
+        "cloud_init": {"user": "ops"},
+        "tags": ["web"],
+        "state": "started",
+    }
+    fleet = {"name": "Ours", FLEET: {"vms": vms, "defaults": {**wish, "state": "started"}}}
+    plays = []
+    with tasks_cluster() as simulator:
+        for _turn in range(bench.runs):
+            simulator.reset()
+            plays.append(bench.ours.play(simulator, [fleet]).expect(1))
+            bound = max(server_seconds(simulator, [node]) / SLOTS for node in nodes)
+    measured = Measured([row_of_plays(f"clone, configure, start {MANY} VMs, one task", bench.ours, plays, units=MANY)])
+    measured.keys["fleet100_over_bound"] = measured.rows[0].seconds.scaled(1 / bound)
+    measured.notes.append(
+        f"{NODES} nodes with {SLOTS} slots each and a template on each, because a clone's task runs on the node of its "
+        f"source. The bound is the longest of the nodes: its tasks' time over its slots, {bound:g} s."
+    )
+    return measured
+
+
+def fleet1000(bench: Bench) -> Measured:
+    """1,000 VMs in which nothing is to be changed."""
+    _need_the_module()
+    vms = wishes_of_made_up_vms(ALL)
+    fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
+    plays = []
+    with made_up_cluster(ALL) as simulator:
+        for _turn in range(bench.runs):
+            plays.append(bench.ours.play(simulator, [fleet], variables={"vms": vms}, watch_memory=True).expect(0))
+    row = row_of_plays(f"{ALL:,} VMs unchanged, one task", bench.ours, plays, units=ALL)
+    measured = Measured([row])
+    measured.keys["fleet1000_noop_requests"] = Figure(tuple(float(play.requests) for play in plays))
+    measured.keys["fleet1000_noop_seconds"] = row.seconds
+    if row.peak_mib is not None and row.cpu is not None:
+        measured.keys["fleet1000_peak_mib"] = row.peak_mib
+        per_vm = row.cpu.median * 1000 / ALL
+        measured.notes.append(
+            f"Processor time of the whole command: {row.cpu.median:.1f} s, that is {per_vm:.1f} ms for a VM. "
+            "Its memory is that of all processes, shared pages counted once."
+        )
+    return measured
+
+
+def wishes_of_made_up_vms(count: int) -> list[dict[str, Any]]:
+    """Return options that describe the simulator's made-up VMs exactly as they are."""
+    made = simulation(Options(nodes=NODES, vms=count, seed=1))
+    found = []
+    for vm in made.cluster.vms.values():
+        if vm.template:
+            continue
+        config = vm.conf
+        net = parse_net(made.schema, config["net0"])
+        size = dict(part.split("=", 1) for part in config["scsi0"].split(",")[1:])["size"]
+        found.append(
+            {
+                "name": config["name"],
+                "node": vm.node,
+                **{key: int(config[key]) for key in ("cores", "memory")},
+                **{key: config[key] for key in ("cpu", "ostype", "scsihw")},
+                "onboot": True,
+                "agent": True,
+                "tags": config["tags"].split(";"),
+                "disks": [{"name": "scsi0", "size": size, "iothread": True}],
+                "nics": [{"name": "net0", "bridge": net["bridge"], "vlan": int(net["tag"]), "ip": "dhcp"}],
+            }
+        )
+    return found
+
+
+def _need_the_module() -> None:
+    if not _MODULE.exists():
+        raise NotMeasured("there is no module pve.fleet.vms yet")

@@ -1,0 +1,158 @@
+"""The page with the figures, from latest.json (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.bench.figures import OURS
+from tests.bench.keys import KEYS
+
+Told = tuple[tuple[str, str], ...]
+
+HEAD = """\
+# Benchmarks
+
+`make bench` measures this collection beside community.proxmox, both against the
+[simulated Proxmox VE](simulator.md) on one machine, in turns on the same state of the same server. It writes this page,
+its plot and `tests/bench/results/latest.json`. The peer comes from the PyPI package `ansible`, in an environment of its
+own with the ansible-core and the libraries of ours, so that only the collections differ.
+
+- `make bench ARGS="--only noop_loop fleet20"` measures these parts; the figures of all others stay.
+- `make bench ARGS="--runs 9"` measures more often; `--report` only writes this page anew.
+
+![Times beside each other](benchmarks.svg)
+"""
+
+MEANING = """\
+Every figure is a median, with the lowest and the highest run beside it. The time of a play is that from its start to
+its end, with the imports of our plugins and without the start of `ansible-playbook` itself, which is the same for both;
+the column "command" has that too. The time of an inventory is that of the whole command. A ratio is that of two
+medians, and its range is that of the pairs of runs that were made one after the other.
+"""
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """Return the page."""
+    parts: Mapping[str, Any] = results.get("parts", {})
+    text = [HEAD, MEANING, "## What was to be reached\n", *_reach(results, parts), "\n## All figures\n", *_rows(parts)]
+    text += ["\n## Notes\n", *_notes(parts), "\n## Conditions\n", *_conditions(parts)]
+    return "\n".join(text) + "\n"
+
+
+def lines_of(part: str, results: Mapping[str, Any]) -> list[str]:
+    """Return what a part found, for a terminal."""
+    found = results["parts"][part]
+    lines = [
+        f"{row['what']}, {row['side']}: {_seconds(row['seconds'])}, {row['requests']} requests" for row in found["rows"]
+    ]
+    for name, figure in found["keys"].items():
+        lines.append(f"{name} {_range(figure)}, {KEYS[name].reach}: {_verdict(name, results)}")
+    return lines
+
+
+def _reach(results: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
+    lines = ["| figure | measured | range | reach | |", "| --- | --- | --- | --- | --- |"]
+    for name, key in KEYS.items():
+        if name not in results:
+            lines.append(f"| {key.meaning} (`{name}`) | not measured | | {key.reach} | |")
+            continue
+        figure = parts[key.part]["keys"][name]
+        unit = f" {key.unit}" if key.unit else ""
+        span = f"{_short(figure['low'])} to {_short(figure['high'])}"
+        verdict = _verdict(name, results)
+        lines.append(f"| {key.meaning} (`{name}`) | {_short(results[name])}{unit} | {span} | {key.reach} | {verdict} |")
+    return lines
+
+
+def _verdict(name: str, results: Mapping[str, Any]) -> str:
+    verdict = KEYS[name].reached(results[name])
+    return "" if verdict is None else "reached" if verdict else "**missed**"
+
+
+def _rows(parts: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "| what | side | time | command | a second | requests | processor | memory | runs |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in _ordered(parts):
+        for row in parts[name]["rows"]:
+            command = _seconds(row["command_seconds"], short=True) if "command_seconds" in row else "the same"
+            cpu = _seconds(row["cpu_seconds"], short=True) if "cpu_seconds" in row else ""
+            memory = f"{row['peak_mib']['median']:.0f} MiB" if "peak_mib" in row else ""
+            what = f"{row['what']} ({row['note']})" if row.get("note") else row["what"]
+            runs = f"**{row['runs']}**" if row["runs"] < 5 else str(row["runs"])
+            lines.append(
+                f"| {what} | {row['side']} | {_seconds(row['seconds'])} | {command} | {_short(row['per_second'])} "
+                f"| {row['requests']} | {cpu} | {memory} | {runs} |"
+            )
+    lines += [
+        "",
+        'Fewer than five runs are in bold. "A second" is tasks, VMs or hosts a second of the time. Processor time is',
+        "that of the whole command, without the server. Memory is that of the largest process, for fleets of all.",
+    ]
+    return lines
+
+
+def _notes(parts: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name in _ordered(parts):
+        what = parts[name]["rows"][0]["what"]
+        lines += [f"- {what[0].upper()}{what[1:]}: {note}" for note in parts[name]["notes"]]
+    return lines
+
+
+def _conditions(parts: Mapping[str, Any]) -> list[str]:
+    """Return the conditions, once for all parts that were measured under the same."""
+    groups: dict[Told, list[str]] = {}
+    for name in _ordered(parts):
+        around = parts[name]["conditions"]
+        times = ", ".join(f"{kind} {milliseconds} ms" for kind, milliseconds in around["task_ms"].items())
+        told: Told = (
+            (
+                "machine",
+                f"{around['cores']} cores, {around['processor']}, {around['system']}; the server runs on it too",
+            ),
+            ("server", f"answers after {around['latency_ms']} ms; tasks take {times}"),
+            (OURS, _versions(around["ours"])),
+            ("the peer", _versions(around["peer"])),
+            ("measured", f"{around['date'][:10]}, commit {around['commit']}"),
+        )
+        groups.setdefault(told, []).append(name)
+    lines = []
+    for told, names in groups.items():
+        lines.append(f"- {', '.join(f'`{name}`' for name in names)}" if len(groups) > 1 else "- all parts")
+        lines += [f"  - {what}: {text}" for what, text in told]
+    return lines
+
+
+def _versions(found: Mapping[str, str]) -> str:
+    names = ("community.proxmox", "python", "ansible-core", "proxmoxer", "requests")
+    return ", ".join(f"{name} {found[name]}" for name in names if name in found)
+
+
+def _ordered(parts: Mapping[str, Any]) -> list[str]:
+    known = list(dict.fromkeys(key.part for key in KEYS.values()))
+    order = ["noop_loop", "noop_forks", "create", "clone_start", "snapshot"]
+    order += [name for name in known if name not in order]
+    return [name for name in order if name in parts] + [name for name in parts if name not in order]
+
+
+def _seconds(figure: Mapping[str, Any], short: bool = False) -> str:
+    middle = f"{_short(figure['median'])} s"
+    return (
+        middle
+        if short or len(figure["values"]) == 1
+        else f"{middle} ({_short(figure['low'])} to {_short(figure['high'])})"
+    )
+
+
+def _range(figure: Mapping[str, Any]) -> str:
+    return f"{_short(figure['median'])} ({_short(figure['low'])} to {_short(figure['high'])})"
+
+
+def _short(value: float) -> str:
+    """Return a number with three digits that count, and none after the point from a hundred on."""
+    if value >= 100 or float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,127 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parts of the benchmark that need no server: figures, the file of results, the page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench import report, results
+from tests.bench.__main__ import PARTS
+from tests.bench.command import run
+from tests.bench.environment import NotMeasured
+from tests.bench.figures import OURS, PEER, Figure, Measured, Row, ratio
+from tests.bench.fleets import wishes_of_made_up_vms
+from tests.bench.keys import KEYS
+
+AROUND: dict[str, Any] = {
+    "date": "2026-01-02T03:04+00:00",
+    "commit": "abc1234",
+    "runs": 5,
+    "cores": 2,
+    "processor": "a processor",
+    "system": "Linux 6",
+    "latency_ms": 20,
+    "task_ms": {"qmclone": 3000, "default": 100},
+    "ours": {"python": "3.11.7", "ansible-core": "2.19.14"},
+    "peer": {"python": "3.11.7", "community.proxmox": "2.0.0"},
+}
+
+
+def measured(ours: float, peers: float) -> Measured:
+    """Return what the part noop_loop finds when each run takes these seconds, more or less."""
+    mine, theirs = (Figure((value, value * 1.1, value * 0.9)) for value in (ours, peers))
+    found = Measured([Row("no change", OURS, mine, 40, units=20), Row("no change", PEER, theirs, 60, units=20)])
+    found.keys["noop_loop_ratio"] = ratio(theirs, mine)
+    found.notes.append("A note.")
+    return found
+
+
+def test_a_figure_is_a_median_with_its_range() -> None:
+    figure = Figure((3.0, 1.0, 2.0, 10.0))
+    assert (figure.median, figure.low, figure.high) == (2.5, 1.0, 10.0)
+    assert figure.scaled(2).as_dict() == {"median": 5.0, "low": 2.0, "high": 20.0, "values": [6.0, 2.0, 4.0, 20.0]}
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "expected"),
+    [
+        ((10.0, 12.0, 8.0), (1.0, 2.0, 1.0), (6.0, 10.0, 10.0)),  # pairs 10, 6, 8; medians 10 and 1
+        ((10.0,), (1.0, 2.0, 4.0), (2.5, 5.0, 10.0)),
+        ((8.0, 10.0, 12.0), (2.0,), (4.0, 5.0, 6.0)),
+    ],
+)
+def test_a_ratio_is_of_medians_and_its_range_of_pairs(
+    upper: tuple[float, ...], lower: tuple[float, ...], expected: tuple[float, float, float]
+) -> None:
+    figure = ratio(Figure(upper), Figure(lower))
+    assert (figure.low, figure.median, figure.high) == expected
+
+
+def test_a_part_that_is_measured_again_leaves_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "results" / "latest.json"
+    other = Measured([Row("clone", OURS, Figure((4.0,)), 9)])
+    other.key("clone_start_over_server", 1.12)
+    results.save(results.merged(results.load(file), "clone_start", other, AROUND), file)
+    results.save(results.merged(results.load(file), "noop_loop", measured(1.0, 8.0), AROUND), file)
+    results.save(results.merged(results.load(file), "noop_loop", measured(1.0, 12.0), {**AROUND, "runs": 9}), file)
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert (found["noop_loop_ratio"], found["clone_start_over_server"]) == (12, 1.12)
+    assert found["reached"] == {"noop_loop_ratio": True, "clone_start_over_server": True}
+    assert found["parts"]["noop_loop"]["conditions"]["runs"] == 9
+    assert found["parts"]["clone_start"]["rows"][0]["requests"] == 9
+    assert [path.name for path in file.parent.iterdir()] == ["latest.json"]
+
+
+def test_the_page_tells_what_was_reached_and_what_not() -> None:
+    found = results.merged({}, "noop_loop", measured(1.0, 8.0), AROUND)
+    page = report.page(found)
+    assert "(`noop_loop_ratio`) | 8 | 8 to 8 | at least 10 | **missed** |" in page
+    assert "(`fleet20_vs_peer`) | not measured | | at least 8 | |" in page
+    assert "| no change | community.proxmox | 8 s (7.20 to 8.80) |" in page
+    assert "- No change: A note." in page
+    assert "community.proxmox 2.0.0" in page
+    assert page == report.page(json.loads(json.dumps(found)))
+
+
+def test_parts_of_different_conditions_are_told_apart() -> None:
+    found = results.merged({}, "noop_loop", measured(1.0, 8.0), AROUND)
+    found = results.merged(found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64})
+    page = report.page(found)
+    assert "64 cores" in page
+    assert "- `noop_loop`\n" in page
+
+
+def test_every_key_belongs_to_a_part_that_exists() -> None:
+    assert {key.part for key in KEYS.values()} <= set(PARTS)
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), [("noop_forks_ratio", 6.0, 5.9), ("fleet20_over_bound", 1.3, 1.31)])
+def test_a_key_knows_its_reach(name: str, good: float, bad: float) -> None:
+    assert KEYS[name].reached(good) is True
+    assert KEYS[name].reached(bad) is False
+    assert KEYS["fleet1000_noop_seconds"].reached(bad) is None
+
+
+def test_a_command_is_timed_with_its_children(tmp_path: Path) -> None:
+    spin = "import time\nwhile time.process_time() < 0.3: pass\nkeep = bytearray(64 << 20)\ntime.sleep(0.3)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}], check=True); print('over')"
+    ran = run([sys.executable, "-c", code], tmp_path, {}, watch_memory=True)
+    assert ran.output.read_text() == "over\n"
+    assert ran.cpu_seconds >= 0.3
+    assert ran.seconds >= 0.6
+    assert ran.peak_mib >= 64
+    with pytest.raises(NotMeasured, match="ended with status 3"):
+        run([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path, {})
+
+
+def test_wishes_describe_the_made_up_vms() -> None:
+    wishes = wishes_of_made_up_vms(30)
+    assert len({wish["name"] for wish in wishes}) == 30
+    assert all(wish["nics"][0]["vlan"] > 100 and wish["disks"][0]["size"].endswith("G") for wish in wishes)
