@@ -34,7 +34,7 @@ class NotMeasured(Exception):
 def bench_python() -> Path:
     """Return the Python of the peer's environment; builds it first where needed. Raises NotMeasured."""
     python, stamp = HOME / "bin" / "python", HOME / ".built"
-    pins = [(REPO / name).read_bytes() for name in ("requirements-dev.txt", *REQUIREMENTS)]
+    pins = [(REPO / name).read_bytes() for name in REQUIREMENTS]
     wanted = hashlib.sha256(b"".join(pins) + sys.version.encode()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python

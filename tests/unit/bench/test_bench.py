@@ -125,3 +125,13 @@ def test_wishes_describe_the_made_up_vms() -> None:
     wishes = wishes_of_made_up_vms(30)
     assert len({wish["name"] for wish in wishes}) == 30
     assert all(wish["nics"][0]["vlan"] > 100 and wish["disks"][0]["size"].endswith("G") for wish in wishes)
+
+
+def test_both_sides_have_the_same_libraries(repo: Path) -> None:
+    ours: set[str] = set()
+    for name in ("requirements-dev.txt", "tests/requirements-test.txt"):
+        ours |= set((repo / name).read_text(encoding="utf-8").splitlines())
+    lines = (repo / "tests" / "requirements-bench.txt").read_text(encoding="utf-8").splitlines()
+    shared = [line for line in lines if line and not line.startswith(("#", "matplotlib"))]
+    assert len(shared) == 4
+    assert set(shared) <= ours
