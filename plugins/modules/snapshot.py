@@ -127,14 +127,14 @@ EXAMPLES = r"""
     prefix: nightly-
     keep: 7
 
-- name: Nothing of two VMs that matches and is older than two weeks
+- name: Delete what matches and is older than two weeks from two VMs
   pve.fleet.snapshot:
     vms: [web1, "10001"]
     state: absent
     pattern: nightly-*
     keep_for: 2w
 
-- name: One snapshot less
+- name: Delete one snapshot
   pve.fleet.snapshot:
     vmid: 10000
     snapshot: before-upgrade

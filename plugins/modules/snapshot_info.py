@@ -41,18 +41,18 @@ EXAMPLES = r"""
     tenant: acme
   register: web1
 
-- name: Snapshots of the tenant that are older than a month
-  ansible.builtin.debug:
-    msg: "{{ item.name }}: {{ item.snapshots | selectattr('snaptime', 'lt', now(utc=true).timestamp() - 2592000) }}"
-  loop: "{{ acme.vms }}"
-  loop_control:
-    label: "{{ item.name }}"
-
 - name: The snapshots of all VMs of a tenant, with sizes
   pve.fleet.snapshot_info:
     tenant: acme
     details: true
   register: acme
+
+- name: Those that are older than a month
+  ansible.builtin.debug:
+    msg: "{{ item.snapshots | selectattr('snaptime', 'lt', now().timestamp() - 2592000) | map(attribute='name') }}"
+  loop: "{{ acme.vms | rejectattr('error') }}"
+  loop_control:
+    label: "{{ item.name }}"
 """
 
 RETURN = r"""

@@ -155,6 +155,27 @@ def test_what_is_refused(lab: Lab, player: Player, web: str) -> None:
     assert writes(lab, mark) == []
 
 
+REFUSED_EARLY: list[tuple[dict[str, Any], str]] = [
+    ({"image_name": "un_fit"}, "un_fit"),
+    ({"image_disk_storage": "nosuch"}, "nosuch"),
+    ({"image_vm": {"nics": [{"bridge": "vmbr77"}]}}, "vmbr77"),
+    ({"image_vm": {"memory": "12X"}}, "12X"),
+    ({"image_node": "pve9"}, "pve9"),
+    ({"image_vmid": 9000}, "9000"),
+]
+
+
+def test_what_cannot_be_made_is_refused_before_the_download(lab: Lab, player: Player, web: str) -> None:
+    mark = lab.mark()
+    for number, (options, word) in enumerate(REFUSED_EARLY):
+        said = {"image_name": f"early{number}", "image_url": f"{web}/early.qcow2", **options}
+        played = player.play(IMAGE, **said).expect(2)
+        assert "Refuse a virtual machine that could not be made" in played.output
+        assert word in played.output
+    assert writes(lab, mark) == []
+    assert "local:import/early.qcow2" not in volumes(lab)
+
+
 def test_a_wrong_checksum_leaves_nothing(lab: Lab, player: Player, web: str) -> None:
     said = {"image_name": "bad", "image_url": f"{web}/bad.qcow2", "image_checksum": "sha256:" + "0" * 64}
     assert "checksum mismatch" in player.play(IMAGE, **said).expect(2).output

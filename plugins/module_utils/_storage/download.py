@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import Picture, read_picture
 from .._cluster.placement import require_node, require_storage
-from .._core.errors import ConfigurationError, Conflict, FleetError, NotFound, NotSupported
+from .._core.errors import ConfigurationError, Conflict, FleetError, NotFound, NotSupported, TaskFailed
 from .._core.result import Result
 from .._vm.model import Plan, Step
 from .wish import File, read_file_wish
@@ -153,7 +153,7 @@ def _fetch(client: Client, file: File, step: Step, timeout: int) -> bool:
 
 def _explained(error: FleetError, file: File) -> FleetError:
     """Return the error with the next step that helps where PVE only tells how its downloader ended."""
-    if "download failed" in error.answer and not error.next_step:
+    if "download failed" in error.answer and isinstance(error, TaskFailed):
         return error.on(next_step=f"Check the URL, and that node {file.node} reaches it; error.log has the details")
     return error
 
