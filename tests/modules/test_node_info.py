@@ -72,6 +72,32 @@ def test_an_unknown_node_is_an_error(lab: Lab) -> None:
     assert "pve1, pve2, pve3" in result["msg"]
 
 
+SENSELESS: list[tuple[str, dict[str, Any], str]] = [
+    ("node_info", {"cpu_overcommit": 0}, "cpu_overcommit"),
+    ("node_info", {"memory_overcommit": -1}, "memory_overcommit"),
+    ("node_info", {"max_vms_per_node": 0}, "max_vms_per_node"),
+    ("node_info", {"min_free_memory": "lots"}, "min_free_memory"),
+    ("node_info", {"memory_warn": 101}, "memory_warn"),
+    ("node_info", {"node": "pve 1"}, "node"),
+    ("cluster_info", {"storage_warn": 0}, "storage_warn"),
+    ("cluster_info", {"failed_tasks": -1}, "failed_tasks"),
+    ("preflight_info", {"min_version": "nine"}, "min_version"),
+    ("preflight_info", {"nodes": ["pve_1"]}, "nodes"),
+    ("preflight_info", {"storages": [{"name": "c"}]}, "storages"),
+    ("preflight_info", {"bridges": ["vm br0"]}, "bridges"),
+    ("preflight_info", {"templates": ["9"]}, "templates"),
+]
+
+
+@pytest.mark.parametrize(("module", "options", "named"), SENSELESS, ids=str)
+def test_what_makes_no_sense_is_refused_before_any_request(
+    lab: Lab, module: str, options: dict[str, Any], named: str
+) -> None:
+    result = refused(lab, module, **options)
+    assert (result["error"]["category"], result["error"]["reason"]) == ("ValidationFailed", named)
+    assert lab.simulator.log() == []
+
+
 def test_a_node_that_is_down_leaves_the_others(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve3", {"online": False})
     try:

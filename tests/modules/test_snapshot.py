@@ -149,6 +149,22 @@ def test_automatic_names_and_count(lab: Lab) -> None:
     assert names(lab, vm) == sorted(["manual", "auto-note", "auto-20210101-000000", result["snapshot"]])
 
 
+def test_a_retention_waits_for_each_deletion(lab: Lab) -> None:
+    vm = machine(lab)
+    take(lab, vm, "n-1", "n-2", "n-3", "n-4", "other")
+    lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 300}})
+    try:
+        settle(lab)
+        wish = {"vmid": vm["vmid"], "state": "absent", "pattern": "n-*", "keep": 1}
+        assert len(run_module("snapshot", {**lab.connection, **wish})["vms"][0]["done"]) == 3
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 20}})
+    assert names(lab, vm) == ["n-4", "other"]  # and not only when the last task ends by itself
+    began = [entry["time"] for entry in lab.simulator.writes()]
+    assert len(began) == 3
+    assert all(later - earlier >= 0.3 for earlier, later in zip(began, began[1:], strict=False))
+
+
 def test_age_and_pattern(lab: Lab) -> None:
     vm = machine(lab)
     take(lab, vm, "n-1", "other", "n-2", "N-3")

@@ -85,12 +85,11 @@ def guard_source(
         return
     if row.template and not owners:
         return
-    kind = "template" if row.template else "VM"
     owned = (
         f"it belongs to another tenant, not to {tenant_tag}" if owners else f"it is a VM without the tag {tenant_tag}"
     )
     raise Conflict(
-        attempted=f"{kind.capitalize() if kind == 'template' else kind} '{row.name}' ({row.vmid}) was not cloned",
+        attempted=f"Source '{row.name}' ({row.vmid}) was not cloned",
         answer=owned,
         next_step="Choose a template of this tenant or of nobody, or list this one in shared_sources",
         reason=FOREIGN,

@@ -69,8 +69,8 @@ def read_rules(options: Mapping[str, Any] | None) -> Rules:
         seed=str(given.get("seed") or ""),
         max_vms=None if most is None else validate.number(most, 1, 100000, "placement.max_vms_per_node"),
         min_free_memory=None if free is None else parse_size(free, bare=MIB, what="placement.min_free_memory"),
-        cpu_overcommit=_ratio(given, "cpu_overcommit"),
-        memory_overcommit=_ratio(given, "memory_overcommit"),
+        cpu_overcommit=ratio(given.get("cpu_overcommit"), "placement.cpu_overcommit"),
+        memory_overcommit=ratio(given.get("memory_overcommit"), "placement.memory_overcommit"),
         affinity=_matches(given, "affinity"),
         anti_affinity=_matches(given, "anti_affinity"),
         required=given.get("affinity_policy") != "preferred",
@@ -78,12 +78,12 @@ def read_rules(options: Mapping[str, Any] | None) -> Rules:
     )
 
 
-def _ratio(given: Mapping[str, Any], key: str) -> float | None:
-    value = given.get(key)
+def ratio(value: float | None, what: str) -> float | None:
+    """Return how much of a node may be given away, 1.0 for all it has, or None. Raises ValidationFailed."""
     if value is None:
         return None
     if not 0 < value <= 1000:
-        raise validate.refused(f"placement.{key}", value, "is no ratio", "Give a number such as 1.5")
+        raise validate.refused(what, value, "is no ratio", "Give a number such as 1.5")
     return float(value)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.tenant import PREFIX
+from .._core import validate
 from .._core.result import Result
 from .._core.times import iso
 from .node_info import read_rules
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 Row = Mapping[str, Any]
+_MOST_TASKS = 1000
 _BAD_SERVICES = frozenset({"error", "fence", "recovery"})
 _NETWORK_KEYS = "iface type active autostart method cidr address netmask gateway bridge_ports bridge_vlan_aware".split()
 
@@ -30,8 +32,9 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
 
     Six requests, and with networks one more for each node that is online. What cannot be read is in C(missing).
     """
-    parts = Parts(client)
     rules = read_rules(params)
+    most_tasks = validate.number(int(params.get("failed_tasks") or 0), 0, _MOST_TASKS, "failed_tasks")
+    parts = Parts(client)
     version = parts.read("version", "version", vital=True) or {}
     head = standing(parts.read("cluster status", "cluster", "status"))
     rows: list[Row] = parts.read("listing of the cluster", "cluster", "resources") or []
@@ -56,7 +59,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
         "pools": sorted(row["pool"] for row in rows if row.get("type") == "pool"),
         **by_tenant(vms, params.get("tenant_prefix") or PREFIX),
         "ha": ha_of(current, states),
-        "failed_tasks": failed(tasks or [], int(params.get("failed_tasks") or 0)),
+        "failed_tasks": failed(tasks or [], most_tasks),
         "missing": sorted(parts.missing, key=lambda row: str(row["part"])),
         "checked": iso(client.clock.time()),
     }

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.rules import ratio
+from .._core import validate
 from .._core.errors import ConfigurationError
 from .._core.quantities import MIB, parse_size
 from .._core.result import Result
@@ -26,8 +28,10 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
     Four requests, one more where the caller may not see the nodes in the listing, and with details one a node. Raises
     ConfigurationError for a node that the cluster does not have.
     """
-    parts = Parts(client)
     rules = read_rules(params)
+    if params.get("node"):
+        validate.node(params["node"])
+    parts = Parts(client)
     version = (parts.read("version", "version", vital=True) or {}).get("version")
     rows = parts.read("listing of the cluster", "cluster", "resources") or []
     cluster = standing(parts.read("cluster status", "cluster", "status"))
@@ -50,15 +54,21 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
 
 def read_rules(params: Mapping[str, Any]) -> Rules:
     """Return the placement rules that the options say. Raises ValidationFailed."""
-    free = params.get("min_free_memory")
+    free, most = params.get("min_free_memory"), params.get("max_vms_per_node")
+    usual = Rules()
     return Rules(
-        cpu_overcommit=float(params.get("cpu_overcommit") or 4.0),
-        memory_overcommit=float(params.get("memory_overcommit") or 1.0),
+        cpu_overcommit=ratio(params.get("cpu_overcommit"), "cpu_overcommit") or usual.cpu_overcommit,
+        memory_overcommit=ratio(params.get("memory_overcommit"), "memory_overcommit") or usual.memory_overcommit,
         min_free_memory=None if free is None else parse_size(free, bare=MIB, what="min_free_memory"),
-        max_vms=params.get("max_vms_per_node"),
-        memory_warn=int(params.get("memory_warn") or 90),
-        storage_warn=int(params.get("storage_warn") or 90),
+        max_vms=None if most is None else validate.number(most, 1, 100000, "max_vms_per_node"),
+        memory_warn=_percent(params, "memory_warn", usual.memory_warn),
+        storage_warn=_percent(params, "storage_warn", usual.storage_warn),
     )
+
+
+def _percent(params: Mapping[str, Any], option: str, usual: int) -> int:
+    value = params.get(option)
+    return usual if value is None else validate.number(value, 1, 100, option)
 
 
 def _wanted(node: str | None, known: list[str]) -> list[str]:

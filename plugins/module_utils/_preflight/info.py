@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _WORKERS = 8
+_VERSION = re.compile(r"^\d+(\.\d+)*$")
 _LISTING = "listing of the cluster"
 _IMAGES = frozenset({"images", "rootdir"})
 Found: TypeAlias = "list[tuple[str, VmRow | None, FleetError | None]]"
@@ -43,6 +45,7 @@ Found: TypeAlias = "list[tuple[str, VmRow | None, FleetError | None]]"
 
 def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the table of checks. Nothing is written, in check mode or out of it, and no failed check raises."""
+    _require_sense(params)
     rows, version = _first_contact(params, client)
     if version is not None:
         rows += _checks(params, client, version)
@@ -54,6 +57,25 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
         "table": table(rows),
     }
     return Result(False, values)
+
+
+def _require_sense(params: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for an option that no cluster could satisfy, before any request."""
+    least = str(params.get("min_version") or "0")
+    if not _VERSION.match(least):
+        raise validate.refused("min_version", least, "is no version", "Write it as 8.4")
+    for said in params.get("nodes") or ():
+        validate.node(said, "nodes")
+    for storage in params.get("storages") or ():
+        validate.storage(storage["name"], "storages")
+        if storage.get("node"):
+            validate.node(storage["node"], "storages")
+    for said in params.get("bridges") or ():
+        validate.bridge(said, "bridges")
+    for option in ("templates", "vms"):
+        for said in params.get(option) or ():
+            if said.isdigit():
+                validate.vmid(said, option)
 
 
 def _first_contact(params: Mapping[str, Any], client: Client) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
@@ -99,8 +121,8 @@ def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int])
         listed = parts.read("nodes", "nodes") or []
         states = {one["node"]: str(one.get("status") or "unknown") for one in listed}
     unread = {one["part"]: one["reason"] for one in parts.missing}
-    nodes: list[str] = [validate.node(node, "nodes") for node in params.get("nodes") or ()]
-    storages = [{**item, "name": validate.storage(item["name"], "storages")} for item in params.get("storages") or ()]
+    nodes: list[str] = list(params.get("nodes") or ())
+    storages = list(params.get("storages") or ())
     rows = [quorum_row(cluster["quorate"], unread.get("cluster status", ""))]
     rows += node_rows(states, nodes)
     rows += storage_rows(picture, storages, nodes)
@@ -125,7 +147,7 @@ def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int])
 def _bridges(
     params: Mapping[str, Any], parts: Parts, states: Mapping[str, str], nodes: Sequence[str]
 ) -> list[dict[str, Any]]:
-    wanted = [validate.bridge(bridge, "bridges") for bridge in params.get("bridges") or ()]
+    wanted: list[str] = list(params.get("bridges") or ())
     if not wanted:
         return []
     asked = [node for node in nodes or states if states.get(node) == "online"]
@@ -141,7 +163,7 @@ def _find(client: Client, picture: Picture, wanted: Sequence[str], template: boo
     """Return each VM or template that is named, with its row or its error, and the picture with late names."""
     found: Found = []
     for said in wanted:
-        number = validate.vmid(said, "templates" if template else "vms") if said.isdigit() else None
+        number = int(said) if said.isdigit() else None
         try:
             one = _one(picture, said, number, template)
             if one is None and number is None:
