@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
 from tests.modules.module_runner import run_module
 from tests.simulator.process import Simulator
 
@@ -73,3 +78,20 @@ def open_lab(*arguments: str) -> Iterator[Lab]:
         }
         with connect(options, {}) as client:
             yield Lab(simulator, client)
+
+
+def run_at_once(lab: Lab, wishes: list[dict[str, Any]]) -> list[dict[str, Any] | FleetError]:
+    """Converge all wishes at the same time, and return what each run came to."""
+    gate = threading.Barrier(len(wishes))
+    defaults = {name: option.get("default") for name, option in vm_spec().items()}
+
+    def one(wish: dict[str, Any]) -> dict[str, Any] | FleetError:
+        with connect(lab.connection, {}) as client:
+            gate.wait(30)
+            try:
+                return dict(converge({**defaults, **wish}, client).values)
+            except FleetError as error:
+                return error
+
+    with ThreadPoolExecutor(len(wishes)) as pool:
+        return list(pool.map(one, wishes))

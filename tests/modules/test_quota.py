@@ -6,19 +6,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm import limits
-from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab, open_lab, run_at_once
 
 BLANK: dict[str, Any] = {
     "disks": [{"size": 2, "storage": "ceph"}, {"size": 1, "storage": "local-lvm"}],
@@ -145,23 +140,6 @@ def test_a_quota_that_makes_no_sense(quiet: Lab, options: dict[str, Any]) -> Non
 def busy() -> Iterator[Lab]:
     with open_lab("--lag-s", "8", "--latency-ms", "5") as opened:
         yield opened
-
-
-def run_at_once(lab: Lab, wishes: list[dict[str, Any]]) -> list[dict[str, Any] | FleetError]:
-    """Converge all wishes at the same time, and return what each run came to."""
-    gate = threading.Barrier(len(wishes))
-    defaults = {name: option.get("default") for name, option in vm_spec().items()}
-
-    def one(wish: dict[str, Any]) -> dict[str, Any] | FleetError:
-        with connect(lab.connection, {}) as client:
-            gate.wait(30)
-            try:
-                return dict(converge({**defaults, **wish}, client).values)
-            except FleetError as error:
-                return error
-
-    with ThreadPoolExecutor(len(wishes)) as pool:
-        return list(pool.map(one, wishes))
 
 
 def of_tenant(lab: Lab, tenant: str) -> set[int]:

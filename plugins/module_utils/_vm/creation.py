@@ -27,6 +27,7 @@ from .config import Change, apply_to, changes
 from .limits import check_quota, figures_of, settle
 from .marker import split_notes
 from .model import Desired, Plan, Step
+from .neighbours import PLACE_TAKEN, keep_place
 from .placing import needs_of, place_new
 from .plan import plan_update
 from .plan_new import clone_of, plan_clone, plan_create
@@ -35,8 +36,8 @@ from .source import Origin, check_images, guard_drives, guard_volumes, read_orig
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# How many numbers are tried when others take them first.
-_NUMBERS = 50
+# How many numbers are tried when others take them first, and how many places.
+_NUMBERS, _PLACES = 50, 5
 # Steps after which the VM still only becomes what it shall be: what it counts is known when they are done.
 _BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move_disk", "pool"))
 
@@ -58,6 +59,7 @@ class Draft:
     images: Mapping[str, int]  # slot -> bytes
     figures: Figures  # what it will count against a quota
     siblings: frozenset[int]  # the tenant's VMs that were there before, where there is a quota
+    known: frozenset[int]  # all VMs that were there before
     config: Mapping[str, str]  # what its configuration will be
 
     @property
@@ -112,6 +114,7 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
         images,
         figures,
         siblings,
+        frozenset(picture.vms),
         config,
     )
     return _numbered(draft, wish.vmid or lowest_free(draft.band, picture.taken))
@@ -169,14 +172,18 @@ def create(
     """Make the VM and return the draft as it was carried out, what was done, and warnings.
 
     Where the number was ours to choose and somebody was faster, a fresh look decides on another one, and on the node.
+    So it does where somebody took the place that was chosen.
     """
     lost: set[int] = set()
+    places = 1
     rng = rng or random.Random()
     while True:
         try:
             done, warnings = _create_once(client, draft, timeout)
         except Conflict as error:
-            if not _lost_race(error) or draft.desired.vmid is not None or len(lost) >= _NUMBERS:
+            displaced = error.reason == PLACE_TAKEN and _is_placed(draft) and places < _PLACES
+            places += displaced
+            if not displaced and (not _lost_race(error) or draft.desired.vmid is not None or len(lost) >= _NUMBERS):
                 raise
             lost.add(draft.vmid)
             draft = _after_loss(client, draft, scene.now(), lost, rng)
@@ -190,9 +197,14 @@ def _lost_race(error: Conflict) -> bool:
     return error.reason in ("vmid taken", "taken vmid") and not error.details.get("done")
 
 
+def _is_placed(draft: Draft) -> bool:
+    """Tell whether the node can be chosen anew: images and ISOs were looked for on the one that was chosen."""
+    return not any(disk.import_from or disk.volume for disk in draft.desired.disks)
+
+
 def _after_loss(client: Client, draft: Draft, picture: Picture, lost: set[int], rng: random.Random) -> Draft:
-    vmid = next_free(draft.band, picture.taken | lost, len(lost), rng)
-    if not any(disk.import_from or disk.volume for disk in draft.desired.disks):
+    vmid = draft.desired.vmid or next_free(draft.band, picture.taken | lost, len(lost), rng)
+    if _is_placed(draft):
         # Those who lost together saw the same picture: now they see what the winners did.
         choice = place_new(client, draft.desired, draft.needs, picture, draft.bridges)
         draft = replace(draft, choice=choice)
@@ -239,14 +251,18 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
 
 
 def _keep_within(client: Client, draft: Draft, remove: Callable[[], None]) -> Callable[[], None]:
-    """Return what makes sure, once, that the new VM is within its tenant's quota although others made some too."""
+    """Return what looks, once, whether quota and place of the new VM still are right although others made some too."""
     settled: list[bool] = []
 
     def within() -> None:
-        if draft.desired.limits is not None and not settled:
-            settled.append(True)
-            label = f"New VM '{draft.desired.name or ''}' ({draft.vmid}) on node {draft.node}"
+        if settled:
+            return
+        settled.append(True)
+        label = f"New VM '{draft.desired.name or ''}' ({draft.vmid}) on node {draft.node}"
+        if draft.desired.limits is not None:
             settle(client, draft.desired, label, draft.vmid, draft.figures, draft.siblings, remove)
+        needs = replace(draft.needs, vmid=draft.vmid)
+        keep_place(client, draft.desired, needs, draft.node, label, known=draft.known, remove=remove)
 
     return within
 
