@@ -23,7 +23,7 @@ from ansible.utils.vars import merge_hash
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
 from ..module_utils._entry import Entry
-from . import _arguments, _fit, _progress
+from . import _ahead, _arguments, _fit, _progress
 from ._clients import CLIENTS
 
 try:  # all that is heavy, once and before the workers are forked
@@ -86,7 +86,8 @@ class InProcess(ActionBase):
                 who = str(variables.get("inventory_hostname") or "")
                 client.progress = _progress.Watcher(client, display.display, who) if watched else None
                 try:
-                    yield client
+                    with _ahead.reading(client, name, checked.params, in_a_loop="ansible_loop_var" in variables):
+                        yield client
                 finally:
                     client.progress = None
 

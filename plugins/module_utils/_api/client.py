@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from .._core.clock import Clock
@@ -20,6 +20,22 @@ from .tasks import Progress, TaskResult, is_upid, wait_for_task
 
 Happened = Callable[[], Any]
 """A look at the server after a lost answer: None when the write did not happen, else what it would have returned."""
+
+
+class Ahead(Protocol):
+    """Reads ahead; answers with a tuple of the data alone, or None where a question was not asked early."""
+
+    def take(
+        self,
+        read: Callable[[tuple[str, ...], Mapping[str, str]], Any],
+        segments: tuple[str, ...],
+        query: dict[str, str],
+    ) -> tuple[Any] | None: ...
+
+    def saw(self, segments: tuple[str, ...], query: dict[str, str], data: Any) -> None: ...
+
+    def wrote(self) -> None: ...
+
 
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
@@ -38,6 +54,7 @@ class Client:
         self.connection = connection
         self.clock = clock or Clock()
         self.progress: Progress | None = None
+        self.ahead: Ahead | None = None
         self.requests: list[Row] = []
         self._rng = rng or random.Random()
         self._session = session or open_session(connection, self.clock, self.requests)
@@ -210,7 +227,22 @@ class Client:
     def _send(
         self, method: str, segments: tuple[str | int, ...], values: dict[str, str], timeout: float | None, number: int
     ) -> Any:
-        """Make one try through proxmoxer and return `data`."""
+        """Make one try and return `data`, unless it was read ahead."""
+        if self.ahead is None or timeout is not None:
+            return self._exchange(method, segments, values, timeout, number)
+        if method != "GET":
+            self.ahead.wrote()
+            return self._exchange(method, segments, values, timeout, number)
+        path = tuple(str(part) for part in segments)
+        early = self.ahead.take(lambda below, query: self._exchange("GET", below, dict(query), None, 1), path, values)
+        data = early[0] if early is not None else self._exchange(method, segments, values, timeout, number)
+        self.ahead.saw(path, values, data)
+        return data
+
+    def _exchange(
+        self, method: str, segments: tuple[str | int, ...], values: dict[str, str], timeout: float | None, number: int
+    ) -> Any:
+        """Make one request through proxmoxer and return `data`."""
         from proxmoxer.core import ProxmoxResource
 
         resource = ProxmoxResource(
