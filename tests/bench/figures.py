@@ -72,7 +72,8 @@ class Row:
     seconds: Figure
     requests: int
     units: int = 1  # tasks, VMs or hosts that the time is for
-    command: Figure | None = None  # seconds of the whole command, where `seconds` is a part of it
+    play: Figure | None = None  # seconds of the whole play, where `seconds` are those of its tasks
+    command: Figure | None = None  # seconds of the whole command, where `seconds` are a part of it
     cpu: Figure | None = None  # seconds of processor time of the whole command, in all its processes
     peak_mib: Figure | None = None
     note: str = ""
@@ -87,9 +88,13 @@ class Row:
             "units": self.units,
             "per_second": round(self.units / self.seconds.median, 3),
         }
-        for name, figure in (("command_seconds", self.command), ("cpu_seconds", self.cpu), ("peak_mib", self.peak_mib)):
-            if figure is not None:
-                found[name] = figure.as_dict()
+        more = {
+            "play_seconds": self.play,
+            "command_seconds": self.command,
+            "cpu_seconds": self.cpu,
+            "peak_mib": self.peak_mib,
+        }
+        found.update({name: figure.as_dict() for name, figure in more.items() if figure is not None})
         return {**found, "note": self.note} if self.note else found
 
 

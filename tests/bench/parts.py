@@ -91,6 +91,7 @@ def row_of_plays(what: str, side: Side, plays: Sequence[Played], *, units: int =
         Figure(tuple(play.seconds for play in plays)),
         sorted(play.requests for play in plays)[len(plays) // 2],
         units=units,
+        play=Figure(tuple(play.play_seconds for play in plays)),
         command=Figure(tuple(play.ran.seconds for play in plays)),
         cpu=Figure(tuple(play.ran.cpu_seconds for play in plays)),
         peak_mib=Figure(tuple(play.ran.peak_mib for play in plays)),

@@ -25,10 +25,11 @@ own with the ansible-core and the libraries of ours, so that only the collection
 """
 
 MEANING = """\
-Every figure is a median, with the lowest and the highest run beside it. The time of a play is that from its start to
-its end, with the imports of our plugins and without the start of `ansible-playbook` itself, which is the same for both;
-the column "command" has that too. The time of an inventory is that of the whole command. A ratio is that of two
-medians, and its range is that of the pairs of runs that were made one after the other.
+Every figure is a median, with the lowest and the highest run beside it. The time of a task is that from its
+announcement to its last result, as callbacks of Ansible show it. The column "play" has what a play took from start to
+end: ours imports its plugins once, before its first task, while the peer imports its modules in each task. The column
+"command" also has the start of `ansible-playbook`. The time of an inventory is that of the whole command. A ratio is
+that of two medians of tasks, and its range is that of the pairs of runs that were made one after the other.
 """
 
 
@@ -72,26 +73,27 @@ def _verdict(name: str, results: Mapping[str, Any]) -> str:
 
 def _rows(parts: Mapping[str, Any]) -> list[str]:
     lines = [
-        "| what | side | time | command | a second | requests | processor | memory | runs |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| what | side | time | play | command | a second | requests | processor | memory | runs |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in _ordered(parts):
         for row in parts[name]["rows"]:
-            command = _seconds(row["command_seconds"], short=True) if "command_seconds" in row else "the same"
-            cpu = _seconds(row["cpu_seconds"], short=True) if "cpu_seconds" in row else ""
+            play, command, cpu = (_column(row, name) for name in ("play_seconds", "command_seconds", "cpu_seconds"))
             memory = f"{row['peak_mib']['median']:.0f} MiB" if "peak_mib" in row else ""
             what = f"{row['what']} ({row['note']})" if row.get("note") else row["what"]
             runs = f"**{row['runs']}**" if row["runs"] < 5 else str(row["runs"])
-            lines.append(
-                f"| {what} | {row['side']} | {_seconds(row['seconds'])} | {command} | {_short(row['per_second'])} "
-                f"| {row['requests']} | {cpu} | {memory} | {runs} |"
-            )
+            times = f"{_seconds(row['seconds'])} | {play} | {command} | {_short(row['per_second'])}"
+            lines.append(f"| {what} | {row['side']} | {times} | {row['requests']} | {cpu} | {memory} | {runs} |")
     lines += [
         "",
         'Fewer than five runs are in bold. "A second" is tasks, VMs or hosts a second of the time. Processor time is',
         "that of the whole command, without the server. Memory is that of the largest process, for fleets of all.",
     ]
     return lines
+
+
+def _column(row: Mapping[str, Any], name: str) -> str:
+    return _seconds(row[name], short=True) if name in row else ""
 
 
 def _notes(parts: Mapping[str, Any]) -> list[str]:

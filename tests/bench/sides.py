@@ -20,12 +20,17 @@ Task = dict[str, Any]
 
 @dataclass(frozen=True)
 class Played:
-    """A play that ended well: the time of its tasks with all that precedes them within the play, and the command's."""
+    """A play that ended well: how long the command, the play and its tasks took, in seconds."""
 
     ran: Ran
-    seconds: float
+    play_seconds: float
     requests: int
     tasks: tuple[dict[str, Any], ...]
+
+    @property
+    def seconds(self) -> float:
+        """The time of the tasks, each from its announcement to its last result."""
+        return sum(task["ended"] - task["began"] for task in self.tasks)
 
     @property
     def changed(self) -> int:

@@ -37,7 +37,10 @@ AROUND: dict[str, Any] = {
 def measured(ours: float, peers: float) -> Measured:
     """Return what the part noop_loop finds when each run takes these seconds, more or less."""
     mine, theirs = (Figure((value, value * 1.1, value * 0.9)) for value in (ours, peers))
-    found = Measured([Row("no change", OURS, mine, 40, units=20), Row("no change", PEER, theirs, 60, units=20)])
+    rows = [
+        Row("no change", side, one, 60, units=20, play=Figure((9.0,))) for side, one in ((OURS, mine), (PEER, theirs))
+    ]
+    found = Measured(rows)
     found.keys["noop_loop_ratio"] = ratio(theirs, mine)
     found.notes.append("A note.")
     return found
@@ -84,7 +87,7 @@ def test_the_page_tells_what_was_reached_and_what_not() -> None:
     page = report.page(found)
     assert "(`noop_loop_ratio`) | 8 | 8 to 8 | at least 10 | **missed** |" in page
     assert "(`fleet20_vs_peer`) | not measured | | at least 8 | |" in page
-    assert "| no change | community.proxmox | 8 s (7.20 to 8.80) |" in page
+    assert "| no change | community.proxmox | 8 s (7.20 to 8.80) | 9 s |  | 2.50 |" in page
     assert "- No change: A note." in page
     assert "community.proxmox 2.0.0" in page
     assert page == report.page(json.loads(json.dumps(found)))
