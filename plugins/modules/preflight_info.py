@@ -71,6 +71,7 @@ options:
     description:
       - The nodes that the tasks work on. They must be online.
       - Left out, all nodes are looked at, and one that is down is told but does not count.
+      - A node in maintenance is told but does not count.
     type: list
     elements: str
     default: []

@@ -131,6 +131,7 @@ def test_a_node_in_maintenance(lab: Lab) -> None:
     try:
         told = nodes(check(lab, "node_info"))
         assert len(lab.simulator.log()) == 4
+        stranger = nodes(run_module("node_info", {**lab.connection, **STRANGER}))
     finally:
         lab.simulator.steer("/nodes/pve2", {"maintenance": False})
     assert {node: (row["maintenance"], row["ha_state"]) for node, row in told.items()} == {
@@ -138,6 +139,7 @@ def test_a_node_in_maintenance(lab: Lab) -> None:
         "pve2": (True, "maintenance"),
         "pve3": (False, "online"),
     }
+    assert stranger["pve2"]["maintenance"]
     assert told["pve2"]["status"] == "online"
     assert told["pve2"]["health"] == {"status": "warning", "reasons": ["the node is in maintenance"]}
     assert told["pve3"]["health"] == {"status": "ok", "reasons": []}

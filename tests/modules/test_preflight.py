@@ -141,6 +141,19 @@ def test_a_node_that_is_down_counts_only_when_it_is_named(lab: Lab) -> None:
     assert [row["subject"] for row in named["failed_checks"]] == ["pve3"]
 
 
+def test_a_node_in_maintenance_is_told_and_does_not_count(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve3", {"maintenance": True})
+    try:
+        result = preflight(lab, nodes=["pve1", "pve3"])
+    finally:
+        lab.simulator.steer("/nodes/pve3", {"maintenance": False})
+    assert result["passed"]
+    (row,) = [one for one in result["checks"] if one["subject"] == "pve3"]
+    assert (row["status"], row["required"], row["detail"]) == ("fail", False, "online, in maintenance")
+    assert "node-maintenance disable pve3" in row["next_step"]
+    assert any(line.startswith("warn  node") for line in result["table"])
+
+
 UNREACHED: list[tuple[dict[str, Any], str, int]] = [
     ({"token_secret": "00000000-0000-4000-8000-00000000dead"}, "authentication", 3),
     ({"host": "127.0.0.1:9", "retries": 1}, "endpoint", 2),

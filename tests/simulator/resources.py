@@ -96,22 +96,18 @@ def node_load(cluster: Cluster, node: NodeInfo) -> tuple[float, int]:
     return node_loads(cluster)[node.name]
 
 
-def node_entry(cluster: Cluster, node: NodeInfo) -> dict[str, Any]:
-    """The node as the list shows it."""
-    entry: dict[str, Any] = {
-        "id": f"node/{node.name}",
-        "type": "node",
-        "node": node.name,
-        "level": "",
-        "maxcpu": node.cpus,
-        "maxmem": node.memory,
-        "maxdisk": node.disk,
-    }
+def node_entry(cluster: Cluster, node: NodeInfo, *, figures: bool = True) -> dict[str, Any]:
+    """The node as the list shows it: to everybody, with figures only to those who have Sys.Audit on it."""
+    entry: dict[str, Any] = {"id": f"node/{node.name}", "type": "node", "node": node.name, "level": ""}
+    if figures:
+        entry.update(maxcpu=node.cpus, maxmem=node.memory, maxdisk=node.disk)
     state = node_states(cluster).get(node.name)
     if state is not None:
         entry["hastate"] = state
     if not node.online:
         return {**entry, "cgroup-mode": 1, "status": "offline"}
+    if not figures:
+        return {**entry, "cgroup-mode": 1, "status": "online"}
     cpu, mem = node_load(cluster, node)
     up = int(cluster.now() - cluster.boot_time)
     return {
@@ -167,7 +163,8 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     result += _networks(ctx, kind)
     if kind in (None, "node"):
         result += [
-            node_entry(cluster, node) for node in cluster.nodes.values() if ctx.may(f"/nodes/{node.name}", "Sys.Audit")
+            node_entry(cluster, node, figures=ctx.may(f"/nodes/{node.name}", "Sys.Audit"))
+            for node in cluster.nodes.values()
         ]
     if kind in (None, "storage"):
         for storage in cluster.storages.values():

@@ -203,3 +203,11 @@ def test_the_order_of_the_resources_means_nothing(pve: Client) -> None:
     listings = [[item["id"] for item in pve.get("/cluster/resources")] for _dummy in range(4)]
     assert len({tuple(listing) for listing in listings}) > 1
     assert len({tuple(sorted(listing)) for listing in listings}) == 1
+
+
+def test_nodes_are_listed_for_everybody_and_figures_are_not(pve: Client, sim: Simulator) -> None:
+    stranger = Client(sim, "ops@pve!auto=00000000-0000-4000-8000-0000000000f2")
+    rows = {row["node"]: row for row in stranger.get("/cluster/resources", type="node")}
+    assert {node: row["status"] for node, row in rows.items()} == dict.fromkeys(("pve1", "pve2", "pve3"), "online")
+    assert not rows["pve1"].keys() & {"cpu", "mem", "maxmem", "uptime"}
+    assert pve.get("/cluster/resources", type="node")[0]["maxmem"]

@@ -39,7 +39,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
     head = standing(parts.read("cluster status", "cluster", "status"))
     rows: list[Row] = parts.read("listing of the cluster", "cluster", "resources") or []
     current = parts.read("HA status", "cluster", "ha", "status", "current")
-    states = node_states(parts.read("HA manager's status", "cluster", "ha", "status", "manager_status"))
+    states = node_states(parts.read("HA manager's status", "cluster", "ha", "status", "manager_status"), rows)
     tasks = parts.read("tasks", "cluster", "tasks")
     nodes = nodes_of(head["members"], rows, states)
     if not nodes:

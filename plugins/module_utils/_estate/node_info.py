@@ -35,7 +35,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
     version = (parts.read("version", "version", vital=True) or {}).get("version")
     rows = parts.read("listing of the cluster", "cluster", "resources") or []
     cluster = standing(parts.read("cluster status", "cluster", "status"))
-    states = node_states(parts.read("HA manager's status", "cluster", "ha", "status", "manager_status"))
+    states = node_states(parts.read("HA manager's status", "cluster", "ha", "status", "manager_status"), rows)
     own = {row["node"]: row for row in rows if row.get("type") == "node"}
     if not own:
         own = {row["node"]: row for row in parts.read("nodes", "nodes") or []}

@@ -80,13 +80,19 @@ def standing(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, Any]:
     }
 
 
-def node_states(manager: Mapping[str, Any] | None) -> dict[str, str]:
+def listed_states(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what the HA manager thinks of each node, as C(/cluster/resources) tells it since 8.3 (pure)."""
+    return {str(row["node"]): str(row["hastate"]) for row in rows if row.get("type") == "node" and row.get("hastate")}
+
+
+def node_states(manager: Mapping[str, Any] | None, rows: Iterable[Mapping[str, Any]] = ()) -> dict[str, str]:
     """Return what the HA manager thinks of each node: online, maintenance, unknown, fence, gone (pure).
 
     It knows the nodes only once something is under HA. A maintenance that was asked for and is under way counts.
+    A caller who may not see the manager's status gets what the listing (`rows`) says.
     """
     if not manager:
-        return {}
+        return listed_states(rows)
     states = dict((manager.get("manager_status") or {}).get("node_status") or {})
     for node, local in (manager.get("lrm_status") or {}).items():
         if isinstance(local, Mapping) and local.get("mode") == "maintenance":

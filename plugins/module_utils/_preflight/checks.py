@@ -45,11 +45,18 @@ def quorum_row(quorate: bool | None, why: str) -> Row:
     return row("quorum", "cluster", PASS if quorate else FAIL, "quorate" if quorate else "no quorum", step)
 
 
-def node_rows(states: Mapping[str, str], wanted: Sequence[str]) -> list[Row]:
-    """Return whether each node that is wanted is online, or each there is; then one that is down is no hindrance."""
+def node_rows(states: Mapping[str, str], wanted: Sequence[str], maintained: Collection[str] = ()) -> list[Row]:
+    """Return whether each node that is wanted is online, or each there is; then one that is down is no hindrance.
+
+    One in maintenance can do the work, but soon shall not: that never counts.
+    """
     rows = []
     for node in wanted or sorted(states):
         state = states.get(node)
+        if state == "online" and node in maintained:
+            step = f"Work on another node, or end it there: ha-manager crm-command node-maintenance disable {node}"
+            rows.append(row("node", node, FAIL, "online, in maintenance", step, required=False))
+            continue
         said = f"the cluster has {', '.join(sorted(states)) or 'no node that the caller may see'}"
         step = "Bring the node back, or work on another one" if state else "Name one of the cluster's nodes"
         good = state == "online"

@@ -16,7 +16,7 @@ from .._core import validate
 from .._core.errors import AuthenticationError, FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .._estate.parts import Parts, standing
+from .._estate.parts import Parts, listed_states, standing
 from .checks import (
     FAIL,
     PASS,
@@ -124,7 +124,7 @@ def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int])
     nodes: list[str] = list(params.get("nodes") or ())
     storages = list(params.get("storages") or ())
     rows = [quorum_row(cluster["quorate"], unread.get("cluster status", ""))]
-    rows += node_rows(states, nodes)
+    rows += node_rows(states, nodes, [node for node, state in listed_states(raw).items() if state == "maintenance"])
     rows += storage_rows(picture, storages, nodes)
     rows += _bridges(params, parts, states, nodes)
     templates, picture = _find(client, picture, params.get("templates") or (), True)
