@@ -56,6 +56,19 @@ def test_the_result_says_why(place: Lab, name: str) -> None:
     assert pinned["placement"]["reasons"] == ["node names it"]
 
 
+def test_a_node_in_maintenance_gets_no_new_vm_but_where_it_is_named(place: Lab, name: str) -> None:
+    place.simulator.steer("nodes/pve3", {"maintenance": True})
+    try:
+        made = placed(place, name, placement={"nodes": ["pve3"]})
+        assert made["placement"]["refused"]["pve3"] == "in maintenance"
+        assert made["vm"]["node"] != "pve3"
+        pinned = placed(place, f"{name}-pinned", node="pve3")
+        assert not place.vm(name=f"{name}-pinned", **BLANK, placement={"max_vms_per_node": 100})["changed"]
+    finally:
+        place.simulator.steer("nodes/pve3", {"maintenance": False})
+    assert pinned["vm"]["node"] == "pve3"
+
+
 @pytest.mark.parametrize("strategy", ["least_used", "round_robin"])
 def test_new_vms_are_spread(quiet: Lab, name: str, strategy: str) -> None:
     on = [placed(quiet, f"{name}-{index}", placement={"strategy": strategy})["vm"]["node"] for index in range(7)]

@@ -52,6 +52,7 @@ class NodeRow:
     memory: int
     memory_used: int
     cpu: float
+    maintenance: bool = False  # told since 8.3
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,7 @@ def _node(row: Mapping[str, Any]) -> NodeRow:
         memory=int(row.get("maxmem") or 0),
         memory_used=int(row.get("mem") or 0),
         cpu=float(row.get("cpu") or 0.0),
+        maintenance=row.get("hastate") == "maintenance",
     )
 
 

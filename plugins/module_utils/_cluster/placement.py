@@ -96,6 +96,8 @@ def choose_node(picture: Picture, needs: Needs, rules: Rules | None = None, brid
     no_bridge: set[str] = set()
     for name in sorted(picture.nodes):
         reason = why_not(picture, name, needs, rules, loads)
+        if reason is None and picture.nodes[name].maintenance:
+            reason = "in maintenance"  # a VM that is there stays, a new one goes elsewhere
         if reason is None:
             reason = why_no_bridge(name, needs, bridges or {})
             no_bridge |= {name} if reason else set()
