@@ -33,8 +33,8 @@ options:
     default: []
 """
 
-    # Everything that describes a VM, shared by the modules that make or change one.
-    DOCUMENTATION = r"""
+    # Which VM is meant.
+    IDENTITY = r"""
 options:
   name:
     description:
@@ -48,6 +48,65 @@ options:
         template gets the lowest free one of O(vmid_bands.template).
       - A new VM with a number outside the bands for numbers chosen by hand is made, with a warning.
     type: int
+"""
+
+    # What a VM is made from, and what becomes of it.
+    LIFE = r"""
+options:
+  state:
+    description:
+      - V(present) makes sure that the VM exists with these options and leaves its power state alone; a new VM stays
+        off.
+      - V(started) and V(stopped) also switch it on or off. V(started) resumes what is paused or hibernated.
+      - V(paused) lets it stand still in memory, V(hibernated) writes its memory to disk and stops it, V(resumed) undoes
+        both. These three want a VM that is not stopped.
+      - V(restarted) reboots a running VM in every run and starts a stopped one, V(reset) presses the reset button.
+      - V(template) stops the VM and converts it into a template, which cannot be undone.
+      - V(absent) stops the VM and removes it with its disks.
+    type: str
+    choices: [present, started, stopped, restarted, reset, paused, hibernated, resumed, template, absent]
+    default: present
+  pool:
+    description: The resource pool the VM shall be in. It must exist.
+    type: str
+  adopt:
+    description:
+      - With O(tenant), take over a VM that bears no tenant's tag. Without this such a VM is refused.
+      - A VM that bears another tenant's tag is refused in any case.
+    type: bool
+    default: false
+  source:
+    description:
+      - What a new VM is made from. An existing VM is not changed by it.
+      - Digits are the VMID of a template or VM to clone.
+      - C(storage:path) is a volume; one that ends in C(.iso) is put into a CD drive, any other is imported as first
+        disk.
+      - Any other text is the exact name of one template, or else of one ISO or importable image, with or without
+        ending.
+      - Left out, a new VM is blank, with the disks of O(disks).
+    type: str
+  wait_for:
+    description:
+      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address) until it tells an
+        address that O(address_family), O(address_nics) and O(address_subnets) allow.
+      - Check mode does not wait.
+    type: str
+    choices: [none, agent, address]
+    default: none
+  wait_timeout:
+    description: Seconds to wait for O(wait_for).
+    type: int
+    default: 300
+  full:
+    description:
+      - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
+      - Left out, a clone is linked where PVE can do that, else full.
+    type: bool
+"""
+
+    # Everything that describes a VM, shared by the modules that make or change one.
+    DOCUMENTATION = r"""
+options:
   node:
     description:
       - The node the VM shall be on. An existing VM is migrated there unless O(migrate=false).

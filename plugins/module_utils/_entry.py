@@ -89,7 +89,7 @@ class Entry:
             with lend(connection) as client:
                 result = self.run(params, client, check_mode)
             values = result.as_dict(diff=diff)
-            failed, warnings = False, result.warnings
+            failed, warnings = result.failure is not None, result.warnings
         except FleetError as error:
             values = error.as_result()
         except Exception as error:

@@ -28,6 +28,7 @@ extends_documentation_fragment:
   - pve.fleet.attributes.full
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
+  - pve.fleet.vm_options.identity
 options:
   source:
     description:

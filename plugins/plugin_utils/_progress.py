@@ -121,7 +121,8 @@ class Watcher:
             whose = f" of VM {task.id}" if task.id.isdigit() else ""
             share = self._share(upid, now)
             far = "" if share is None else f", {share:.0f} %"
-            self._show(f"{self._who}{what}{whose} on node {task.node}{far}, {seconds:.0f} s")
+            beside = "" if status in ("", "running") else f" ({status})"
+            self._show(f"{self._who}{what}{whose} on node {task.node}{far}, {seconds:.0f} s{beside}")
 
     def _share(self, upid: str, now: float) -> float | None:
         """Return how far the task is, from what is new in its log since the last look."""

@@ -56,6 +56,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "storage_download": {"storage": "local", "node": "pve2", "source_url": ISO_URL, "content": "import"},
     "vm": {"name": "both", "node": "pve1", "disks": [{"size": 1}]},
     "vm_info": {"name": "both"},
+    "vms": {"vms": [{"name": "both"}, {"name": "both-2", "disks": [{"size": 1}]}], "tenant": "both", "adopt": True},
 }
 CHECK = {"check_mode": True}
 
@@ -91,6 +92,25 @@ PARTICULAR = [
     Row("not one of the cluster's", "vm", {"name": "new", "source": "nosuch"}),
     Row("a secret", "vm", {"name": "both", "cloud_init": {"user": "ops", "password": "hush-hush-1"}}),
     Row("a secret again", "vm", {"name": "both", "cloud_init": {"user": "ops", "password": "hush-hush-1"}}),
+    Row(
+        "secrets of many",
+        "vms",
+        {
+            "vms": [{"name": "both", "cloud_init": {"password": "hush-hush-1"}}],
+            "cloud_init": {"user": "ops", "password": "hush-hush-2"},
+        },
+    ),
+    Row(
+        "a secret in a refusal of many",
+        "vms",
+        {"vms": [{"name": "hush-hush-1!"}], "cloud_init": {"password": "hush-hush-1"}},
+    ),
+    Row("an unknown option of one", "vms", {"vms": [{"name": "both", "disks": [{"size": 1, "colour": "red"}]}]}),
+    Row(
+        "one of many fails",
+        "vms",
+        {"vms": [{"name": "both"}, {"name": "both-3", "source": "nosuch"}], "tenant": "both"},
+    ),
     Row("a secret in a refusal", "vm", {"name": "hush-hush-1!", "cloud_init": {"password": "hush-hush-1"}}),
     Row("a secret in a complaint", "vm", {"name": "both", "cores": "hush-hush-1", "password": "hush-hush-1"}),
     Row("a secret of a site", "vm_info", {"sites": [{"name": "a", "password": "hush-hush-2"}], "site": "b"}),

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from .._core.clock import Clock
@@ -17,6 +19,9 @@ from .._core.retry import Backoff, NetworkBudget, TimeBudget
 from .session import Call, Row, Session, open_session
 from .settings import Connection, ReadFile, resolve
 from .tasks import Progress, TaskResult, is_upid, wait_for_task
+
+if TYPE_CHECKING:
+    from .board import TaskBoard
 
 Happened = Callable[[], Any]
 """A look at the server after a lost answer: None when the write did not happen, else what it would have returned."""
@@ -36,6 +41,8 @@ class Ahead(Protocol):
 
     def wrote(self) -> None: ...
 
+Admit = Callable[["tuple[str | int, ...]", Mapping[str, Any]], AbstractContextManager[Any]]
+"""Holds a task back until there is room for it, by the path and data of the request that begins it."""
 
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
@@ -55,6 +62,9 @@ class Client:
         self.clock = clock or Clock()
         self.progress: Progress | None = None
         self.ahead: Ahead | None = None
+        self.trouble: Callable[[FleetError], None] | None = None  # told of each lock and each failure of the server
+        self.admit: Admit | None = None
+        self.board: TaskBoard | None = None  # where many wait for tasks
         self.requests: list[Row] = []
         self._rng = rng or random.Random()
         self._session = session or open_session(connection, self.clock, self.requests)
@@ -69,6 +79,10 @@ class Client:
 
     def __exit__(self, *_unused: object) -> None:
         self.close()
+
+    def view(self) -> Client:
+        """Return a client of the same connections and the same record, with hooks of its own."""
+        return copy.copy(self)
 
     def close(self) -> None:
         """Close all connections."""
@@ -105,6 +119,7 @@ class Client:
             try:
                 return self._send("GET", segments, wanted, timeout, network.tries + locked.tries - 1)
             except (NetworkError, Locked) as error:
+                self._tell(error)
                 budget: NetworkBudget | TimeBudget = locked if isinstance(error, Locked) else network
                 # A caller that limits the tries wants an answer soon, a wait for a lock included.
                 if error.retryable and tries != 1 and budget.again():
@@ -135,7 +150,9 @@ class Client:
         self, upid: str, *, timeout: float = 300.0, attempted: str = "", progress: Progress | None = None
     ) -> TaskResult:
         """Return how a task ended, see `wait_for_task`."""
-        return wait_for_task(self, upid, timeout=timeout, attempted=attempted, progress=progress or self.progress)
+        return wait_for_task(
+            self, upid, timeout=timeout, attempted=attempted, progress=progress or self.progress, board=self.board
+        )
 
     def task(
         self,
@@ -151,8 +168,20 @@ class Client:
 
         A task that failed because of a lock did nothing, so the whole operation is sent again within the lock budget.
         """
-        locked = self._lock_budget()
         body = {**(params or {}), **(data or {})}
+        with self.admit(segments, body) if self.admit is not None else nullcontext():
+            return self._task(method, segments, body, attempted, timeout, happened)
+
+    def _task(
+        self,
+        method: str,
+        segments: tuple[str | int, ...],
+        body: Mapping[str, Any],
+        attempted: str,
+        timeout: float,
+        happened: Happened | None,
+    ) -> TaskResult:
+        locked = self._lock_budget()
         while True:
             answer = self._write(method, segments, body, attempted, happened, None, locked)
             if not is_upid(answer):
@@ -160,8 +189,13 @@ class Client:
             try:
                 return self.wait(answer, timeout=timeout, attempted=attempted)
             except Locked as error:
+                self._tell(error)
                 if not locked.again():
                     raise _told(error, attempted, locked.tries) from error
+
+    def _tell(self, error: FleetError) -> None:
+        if self.trouble is not None and (isinstance(error, Locked) or (error.status or 0) >= 500):
+            self.trouble(error)
 
     def version(self) -> tuple[int, int]:
         """Return major and minor number of PVE, for example (9, 2); asked once."""
@@ -199,10 +233,12 @@ class Client:
             try:
                 return self._send(method, segments, wanted, timeout, tries)
             except Locked as error:
+                self._tell(error)
                 if locked.again():
                     continue
                 raise _told(error, attempted, tries) from error
             except NetworkError as error:
+                self._tell(error)
                 failure = error
             except FleetError as error:
                 raise _told(error, attempted, tries) from error

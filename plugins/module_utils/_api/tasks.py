@@ -14,6 +14,7 @@ from .._core.errors import ApiError, FleetError, Locked, NetworkError, NotFound,
 from .._core.retry import TimeBudget
 
 if TYPE_CHECKING:
+    from .board import TaskBoard
     from .client import Client
 
 # Seconds between two looks: a twentieth of what was waited so far, so that an end is seen late by no more than that.
@@ -72,21 +73,41 @@ def is_upid(value: Any) -> bool:
 
 
 def wait_for_task(
-    client: Client, upid: str, *, timeout: float = 300.0, attempted: str = "", progress: Progress | None = None
+    client: Client,
+    upid: str,
+    *,
+    timeout: float = 300.0,
+    attempted: str = "",
+    progress: Progress | None = None,
+    board: TaskBoard | None = None,
 ) -> TaskResult:
     """Return how the task ended, as soon as it has ended well.
 
     Raises what its exit status means (TaskFailed, Locked, Conflict ...) with the end of the log, or TaskTimeout after
     `timeout` seconds. A broken network is borne for two minutes; the request that began the task is never sent again.
+    `board` tells of many tasks at once whether they still run.
     """
     task = parse_upid(upid)
+    if board is None:
+        return _wait(client, task, timeout, attempted, progress, None)
+    board.joins(task)
+    try:
+        return _wait(client, task, timeout, attempted, progress, board)
+    finally:
+        board.leaves(task)
+
+
+def _wait(
+    client: Client, task: Upid, timeout: float, attempted: str, progress: Progress | None, board: TaskBoard | None
+) -> TaskResult:
     clock = client.clock
     outage = TimeBudget(clock, OUTAGE, first=0.5, factor=2.0, cap=10.0)
     began = clock.monotonic()
     while True:
-        status: dict[str, Any] | None = None
+        status: dict[str, Any] = {"status": "running"}
         try:
-            status = client.get("nodes", task.node, "tasks", task.text, "status", tries=1) or {}
+            if board is None or not board.still_runs(task):
+                status = client.get("nodes", task.node, "tasks", task.text, "status", tries=1) or {}
             outage.reset()
         except (NetworkError, Locked) as error:
             waited = clock.monotonic() - began

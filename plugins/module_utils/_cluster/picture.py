@@ -11,6 +11,7 @@ configuration and do not. What a decision rests on is read again where that matt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class VmRow:
     memory: int
     disk: int
     uptime: int
+    fresh: bool = False  # whether its node itself said this just now, the power state in full
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Picture:
     nodes: Mapping[str, NodeRow]
     storages: tuple[StorageRow, ...]
     pools: frozenset[str]
-    taken: frozenset[int]  # every VMID in use, containers too
+    taken: AbstractSet[int]  # every VMID in use, containers too
     read_at: float = 0.0  # by the client's monotonic clock
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:
@@ -115,9 +117,10 @@ def fill_names(client: Client, picture: Picture) -> Picture:
     return ask_nodes(client, picture, nodes) if nodes else picture
 
 
-def ask_nodes(client: Client, picture: Picture, nodes: Iterable[str]) -> Picture:
+def ask_nodes(client: Client, picture: Picture, nodes: Iterable[str], *, full: bool = False) -> Picture:
     """Return the picture with what these nodes themselves say of their VMs, which does not lag; one request a node.
 
+    `full` has them ask each machine for its power state too, such as paused.
     A node that does not answer leaves its VMs as they are in the listing: it stops only what is about them.
     """
     vms = dict(picture.vms)
@@ -126,15 +129,22 @@ def ask_nodes(client: Client, picture: Picture, nodes: Iterable[str]) -> Picture
         if known is not None and not known.online:
             continue
         try:
-            rows = client.get("nodes", node, "qemu")
+            rows = client.get("nodes", node, "qemu", full=full or None)
         except (NetworkError, NodeUnhealthy):
             continue
         for row in rows:
             old = vms.get(int(row["vmid"]))
             if old is not None and old.node == node:
                 fresh = _vm({**row, "node": node, "maxcpu": row.get("cpus")})
-                vms[fresh.vmid] = replace(fresh, pool=old.pool)
+                vms[fresh.vmid] = replace(fresh, pool=old.pool, fresh=full)
     return replace(picture, vms=vms)
+
+
+def power_of(row: Mapping[str, Any]) -> str:
+    """Return running, stopped, or what else the machine says of itself (paused, suspended, prelaunch)."""
+    status = str(row.get("status") or "unknown")
+    machine = str(row.get("qmpstatus") or status)
+    return machine if status == "running" and machine not in ("running", "stopped") else status
 
 
 def read_volumes(client: Client, picture: Picture) -> dict[int, int]:
@@ -191,7 +201,7 @@ def _vm(row: Mapping[str, Any]) -> VmRow:
         vmid=int(row["vmid"]),
         node=row["node"],
         name=row.get("name") or "",
-        status=row.get("status") or "unknown",
+        status=power_of(row),
         tags=tuple(parse_tags(row.get("tags") or "")),
         pool=row.get("pool") or None,
         template=bool(row.get("template")),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 
@@ -23,3 +24,28 @@ class Clock:
         """Wait that many seconds."""
         if seconds > 0:
             time.sleep(seconds)
+
+
+class Stoppable(Clock):
+    """A clock whose pauses end with an error once it is stopped: threads cannot be ended in another way."""
+
+    def __init__(self, clock: Clock, error: Exception) -> None:
+        self._clock = clock
+        self._error = error
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let every pause from now on raise the error."""
+        self._stopped.set()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def time(self) -> float:
+        return self._clock.time()
+
+    def sleep(self, seconds: float) -> None:
+        if not self._stopped.is_set():
+            self._clock.sleep(seconds)
+        if self._stopped.is_set():
+            raise self._error

@@ -17,10 +17,18 @@ Outcome = TypeVar("Outcome")
 def side_by_side(work: Callable[[Item], Outcome], items: Sequence[Item], workers: int) -> list[Outcome]:
     """Return what `work` returned for each item, in their order, with at most `workers` at once.
 
-    What it raises ends everything; work that may fail for one item alone returns its failure.
+    What it raises ends everything that has not begun; work that may fail for one item alone returns its failure.
     """
     most = max(1, min(workers, len(items)))
     if most == 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(max_workers=most) as pool:
+    pool = ThreadPoolExecutor(max_workers=most, thread_name_prefix="pve-fleet")
+    try:
         return list(pool.map(work, items))
+    finally:  # a task whose time is up does not wait for those that are at work
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def all_at_once(work: Callable[[], None], workers: int) -> None:
+    """Let as many workers do the same until each returns. What one of them raises is raised at once."""
+    side_by_side(lambda _number: work(), range(workers), workers)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .errors import FleetError
+
 Diff = Mapping[str, Any]
 
 
@@ -16,17 +18,19 @@ Diff = Mapping[str, Any]
 class Result:
     """Whether something changed, the resource (`values`, for example `{"vm": {...}}`), the diff and warnings.
 
-    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such.
+    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such. `failure` is the error of a task
+    that did its work in parts: it fails, and tells of the other parts all the same.
     """
 
     changed: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
     diff: Diff | Sequence[Diff] | None = None
     warnings: tuple[str, ...] = ()
+    failure: FleetError | None = None
 
     def as_dict(self, diff: bool = False) -> dict[str, Any]:
         """Return what `exit_json` takes, with `diff` only when it was asked for; warnings are not part of it."""
         result: dict[str, Any] = {"changed": self.changed, **self.values}
         if diff and self.diff is not None:
             result["diff"] = dict(self.diff) if isinstance(self.diff, Mapping) else [dict(one) for one in self.diff]
-        return result
+        return {**result, **self.failure.as_result()} if self.failure is not None else result

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.picture import power_of
 from .._core.propstring import parse
 from .._schema.formats import format_of
 from .model import Actual
@@ -32,13 +33,6 @@ def read_actual(client: Client, vmid: int, node: str, *, status: str | None = No
         current = client.get("nodes", node, "qemu", vmid, "status", "current")
         status, uptime = power_of(current), int(current.get("uptime") or 0)
     return actual_of(vmid, node, status, rows, pool=pool, uptime=uptime)
-
-
-def power_of(current: Mapping[str, Any]) -> str:
-    """Return running, stopped, or what else the machine says of itself (paused, suspended, prelaunch)."""
-    status = str(current.get("status") or "unknown")
-    machine = str(current.get("qmpstatus") or status)
-    return machine if status == "running" and machine not in ("running", "stopped") else status
 
 
 def actual_of(

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.bridges import KnownBridges
-from .._cluster.picture import FRESH, Picture, ask_nodes
+from .._cluster.picture import FRESH, Picture, ask_nodes, power_of
+from .._cluster.scene import Scene
 from .._core.errors import Conflict, NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation, power
-from .actual import power_of, read_actual
+from .actual import read_actual
 from .apply import Replan, carry_out
 from .checks import check_change, check_cpus, check_pool, check_version
 from .config import apply_to, changes
@@ -79,8 +80,11 @@ def prepare(job: Job, picture: Picture) -> Prepared:
         picture = ask_nodes(job.client, picture, picture.nodes)  # the listing knew an old name
         row = locate(job.client, job.desired, picture)
         actual = read_found(job, row, picture) if row is not None else None
-    if actual is not None:
-        return prepare_found(job, actual, picture)
+    return prepare_found(job, actual, picture) if actual is not None else prepare_missing(job, picture)
+
+
+def prepare_missing(job: Job, picture: Picture) -> Prepared:
+    """Return the plan for a VM that nobody has: make it, unless it shall be absent."""
     if job.desired.state == "absent":
         return Prepared(job, job, Plan(), picture)
     power.check_wish(job.desired, None)
@@ -130,9 +134,9 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Prepared:
         desired = replace(desired, node=choice.node)
         job = replace(job, desired=desired, choice=choice)
     node = desired.node or actual.node
-    if desired.state == "present" and (change.keys or node != actual.node or desired.reboot != "never"):
+    if actual.listed and (change.keys or node != actual.node or desired.reboot != "never"):
         current = client.get("nodes", actual.node, "qemu", actual.vmid, "status", "current")
-        actual = replace(actual, status=power_of(current), uptime=int(current.get("uptime") or 0))
+        actual = replace(actual, status=power_of(current), uptime=int(current.get("uptime") or 0), listed=False)
     if change.keys or node != actual.node:
         check_change(bridges, change, node, picture)
     if change.keys & {"cores", "sockets"} and (actual.running or desired.state == "started"):
@@ -159,6 +163,12 @@ def settle(prepared: Prepared) -> Result:
         if not prepared.plan.changed:
             return preview(prepared)
     return _remove(prepared) if job.desired.state == "absent" else _change(prepared)
+
+
+def with_view(prepared: Prepared, client: Client, scene: Scene) -> Prepared:
+    """Return the same, to be carried out by another client and with another view of the cluster."""
+    asked, job = (replace(one, client=client, scene=scene) for one in (prepared.asked, prepared.job))
+    return replace(prepared, asked=asked, job=job)
 
 
 def preview(prepared: Prepared) -> Result:

@@ -49,10 +49,7 @@ def _apply_class(result: dict[str, Any]) -> None:
     label = result.get("class")
     if not label:
         return
-    classes = result.get("classes") or {}
-    if label not in classes:
-        raise _unknown("class", label, classes)
-    for key, value in _class_options(label, classes[label]).items():
+    for key, value in class_options(label, result.get("classes") or {}).items():
         mine = result.get(key)
         if mine is None:
             result[key] = value
@@ -63,8 +60,14 @@ def _apply_class(result: dict[str, Any]) -> None:
             result[key] = {**value, **said}
 
 
-def _class_options(label: str, content: Any) -> dict[str, Any]:
-    """Return the options of a class, checked and converted as Ansible does it with those of the module."""
+def class_options(label: str, classes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a class, checked and converted as Ansible does it with those of the module.
+
+    Raises ConfigurationError for a class that is not there and ValidationFailed for options that a class cannot have.
+    """
+    if label not in classes:
+        raise _unknown("class", label, classes)
+    content = classes[label]
     if not isinstance(content, Mapping):
         raise validate.refused(
             f"classes.{label}", content, "is no dictionary", "Give it options such as cores and memory"

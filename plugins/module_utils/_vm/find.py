@@ -56,13 +56,14 @@ def read_found(job: Job, row: VmRow, picture: Picture) -> Actual:
             reason="node offline",
         )
     # The listing's power state is old; it will do only where nothing rests on it.
-    listed = row.status if desired.state == "present" and row.status in ("running", "stopped") else None
+    known = row.fresh or (desired.state == "present" and row.status in ("running", "stopped"))
+    listed = row.status if known else None
     try:
         actual = read_wherever(job.client, row.vmid, row.node, status=listed, pool=row.pool)
     except FleetError as error:
         raise error.on(attempted=f"{label} could not be read") from error
     if listed:
-        actual = replace(actual, uptime=row.uptime)
+        actual = replace(actual, uptime=row.uptime, listed=not row.fresh)
     guard(desired, actual)
     return actual
 

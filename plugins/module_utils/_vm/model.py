@@ -125,6 +125,7 @@ class Actual:
     digest: str | None = None
     pool: str | None = None
     uptime: int = 0
+    listed: bool = False  # whether the power state comes from the listing, which lags
 
     @property
     def running(self) -> bool:
