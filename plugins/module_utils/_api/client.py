@@ -41,6 +41,7 @@ class Ahead(Protocol):
 
     def wrote(self) -> None: ...
 
+
 Admit = Callable[["tuple[str | int, ...]", Mapping[str, Any]], AbstractContextManager[Any]]
 """Holds a task back until there is room for it, by the path and data of the request that begins it."""
 
@@ -82,7 +83,9 @@ class Client:
 
     def view(self) -> Client:
         """Return a client of the same connections and the same record, with hooks of its own."""
-        return copy.copy(self)
+        other = copy.copy(self)
+        other.ahead = None  # it follows one task in one thread
+        return other
 
     def close(self) -> None:
         """Close all connections."""
