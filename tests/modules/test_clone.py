@@ -379,8 +379,16 @@ def test_ten_clones_at_once_wait_for_a_lock_in_the_reply(rough: Lab) -> None:
     check_many(rough, many(rough, 9000, 10, "ten-"), 9000, "ten-")
 
 
-def test_a_lock_that_outlasts_its_budget_is_named(rough: Lab, name: str) -> None:
-    rough.simulator.fault(method="POST", path="/clone$", status=500, message=LOCKED, times=None)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"method": "POST", "path": "/clone$", "status": 500, "message": LOCKED},
+        {"task": "qmclone", "fail": LOCKED},
+    ],
+    ids=["reply", "exit status"],
+)
+def test_a_lock_that_outlasts_its_budget_is_named(rough: Lab, name: str, fault: dict[str, Any]) -> None:
+    rough.simulator.fault(**fault, times=None)
     result = rough.run("clone", name=name, source=9000, lock_timeout=1)
     assert result["error"]["category"] == "Locked"
     assert result["error"]["tries"] > 1

@@ -172,6 +172,10 @@ def test_age_and_pattern(lab: Lab) -> None:
     assert do(lab, vmid=vm["vmid"], state="absent", pattern="n-*", keep=1)["changed"]
     assert names(lab, vm) == ["N-3", "n-2", "other"]
     assert not do(lab, vmid=vm["vmid"], state="absent", pattern="n-*", keep=1)["changed"]
+    time.sleep(2.1)
+    take(lab, vm, "n-4")
+    assert do(lab, vmid=vm["vmid"], state="absent", pattern="n-*", keep_for="2s")["changed"]
+    assert names(lab, vm) == ["N-3", "n-4", "other"]
     assert do(lab, vmid=vm["vmid"], state="absent", pattern="n-*")["changed"]
     assert names(lab, vm) == ["N-3", "other"]
 

@@ -50,6 +50,11 @@ def broken(where: str, what: str) -> UsageError:
     return UsageError(f"cluster file: {where}: {what}")
 
 
+def _web_item(item: dict[str, Any]) -> dict[str, Any]:
+    sizes = {key: size_of(item[key], f"web.{item['url']}.{key}") for key in ("size", "virtual_size") if item.get(key)}
+    return {**item, **sizes}
+
+
 def size_of(value: Any, where: str) -> int:
     """Bytes, given as a number or as text with a unit such as 64GiB."""
     if isinstance(value, int):
@@ -141,7 +146,7 @@ class Builder:
         cluster.options = {key: str(value) for key, value in (document.get("options") or {}).items()}
         cluster.acpi = bool((document.get("guests") or {}).get("acpi", True))
         cluster.realms = {name: dict(realm) for name, realm in REALMS.items()}
-        cluster.web = {item["url"]: item for item in _items(document, "web", "url", "size")}
+        cluster.web = {item["url"]: _web_item(item) for item in _items(document, "web", "url", "size")}
         cluster.servers = set(document.get("servers") or [])
         cluster.thin_pools = set(document.get("thin_pools") or [])
         host = document.get("host") or {}

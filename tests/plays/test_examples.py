@@ -1,0 +1,108 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The examples in the documentation of modules and roles, played as they stand there, in the order of the page."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.demo.lab import Lab
+from tests.plays.provision_helpers import Player
+from tests.simulator.process import DEMO, Simulator
+
+# Modules that are about VMs find these: web1 as the example of clone makes it, with a snapshot, and another one.
+MODULES = ["clone", "snapshot", "snapshot_info", "node_info", "cluster_info", "preflight_info", "storage_download"]
+ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A demo cluster that can also download the ISO of the examples."""
+    document: dict[str, Any] = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
+    document["web"].append({"url": ISO, "size": "700MiB", "sha256": checksum_in_the_example()})
+    file = tmp_path_factory.mktemp("cluster") / "cluster.yml"
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    lab = Lab(lag_s=0)
+    lab.simulator = Simulator("--cluster", file, "--task-ms", "default=10", "--lag-s", 0)
+    with lab:
+        yield lab
+
+
+@pytest.fixture
+def player(tmp_path: Path, lab: Lab) -> Player:
+    lab.reset()
+    return Player(tmp_path, lab.environment)
+
+
+def examples(module: str) -> list[dict[str, Any]]:
+    text = (Path(__file__).resolve().parents[2] / "plugins" / "modules" / f"{module}.py").read_text(encoding="utf-8")
+    found = re.search(r'^EXAMPLES = r"""\n(.*?)^"""', text, re.M | re.S)
+    assert found
+    tasks: list[dict[str, Any]] = yaml.safe_load(found[1])
+    return tasks
+
+
+def checksum_in_the_example() -> str:
+    said = [task["pve.fleet.storage_download"].get("checksum") for task in examples("storage_download")[:2]]
+    digest: str = said[1].removeprefix("sha256:")
+    assert len(digest) == hashlib.sha256().digest_size * 2
+    return digest
+
+
+def prepare(lab: Lab, player: Player) -> None:
+    """Make web1 by the first example of clone, as tenant acme's, and another VM."""
+    play(player, examples("clone")[:1])
+    (web1,) = [machine for machine in lab.machines() if machine.name == "web1"]
+    assert web1.vmid == 10000
+    lab.call("POST", f"/nodes/{web1.node}/qemu/10000/snapshot", snapname="before-upgrade")
+    lab.call("POST", "/nodes/pve2/qemu", vmid=10001, name="other")
+
+
+def play(player: Player, tasks: list[dict[str, Any]]) -> str:
+    written = [{"name": "Examples", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+    (player.directory / "examples.yml").write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
+    return player.play("examples.yml").expect().output
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
+    tasks = examples(module)
+    if module in ("clone", "snapshot", "snapshot_info"):
+        prepare(lab, player)
+    for task in tasks:  # nobody waits for these at the end of the example, and the cluster goes away
+        if task.get("poll") == 0:
+            task["poll"] = 1
+    assert "Traceback" not in play(player, tasks)
+
+
+def test_what_the_examples_of_clone_have_made(lab: Lab, player: Player) -> None:
+    prepare(lab, player)
+    play(player, [task for task in examples("clone") if "async" not in task])
+    names = {machine.name: machine for machine in lab.machines()}
+    assert names["db1"].node == "pve2"
+    assert lab.config(names["db1"])["scsi0"].startswith("local-lvm:")
+    assert names["web1-before"].vmid not in (9000, 10000)
+
+
+@pytest.mark.parametrize("role", ["image", "preflight", "snapshot_policy"])
+def test_first_example_of_a_role(lab: Lab, player: Player, role: str) -> None:
+    readme = Path(__file__).resolve().parents[2] / "roles" / role / "README.md"
+    (player.directory / "play.yml").write_text(
+        re.findall(r"```yaml\n(.*?)```", readme.read_text(encoding="utf-8"), re.S)[0], encoding="utf-8"
+    )
+    (player.directory / "upgrade.yml").write_text(
+        "- name: Nothing to upgrade\n  ansible.builtin.debug: {msg: upgraded}\n", encoding="utf-8"
+    )
+    prepare(lab, player)
+    lab.simulator.steer("/vms/10000", {"config": {"tags": "tenant_acme;web"}})
+    said = {"debian_13_sha512": "0" * 128} if role == "image" else {}
+    # The template of the example is there already: nothing is to be done for it.
+    assert player.play("play.yml", **said).expect().changed == (1 if role == "snapshot_policy" else 0)
