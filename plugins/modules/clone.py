@@ -146,12 +146,23 @@ done:
   type: list
   elements: str
   sample: ["Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (10000) on node pve1 (linked)"]
+applied:
+  description: Options that the task changed and that hold now. In check mode, that would.
+  returned: success
+  type: list
+  elements: str
+  sample: [description]
 pending:
   description: Options that are set but wait for a stop or reboot of the VM.
   returned: success
   type: list
   elements: str
   sample: []
+needs_reboot:
+  description: Whether options wait for a stop or reboot, see RV(pending).
+  returned: success
+  type: bool
+  sample: false
 conditions:
   description: C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and reason.
   returned: success

@@ -158,12 +158,23 @@ done:
   type: list
   elements: str
   sample: ["Set cores=4 on VM 'web1' (10000) on node pve1"]
+applied:
+  description: Options that the task changed and that hold now. In check mode, that would.
+  returned: success
+  type: list
+  elements: str
+  sample: [description]
 pending:
   description: Options that are set but wait for a stop or reboot of the VM.
   returned: success
   type: list
   elements: str
   sample: [cores]
+needs_reboot:
+  description: Whether options wait for a stop or reboot, see RV(pending).
+  returned: success
+  type: bool
+  sample: false
 placement:
   description:
     - Where the VM goes and why, where that was decided in this run, and null for a VM that stays where it is.

@@ -115,6 +115,11 @@ vms:
     address: {description: "The address that was chosen, null where none fits.", type: str, sample: 10.20.0.11}
     address_source: {description: "Where they come from, agent or cloud-init.", type: str, sample: agent}
     agent_problem: {description: "Why the agent did not answer, null where it did.", type: str, sample: null}
+    conditions:
+      description: "As module M(pve.fleet.vm) returns them, null without O(config)."
+      type: list
+      elements: dict
+      sample: [{type: Ready, status: true, reason: Running}]
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry

@@ -14,7 +14,10 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import parse_tags
+from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import parse
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.actual import drives, read_actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
@@ -101,6 +104,78 @@ def kept(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
     assert not gone & after.target.keys()
 
 
+# Which options of PVE each option of the module may touch, and which sub-keys where it is not the whole.
+TOUCHES: dict[str, dict[str, set[str] | None]] = {
+    "memory": {"memory": {"current"}},
+    "tenant": {"tags": None},
+    "serial_console": {"serial0": None},
+    "cpu": {"cpu": {"cputype"}},
+    "agent": {"agent": {"enabled", "fstrim_cloned_disks"}},
+    "startup": {"startup": {"order", "up", "down"}},
+}
+CLOUD_INIT = {
+    "user": "ciuser",
+    "ssh_keys": "sshkeys",
+    "upgrade": "ciupgrade",
+    "nameservers": "nameserver",
+    "search_domain": "searchdomain",
+}
+NIC_PARTS = {
+    "model": "model",
+    "bridge": "bridge",
+    "vlan": "tag",
+    "firewall": "firewall",
+    "link_down": "link_down",
+    "rate": "rate",
+    "mtu": "mtu",
+}
+DISK_PARTS = {"storage": "file", "size": "size"}
+
+
+def mentioned(wish: Mapping[str, Any], before: Actual) -> dict[str, set[str] | None]:
+    """Return the options of PVE that a wish speaks of, with the sub-keys, or None for all of them."""
+    found: dict[str, set[str] | None] = {}
+    for key in wish.keys() - {"nics", "disks", "cloud_init", "options", "state", "reboot", "tags_exact"}:
+        found.update(TOUCHES.get(key, {key: None}))
+    for key, value in (wish.get("options") or {}).items():
+        found[key] = set(value) if isinstance(value, dict) else None
+    if "cloud_init" in wish:
+        found.update({CLOUD_INIT[key]: None for key in wish["cloud_init"]} | {"ide2": None})
+    for item in wish.get("nics", []):
+        found[item["name"]] = {NIC_PARTS[key] for key in item if key in NIC_PARTS}
+        if "ip" in item:
+            found[f"ipconfig{item['name'][3:]}"] = {"ip", "gw"}
+    for item in wish.get("disks", []):
+        found[item["name"]] = {DISK_PARTS.get(key, key) for key in item}
+    for item in (*wish.get("nics", []), *wish.get("disks", [])):
+        if item.get("state", "present") != "present":
+            found[item["name"]] = found["boot"] = None  # PVE takes it out of the order by itself
+            found[f"ipconfig{item['name'][3:]}"] = None
+        elif item["name"] not in before.target:
+            found[item["name"]] = None
+    return found
+
+
+def untouched(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
+    """What the wish does not mention is as it was, inside disks and NICs too."""
+    allowed = mentioned(wish, before)
+    for key in (before.target.keys() | after.target.keys()) - HIDDEN:
+        old, new = before.target.get(key, ""), after.target.get(key, "")
+        if old == new or key.startswith("unused"):
+            continue
+        assert key in allowed, f"{key} was not mentioned: {old!r} became {new!r}"
+        parts = allowed[key]
+        if parts is not None:
+            fmt = format_of(key) or {}
+            was, is_now = parse(old, fmt), parse(new, fmt)
+            changed = {name for name in was.keys() | is_now.keys() if was.get(name) != is_now.get(name)}
+            assert changed <= parts, f"{changed - parts} of {key} was not mentioned: {old!r} became {new!r}"
+    assert parse(before.target["smbios1"], {})["uuid"] == parse(after.target["smbios1"], {})["uuid"]
+    assert set(parse_tags(before.target.get("tags"))) <= set(parse_tags(after.target.get("tags"))) or (
+        wish.get("tags_exact") and "tags" in wish
+    )
+
+
 def case(
     lab: Lab, vmid: int, start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]
 ) -> None:
@@ -125,10 +200,12 @@ def case(
         assert made.diff == foreseen.diff
         assert made.values["plan"] == foreseen.values["plan"]
         assert made.values["pending"] == foreseen.values["pending"]
+        assert made.values["applied"] == foreseen.values["applied"]
         after = read_actual(client, vmid, node)
         assert isinstance(made.diff, dict)
         judge(before, after, made.diff)
         kept(before, after, wish)
+        untouched(before, after, wish)
         with Writes(lab) as again:
             second = run(lab, options)
         assert again.seen == []

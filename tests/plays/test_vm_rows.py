@@ -54,6 +54,8 @@ CASES = [
     at("11 import", {"name": "r11", "source": IMAGE, "disks": [{"size": "8G", "storage": "ceph"}]},
        "r.vm.config.scsi0 == {'storage': 'ceph', 'size': '8G'}"),
     at("11 too small", {"name": "r11b", "source": IMAGE, "disks": [{"size": "1G"}]}, refused="ConfigurationError"),
+    at("11 no content import", {"name": "r11c", "source": "ceph:import/debian.qcow2", "disks": [{"size": "8G"}]},
+       refused="NotSupported"),
     at("12 make", {"name": "r12", **DEBIAN, "tags": ["mine"]}),
     at("12 update", {"name": "r12", "cores": 4, "description": "new"}, "r.vm.config.cores == 4", "'mine' in r.vm.tags"),
     at("13 make", {"name": "r13", **DEBIAN, "protection": True, "state": "started"}),
@@ -74,6 +76,8 @@ CASES = [
     at("16 too many", {"name": "r16", "cores": 1025}, refused="ValidationFailed"),
     at("16 more than the node has", {"name": "r16c", **DEBIAN, "cores": 17, "state": "started"},
        refused="ConfigurationError"),
+    at("16 many sockets", {"name": "r16d", **DEBIAN, "cores": 1, "sockets": 6}, "r.vm.config.sockets == 6",
+       "r.warnings | select('search', '6 sockets') | length == 1"),
     at("17 memory", {"name": "r17", **DEBIAN, "memory": "3Gi", "balloon": "1G"}, "r.vm.config.memory == 3072"),
     at("17 same in MiB", {"name": "r17", "memory": 3072}, "not r.changed"),
     at("17 unit", {"name": "r17", "memory": "3Q"}, refused="ValidationFailed"),
@@ -134,8 +138,13 @@ CASES = [
        "r.vm.address == '10.7.7.7'"),
     at("31 in vain", {"name": "r30", "wait_for": "address", "address_subnets": ["192.0.2.0/24"], "wait_timeout": 1},
        refused="TaskTimeout"),
-    at("32 pending", {"name": "r30", "cores": 6}, "r.pending == ['cores']"),
-    at("32 reboot", {"name": "r30", "cores": 6, "reboot": "if_needed"}, "r.pending == []", "r.vm.status == 'running'"),
+    at("32 pending", {"name": "r30", "cores": 6, "description": "d"}, "r.pending == ['cores']",
+       "r.applied == ['description']", "r.needs_reboot"),
+    at("32 reboot", {"name": "r30", "cores": 6, "reboot": "if_needed"}, "r.pending == []", "r.vm.status == 'running'",
+       "not r.needs_reboot"),
+    at("32 reboot always", {"name": "r30", "cores": 5, "reboot": "always"}, "r.applied == ['cores']",
+       "r.vm.uptime < 30", acts=True),
+    at("32 reboot never", {"name": "r30", "cores": 4, "reboot": "never"}, "r.vm.pending == ['cores']"),
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from .._cluster.bridges import KnownBridges
+from .._cluster.lookup import volume_owner
 from .._cluster.picture import Picture
 from .._cluster.placement import require_node, require_storage
 from .._core.errors import ConfigurationError, NotSupported
@@ -62,8 +63,25 @@ def check_change(known: KnownBridges, change: Change, node: str, picture: Pictur
     for storage, content in sorted(change.drives.storages.items()):
         require_storage(picture, storage, node, content)
     for volume, content in sorted(change.drives.volumes.items()):
-        require_storage(picture, volume.partition(":")[0], node, content if content == "iso" else "import")
+        if content == "import" and volume_owner(volume) is not None:  # the disk of a VM, and no file
+            content = "images"
+        _require_importable(picture, volume, node, content)
+        require_storage(picture, volume.partition(":")[0], node, content)
     check_bridges(known, bridges_of(change.sets), node)
+
+
+def _require_importable(picture: Picture, volume: str, node: str, content: str) -> None:
+    """Raise NotSupported, with the way around, where an image lies on a storage that PVE imports nothing from."""
+    storage = volume.partition(":")[0]
+    row = picture.storage_on(storage, node)
+    if content != "import" or row is None or not row.available or "import" in row.content:
+        return
+    raise NotSupported(
+        attempted=f"{volume} could not be imported on node {node}",
+        answer=f"storage '{storage}' takes {', '.join(sorted(row.content))}, not import, which PVE has since 8.3",
+        next_step="Put the image on a storage with content import, or make a template of it once and clone that",
+        reason="storage content",
+    )
 
 
 def check_cpus(label: str, config: Mapping[str, str], node: str, picture: Picture) -> None:

@@ -51,9 +51,10 @@ def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
         if disk.state != "present":
             if there is not None:
                 (change.detached if disk.state == "detached" else change.removed).add(disk.slot)
-        elif there is None or (is_cloud_init(there) and not disk.is_cdrom):
+        elif there is None:
             _create(disk, desired, change)
         else:
+            _require_kind(desired.label, disk, there)
             _update(desired.label, disk, there, change)
     if desired.disks_exact:
         listed = {disk.slot for disk in desired.disks}
@@ -104,6 +105,20 @@ def _create(disk: Disk, desired: Desired, change: DriveChange) -> None:
         shown["size"] = render_size(disk.size)
     change.sets[disk.slot] = render(parts, fmt)
     change.shown[disk.slot] = render(shown, fmt)
+
+
+def _require_kind(label: str, disk: Disk, there: Mapping[str, str]) -> None:
+    """Raise ValidationFailed where one kind of drive would take the place of another: only who asks loses a drive."""
+    holds = "the cloud-init drive" if is_cloud_init(there) else "a disk" if is_disk(there) else "a CD drive"
+    wants = "a CD drive" if disk.is_cdrom else "a disk"
+    is_told = disk.is_cdrom or any((disk.size, disk.storage, disk.import_from, disk.format))
+    if is_told and wants != holds:
+        raise ValidationFailed(
+            attempted=f"Drive {disk.slot} of {label} was left alone",
+            answer=f"it is {holds}, and {wants} is asked for",
+            next_step="Name a drive that is free, or take this one away first, in a task with state=absent or detached",
+            reason="other kind of drive",
+        )
 
 
 def _update(label: str, disk: Disk, there: Mapping[str, str], change: DriveChange) -> None:

@@ -16,8 +16,9 @@ from .._core import validate
 from .._core.errors import FleetError, NotFound
 from .._core.result import Result
 from .actual import read_actual
-from .describe import describe, describe_row
+from .describe import conditions, describe, describe_row
 from .guest import NOTHING_TOLD, read_addresses, read_guest_wish, told
+from .model import Plan
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -35,7 +36,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
     warnings: list[str] = []
     for row in sorted(rows, key=lambda row: row.vmid):
         if not params.get("config") and not wish.asks:
-            vms.append(describe_row(row, prefix=prefix, url=url))
+            vms.append(_row(row, prefix, url))
             continue
         try:
             actual = read_actual(client, row.vmid, row.node, pool=row.pool)
@@ -43,15 +44,21 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
             if not wanted(replace(row, name=actual.name, tags=tags)):
                 continue  # given away or renamed since the listing was made
             guest = told(actual, *read_addresses(client, actual), wish.rule) if wish.asks else NOTHING_TOLD
-            vms.append(describe(actual, prefix=prefix, url=url, guest=guest))
+            told_of = describe(actual, prefix=prefix, url=url, guest=guest)
+            waiting = Plan(pending=tuple(told_of["pending"]))
+            vms.append({**told_of, "conditions": conditions(actual, waiting, applied=True)})
         except NotFound:
             continue  # removed or moved since the listing was made
         except FleetError as error:  # a node that is down hides only its own VMs
             if params.get("vmid") is not None or params.get("name"):
                 raise error.on(attempted=f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}") from error
-            vms.append(describe_row(row, prefix=prefix, url=url))
+            vms.append(_row(row, prefix, url))
             warnings.append(f"VM '{row.name}' ({row.vmid}) on node {row.node}: {error.message}")
     return Result(False, {"vms": vms}, warnings=tuple(warnings))
+
+
+def _row(row: VmRow, prefix: str, url: str) -> dict[str, Any]:
+    return {**describe_row(row, prefix=prefix, url=url), "conditions": None}
 
 
 def matcher(params: Mapping[str, Any]) -> Callable[[VmRow], bool]:

@@ -69,14 +69,16 @@ def report(
         vm = describe(actual, prefix=job.desired.tenant_prefix, url=url, guest=_ask_guest(job, actual))
     elif vmid is not None:
         vm = {"vmid": vmid, "node": node, "name": job.desired.name}
-    notes = list(plan.warnings) + (warnings or [])
+    notes = [*job.desired.advice, *plan.warnings, *(warnings or [])]
     if plan.pending and not job.check_mode and actual is not None:
         notes.append(f"{actual.label}: {', '.join(plan.pending)} will be applied at its next stop or reboot")
     values = {
         "vm": vm,
         "plan": plan.summaries,
         "done": done,
+        "applied": sorted(plan.keys - set(plan.pending)) if vm is not None else [],
         "pending": list(plan.pending),
+        "needs_reboot": bool(plan.pending),
         "conditions": conditions(actual, plan, applied=not job.check_mode),
         "placement": job.choice.as_dict() if job.choice is not None else None,
     }

@@ -16,6 +16,8 @@ from .._cluster.vmids import Bands
 
 # What a mapping says of a sub-key that shall go.
 REMOVE = None
+# More sockets than this are possible, but hardly meant.
+MOST_SOCKETS = 4
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ class Desired:
     shutdown_timeout: int = 60
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """What a person should hear of the wish although it can be fulfilled."""
+        sockets = int(self.plain.get("sockets") or 1)
+        if sockets <= MOST_SOCKETS:
+            return ()
+        return (f"{self.label}: guests are seldom made for {sockets} sockets; give it cores instead",)
+
+    @property
     def tenant_tag(self) -> str | None:
         return f"{self.tenant_prefix}{self.tenant}".lower() if self.tenant else None
 
@@ -162,6 +172,10 @@ class Step:
     timeout: int | None = None
 
 
+# What a diff shows beside the options of the VM's configuration.
+_NO_OPTIONS = frozenset(("vmid", "node", "pool", "status", "restarted"))
+
+
 @dataclass(frozen=True)
 class Plan:
     """Ordered steps and what they change. An empty plan makes no write."""
@@ -175,6 +189,11 @@ class Plan:
     @property
     def changed(self) -> bool:
         return bool(self.steps)
+
+    @property
+    def keys(self) -> set[str]:
+        """The options of the VM's configuration that it changes."""
+        return {*self.before, *self.after} - _NO_OPTIONS
 
     @property
     def summaries(self) -> list[str]:

@@ -146,6 +146,26 @@ def test_a_disk_never_shrinks() -> None:
     assert "10G" in failure.value.message
 
 
+@pytest.mark.parametrize(
+    ("disk", "holds"),
+    [
+        ({"name": "scsi0", "iso": "local:iso/x.iso"}, "a disk"),
+        ({"name": "scsi0", "iso": "none"}, "a disk"),
+        ({"name": "ide2", "iso": "local:iso/x.iso"}, "the cloud-init drive"),
+        ({"name": "ide2", "size": "1G"}, "the cloud-init drive"),
+        ({"name": "ide0", "size": "1G"}, "a CD drive"),
+        ({"name": "ide0", "storage": "ceph"}, "a CD drive"),
+    ],
+    ids=str,
+)
+def test_no_drive_takes_the_place_of_another_kind(disk: dict[str, Any], holds: str) -> None:
+    there = actual(ide0="local:iso/y.iso,media=cdrom,size=4M")
+    with pytest.raises(ValidationFailed, match=f"it is {holds}") as failure:
+        plan_update(wish(disks=[disk]), there)
+    assert "state=absent" in failure.value.next_step
+    assert plan_update(wish(disks=[{**disk, "state": "absent"}]), there).changed
+
+
 def test_a_new_disk_needs_a_size() -> None:
     with pytest.raises(ValidationFailed, match="no size"):
         plan_update(wish(disks=[{"name": "scsi5", "storage": "ceph"}]), actual())
