@@ -46,10 +46,9 @@ def conditions(runs: int, peer: Path) -> dict[str, Any]:
         "runs": runs,
         "cores": os.cpu_count(),
         "processor": _processor(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "latency_ms": LATENCY_MS,
         "task_ms": TASK_MS,
-        "load_before": round(os.getloadavg()[0], 2),
         "ours": versions(Path(sys.executable)),
         "peer": versions(peer),
     }
@@ -73,20 +72,21 @@ def _processor() -> str:
 def measure(chosen: list[str], runs: int, file: Path) -> list[str]:
     """Measure the chosen parts and note in the file what each found; return those that could not be measured."""
     peer = bench_python()
+    around = conditions(runs, peer)
     missing = []
     with tempfile.TemporaryDirectory(prefix="pve-fleet-bench-") as directory:
         sides = both((Path(sys.executable), stage_ours()), peer, Path(directory))
         for name in chosen:
             print(f"{name} ...", flush=True)
             began = time.monotonic()
-            around = conditions(runs, peer)
+            load = round(os.getloadavg()[0], 2)
             try:
                 measured = PARTS[name](Bench(*sides, runs))
             except (NotMeasured, SimulatorError) as problem:
                 print(f"  NOT MEASURED: {problem}", flush=True)
                 missing.append(name)
                 continue
-            latest = results.merged(results.load(file), name, measured, around)
+            latest = results.merged(results.load(file), name, measured, {**around, "load_before": load})
             results.save(latest, file)
             for line in report.lines_of(name, latest):
                 print(f"  {line}", flush=True)

@@ -36,7 +36,7 @@ def fleet20(bench: Bench) -> Measured:
     }
     whole = ours_vm("")
     del whole["name"]
-    fleet = {"name": "Ours", FLEET: {"vms": [{"name": name} for name in names], "defaults": whole}}
+    fleet = {"name": "Ours", FLEET: {**whole, "vms": [{"name": name} for name in names]}}
     looped: dict[Any, Any] = {side: [] for side in loops}
     at_once = []
     with tasks_cluster() as simulator:
@@ -80,7 +80,7 @@ def fleet100(bench: Bench) -> Measured:
         "tags": ["web"],
         "state": "started",
     }
-    fleet = {"name": "Ours", FLEET: {"vms": vms, "defaults": {**wish, "state": "started"}}}
+    fleet = {"name": "Ours", FLEET: {**wish, "state": "started", "vms": vms}}
     plays = []
     with tasks_cluster() as simulator:
         for _turn in range(bench.runs):

@@ -106,26 +106,30 @@ def _notes(parts: Mapping[str, Any]) -> list[str]:
 
 def _conditions(parts: Mapping[str, Any]) -> list[str]:
     """Return the conditions, once for all parts that were measured under the same."""
-    groups: dict[Told, list[str]] = {}
+    places: dict[Told, list[str]] = {}
+    moments: dict[str, list[str]] = {}
     for name in _ordered(parts):
         around = parts[name]["conditions"]
         times = ", ".join(f"{kind} {milliseconds} ms" for kind, milliseconds in around["task_ms"].items())
         told: Told = (
-            (
-                "machine",
-                f"{around['cores']} cores, {around['processor']}, {around['system']}; the server runs on it too",
-            ),
+            ("machine", f"{around['cores']} cores, {around['processor']}, {around['system']}; the server is on it too"),
             ("server", f"answers after {around['latency_ms']} ms; tasks take {times}"),
             (OURS, _versions(around["ours"])),
             ("the peer", _versions(around["peer"])),
-            ("measured", f"{around['date'][:10]}, commit {around['commit']}"),
         )
-        groups.setdefault(told, []).append(name)
+        places.setdefault(told, []).append(name)
+        moments.setdefault(f"{around['date'][:10]} at commit {around['commit']}", []).append(name)
     lines = []
-    for told, names in groups.items():
-        lines.append(f"- {', '.join(f'`{name}`' for name in names)}" if len(groups) > 1 else "- all parts")
-        lines += [f"  - {what}: {text}" for what, text in told]
+    for told, names in places.items():
+        lines += [f"- {what}: {text}" for what, text in (*told, *_of(names, places))]
+    for moment, names in moments.items():
+        lines += [f"- {what}: {text}" for what, text in (("measured", moment), *_of(names, moments))]
     return lines
+
+
+def _of(names: list[str], groups: Mapping[Any, list[str]]) -> tuple[tuple[str, str], ...]:
+    """Return a line with the parts, where not all of them are of the same group."""
+    return (("parts", ", ".join(f"`{name}`" for name in names)),) if len(groups) > 1 else ()
 
 
 def _versions(found: Mapping[str, str]) -> str:

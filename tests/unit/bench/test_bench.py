@@ -98,7 +98,7 @@ def test_parts_of_different_conditions_are_told_apart() -> None:
     found = results.merged(found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64})
     page = report.page(found)
     assert "64 cores" in page
-    assert "- `noop_loop`\n" in page
+    assert "- parts: `noop_loop`\n" in page
 
 
 def test_every_key_belongs_to_a_part_that_exists() -> None:
