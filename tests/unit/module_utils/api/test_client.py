@@ -333,7 +333,7 @@ class TestTasks:
         error = caught(lambda: client_for(script).wait(UPID, attempted="Could not clone VM 100"))
         assert (error.category, error.upid, error.reason) == ("TaskFailed", UPID, "something odd")
         assert error.log == tuple(lines[-10:])
-        assert error.message == "Could not clone VM 100: something odd."
+        assert error.message.startswith("Could not clone VM 100: something odd. The log of the task tells more")
 
     def test_warnings_are_a_success(self, script: Scripted) -> None:
         ended = Reply({"status": "stopped", "exitstatus": "WARNINGS: 2"})

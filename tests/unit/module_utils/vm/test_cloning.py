@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, picture_of
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
@@ -150,15 +147,3 @@ def test_a_clone_takes_every_option_of_a_vm() -> None:
     assert clone_spec().keys() == (vm_spec().keys() - {"adopt"}) | own
     for name in clone_spec().keys() - own:
         assert clone_spec()[name] == vm_spec()[name]
-
-
-def documented(file: Path) -> Mapping[str, Any]:
-    """Return what a module's file itself documents, without its fragments."""
-    text = file.read_text(encoding="utf-8").partition('DOCUMENTATION = r"""')[2].partition('"""')[0]
-    return dict(yaml.safe_load(text)["options"])
-
-
-def test_what_vm_documents_by_itself_clone_does_too(repo: Path) -> None:
-    modules = repo / "plugins" / "modules"
-    missing = documented(modules / "vm.py").keys() - documented(modules / "clone.py").keys()
-    assert missing == {"adopt"}
