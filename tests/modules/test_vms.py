@@ -1,0 +1,367 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Module vms against the simulator: one plan for many VMs, carried out side by side, completed by a rerun."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster import picture
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._fleet import carry, claims
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.converge import run
+from ansible_collections.pve.fleet.plugins.module_utils._vm import converge
+from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.test_tenants import after_request, is_listing
+
+BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G"}
+WEB: dict[str, Any] = {"tenant": "acme", "source": "debian-13", "tags": ["web"]}
+
+
+def named(*names: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"name": name, **more} for name in names]
+
+
+def done(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that must not have failed."""
+    assert not result.get("failed"), result
+    return result
+
+
+def actions(result: dict[str, Any]) -> dict[str, str]:
+    return {vm["name"]: vm["action"] for vm in result["vms"]}
+
+
+@pytest.fixture
+def slow() -> Iterator[Lab]:
+    """A cluster whose tasks take long enough to be seen side by side."""
+    with open_lab("--lag-s", "0", "--task-ms", "qmclone=400,qmstart=200,default=20") as opened:
+        yield opened
+
+
+# -- one plan ---------------------------------------------------------------------------------------
+
+
+def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
+    wish = {**WEB, "state": "started", "vms": named("a", "b", "c")}
+    foreseen = done(quiet.run("vms", check=True, **wish))
+    assert quiet.simulator.writes() == []
+    made = done(quiet.run("vms", **wish))
+    assert foreseen["changed"]
+    assert made["diff"] == foreseen["diff"]
+    assert [diff["after_header"] for diff in made["diff"]] == ["VM 'a'", "VM 'b'", "VM 'c'"]
+    assert actions(made) == dict.fromkeys("abc", "created") == actions(foreseen)
+    assert made["summary"] == {"created": 3, "changed": 0, "removed": 0, "unchanged": 0, "failed": 0, "kept": 0}
+    for before, after in zip(foreseen["vms"], made["vms"], strict=True):
+        assert (before["vmid"], before["node"], before["plan"]) == (after["vmid"], after["node"], after["plan"])
+        assert quiet.status(after) == after["vm"]["status"] == "running"
+        assert after["vm"]["tags"] == ["tenant_acme", "web"] or set(after["vm"]["tags"]) >= {"tenant_acme", "web"}
+    quiet.simulator.reset_log()
+    again = done(quiet.run("vms", **wish))
+    assert not again["changed"]
+    assert again["diff"] == {"before": {}, "after": {}}
+    assert quiet.simulator.writes() == []
+    counts = quiet.simulator.counts()
+    assert counts.pop("GET /nodes/{node}/qemu") <= 3
+    assert counts == {"GET /cluster/resources": 1, "GET /nodes/{node}/qemu/{vmid}/pending": 3}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"name": "one", "source": "debian-13", "state": "started"},
+        {"name": "one", **BLANK, "nics": [{"bridge": "vmbr0"}], "vmid": 1234},
+        {"name": "there", "cores": 4, "state": "started"},
+        {"name": "there", "state": "absent"},
+        {"name": "there", "memory": "2G", "tags": ["x"]},
+        {"name": "gone", "state": "absent"},
+        {"name": "there", "node": "pve2"},
+        {"name": "there", "class": "big", "classes": {"big": {"cores": 3, "tags": ["y"]}}},
+    ],
+    ids=str,
+)
+def test_one_vm_is_treated_as_module_vm_does(quiet: Lab, wish: dict[str, Any]) -> None:
+    quiet.vm(name="there", vmid=777, **BLANK)
+    alone = quiet.run("vm", check=True, **wish)
+    listed = quiet.run("vms", check=True, vms=[wish])
+    shared = quiet.run("vms", check=True, vms=[{"name": wish["name"], **{k: wish[k] for k in ("vmid",) if k in wish}}],
+                       **{key: value for key, value in wish.items() if key not in ("name", "vmid")})  # fmt: skip
+    for result in (listed, shared):
+        (row,) = done(result)["vms"]
+        for key in ("changed", "plan", "done", "pending", "placement", "vm"):
+            assert row[key] == alone[key], key
+        (diff,) = result["diff"] if result["changed"] else [result["diff"]]
+        assert diff["before"] == alone["diff"]["before"]
+        assert diff["after"] == alone["diff"]["after"]
+    for result in (quiet.run("vms", vms=[wish]), quiet.run("vms", vms=[wish])):
+        assert done(result)["changed"] is (alone["changed"] and result["vms"][0]["action"] != "unchanged")
+    assert not result["changed"]
+
+
+def test_what_is_said_for_all_and_for_one(quiet: Lab) -> None:
+    made = done(
+        quiet.run(
+            "vms",
+            **BLANK,
+            cores=2,
+            tags=["all"],
+            cloud_init={"user": "ops", "nameservers": ["10.0.0.1"]},
+            classes={"big": {"cores": 4, "tags": ["big"]}},
+            vms=[
+                {"name": "plain"},
+                {"name": "classy", "class": "big"},
+                {"name": "own", "class": "big", "cores": 8, "tags": ["own"], "cloud_init": {"user": "me"}},
+            ],
+        )
+    )
+    plain, classy, own = (vm["vm"] for vm in made["vms"])
+    assert [int(vm["config"]["cores"]) for vm in (plain, classy, own)] == [2, 4, 8]
+    assert [sorted(vm["tags"]) for vm in (plain, classy, own)] == [["all"], ["all", "big"], ["all", "big", "own"]]
+    assert [vm["config"]["ciuser"] for vm in (plain, classy, own)] == ["ops", "ops", "me"]
+    assert own["config"]["nameserver"] == ["10.0.0.1"]
+
+
+def test_the_list_is_decided_as_a_whole(quiet: Lab) -> None:
+    """Numbers, limits and anti-affinity hold among VMs that do not exist yet."""
+    rules = {"anti_affinity": ["web"], "max_vms_per_node": 2}
+    wish = {**WEB, "placement": rules, "vms": named("a", "b", "c", "d")}
+    for check in (True, False):
+        result = quiet.run("vms", check=check, **wish)
+        assert result["failed"]
+        assert actions(result) == {"a": "created", "b": "created", "c": "created", "d": "failed"}
+        assert sorted(vm["node"] for vm in result["vms"][:3]) == ["pve1", "pve2", "pve3"]
+        assert [vm["vmid"] for vm in result["vms"][:3]] == [10000, 10001, 10002]
+        assert "anti-affinity" in result["vms"][3]["msg"]
+        assert "VM 'd'" in result["msg"]
+        assert result["error"]["reason"] == "no node fits"
+    more = done(quiet.run("vms", **BLANK, placement={"max_vms_per_node": 2}, vms=named("e", "f", "g")))
+    nodes = Counter(row["node"] for row in quiet.client.get("cluster", "resources", type="vm") if not row["template"])
+    assert set(nodes.values()) == {2}, (nodes, more)
+    full = quiet.run("vms", **BLANK, placement={"max_vms_per_node": 2}, vms=named("h"))
+    assert full["error"]["reason"] == "no node fits"
+
+
+def test_a_quota_is_shared_by_the_list(quiet: Lab) -> None:
+    quiet.vm(name="old", tenant="acme", **BLANK)
+    wish = {**BLANK, "tenant": "acme", "quota": {"vms": 3}, "vms": named("a", "b", "c")}
+    for check in (True, False):
+        result = quiet.run("vms", check=check, **wish)
+        assert actions(result) == {"a": "created", "b": "created", "c": "failed"}
+        assert result["vms"][2]["error"]["quota"]["vms"] == {"used": 3, "wanted": 1, "limit": 3}
+    grown = quiet.run("vms", tenant="acme", quota={"memory": "4G"}, memory="2G", vms=named("old", "a"))
+    assert actions(grown) == {"old": "changed", "a": "failed"}
+    assert grown["vms"][1]["error"]["reason"] == "quota"
+
+
+def test_names_and_numbers_of_the_list_do_not_meet(quiet: Lab) -> None:
+    quiet.vm(name="there", vmid=777, **BLANK)
+    twice = quiet.run("vms", vms=[{"name": "there"}, {"vmid": 777, "cores": 3}])
+    assert twice["vms"][1]["error"]["reason"] == "listed twice"
+    assert actions(twice)["there"] == "unchanged"
+    other = quiet.run("vms", check=True, **BLANK, vms=[{"name": "x", "tenant": "a"}, {"name": "x", "tenant": "b"}])
+    assert other["vms"][1]["error"]["reason"] == "name taken"
+
+
+# -- carried out ------------------------------------------------------------------------------------
+
+
+def test_bounds_hold_and_are_used(slow: Lab) -> None:
+    """Six clones of one template: as many at once as is allowed, and no more."""
+    most: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            running = slow.client.get("nodes", "pve1", "tasks", source="active")
+            most.append(len([task for task in running if task["type"] == "qmclone" and not task.get("endtime")]))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        done(slow.run("vms", **WEB, vms=named(*"abcdef"), parallel_per_template=2))
+        two, most[:] = max(most), []
+        done(slow.run("vms", **WEB, vms=named(*"ghijkl"), parallel_per_node=3, parallel_per_template=0))
+        three, most[:] = max(most), []
+        done(slow.run("vms", **WEB, vms=named("m", "n"), parallel=1))
+        one, most[:] = max(most), []
+        done(slow.run("vms", **WEB, vms=named("o", "p", "q"), parallel_per_storage=1))
+    finally:
+        over.set()
+        watcher.join()
+    assert (two, three, one, max(most)) == (2, 3, 1, 1)
+
+
+def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> None:
+    quiet.simulator.fault(method="POST", path=r"/qemu/10001/status/start$", status=500, message="no", times=1)
+    wish = {**WEB, "state": "started", "vms": [*named("a", "b", "c"), {"name": "d", "source": "nosuch"}]}
+    first = quiet.run("vms", **wish)
+    assert first["failed"]
+    assert first["changed"]
+    assert actions(first) == {"a": "created", "b": "failed", "c": "created", "d": "failed"}
+    assert first["vms"][1]["done"]
+    assert first["vms"][1]["changed"]
+    assert first["msg"].startswith("2 of 4 VMs failed: VM 'b': ")
+    assert "VM 'd': Template 'nosuch'" in first["msg"]
+    assert first["error"]["category"] == "TaskFailed"
+    wish["vms"][3]["source"] = "debian-13"
+    second = done(quiet.run("vms", **wish))
+    assert actions(second) == {"a": "unchanged", "b": "changed", "c": "unchanged", "d": "created"}
+    assert not done(quiet.run("vms", **wish))["changed"]
+    rows = [row for row in quiet.client.get("cluster", "resources", type="vm") if not row["template"]]
+    assert sorted(row["name"] for row in rows) == ["a", "b", "c", "d"]
+
+
+def test_a_number_that_others_take_is_replaced(quiet: Lab) -> None:
+    """Somebody takes two of the planned numbers after the cluster was read."""
+
+    def take() -> None:
+        for vmid in (10000, 10001):
+            quiet.client.task("POST", "nodes", "pve3", "qemu", data={"vmid": vmid, "name": f"other-{vmid}"})
+
+    with after_request(quiet, is_listing, take):
+        made = done(quiet.run("vms", **WEB, vms=named("a", "b", "c")))
+    vmids = [vm["vmid"] for vm in made["vms"]]
+    assert len(set(vmids)) == 3
+    assert not {10000, 10001} & set(vmids)
+    for vm in made["vms"]:
+        assert quiet.config(vm)["name"] == vm["name"]
+
+
+def test_a_plan_that_grew_old_is_made_again(quiet: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is made by somebody else while the others are worked on, one is given away, a node goes down."""
+    quiet.vm(name="old", tenant="acme", node="pve2", **BLANK)
+    monkeypatch.setattr(picture, "FRESH", 0.2)
+    monkeypatch.setattr(claims, "FRESH", 0.2)
+    monkeypatch.setattr(converge, "FRESH", 0.2)
+    quiet.simulator.steer("settings", {"task_ms": {"qmcreate": 600}})
+
+    def meddle() -> None:
+        data = {"vmid": 5000, "name": "c", "tags": "tenant_acme"}
+        quiet.client.task("POST", "nodes", "pve2", "qemu", data=data)
+        quiet.simulator.steer("vms/10000", {"config": {"tags": "tenant_globex"}})
+
+    def is_create(method: str, segments: tuple[Any, ...]) -> bool:
+        return method == "POST" and segments[-1] == "qemu" and threading.current_thread() is not threading.main_thread()
+
+    wish = {**BLANK, "tenant": "acme", "parallel": 1, "vms": [*named("a", "c"), {"name": "old", "state": "started"}]}
+    with after_request(quiet, is_create, meddle):
+        result = quiet.run("vms", **wish)
+    assert actions(result)["a"] == "created"
+    assert {vm["name"]: vm["vmid"] for vm in result["vms"]}["c"] == 5000
+    assert result["vms"][2]["error"]["reason"] == "foreign tenant", result["vms"][2]
+
+
+def test_locks_and_an_overloaded_server_slow_it_down(slow: Lab) -> None:
+    """Lock timeouts and 5xx are waited out, with fewer at once; all VMs are made in the end."""
+    lock = "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout"
+    slow.simulator.fault(method="POST", path=r"/qemu/9000/clone$", status=500, message=lock, times=3)
+    slow.simulator.fault(method="GET", path=r"/status$", status=596, times=2)
+    made = done(slow.run("vms", **WEB, vms=named(*"abcdef")))
+    assert set(actions(made).values()) == {"created"}
+    begins = [row["time"] for row in slow.simulator.log() if row["path"].endswith("/clone") and row["status"] == 200]
+    assert len(begins) == 6
+
+
+def test_many_tasks_are_waited_for_with_few_requests(slow: Lab) -> None:
+    slow.simulator.steer("settings", {"task_ms": {"qmclone": 2000}})
+    slow.simulator.reset_log()
+    done(slow.run("vms", **WEB, vms=named(*"abcdefgh"), parallel_per_node=8, parallel_per_template=8))
+    counts = slow.simulator.counts()
+    asked = counts["GET /nodes/{node}/tasks/{upid}/status"] + counts["GET /nodes/{node}/tasks"]
+    # Each for itself would ask 18 times a task.
+    assert asked <= 8 * 6, counts
+
+
+def test_the_end_of_the_time_ends_the_work(slow: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Ansible's `timeout` raises in the main thread ends the workers at their next pause."""
+    slow.simulator.steer("settings", {"task_ms": {"qmclone": 3000}})
+
+    class Over(BaseException):
+        pass
+
+    workers: list[threading.Thread] = []
+
+    def interrupted(work: Callable[[], None], number: int) -> None:
+        workers.extend(threading.Thread(target=suppressed(work), daemon=True) for _number in range(number))
+        for worker in workers:
+            worker.start()
+        time.sleep(0.5)
+        raise Over
+
+    def suppressed(work: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            with contextlib.suppress(FleetError):
+                work()
+
+        return run
+
+    monkeypatch.setattr(carry, "all_at_once", interrupted)
+    params = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
+    with pytest.raises(Over):
+        run(params | {**WEB, "vms": named(*"abcdefgh"), "parallel_per_node": 2}, slow.client)
+    began = time.monotonic()
+    for worker in workers:
+        worker.join(5)
+    assert not any(worker.is_alive() for worker in workers)
+    assert time.monotonic() - began < 2
+    assert len([row for row in slow.simulator.writes() if row["path"].endswith("/clone")]) == 2
+
+
+# -- refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"vms": [{"cores": 2}]}, "vms[0] (without a name)"),
+        ({"vms": [{"name": "a"}, {"name": "b", "memory": "1X"}, {"name": "no_name"}]}, "vms[1] (b)"),
+        ({"vms": [{"name": "a"}, {"name": "a"}]}, "both are VM 'a'"),
+        ({"vms": [{"name": "a", "vmid": 500}, {"name": "b", "vmid": 500}]}, "vms[0] and vms[1]"),
+        ({"vms": [{"name": "a", "class": "big"}]}, "class 'big'"),
+        ({"vms": [{"name": "a"}], "prune": True}, "has no bounds"),
+        ({"vms": [], "prune": True, "tenant": "acme"}, "is empty"),
+        ({"vms": [{"name": "a", "tenant": "b"}], "prune": True, "tenant": "acme"}, "this one says another"),
+        ({"vms": [{"name": "a"}], "parallel": -1}, "parallel"),
+        ({"vms": [{"name": "a", "placement": {"nodes": ["no node"]}}]}, "placement.nodes"),
+    ],
+    ids=str,
+)
+def test_a_list_with_a_mistake_is_refused_as_a_whole(quiet: Lab, options: dict[str, Any], said: str) -> None:
+    for check in (True, False):
+        result = quiet.run("vms", check=check, **options)
+        assert result["failed"]
+        assert said in result["msg"], result["msg"]
+        assert result["error"]["category"] in ("ValidationFailed", "ConfigurationError")
+    assert quiet.simulator.log() == []
+
+
+def test_a_dead_node_stops_only_its_own(quiet: Lab) -> None:
+    for at, node in enumerate(("pve1", "pve2")):
+        quiet.vm(name=f"on-{node}", vmid=600 + at, node=node, **BLANK)
+    quiet.simulator.steer("nodes/pve2", {"online": False})
+    result = quiet.run("vms", cores=4, **BLANK, vms=named("on-pve1", "on-pve2", "new"))
+    assert actions(result) == {"on-pve1": "changed", "on-pve2": "failed", "new": "created"}
+    assert result["error"]["category"] == "NodeUnhealthy"
+
+
+def test_waiting_for_guests_and_addresses(quiet: Lab) -> None:
+    made = done(quiet.run("vms", **WEB, state="started", agent=True, wait_for="agent", vms=named("a", "b")))
+    assert all(vm["vm"]["agent_problem"] is None for vm in made["vms"])
+    told = done(quiet.run("vms", **WEB, addresses=True, vms=named("a", "b")))
+    assert not told["changed"]
+    assert all(vm["vm"]["addresses"] for vm in told["vms"])
+
+
+def test_an_empty_list_is_nothing_to_do(quiet: Lab) -> None:
+    result = done(quiet.run("vms", vms=[]))
+    assert (result["changed"], result["vms"]) == (False, [])

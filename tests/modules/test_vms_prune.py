@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Module vms with prune: what is not in the list goes, and nothing beyond the scope ever does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab
+from tests.modules.test_tenants import after_request
+
+BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G"}
+
+
+@pytest.fixture
+def estate(quiet: Lab) -> Lab:
+    """VMs of acme in and out of a pool, and everything that merely looks like one of acme's."""
+    for name, options in {
+        "keep": {"tenant": "acme", "pool": "acme"},
+        "web": {"tenant": "acme", "pool": "acme", "state": "started"},
+        "no-pool": {"tenant": "acme"},
+        "tag-of-2": {"tenant": "acme2"},
+        "globex": {"tenant": "globex"},
+        "in-pool": {"pool": "acme"},
+        "nobodys": {},
+        "two-owners": {"tags": ["tenant_acme", "tenant_globex"]},
+        "own-template": {"tenant": "acme", "pool": "acme", "state": "template"},
+    }.items():
+        quiet.vm(name=name, **BLANK, **options)
+    quiet.simulator.reset_log()
+    return quiet
+
+
+def names(lab: Lab) -> set[str]:
+    return {row["name"] for row in lab.client.get("cluster", "resources", type="vm")}
+
+
+SCOPES = [
+    ({"tenant": "acme"}, {"web", "no-pool"}),
+    ({"pool": "acme"}, {"web", "in-pool"}),
+    ({"tenant": "acme", "pool": "acme"}, {"web"}),
+    ({"tenant": "ACME"}, {"web", "no-pool"}),
+]
+
+
+@pytest.mark.parametrize(("scope", "gone"), SCOPES, ids=["tenant", "pool", "both", "other case"])
+def test_only_what_is_in_the_scope_goes(estate: Lab, scope: dict[str, Any], gone: set[str]) -> None:
+    before = names(estate)
+    foreseen = estate.run("vms", check=True, prune=True, vms=[{"name": "keep"}], **scope)
+    assert {vm["name"] for vm in foreseen["vms"] if vm["action"] == "removed"} == gone
+    assert [diff["before_header"] for diff in foreseen["diff"]]
+    assert estate.simulator.writes() == []
+    assert names(estate) == before
+    pruned = estate.run("vms", prune=True, vms=[{"name": "keep"}], **scope)
+    assert not pruned.get("failed"), pruned
+    assert pruned["diff"] == foreseen["diff"]
+    assert {vm["name"] for vm in pruned["vms"] if vm["pruned"]} == gone
+    assert names(estate) == before - gone
+    again = estate.run("vms", prune=True, vms=[{"name": "keep"}], **scope)
+    assert not again["changed"]
+
+
+def test_without_prune_nothing_goes(estate: Lab) -> None:
+    result = estate.run("vms", tenant="acme", vms=[{"name": "keep"}])
+    assert not result["changed"]
+    assert estate.simulator.writes() == []
+
+
+@pytest.mark.parametrize("when", ["planning", "working", "wrong"])
+def test_nothing_goes_when_a_vm_of_the_list_fails(estate: Lab, when: str) -> None:
+    before = names(estate)
+    listed: dict[str, Any] = {"name": "new", **BLANK}
+    if when == "planning":
+        listed["source"] = "nosuch"
+    elif when == "wrong":
+        listed["memory"] = "1X"
+    else:
+        estate.simulator.fault(method="POST", path="/qemu$", status=500, message="no", times=1)
+    result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, listed])
+    assert result["failed"]
+    assert names(estate) == before
+    if when != "wrong":
+        assert {vm["name"] for vm in result["vms"] if vm["action"] == "kept"} == {"web", "no-pool"}
+        assert result["summary"]["kept"] == 2
+        assert not any(vm["changed"] for vm in result["vms"])
+        assert any("2 VMs that are not in the list were not removed" in line for line in result["warnings"])
+
+
+def test_a_vm_of_the_list_is_kept_whichever_way_it_is_named(estate: Lab) -> None:
+    vmid = next(row["vmid"] for row in estate.client.get("cluster", "resources", type="vm") if row["name"] == "web")
+    result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"vmid": vmid}, {"name": "no-pool"}])
+    assert not result["changed"], result
+    gone = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"vmid": vmid, "name": "renamed"}])
+    assert {vm["name"] for vm in gone["vms"] if vm["action"] == "removed"} == {"no-pool"}
+    assert "renamed" in names(estate)
+
+
+def test_a_protected_vm_is_an_error_and_stays(estate: Lab) -> None:
+    estate.vm(name="web", tenant="acme", protection=True)
+    result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}])
+    assert result["failed"]
+    assert "protect" in result["msg"]
+    assert {"web"} <= names(estate)
+
+
+@pytest.mark.parametrize("tags", ["tenant_globex", "tenant_acme;tenant_globex", ""])
+@pytest.mark.parametrize("at", ["listing", "reading", "stop"])
+def test_a_vm_that_was_given_away_meanwhile_stays(estate: Lab, tags: str, at: str) -> None:
+    rows = estate.client.get("cluster", "resources", type="vm")
+    vmid = next(row["vmid"] for row in rows if row["name"] == "web")
+
+    def matches(method: str, segments: tuple[Any, ...]) -> bool:
+        if at == "listing":
+            return segments[:2] == ("cluster", "resources")
+        if at == "reading":
+            return segments[-2:] == (vmid, "pending")
+        return method == "POST" and segments[-1] == "stop"
+
+    def give_away() -> None:
+        estate.simulator.steer(f"vms/{vmid}", {"config": {"tags": tags}})
+
+    with after_request(estate, matches, give_away):
+        result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"name": "no-pool"}])
+    assert result["failed"], result
+    assert "web" in names(estate)
+
+
+def test_a_vm_that_left_the_pool_meanwhile_stays(estate: Lab) -> None:
+    rows = estate.client.get("cluster", "resources", type="vm")
+    vmid = next(row["vmid"] for row in rows if row["name"] == "in-pool")
+
+    def matches(method: str, segments: tuple[Any, ...]) -> bool:
+        return segments[-2:] == (vmid, "pending")
+
+    def leave() -> None:
+        estate.client.write("PUT", "pools", data={"poolid": "acme", "vms": str(vmid), "delete": 1})
+
+    with after_request(estate, matches, leave):
+        result = estate.run("vms", prune=True, pool="acme", vms=[{"name": "keep"}, {"name": "web"}])
+    assert result["failed"], result
+    assert result["error"]["reason"] == "outside the scope"
+    assert "in-pool" in names(estate)
