@@ -14,8 +14,9 @@ from .tasks import Upid
 if TYPE_CHECKING:
     from .client import Client
 
-# Seconds for which a list will do, and those after which a task is asked for itself whatever the list says.
-FRESH, ALONE_EVERY = 0.25, 10.0
+# Seconds for which a list will do at least and at most; between them, a share of what the youngest task was waited for.
+SHORTEST_FRESH, LONGEST_FRESH, FRESH_SHARE = 0.08, 2.0, 0.1
+ALONE_EVERY = 10.0  # seconds after which a task is asked for itself whatever the list says
 MOST = 1000  # tasks in a list
 
 
@@ -61,7 +62,8 @@ class TaskBoard:
             if len(node.joined) < 2 or now - node.asked[task.text] >= ALONE_EVERY:
                 node.asked[task.text] = now
                 return False
-            if now - node.read_at > FRESH:
+            youngest = now - max(node.joined.values())
+            if now - node.read_at > min(LONGEST_FRESH, max(SHORTEST_FRESH, youngest * FRESH_SHARE)):
                 node.read_at = now
                 node.running = self._read(task.node)
             if node.running is None:
