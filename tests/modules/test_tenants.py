@@ -49,6 +49,8 @@ WRITES: dict[str, list[dict[str, Any]]] = {
         {"keep": 0, "pattern": "*", "state": "absent"},
     ],
 }
+# Module vms asks the same of each VM in its list.
+WRITES["vms"] = WRITES["vm"]
 # How a module can be told that it should take from somebody else's VM what it makes its own of.
 SOURCES: dict[str, list[dict[str, Any]]] = {
     "vm": [
@@ -73,6 +75,7 @@ SOURCES: dict[str, list[dict[str, Any]]] = {
         {"source": "20001", "full": True, "storage": "local-lvm"},
     ],
 }
+SOURCES["vms"] = SOURCES["vm"]
 # What reads: it must not tell anything of another tenant's VM.
 READS = ["vm_info", "snapshot_info"]
 NAMES: list[dict[str, Any]] = [{"name": "theirs"}, {"vmid": 20001}, {"name": "theirs", "vmid": 20001}]
@@ -113,12 +116,14 @@ def rows(table: dict[str, list[dict[str, Any]]]) -> list[Any]:
 
 def refused(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
     """Return the failure of a module, in check mode and out of it, which must have made no write."""
+    if module == "vms":
+        options = {"tenant": options.pop("tenant"), "vms": [options]}
     lab.simulator.reset_log()
     for check in (True, False):
         result = lab.run(module, check=check, **options)
         assert result.get("failed"), result
         assert lab.simulator.writes() == []
-    return result
+    return result["vms"][0] if module == "vms" and "vms" in result else result
 
 
 @pytest.mark.parametrize("named", NAMES, ids=str)
