@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
+import urllib.parse
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
+
+LISTING = "GET /cluster/resources"
+AGENT = "GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces"
+CONFIG = "GET /nodes/{node}/qemu/{vmid}/config"
+SNAPSHOTS = "GET /nodes/{node}/qemu/{vmid}/snapshot"
 
 
 @dataclass
@@ -40,6 +48,11 @@ class Listed:
     def host_of(self, vmid: int) -> str:
         """The name of the host that is this VM."""
         (found,) = [name for name, one in self.hosts.items() if one["proxmox_vmid"] == vmid]
+        return found
+
+    def by_name(self, end: str) -> dict[str, Any]:
+        """The variables of the only host whose name ends so."""
+        (found,) = [one for name, one in self.hosts.items() if name.endswith(end)]
         return found
 
     def by_vmid(self, vmid: int) -> dict[str, Any]:
@@ -102,3 +115,31 @@ def run(
         timeout=120,
         check=False,
     )
+
+
+def call(simulator: Simulator, method: str, path: str, **data: Any) -> None:
+    """Make one request to the simulated API, for example to create a VM."""
+    request = urllib.request.Request(
+        f"{simulator.url}/api2/json{path}",
+        data=urllib.parse.urlencode(data).encode(),
+        method=method,
+        headers={"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"},
+    )
+    with urllib.request.urlopen(request, timeout=30, context=ssl.create_default_context(cafile=simulator.ca)):
+        pass
+
+
+def most_at_once(requests: list[dict[str, Any]]) -> int:
+    """Return how many of these requests, as the simulator logged them, were under way at the same time."""
+    spans = [(one["time"], one["time"] + one["ms"] / 1000) for one in requests]
+    return max((sum(begun <= start < ended for begun, ended in spans) for start, _end in spans), default=0)
+
+
+def configure(simulator: Simulator, vmid: int, **changes: Any) -> None:
+    """Change a VM's configuration behind the API."""
+    simulator.steer(f"/vms/{vmid}", {"config": changes})
+
+
+def one_line(errors: str) -> str:
+    """Return what is said about the failure, as one line."""
+    return " ".join(errors.split())

@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster of the inventory's tests, and a lister for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.plays.inventory_helpers import Lister
+from tests.simulator.process import Simulator
+
+
+@pytest.fixture(scope="module")
+def inventory_cluster() -> Iterator[Simulator]:
+    """A cluster of three nodes with twelve VMs (VMIDs from 10000) and a template."""
+    arguments = "--nodes 3 --vms 12 --lag-s 0 --auth-delay-s 0 --proxy-delay-s 0 --control"
+    with Simulator(*arguments.split()) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def simulator(inventory_cluster: Simulator) -> Iterator[Simulator]:
+    """The cluster in its first state."""
+    yield inventory_cluster
+    inventory_cluster.reset()
+
+
+@pytest.fixture
+def listed(simulator: Simulator, tmp_path: Path) -> Lister:
+    """Lists an inventory file that is made of the given options."""
+    return Lister(simulator, tmp_path)

@@ -1,0 +1,300 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory's cache, through the real `ansible-inventory`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, SNAPSHOTS, Lister, call, configure, one_line
+from tests.simulator.process import Simulator
+
+FILE_CACHE = """
+DOCUMENTATION = '''
+name: {name}
+short_description: A cache in files
+description: A cache in files.
+author: nobody
+options:
+  _uri:
+    description: The directory.
+    type: path
+  _prefix:
+    description: The prefix.
+    type: str
+  _timeout:
+    description: The timeout.
+    type: int
+    default: 86400
+'''
+import {library} as library
+from ansible.plugins.cache import BaseFileCacheModule
+
+class CacheModule(BaseFileCacheModule):
+    def _load(self, filepath):
+        with open(filepath, "rb") as stream:
+            return library.load(stream) if "{library}" == "pickle" else library.safe_load(stream)
+
+    def _dump(self, value, filepath):
+        with open(filepath, "wb") as stream:
+            if "{library}" == "pickle":
+                library.dump(value, stream)
+            else:
+                stream.write(library.safe_dump(value).encode())
+"""
+
+
+def restart(simulator: Simulator, vmid: int) -> None:
+    """Stop the VM and start it again, behind the API."""
+    for running in (False, True):
+        simulator.steer(f"/vms/{vmid}", {"running": running})
+
+
+def asked(simulator: Simulator, route: str) -> list[int]:
+    """Return the VMIDs for which this was asked."""
+    found = [entry["path"] for entry in simulator.log() if f"{entry['method']} {entry['route']}" == route]
+    return sorted(int(path.split("/")[4]) for path in found)
+
+
+class TestCache:
+    @pytest.fixture
+    def cache(self, tmp_path: Path) -> dict[str, Any]:
+        """Options of a cache in files."""
+        return {
+            "cache": True,
+            "cache_plugin": "ansible.builtin.jsonfile",
+            "cache_connection": str(tmp_path / "cache"),
+            "fetch": ["addresses"],
+        }
+
+    def test_it_is_looked_at_before_any_request(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        first = listed(**cache)
+        second = listed(**cache)
+        assert simulator.counts() == {}
+        assert second.data == first.data
+
+    def test_other_options_are_another_inventory(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        listed(**cache)
+        assert len(listed(**cache, statuses=["stopped"]).hosts) == 1
+        assert simulator.counts() == {LISTING: 1}
+
+    def test_only_what_changed_is_fetched_again(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        first = listed(**cache)
+        configure(simulator, 10000, tags="web")
+        restart(simulator, 10001)
+        old = first.by_vmid(10002)["proxmox_node"]
+        simulator.steer("/vms/10002", {"node": "pve1" if old != "pve1" else "pve2"})
+        call(simulator, "POST", "/nodes/pve1/qemu", vmid=20000, name="new", agent="1", net0="virtio,bridge=vmbr0")
+        call(simulator, "POST", "/nodes/pve1/qemu/20000/status/start")
+        time.sleep(1.1)
+        second = listed(**cache, cache_timeout=1)
+        assert asked(simulator, AGENT) == [10000, 10001, 10002, 20000]
+        assert simulator.counts() == {LISTING: 1, AGENT: 4}
+        assert second.by_vmid(10000)["proxmox_tags"] == ["web"]
+        assert second.by_vmid(10003)["ansible_host"] == first.by_vmid(10003)["ansible_host"]
+        assert second.by_vmid(20000)["ansible_host"]
+        simulator.reset_log()
+        time.sleep(1.1)
+        assert listed(**cache, cache_timeout=1).hosts.keys() == second.hosts.keys()
+        assert simulator.counts() == {LISTING: 1}
+
+    def test_a_silent_agent_is_asked_again_while_its_vm_boots(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        for vmid in (10000, 10001):
+            simulator.steer(f"/vms/{vmid}", {"agent": "silent"})
+        restart(simulator, 10001)
+        listed(**cache)
+        time.sleep(1.1)
+        listed(**cache, cache_timeout=1)
+        assert asked(simulator, AGENT) == [10001]
+
+    def test_a_change_that_the_listing_does_not_show_is_seen_at_the_maximal_age(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        cache.update(fetch=["config"], cache_timeout=1)
+        listed(**cache)
+        configure(simulator, 10000, description="changed")
+        time.sleep(1.1)
+        assert "description" not in listed(**cache).by_vmid(10000)["proxmox_config"]
+        assert simulator.counts() == {LISTING: 1}
+        time.sleep(1.1)
+        assert listed(**cache, fetch_max_age=1).by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
+        assert simulator.counts() == {LISTING: 1, CONFIG: 13}
+
+    def test_flush_cache_fetches_everything_again(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        cache.update(fetch=["config"])
+        listed(**cache)
+        configure(simulator, 10000, description="changed")
+        found = listed("--flush-cache", **cache)
+        assert found.by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
+        assert simulator.counts() == {LISTING: 1, CONFIG: 13}
+        assert listed(**cache).data == found.data
+        assert simulator.counts() == {}
+
+    def test_the_same_digest_spares_the_snapshots(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        cache.update(fetch=["config", "snapshots"], cache_timeout=1)
+        node = listed().by_vmid(10001)["proxmox_node"]
+        call(simulator, "POST", f"/nodes/{node}/qemu/10001/snapshot", snapname="before")
+        first = listed(**cache)
+        assert [one["name"] for one in first.by_vmid(10001)["proxmox_snapshots"]] == ["before"]
+        for vmid in (10001, 10002):
+            restart(simulator, vmid)
+        call(simulator, "POST", f"/nodes/{first.by_vmid(10002)['proxmox_node']}/qemu/10002/snapshot", snapname="later")
+        time.sleep(1.1)
+        second = listed(**cache)
+        assert asked(simulator, CONFIG) == [10001, 10002]
+        assert asked(simulator, SNAPSHOTS) == [10002]
+        assert [one["name"] for one in second.by_vmid(10001)["proxmox_snapshots"]] == ["before"]
+        assert [one["name"] for one in second.by_vmid(10002)["proxmox_snapshots"]] == ["later"]
+
+    def test_it_expires(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
+        listed(**cache, cache_timeout=1)
+        time.sleep(1.1)
+        listed(**cache, cache_timeout=1)
+        assert simulator.counts() == {LISTING: 1}
+
+    def test_a_dead_api(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
+        first = listed(**cache)
+        simulator.fault(path="/cluster/resources", status=596, times=None)
+        time.sleep(1.1)
+        refused = listed(**cache, cache_timeout=1, retries=1)
+        assert refused.code != 0
+        found = listed(**cache, cache_timeout=1, retries=1, stale="allow")
+        assert found.code == 0
+        assert found.hosts.keys() == first.hosts.keys()
+        assert "last good inventory" in one_line(found.errors)
+
+    def test_an_unreadable_cache(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
+        listed(**cache)
+        for file in (listed.directory / "cache").iterdir():
+            file.write_text("{broken")
+        found = listed(**cache)
+        assert len(found.hosts) == 13
+        assert simulator.counts()[LISTING] == 1
+        assert "cache cannot be" in one_line(found.errors)
+
+    def test_a_cache_of_something_else(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
+        listed(**cache)
+        for file in (listed.directory / "cache").iterdir():
+            file.write_text('{"identity": 1}')
+        assert len(listed(**cache).hosts) == 13
+        assert simulator.counts()[LISTING] == 1
+
+    def test_a_cache_file_that_cannot_be_opened(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        listed(**cache)
+        for file in (listed.directory / "cache").iterdir():
+            file.unlink()
+            file.mkdir()
+        found = listed(**cache)
+        assert len(found.hosts) == 13
+        assert "cache cannot be" in one_line(found.errors)
+        assert "Traceback" not in found.errors
+
+    def test_a_cache_that_cannot_be_made(self, listed: Lister, cache: dict[str, Any], tmp_path: Path) -> None:
+        (tmp_path / "cache").write_text("a file")
+        found = listed(**cache)
+        assert len(found.hosts) == 13
+        assert "cache cannot be used" in one_line(found.errors)
+
+    def test_no_secret_is_in_it(self, listed: Lister, cache: dict[str, Any]) -> None:
+        listed(**cache)
+        texts = [file.read_text() for file in (listed.directory / "cache").iterdir()]
+        assert texts
+        assert not [text for text in texts if listed.connection["token_secret"] in text]
+
+    def test_filters_on_extra_variables_do_not_share_it(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        configure(simulator, 10000, tags="tenant_acme")
+        configure(simulator, 10001, tags="tenant_globex")
+        cache.update(fetch=[], use_extra_vars=True, filters=["proxmox_tenant == wanted"])
+        for wanted, vmid in (("acme", 10000), ("globex", 10001)):
+            found = listed("-e", f"wanted={wanted}", **cache)
+            assert vmid in [one["proxmox_vmid"] for one in found.hosts.values()]
+            assert {one["proxmox_tenant"] for one in found.hosts.values()} == {wanted}
+
+    @pytest.mark.parametrize("plugin", ["memory", "ansible.builtin.memory", "pickled", "as_yaml"])
+    def test_other_cache_plugins(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any], tmp_path: Path, plugin: str
+    ) -> None:
+        plugins = tmp_path / "cache_plugins"
+        plugins.mkdir()
+        for name, library in (("pickled", "pickle"), ("as_yaml", "yaml")):
+            (plugins / f"{name}.py").write_text(FILE_CACHE.format(name=name, library=library))
+        cache.update(cache_plugin=plugin)
+        environ = {"ANSIBLE_CACHE_PLUGINS": str(plugins)}
+        first = listed(environ=environ, **cache)
+        assert len(first.hosts) == 13
+        assert one_line(first.errors) == ""
+        second = listed(environ=environ, **cache)
+        assert second.hosts.keys() == first.hosts.keys()
+        assert bool(simulator.counts()) is ("memory" in plugin)  # which does not outlive the command
+        assert one_line(second.errors) == ""
+
+
+class TestStale:
+    """What `stale: allow` shows of a site that does not answer."""
+
+    @pytest.fixture
+    def options(self, listed: Lister, tmp_path: Path) -> dict[str, Any]:
+        """Two sites that are the same cluster, and a cache that is always old."""
+        return {
+            "connect": False,
+            "sites": [{"name": name, **listed.connection, "retries": 1} for name in ("north", "south")],
+            "cache": True,
+            "cache_plugin": "ansible.builtin.jsonfile",
+            "cache_connection": str(tmp_path / "cache"),
+            "cache_timeout": 1,
+            "fetch": ["addresses"],
+        }
+
+    def test_only_the_dead_site_is_shown_as_it_was(
+        self, listed: Lister, simulator: Simulator, options: dict[str, Any]
+    ) -> None:
+        first = listed(**options)
+        time.sleep(1.1)
+        configure(simulator, 10000, tags="changed")
+        simulator.fault(path="/cluster/resources", status=596, nth=1, times=1)
+        found = listed(**options, stale="allow")
+        assert found.code == 0
+        assert found.hosts.keys() == first.hosts.keys()
+        tags = [one["proxmox_tags"] for one in found.hosts.values() if one["proxmox_vmid"] == 10000]
+        assert sorted(tags) == sorted([["changed"], first.by_name("10000_north")["proxmox_tags"]])
+        assert "the last good inventory of site" in one_line(found.errors)
+        assert {name: one.get("ansible_host") for name, one in found.hosts.items()} == {
+            name: one.get("ansible_host") for name, one in first.hosts.items()
+        }
+        # What was shown of a dead site does not become the last good inventory.
+        assert listed(**options, stale="allow").by_name("10000_north")["proxmox_tags"] == ["changed"]
+
+    def test_without_a_cache_there_is_nothing_to_show(
+        self, listed: Lister, simulator: Simulator, options: dict[str, Any]
+    ) -> None:
+        simulator.fault(path="/cluster/resources", status=596, times=None)
+        assert listed(**options, stale="allow").code != 0
+
+    def test_refused_credentials_are_an_error(self, listed: Lister, options: dict[str, Any]) -> None:
+        listed(**options)
+        time.sleep(1.1)
+        options["sites"][1]["token_secret"] = "11111111-0000-4000-8000-000000000000"
+        found = listed(**options, stale="allow")
+        assert found.code != 0
+        assert "(AuthenticationError)" in one_line(found.errors)
