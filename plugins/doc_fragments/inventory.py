@@ -85,12 +85,11 @@ options:
         key: templates
   filters:
     description:
-      - Jinja expressions. A VM is shown when all of them are true.
+      - A list of Jinja expressions. A VM is shown when all of them are true.
       - They see the variables from the listing, before any detail is fetched.
       - A VM for which an expression fails, or is neither true nor false, is left out, and a warning says so.
-    type: list
-    elements: str
-    default: []
+      - Environment variable E(PROXMOX_INVENTORY_FILTERS), one expression or a list as JSON.
+    type: raw
     ini:
       - section: inventory_proxmox
         key: filters
@@ -115,7 +114,7 @@ options:
       - A VM that gets no name is C(vm-VMID). When several VMs get the same name, each becomes C(NAME_VMID), and over
         several sites C(NAME_VMID_SITE) where needed. They are never merged, and a warning says so. The same happens
         to a VM whose name means something else to Ansible, such as C(localhost).
-      - Environment variable E(PROXMOX_INVENTORY_HOSTNAMES), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_HOSTNAMES), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -157,6 +156,20 @@ options:
     ini:
       - section: inventory_proxmox
         key: fetch_deadline
+  fetch_max_age:
+    description:
+      - Seconds after which a detail from the cache is fetched again, though nothing tells that its VM has changed, V(0)
+        for never. The default is V(3600). It needs O(cache).
+      - A VM has changed when the listing shows another node, status, name, pool, lock or lack of it, other tags, CPUs,
+        memory or disk size, or a restart. The listing shows no other change of a configuration, no snapshot and no new
+        address, so this is how long one may go unseen. The details of different VMs grow old at different times, from
+        half of this time on.
+      - C(ansible-inventory --flush-cache) fetches everything again.
+      - Environment variable E(PROXMOX_INVENTORY_FETCH_MAX_AGE).
+    type: float
+    ini:
+      - section: inventory_proxmox
+        key: fetch_max_age
   address_family:
     description:
       - The family of the chosen address, V(ipv4), V(ipv6) or V(any). The default is V(ipv4).
@@ -187,11 +200,55 @@ options:
   ansible_host:
     description:
       - A Jinja expression for C(ansible_host). It is not set when the expression gives nothing, or when this is empty.
+      - The default is C(proxmox_address | default('')).
+      - Environment variable E(PROXMOX_INVENTORY_ANSIBLE_HOST).
     type: str
-    default: proxmox_address | default('')
     ini:
       - section: inventory_proxmox
         key: ansible_host
+  strict:
+    description:
+      - Whether an expression that fails, but for O(filters), makes the inventory fail. The default is V(false).
+      - Environment variable E(PROXMOX_INVENTORY_STRICT).
+    type: bool
+    ini:
+      - section: inventory_proxmox
+        key: strict
+  compose:
+    description:
+      - A dictionary of variables to add to each host, by their Jinja expressions.
+      - Environment variable E(PROXMOX_INVENTORY_COMPOSE), as JSON.
+    type: raw
+    ini:
+      - section: inventory_proxmox
+        key: compose
+  groups:
+    description:
+      - A dictionary of groups to make, by the Jinja condition for a host to be in it.
+      - Environment variable E(PROXMOX_INVENTORY_GROUPS), as JSON.
+    type: raw
+    ini:
+      - section: inventory_proxmox
+        key: groups
+  keyed_groups:
+    description:
+      - A list of groups to make from the values of an expression, each a dictionary with C(key) and optionally
+        C(prefix), C(separator), C(parent_group), C(default_value) and C(trailing_separator), as in
+        P(ansible.builtin.constructed#inventory).
+      - Environment variable E(PROXMOX_INVENTORY_KEYED_GROUPS), as JSON.
+    type: raw
+    ini:
+      - section: inventory_proxmox
+        key: keyed_groups
+  leading_separator:
+    description:
+      - Whether the name of a group of O(keyed_groups) without a prefix begins with the separator. The default is
+        V(true).
+      - Environment variable E(PROXMOX_INVENTORY_LEADING_SEPARATOR).
+    type: bool
+    ini:
+      - section: inventory_proxmox
+        key: leading_separator
   dead_site:
     description:
       - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is told by a warning
@@ -203,8 +260,9 @@ options:
         key: dead_site
   stale:
     description:
-      - Whether the last good inventory from the cache is shown, with a warning, when a site cannot be read (V(allow))
-        or not (V(refuse), the default). It needs O(cache).
+      - Whether the last good inventory of a site from the cache is shown, with a warning, when the site cannot be read
+        (V(allow)) or not (V(refuse), the default). It needs O(cache).
+      - A site that answers and refuses the credentials is an error all the same.
       - Environment variable E(PROXMOX_INVENTORY_STALE).
     type: str
     ini:

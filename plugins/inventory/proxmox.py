@@ -77,8 +77,13 @@ cache_connection: ~/.cache/pve-fleet
 cache_timeout: 600
 """
 
+import gc
 import os
+import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleParserError
@@ -95,7 +100,7 @@ from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.details import detail_variables
 from ..module_utils._inventory.hosts import Guest, group_names, is_harmless, plain_name, unique_names
-from ..module_utils._inventory.options import InventoryOptions, read_options
+from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, read_options
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
 
@@ -120,23 +125,37 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return fits and super().verify_file(path)
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
-        """Fill the inventory; raises AnsibleParserError with one line that says what to do."""
+        """Fill the inventory; raises AnsibleParserError with one line that says what to do.
+
+        Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is asked for afresh.
+        """
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
+        with _without_collector():
+            self._fill(path, cache)
+
+    def _fill(self, path: str, cache: bool) -> None:
         try:
-            options = read_options(self.get_option, os.environ)
+            options = read_options(self.get_option, os.environ, _trusted)
+            self.set_option("leading_separator", options.expressions.leading_separator)
             connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
-            identity = fingerprint(connection, os.environ, options, self.get_option("filters"))
-            old = self._cached(path, identity)
-            sync = old if old is not None and cache and self._is_young(old) else None
+            extra_vars = self._vars if self.get_option("use_extra_vars") else None
+            identity = fingerprint(connection, os.environ, options, read_sites_file, extra_vars)
+            old = self._cached(path, identity) if cache else None
+            sync = old if old is not None and self._is_young(old) else None
             if sync is None:
-                sync = run_sync(connection, os.environ, options, self._is_wanted, read_sites_file, old)
+                is_wanted = partial(self._is_wanted, options.expressions.filters)
+                sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old)
                 if sync.is_fresh:
                     self._store(path, identity, sync)
             self._warn(sync.warnings)
             self._populate(sync, options)
         except FleetError as error:
             raise AnsibleParserError(f"{error.message} ({error.category})") from None
+        except ImportError as error:
+            raise AnsibleParserError(
+                f"the Python library {error.name} is missing for {sys.executable}: install it (ConfigurationError)"
+            ) from None
 
     def _read_config_data(self, path: str) -> Any:
         """Read the file; a cache that cannot be opened costs a warning, not the inventory.
@@ -197,9 +216,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if self._caches:
             self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
-    def _is_wanted(self, guest: Guest) -> tuple[bool, str]:
+    def _is_wanted(self, filters: Sequence[str], guest: Guest) -> tuple[bool, str]:
         """Return whether all filters are true, and why that could not be decided."""
-        for expression in self.get_option("filters") or []:
+        for expression in filters:
             try:
                 answer = self._compose(expression, guest.variables)
             except Exception as error:
@@ -213,55 +232,50 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _populate(self, sync: Sync, options: InventoryOptions) -> None:
         """Make hosts, variables and groups."""
-        guests = [
-            guest.with_variables(detail_variables(sync.details.get(guest.key, {}), options.fetch, options.addresses))
-            if options.fetch
-            else guest
-            for guest in sync.guests
-        ]
+        guests = list(sync.guests)
+        if options.fetch:
+            guests = [
+                guest.with_variables(
+                    detail_variables(sync.details.get(guest.key, {}), options.fetch, options.addresses)
+                )
+                for guest in guests
+            ]
         names, warnings = unique_names(guests, [self._wanted_name(guest, options) for guest in guests])
         groups, more = group_names(guests, options.group_by, to_safe_group_name)
         self._warn([*warnings, *more])
         for group in sorted({group for found in groups for group in found}):
             self.inventory.add_group(group)
+        mark = Marker()
         for guest, name, found in zip(guests, names, groups, strict=True):
-            self._add(guest, name, found)
+            self._add(mark(guest.variables), name, found, options.expressions, mark)
 
-    def _add(self, guest: Guest, name: str, groups: list[str]) -> None:
+    def _add(self, variables: dict[str, Any], name: str, groups: list[str], wanted: Expressions, mark: Marker) -> None:
         self.inventory.add_host(name)
-        variables = {key: _marked(one) for key, one in guest.variables.items()}
-        # The host's own method: that of the inventory walks through each value to mark where it comes from, which for
+        # Not by the inventory's own method: that walks through each value to mark where it comes from, which for
         # thousands of hosts takes longer than everything else here.
-        host = self.inventory.hosts[name]
-        for key, value in variables.items():
-            host.set_variable(key, value)
+        self.inventory.hosts[name].vars.update(variables)
         for group in groups:
             self.inventory.add_child(group, name)
-        self._set_ansible_host(variables, name)
-        strict = self.get_option("strict")
-        variables = {**variables, "inventory_hostname": name}
-        if self.get_option("compose"):
-            self._set_composite_vars(self.get_option("compose"), variables, name, strict=strict)
-        if self.get_option("groups"):
-            self._add_host_to_composed_groups(self.get_option("groups"), variables, name, strict=strict)
-        if self.get_option("keyed_groups"):
-            self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, name, strict=strict)
-
-    def _set_ansible_host(self, variables: dict[str, Any], name: str) -> None:
-        expression = self.get_option("ansible_host")
-        if not expression:
-            return
-        if expression == "proxmox_address | default('')":  # the default, without the cost of a template for each host
-            address = variables.get("proxmox_address")
-        else:
-            try:
-                address = _marked(self._compose(expression, variables))
-            except Exception as error:
-                if self.get_option("strict"):
-                    raise AnsibleError(f"Could not set ansible_host for host {name}: {_one_line(error)}") from None
-                address = None
+        address = self._ansible_host(wanted, variables, name, mark)
         if address:
-            self.inventory.set_variable(name, "ansible_host", address)
+            self.inventory.hosts[name].vars["ansible_host"] = address
+        if wanted.compose or wanted.groups or wanted.keyed_groups:
+            variables = {**variables, "inventory_hostname": name}
+            self._set_composite_vars(wanted.compose, variables, name, strict=wanted.strict)
+            self._add_host_to_composed_groups(wanted.groups, variables, name, strict=wanted.strict)
+            self._add_host_to_keyed_groups(wanted.keyed_groups, variables, name, strict=wanted.strict)
+
+    def _ansible_host(self, wanted: Expressions, variables: dict[str, Any], name: str, mark: Marker) -> Any:
+        if wanted.ansible_host == ADDRESS:  # without the cost of a template for each host
+            return variables.get("proxmox_address")
+        if not wanted.ansible_host.strip():
+            return None
+        try:
+            return mark(self._compose(wanted.ansible_host, variables))
+        except Exception as error:
+            if wanted.strict:
+                raise AnsibleError(f"Could not set ansible_host for host {name}: {_one_line(error)}") from None
+            return None
 
     def _wanted_name(self, guest: Guest, options: InventoryOptions) -> str:
         """Return the first preferred name that the guest has, or an empty text."""
@@ -274,7 +288,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 try:
                     name = str(self._compose(kind, guest.variables) or "")
                 except Exception as error:
-                    if self.get_option("strict"):
+                    if options.expressions.strict:
                         raise AnsibleError(f"Could not name the VM {guest.key}: {_one_line(error)}") from None
                     name = ""
             if name:
@@ -286,21 +300,55 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.display.warning(f"pve.fleet.proxmox: {warning}")
 
 
-def _marked(value: Any) -> Any:
-    """Return the value so that Ansible reads nothing in it as a template or an expression.
+class Marker:
+    """Marks values so that Ansible reads nothing in them as a template or an expression.
 
     A text of harmless characters needs no mark, and on ansible-core 2.19 is told to be harmless, so that an export
-    of the inventory shows it as a plain text.
+    of the inventory shows it as a plain text. Most texts come again and again: what was marked once is known.
     """
-    if isinstance(value, str):
-        if is_harmless(value):
-            return value if trust_as_template is None else trust_as_template(value)
-        return wrap_var(value)
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """Return the marked value; dictionaries and lists are copied."""
+        if isinstance(value, str):
+            found = self._known.get(value)
+            if found is None:
+                found = self._known[value] = self._marked(value)
+            return found
+        if isinstance(value, dict):
+            return {key: self(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self(one) for one in value]
+        return value
+
+    @staticmethod
+    def _marked(text: str) -> Any:
+        if not is_harmless(text):
+            return wrap_var(text)
+        return text if trust_as_template is None else trust_as_template(text)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Spare the search for garbage, which walks again and again through an inventory that only grows."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _trusted(value: Any) -> Any:
+    """Return what the environment says so that Ansible reads its texts as expressions."""
     if isinstance(value, dict):
-        return {key: _marked(one) for key, one in value.items()}
+        return {key: _trusted(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_marked(one) for one in value]
-    return value
+        return [_trusted(one) for one in value]
+    return trust_as_template(value) if trust_as_template is not None and isinstance(value, str) else value
 
 
 def _has_template(value: Any) -> bool:

@@ -34,6 +34,10 @@ class Address:
         """`ipv4` or `ipv6`."""
         return "ipv6" if ":" in self.address else "ipv4"
 
+    def as_list(self) -> list[Any]:
+        """Return the fields in their order, as the cache keeps them."""
+        return [self.address, self.prefix, self.interface, self.mac, self.source]
+
 
 @dataclass(frozen=True)
 class AddressRule:
@@ -70,7 +74,10 @@ def agent_addresses(answer: Any) -> list[Address]:
     for interface in interfaces if isinstance(interfaces, list) else []:
         if not isinstance(interface, Mapping):
             continue
-        for entry in interface.get("ip-addresses") or []:
+        entries = interface.get("ip-addresses")
+        for entry in entries if isinstance(entries, list) else []:
+            if not isinstance(entry, Mapping):
+                continue
             text = str(entry.get("ip-address") or "").partition("%")[0]
             if _is_useful(text):
                 found.append(

@@ -12,29 +12,39 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import FleetError
-from .addresses import AddressRule, agent_addresses, choose_address, cloud_init_addresses, nic_macs
+from .addresses import Address, AddressRule, agent_addresses, choose_address, cloud_init_addresses, nic_macs
 from .hosts import Guest
 
 DETAILS = ("addresses", "config", "snapshots")
-# Never shown, not even as the stars that PVE sends.
+# Neither shown nor cached, not even as the stars that PVE sends.
 _HIDDEN = frozenset({"cipassword"})
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Threads, seconds for one call, and seconds for everything (0 means without end)."""
+    """Threads, seconds for one call, seconds for everything, and how old a cached detail may get in seconds.
+
+    0 means without end for the last two.
+    """
 
     workers: int = 10
     call: float = 5.0
     whole: float = 120.0
+    max_age: float = 3600.0
 
 
 def fetch_details(
-    clients: Mapping[str, Client], guests: Sequence[Guest], kinds: Collection[str], limits: Limits
+    clients: Mapping[str, Client],
+    guests: Sequence[Guest],
+    kinds: Collection[str],
+    limits: Limits,
+    earlier: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the raw answers for each guest's key, with the reason of each failure under `errors`; never raises.
+    """Return the details of each guest by its key, with the reason of each failure under `errors`; never raises.
 
     A guest without an agent is not asked for addresses when its configuration is known to say so; a stopped one never.
+    `earlier` are details that may be out of date: their snapshots are kept where the digest of the configuration,
+    which PVE makes of the snapshots too, is still the same.
     """
     if not guests or not kinds:
         return {}
@@ -45,71 +55,74 @@ def fetch_details(
         left = end - clock.monotonic()
         if left <= 0:
             return {"errors": dict.fromkeys(kinds, f"not asked within {limits.whole:g} s")}
-        return _details(clients[guest.site], guest, kinds, min(limits.call, left))
+        return _details(clients[guest.site], guest, kinds, min(limits.call, left), (earlier or {}).get(guest.key, {}))
 
     with ThreadPoolExecutor(max_workers=max(1, min(limits.workers, len(guests)))) as pool:
         return dict(zip((guest.key for guest in guests), pool.map(one, guests), strict=True))
 
 
-def _details(client: Client, guest: Guest, kinds: Collection[str], timeout: float) -> dict[str, Any]:
+def _details(
+    client: Client, guest: Guest, kinds: Collection[str], timeout: float, earlier: Mapping[str, Any]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     errors: dict[str, str] = {}
     base = ("nodes", guest.node, "qemu", guest.vmid)
 
-    def ask(kind: str, *rest: str) -> None:
+    def ask(kind: str, *rest: str) -> Any:
         try:
-            found[kind] = client.get(*base, *rest, timeout=timeout, tries=1)
+            return client.get(*base, *rest, timeout=timeout, tries=1)
         except FleetError as error:
             errors[kind] = error.reason or error.message
         except Exception as error:  # a mistake about one guest must not cost the others
             errors[kind] = f"{type(error).__name__}: {error}"
+        return None
 
+    config = None
     if "config" in kinds:
-        ask("config", "config")
+        config = ask("config", "config")
+        if isinstance(config, Mapping):
+            found["config"] = {key: value for key, value in config.items() if key not in _HIDDEN}
     if "snapshots" in kinds:
-        ask("snapshots", "snapshot")
+        if "snapshots" in earlier and _digest(config) and _digest(config) == _digest(earlier.get("config")):
+            found["snapshots"] = earlier["snapshots"]
+        else:
+            found["snapshots"] = _snapshots(ask("snapshots", "snapshot"))
     if "addresses" in kinds and guest.status == "running" and not guest.template:
-        if "config" in found and not _has_agent(found["config"]):
+        if config is not None and not _has_agent(config):
             errors["addresses"] = "agent not configured"
         else:
-            ask("addresses", "agent", "network-get-interfaces")
-            if "addresses" in found:
-                found["addresses"] = without_statistics(found["addresses"])
+            answer = ask("addresses", "agent", "network-get-interfaces")
+            found["addresses"] = [one.as_list() for one in agent_addresses(answer)]
     return {**found, **({"errors": errors} if errors else {})}
 
 
-def without_statistics(answer: Any) -> Any:
-    """Return the agent's answer without the counters of each interface, which are most of it (pure)."""
-    interfaces = answer.get("result") if isinstance(answer, Mapping) else None
-    if not isinstance(interfaces, list):
-        return answer
-    return {
-        "result": [
-            {key: value for key, value in one.items() if key != "statistics"} if isinstance(one, Mapping) else one
-            for one in interfaces
-        ]
-    }
+def _digest(config: Any) -> str:
+    return str(config.get("digest") or "") if isinstance(config, Mapping) else ""
+
+
+def _snapshots(answer: Any) -> list[dict[str, Any]]:
+    """Return what is shown of each snapshot, without the entry that stands for the present."""
+    return [
+        {key: snapshot.get(key) for key in ("name", "description", "snaptime", "parent")}
+        for snapshot in (answer if isinstance(answer, list) else [])
+        if isinstance(snapshot, Mapping) and snapshot.get("name") != "current"
+    ]
 
 
 def detail_variables(details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule) -> dict[str, Any]:
     """Return the variables for what was fetched (pure)."""
     variables: dict[str, Any] = {}
-    config = details.get("config") if isinstance(details.get("config"), Mapping) else {}
+    config: Mapping[str, Any] = details.get("config") or {}
     if "config" in kinds:
-        variables["proxmox_config"] = {key: value for key, value in (config or {}).items() if key not in _HIDDEN}
+        variables["proxmox_config"] = config
     if "snapshots" in kinds:
-        snapshots = details.get("snapshots") or []
-        variables["proxmox_snapshots"] = [
-            {key: snapshot.get(key) for key in ("name", "description", "snaptime", "parent")}
-            for snapshot in snapshots
-            if isinstance(snapshot, Mapping) and snapshot.get("name") != "current"
-        ]
+        variables["proxmox_snapshots"] = details.get("snapshots") or []
     if "addresses" in kinds:
-        macs = nic_macs(config or {})
-        addresses = agent_addresses(details.get("addresses"))
+        macs = nic_macs(config)
+        addresses = [Address(*one) for one in details.get("addresses") or ()]
         chosen = choose_address(addresses, rule, macs)
-        if chosen is None:
-            planned = cloud_init_addresses(config or {})
+        if chosen is None and config:
+            planned = cloud_init_addresses(config)
             chosen = choose_address(planned, rule, macs)
             addresses = addresses or planned
         variables["proxmox_addresses"] = [address.address for address in addresses]

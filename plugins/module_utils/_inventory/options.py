@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from .._cluster.tenant import PREFIX
 from .._core.errors import ConfigurationError
@@ -32,15 +33,42 @@ ENVIRONMENT: Mapping[str, str] = {
     "fetch_workers": "PROXMOX_INVENTORY_FETCH_WORKERS",
     "fetch_timeout": "PROXMOX_INVENTORY_FETCH_TIMEOUT",
     "fetch_deadline": "PROXMOX_INVENTORY_FETCH_DEADLINE",
+    "fetch_max_age": "PROXMOX_INVENTORY_FETCH_MAX_AGE",
     "address_family": "PROXMOX_INVENTORY_ADDRESS_FAMILY",
     "address_nics": "PROXMOX_INVENTORY_ADDRESS_NICS",
     "address_subnets": "PROXMOX_INVENTORY_ADDRESS_SUBNETS",
     "dead_site": "PROXMOX_INVENTORY_DEAD_SITE",
     "stale": "PROXMOX_INVENTORY_STALE",
+    "filters": "PROXMOX_INVENTORY_FILTERS",
+    "ansible_host": "PROXMOX_INVENTORY_ANSIBLE_HOST",
+    "strict": "PROXMOX_INVENTORY_STRICT",
+    "compose": "PROXMOX_INVENTORY_COMPOSE",
+    "groups": "PROXMOX_INVENTORY_GROUPS",
+    "keyed_groups": "PROXMOX_INVENTORY_KEYED_GROUPS",
+    "leading_separator": "PROXMOX_INVENTORY_LEADING_SEPARATOR",
 }
+ADDRESS = "proxmox_address | default('')"  # what `ansible_host` is without the option
 _TENANT = re.compile(r"^[a-z0-9_\-+.]+$")
 _PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+Value = TypeVar("Value")
+Trust = Callable[[Value], Value]
+"""Returns a text from the environment so that Ansible reads it as an expression."""
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """Everything that is Jinja: the options of a constructed inventory, the filters, and `ansible_host`."""
+
+    filters: tuple[str, ...] = ()
+    ansible_host: str = ADDRESS
+    strict: bool = False
+    compose: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    keyed_groups: Sequence[Any] = ()
+    leading_separator: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,11 +84,14 @@ class InventoryOptions:
     addresses: AddressRule
     dead_site: str
     stale: str
+    expressions: Expressions
 
 
-def read_options(get: Callable[[str], Any], environ: Mapping[str, str]) -> InventoryOptions:
+def read_options(
+    get: Callable[[str], Any], environ: Mapping[str, str], trust: Trust[Any] = lambda value: value
+) -> InventoryOptions:
     """Return the options; `get` returns what the file or ansible.cfg says, or None. Raises ConfigurationError."""
-    reader = _Reader(get, environ)
+    reader = _Reader(get, environ, trust)
     return InventoryOptions(
         choice=Choice(
             tenants=_tenants(reader),
@@ -72,12 +103,13 @@ def read_options(get: Callable[[str], Any], environ: Mapping[str, str]) -> Inven
         ),
         tenant_prefix=_prefix(reader),
         group_by=reader.several("group_by", GROUP_KINDS) or _all_unless_empty(reader, "group_by", GROUP_KINDS),
-        hostnames=reader.several("hostnames") or ("name",),
+        hostnames=reader.expressions("hostnames", ",") or ("name",),
         fetch=reader.several("fetch", DETAILS) or (),
         limits=Limits(
             workers=int(reader.number("fetch_workers", 10, 1, 100)),
             call=reader.number("fetch_timeout", 5.0, 0.1, 3600.0),
             whole=reader.number("fetch_deadline", 120.0, 0.0, 86400.0),
+            max_age=reader.number("fetch_max_age", 3600.0, 0.0, 31536000.0),
         ),
         addresses=AddressRule(
             family=reader.one_of("address_family", FAMILIES, "ipv4"),
@@ -86,24 +118,68 @@ def read_options(get: Callable[[str], Any], environ: Mapping[str, str]) -> Inven
         ),
         dead_site=reader.one_of("dead_site", ("fail", "report"), "fail"),
         stale=reader.one_of("stale", ("refuse", "allow"), "refuse"),
+        expressions=_expressions(reader),
+    )
+
+
+def _expressions(reader: _Reader) -> Expressions:
+    host, where = reader.raw("ansible_host", empty=True)
+    return Expressions(
+        filters=reader.expressions("filters"),
+        ansible_host=host if where else ADDRESS,
+        strict=reader.flag("strict", False),
+        compose=reader.structure("compose", dict),
+        groups=reader.structure("groups", dict),
+        keyed_groups=reader.structure("keyed_groups", list),
+        leading_separator=reader.flag("leading_separator", True),
     )
 
 
 class _Reader:
     """Values by name, with their source for messages; an empty value is no value."""
 
-    def __init__(self, get: Callable[[str], Any], environ: Mapping[str, str]) -> None:
+    def __init__(self, get: Callable[[str], Any], environ: Mapping[str, str], trust: Trust[Any]) -> None:
         self._get = get
         self._environ = environ
+        self._trust = trust
 
-    def raw(self, name: str) -> tuple[Any, str]:
-        """Return the value and where it stands, or (None, "")."""
+    def raw(self, name: str, *, empty: bool = False) -> tuple[Any, str]:
+        """Return the value and where it stands, or (None, ""); `empty` says that an empty text of the file counts."""
         value = self._get(name)
-        if value is not None and not (isinstance(value, str) and not value.strip()):
+        if value is not None and (empty or not (isinstance(value, str) and not value.strip())):
             return value, f"option {name}"
         variable = ENVIRONMENT[name]
         text = self._environ.get(variable, "").strip()
-        return (text, variable) if text else (None, "")
+        return (self._trust(text), variable) if text else (None, "")
+
+    def expressions(self, name: str, separator: str = "") -> tuple[str, ...]:
+        """Return the list of expressions; a text is a JSON list, or one expression, or several with the separator.
+
+        An expression of the file is left as it is: on ansible-core 2.19 it carries the mark that makes it one.
+        """
+        value, _where = self.raw(name)
+        if isinstance(value, str):
+            if value.lstrip().startswith("["):
+                value = self.structure(name, list)
+            elif separator:
+                value = [self._trust(part.strip()) for part in value.split(separator)]
+        found = value if isinstance(value, (list, tuple)) else [value]
+        return tuple(one if isinstance(one, str) else str(one) for one in found if one is not None and str(one).strip())
+
+    def structure(self, name: str, kind: type) -> Any:
+        """Return the dictionary or list, which is JSON where it is a text, or an empty one when it is not set."""
+        value, where = self.raw(name)
+        if not where:
+            return kind()
+        word = "dictionary" if kind is dict else "list"
+        if isinstance(value, str):
+            try:
+                value = self._trust(json.loads(value))
+            except ValueError as error:
+                raise wrong(f"{where} is no JSON ({error})", f"Write a {word} as JSON") from None
+        if not isinstance(value, Mapping if kind is dict else (list, tuple)):
+            raise wrong(f"{where} is no {word}", f"Write a {word}")
+        return value
 
     def text(self, name: str) -> str:
         return str(self.raw(name)[0] or "").strip()
@@ -116,7 +192,6 @@ class _Reader:
         parts = re.split(r"[,\s]+", value) if isinstance(value, str) else value
         if not isinstance(parts, (list, tuple)):
             parts = [parts]
-        # A text of the file is left as it is: on ansible-core 2.19 it carries the mark that makes it an expression.
         texts = [part if isinstance(part, str) else str(part) for part in parts if part is not None]
         found = tuple(text for text in texts if text.strip())
         for part in found:

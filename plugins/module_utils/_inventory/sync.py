@@ -8,34 +8,35 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._api.settings import ENVIRONMENT, ReadFile
-from .addresses import agent_addresses
+from .._core.errors import AuthenticationError, ConfigurationError, FleetError, PermissionDenied
 from .details import fetch_details
 from .hosts import Guest, guest_of, read_guests
 from .options import InventoryOptions
+from .reuse import reusable
 from .sites import Listing, open_clients, read_listings
 
-FORM = 2  # of what is cached; another number makes an old cache worthless
+FORM = 3  # of what is cached; another number makes an old cache worthless
 
 IsWanted = Callable[[Guest], tuple[bool, str]]
 """Whether a guest passes the filters, and why that could not be decided (an empty text when it could)."""
 
-UPTIME_SLACK = 60.0  # seconds by which an uptime may differ from what has passed; the listing itself lags 10 s
-# A failure that only a restart of the VM can end, so that asking again is of no use before.
-_LASTING = frozenset({"agent not configured"})
-_TELLING = ("proxmox_cpus", "proxmox_memory_bytes", "proxmox_disk_bytes", "proxmox_lock")
-
+# What a site answers with that lives but wants none of us.
+_ALIVE = (AuthenticationError, PermissionDenied, ConfigurationError)
 _MANNERS = frozenset({"timeout", "retries", "lock_timeout"})
 _SECRET = frozenset({"password", "token_secret", "client_key"})
 
 
 @dataclass(frozen=True)
 class Sync:
-    """The chosen guests and the raw details of each by its key. `is_fresh` says that every site was read just now."""
+    """The chosen guests and the details of each by its key, with the time `taken` when they were fetched.
+
+    `is_fresh` says that every site was read just now.
+    """
 
     guests: tuple[Guest, ...]
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -66,21 +67,30 @@ class Sync:
 
 
 def fingerprint(
-    connection: Mapping[str, Any], environ: Mapping[str, str], options: InventoryOptions, filters: Any
+    connection: Mapping[str, Any],
+    environ: Mapping[str, str],
+    options: InventoryOptions,
+    read_file: ReadFile | None = None,
+    extra_vars: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a text that differs whenever other VMs or other details could be shown; no secret is part of it.
 
     How long and how often something is tried, how hosts are named and grouped, and which address is chosen is not part
-    of it either: an old sync serves all of these.
+    of it either: an old sync serves all of these. The `extra_vars` count only where a filter may look at them. Raises
+    ConfigurationError for a sites file that cannot be read.
     """
     names = {name for option, several in ENVIRONMENT.items() if option not in _MANNERS for name in several}
+    filters = [str(one) for one in options.expressions.filters]
+    sites_file = str(connection.get("sites_file") or environ.get("PROXMOX_SITES_FILE") or "").strip()
     known = {
         "connection": {key: value for key, value in _without_secrets(connection).items() if key not in _MANNERS},
         "environ": {
             name: environ.get(name, "") for name in sorted(names) if "PASSWORD" not in name and "SECRET" not in name
         },
+        "sites": _without_secrets(read_file(sites_file)) if read_file is not None and sites_file else None,
         "options": [repr(options.choice), options.tenant_prefix, list(options.fetch)],
-        "filters": [str(one) for one in filters or []],
+        "filters": filters,
+        "extra_vars": dict(extra_vars or {}) if filters else {},
         "form": FORM,
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
@@ -94,7 +104,7 @@ def run_sync(
     read_file: ReadFile | None = None,
     old: Sync | None = None,
 ) -> Sync:
-    """Return what the sites have now, or with `stale: allow` the `old` sync when a site is dead.
+    """Return what the sites have now, or with `stale: allow` what a dead site had in the `old` sync.
 
     Details of a VM that has not changed since the old sync are taken from there. Raises FleetError for a site that
     cannot be read, unless the options say otherwise.
@@ -102,23 +112,58 @@ def run_sync(
     clients = open_clients(connection, environ, read_file)
     try:
         listings = read_listings(clients)
-        dead = [(listing, listing.error) for listing in listings if listing.error is not None]
-        warnings = [f"{_name(listing)} cannot be read: {error}" for listing, error in dead]
-        if dead:
-            if old is not None and options.stale == "allow":
-                warnings.append(f"showing the last good inventory, {old.age(time.time()):.0f} s old")
-                return replace(old, warnings=warnings, is_fresh=False)
-            if options.dead_site == "fail" or len(dead) == len(listings):
-                raise dead[0][1]
+        former, warnings = _without_answer(listings, options, old)
         guests, undecided = choose(listings, options, is_wanted)
         now = time.time()
-        known = reusable(old, guests, options.fetch, now) if old is not None else {}
+        before = old.details if old is not None else {}
+        known = _reusable(old, guests, options, now)
         missing = [guest for guest in guests if guest.key not in known]
-        details = {**known, **fetch_details(clients, missing, options.fetch, options.limits)}
-        return Sync(tuple(guests), details, warnings + undecided, not dead, now)
+        fetched = fetch_details(clients, missing, options.fetch, options.limits, before)
+        details = {
+            **{guest.key: before[guest.key] for guest in former if guest.key in before},
+            **known,
+            **{key: {**one, "taken": now} for key, one in fetched.items()},
+        }
+        is_fresh = all(listing.error is None for listing in listings)
+        return Sync((*guests, *former), details, warnings + undecided, is_fresh, now)
     finally:
         for client in clients.values():
             client.close()
+
+
+def _without_answer(
+    listings: Sequence[Listing], options: InventoryOptions, old: Sync | None
+) -> tuple[list[Guest], list[str]]:
+    """Return the guests that sites without an answer had in the old sync, if that may be shown, and warnings.
+
+    A site that refuses the credentials is not dead, so nothing stands in for it. Raises the error of a site that must
+    not be missing.
+    """
+    sites: set[str] = set()
+    warnings: list[str] = []
+    missing: list[FleetError] = []
+    for listing in listings:
+        if listing.error is None:
+            continue
+        warnings.append(f"{_name(listing)} cannot be read: {listing.error}")
+        if old is not None and options.stale == "allow" and not isinstance(listing.error, _ALIVE):
+            sites.add(listing.site)
+            age = old.age(time.time())
+            warnings.append(f"showing the last good inventory of {_name(listing)}, {age:.0f} s old")
+        else:
+            missing.append(listing.error)
+    if missing and (options.dead_site == "fail" or len(missing) == len(listings)):
+        raise missing[0]
+    return [guest for guest in (old.guests if old is not None else ()) if guest.site in sites], warnings
+
+
+def _reusable(
+    old: Sync | None, guests: Sequence[Guest], options: InventoryOptions, now: float
+) -> dict[str, dict[str, Any]]:
+    if old is None or not options.fetch:
+        return {}
+    earlier = {guest.key: guest for guest in old.guests}
+    return reusable(guests, earlier, old.details, options.fetch, options.limits.max_age, old.age(now), now)
 
 
 def choose(
@@ -142,40 +187,6 @@ def choose(
         return chosen, []
     names = ", ".join(undecided[:5]) + (" ..." if len(undecided) > 5 else "")
     return chosen, [f"left out {len(undecided)} VMs for which a filter could not be decided ({names}): {reason}"]
-
-
-def reusable(old: Sync, guests: Sequence[Guest], kinds: Collection[str], now: float) -> dict[str, dict[str, Any]]:
-    """Return the old details that still hold: of VMs that have not changed, and that were not lacking anything."""
-    before = {guest.key: guest for guest in old.guests}
-    found: dict[str, dict[str, Any]] = {}
-    for guest in guests:
-        earlier = before.get(guest.key)
-        if earlier is None or has_changed(earlier, guest, old.age(now)):
-            continue
-        details = old.details.get(guest.key, {})
-        if is_complete(details, guest, kinds):
-            found[guest.key] = details
-    return found
-
-
-def has_changed(before: Guest, after: Guest, seconds: float) -> bool:
-    """Return whether the listing shows that a VM was changed, moved or restarted in the seconds between."""
-    if before != after and replace(before, uptime=after.uptime) != after:
-        return True
-    if any(before.variables.get(name) != after.variables.get(name) for name in _TELLING):
-        return True
-    if not before.uptime and not after.uptime:
-        return False
-    return after.uptime < before.uptime or abs(after.uptime - before.uptime - seconds) > UPTIME_SLACK
-
-
-def is_complete(details: Mapping[str, Any], guest: Guest, kinds: Collection[str]) -> bool:
-    """Return whether asking again would bring nothing: a guest that still boots may get its address any moment."""
-    if any(reason not in _LASTING for reason in (details.get("errors") or {}).values()):
-        return False
-    if "addresses" not in kinds or guest.status != "running" or guest.template:
-        return True
-    return "addresses" in (details.get("errors") or {}) or bool(agent_addresses(details.get("addresses")))
 
 
 def _name(listing: Listing) -> str:

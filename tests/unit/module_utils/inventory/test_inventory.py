@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.addresses imp
     cloud_init_addresses,
     parse_subnets,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables, without_statistics
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
     GROUP_KINDS,
     Choice,
@@ -32,15 +32,17 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import 
     read_guests,
     unique_names,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import ENVIRONMENT, read_options
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import (
+    ADDRESS,
+    ENVIRONMENT,
+    read_options,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import Listing
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     FORM,
     Sync,
     choose,
     fingerprint,
-    has_changed,
-    reusable,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
 
@@ -290,9 +292,13 @@ class TestAddresses:
 
 class TestDetails:
     def test_the_agent_comes_first(self) -> None:
-        found = detail_variables({"addresses": AGENT, "config": CONFIG}, ["addresses", "config"], AddressRule())
+        known = [one.as_list() for one in agent_addresses(AGENT)]
+        found = detail_variables({"addresses": known, "config": CONFIG}, ["addresses", "config"], AddressRule())
         assert (found["proxmox_address"], found["proxmox_address_source"]) == ("10.0.0.5", "agent")
-        assert "cipassword" not in found["proxmox_config"]
+        assert found["proxmox_addresses"] == ["fd00::5", "10.0.0.5", "192.168.7.5"]
+        assert found["proxmox_interfaces"][1] == {
+            "name": "eth0", "mac": "bc:24:11:00:00:01", "address": "10.0.0.5", "prefix": 24,
+        }  # fmt: skip
 
     def test_cloud_init_is_the_fallback(self) -> None:
         details = {"config": CONFIG, "errors": {"addresses": "agent not running"}}
@@ -301,15 +307,11 @@ class TestDetails:
         assert found["proxmox_errors"] == {"addresses": "agent not running"}
         assert "proxmox_config" not in found
 
-    def test_the_counters_of_an_interface_are_dropped(self) -> None:
-        answer = {"result": [{"name": "eth0", "statistics": {"rx-bytes": 1}}, "x"]}
-        assert without_statistics(answer) == {"result": [{"name": "eth0"}, "x"]}
-        assert without_statistics(None) is None
-
     def test_snapshots(self) -> None:
-        details = {"snapshots": [{"name": "s1", "snaptime": 5}, {"name": "current", "running": 1}]}
+        details = {"snapshots": [{"name": "s1", "description": None, "snaptime": 5, "parent": None}]}
         found = detail_variables(details, ["snapshots"], AddressRule())
-        assert found["proxmox_snapshots"] == [{"name": "s1", "description": None, "snaptime": 5, "parent": None}]
+        assert found["proxmox_snapshots"] == details["snapshots"]
+        assert detail_variables({}, ["snapshots"], AddressRule())["proxmox_snapshots"] == []
 
 
 class TestOptions:
@@ -331,6 +333,25 @@ class TestOptions:
             ({}, {"PROXMOX_INVENTORY_TEMPLATES": "no"}, "choice.templates", False),
             ({"templates": False}, {}, "choice.templates", False),
             ({}, {"PROXMOX_TENANT_PREFIX": "cust-"}, "tenant_prefix", "cust-"),
+            ({}, {}, "limits.max_age", 3600.0),
+            ({}, {"PROXMOX_INVENTORY_FETCH_MAX_AGE": "60"}, "limits.max_age", 60.0),
+            ({}, {"PROXMOX_INVENTORY_HOSTNAMES": "vmid, name"}, "hostnames", ("vmid", "name")),
+            ({}, {"PROXMOX_INVENTORY_HOSTNAMES": '["f(a, b)"]'}, "hostnames", ("f(a, b)",)),
+            ({}, {"PROXMOX_INVENTORY_FILTERS": "a in [1, 2]"}, "expressions.filters", ("a in [1, 2]",)),
+            ({}, {"PROXMOX_INVENTORY_FILTERS": '["a", "b, c"]'}, "expressions.filters", ("a", "b, c")),
+            ({"filters": ["a", "", None, True]}, {}, "expressions.filters", ("a", "True")),
+            ({"filters": ""}, {"PROXMOX_INVENTORY_FILTERS": ""}, "expressions.filters", ()),
+            ({}, {}, "expressions.ansible_host", ADDRESS),
+            ({"ansible_host": ""}, {"PROXMOX_INVENTORY_ANSIBLE_HOST": "x"}, "expressions.ansible_host", ""),
+            ({}, {"PROXMOX_INVENTORY_ANSIBLE_HOST": "x"}, "expressions.ansible_host", "x"),
+            ({}, {"PROXMOX_INVENTORY_ANSIBLE_HOST": ""}, "expressions.ansible_host", ADDRESS),
+            ({}, {"PROXMOX_INVENTORY_STRICT": "yes"}, "expressions.strict", True),
+            ({}, {"PROXMOX_INVENTORY_LEADING_SEPARATOR": "no"}, "expressions.leading_separator", False),
+            ({}, {"PROXMOX_INVENTORY_LEADING_SEPARATOR": ""}, "expressions.leading_separator", True),
+            ({"compose": {"a": "b"}}, {"PROXMOX_INVENTORY_COMPOSE": "{}"}, "expressions.compose", {"a": "b"}),
+            ({"compose": '{"a": "b"}'}, {}, "expressions.compose", {"a": "b"}),
+            ({}, {"PROXMOX_INVENTORY_GROUPS": '{"a": "b"}'}, "expressions.groups", {"a": "b"}),
+            ({}, {"PROXMOX_INVENTORY_KEYED_GROUPS": '[{"key": "a"}]'}, "expressions.keyed_groups", [{"key": "a"}]),
         ],
     )
     def test_values(self, options: dict[str, Any], environ: dict[str, str], path: str, expected: Any) -> None:
@@ -352,6 +373,11 @@ class TestOptions:
             ({"dead_site": "ignore"}, "ignore"),
             ({"templates": "perhaps"}, "perhaps"),
             ({"tenant_prefix": "a b"}, "tenant_prefix"),
+            ({"fetch_max_age": -1}, "fetch_max_age"),
+            ({"compose": ["a"]}, "compose is no dictionary"),
+            ({"compose": "{a"}, "compose is no JSON"),
+            ({"groups": "[]"}, "groups is no dictionary"),
+            ({"keyed_groups": {"key": "a"}}, "keyed_groups is no list"),
         ],
     )
     def test_refusals(self, options: dict[str, Any], text: str) -> None:
@@ -390,46 +416,30 @@ class TestSync:
         assert Sync.from_cache(text) is None
 
     def test_the_fingerprint_follows_the_options_and_holds_no_secret(self) -> None:
-        plain = fingerprint({"host": "a", "password": "x"}, {}, self.OPTIONS, [])
-        assert plain == fingerprint({"host": "a", "password": "y"}, {"PROXMOX_PASSWORD": "z"}, self.OPTIONS, [])
-        assert plain == fingerprint({"host": "a", "retries": 1}, {"PROXMOX_TIMEOUT": "5"}, self.OPTIONS, [])
-        assert plain == fingerprint({"host": "a"}, {}, read_options({"tenant": "acme", "stale": "allow"}.get, {}), [])
-        assert plain != fingerprint({"host": "b"}, {}, self.OPTIONS, [])
-        assert plain != fingerprint({"host": "a"}, {"PROXMOX_USER": "u"}, self.OPTIONS, [])
-        assert plain != fingerprint({"host": "a"}, {}, read_options({"tenant": "b"}.get, {}), [])
-        assert plain != fingerprint({"host": "a"}, {}, self.OPTIONS, ["x"])
+        def of(connection: dict[str, Any], environ: dict[str, str] | None = None, **options: Any) -> str:
+            return fingerprint(connection, environ or {}, read_options({"tenant": "acme", **options}.get, {}))
 
-    def test_details_of_a_vm_that_has_not_changed_are_kept(self) -> None:
-        before = read_guests([row(number, uptime=1000) for number in (1, 2, 3, 4, 5, 6)])
-        good = {"addresses": AGENT}
-        details: dict[str, Any] = {
-            "/1": good,
-            "/2": {"errors": {"addresses": "agent not configured"}},
-            "/3": {"errors": {"addresses": "agent not running"}},
-            "/4": {"addresses": {"result": []}},
-            "/5": good,
-        }
-        old = Sync(tuple(before), details, taken=5000.0)
-        after = read_guests([row(number, uptime=1100 if number != 5 else 20) for number in (1, 2, 3, 4, 5, 6, 7)])
-        assert sorted(reusable(old, after, ["addresses"], 5100.0)) == ["/1", "/2"]
+        plain = of({"host": "a", "password": "x"})
+        assert plain == of({"host": "a", "password": "y"}, {"PROXMOX_PASSWORD": "z"})
+        assert plain == of({"host": "a", "retries": 1}, {"PROXMOX_TIMEOUT": "5"})
+        assert plain == of({"host": "a"}, stale="allow", fetch_max_age=5, compose={"a": "b"})
+        assert plain != of({"host": "b"})
+        assert plain != of({"host": "a"}, {"PROXMOX_USER": "u"})
+        assert plain != of({"host": "a"}, tenant="b")
+        assert plain != of({"host": "a"}, filters=["x"])
+        assert plain != of({"host": "a"}, fetch=["config"])
 
-    @pytest.mark.parametrize(
-        ("more", "seconds", "changed"),
-        [
-            ({"uptime": 110}, 10, False),
-            ({"uptime": 100}, 10, False),
-            ({"uptime": 150}, 100, False),
-            ({"uptime": 99}, 10, True),
-            ({"uptime": 200}, 3600, True),
-            ({"uptime": 0, "status": "stopped"}, 10, True),
-            ({"uptime": 110, "node": "pve2"}, 10, True),
-            ({"uptime": 110, "tags": "a"}, 10, True),
-            ({"uptime": 110, "maxmem": 5}, 10, True),
-            ({"uptime": 110, "mem": 5, "cpu": 0.9}, 10, False),
-        ],
-    )
-    def test_what_counts_as_a_change(self, more: dict[str, Any], seconds: float, changed: bool) -> None:
-        assert has_changed(guest(1, uptime=100), guest(1, **more), seconds) is changed
+    def test_the_fingerprint_follows_what_else_decides(self) -> None:
+        def of(wanted: str, site: str = "n", secret: str = "x", filters: str = "proxmox_tenant == wanted") -> str:
+            options = read_options({"filters": filters}.get, {})
+            sites = [{"name": site, "token_secret": secret}]
+            return fingerprint({"sites_file": "f"}, {}, options, lambda path: sites, {"wanted": wanted})
+
+        plain = of("acme")
+        assert plain == of("acme", secret="y")
+        assert plain != of("globex")
+        assert plain != of("acme", site="s")
+        assert of("acme", filters="") == of("globex", filters="")
 
 
 def test_the_documentation_names_every_option_and_variable() -> None:
