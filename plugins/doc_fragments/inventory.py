@@ -164,7 +164,7 @@ options:
         memory or disk size, or a restart. The listing shows no other change of a configuration, no snapshot and no new
         address, so this is how long one may go unseen. The details of different VMs grow old at different times, from
         half of this time on.
-      - C(ansible-inventory --flush-cache) fetches everything again.
+      - With C(--flush-cache) everything is fetched again.
       - Environment variable E(PROXMOX_INVENTORY_FETCH_MAX_AGE).
     type: float
     ini:

@@ -166,16 +166,21 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._caches = False
         try:
             config = super()._read_config_data(path)
-            if self.get_option("cache"):
-                places = {"_uri": self.get_option("cache_connection"), "_prefix": self.get_option("cache_prefix")}
-                known = {key: value for key, value in places.items() if value is not None}
-                self._cache = get_cache_plugin(self.get_option("cache_plugin"), **known, _timeout=0)
-                self._caches = True
-        except AnsibleError as error:
+        except AnsibleError:
             if not self._options.get("cache"):
                 raise
-            self._warn([f"the inventory cache cannot be used: {_one_line(error)}"])
-            return {}
+            config = {}  # the options are set: it is the cache that cannot be opened, or not in this way
+        if self.get_option("cache"):
+            places = {"_uri": self.get_option("cache_connection"), "_prefix": self.get_option("cache_prefix")}
+            known = {key: value for key, value in places.items() if value is not None}
+            name = self.get_option("cache_plugin") or "memory"
+            try:
+                # Up to ansible-core 2.18 this one takes options by its short name only.
+                plain = "memory" if name == "ansible.builtin.memory" else name
+                self._cache = get_cache_plugin(plain, **known, _timeout=0)
+                self._caches = True
+            except AnsibleError as error:
+                self._warn([f"the inventory cache cannot be used: {_one_line(error)}"])
         return config
 
     def update_cache_if_changed(self) -> None:

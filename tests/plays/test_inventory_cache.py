@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, SNAPSHOTS, Lister, call, configure, one_line
+from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, SNAPSHOTS, Lister, call, configure, one_line, run
 from tests.simulator.process import Simulator
 
 FILE_CACHE = """
@@ -134,15 +135,19 @@ class TestCache:
         assert simulator.counts() == {LISTING: 1, CONFIG: 13}
 
     def test_flush_cache_fetches_everything_again(
-        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any], tmp_path: Path
     ) -> None:
         cache.update(fetch=["config"])
         listed(**cache)
         configure(simulator, 10000, description="changed")
-        found = listed("--flush-cache", **cache)
-        assert found.by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
+        play = tmp_path / "play.yml"
+        play.write_text("[{hosts: all, gather_facts: false, tasks: []}]")
+        simulator.reset_log()
+        # ansible-inventory has this option since ansible-core 2.19 only
+        done = run("ansible-playbook", "--flush-cache", "-i", str(tmp_path / "fleet.proxmox.yml"), str(play))
+        assert done.returncode == 0, done.stderr
         assert simulator.counts() == {LISTING: 1, CONFIG: 13}
-        assert listed(**cache).data == found.data
+        assert listed(**cache).by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
         assert simulator.counts() == {}
 
     def test_the_same_digest_spares_the_snapshots(
@@ -205,7 +210,7 @@ class TestCache:
             file.mkdir()
         found = listed(**cache)
         assert len(found.hosts) == 13
-        assert "cache cannot be" in one_line(found.errors)
+        assert re.search("cache cannot be|cache plugin while trying to read", one_line(found.errors))
         assert "Traceback" not in found.errors
 
     def test_a_cache_that_cannot_be_made(self, listed: Lister, cache: dict[str, Any], tmp_path: Path) -> None:
@@ -243,11 +248,11 @@ class TestCache:
         environ = {"ANSIBLE_CACHE_PLUGINS": str(plugins)}
         first = listed(environ=environ, **cache)
         assert len(first.hosts) == 13
-        assert one_line(first.errors) == ""
+        assert "WARNING" not in first.errors
         second = listed(environ=environ, **cache)
         assert second.hosts.keys() == first.hosts.keys()
         assert bool(simulator.counts()) is ("memory" in plugin)  # which does not outlive the command
-        assert one_line(second.errors) == ""
+        assert "WARNING" not in second.errors
 
 
 class TestStale:
