@@ -211,6 +211,7 @@ options:
       - Whether an expression that fails, but for O(filters), makes the inventory fail. The default is V(false).
       - Environment variable E(PROXMOX_INVENTORY_STRICT).
     type: bool
+    default: null
     ini:
       - section: inventory_proxmox
         key: strict
@@ -219,6 +220,7 @@ options:
       - A dictionary of variables to add to each host, by their Jinja expressions.
       - Environment variable E(PROXMOX_INVENTORY_COMPOSE), as JSON.
     type: raw
+    default: null
     ini:
       - section: inventory_proxmox
         key: compose
@@ -227,6 +229,7 @@ options:
       - A dictionary of groups to make, by the Jinja condition for a host to be in it.
       - Environment variable E(PROXMOX_INVENTORY_GROUPS), as JSON.
     type: raw
+    default: null
     ini:
       - section: inventory_proxmox
         key: groups
@@ -237,6 +240,7 @@ options:
         P(ansible.builtin.constructed#inventory).
       - Environment variable E(PROXMOX_INVENTORY_KEYED_GROUPS), as JSON.
     type: raw
+    default: null
     ini:
       - section: inventory_proxmox
         key: keyed_groups
@@ -246,6 +250,7 @@ options:
         V(true).
       - Environment variable E(PROXMOX_INVENTORY_LEADING_SEPARATOR).
     type: bool
+    default: null
     ini:
       - section: inventory_proxmox
         key: leading_separator

@@ -81,7 +81,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -100,7 +100,7 @@ from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.details import detail_variables
 from ..module_utils._inventory.hosts import Guest, group_names, is_harmless, plain_name, unique_names
-from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, read_options
+from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, check_names, read_options
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
 
@@ -130,12 +130,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is asked for afresh.
         """
         super().parse(inventory, loader, path, cache)
-        self._read_config_data(path)
+        config = self._read_config_data(path)
         with _without_collector():
-            self._fill(path, cache)
+            self._fill(path, cache, config)
 
-    def _fill(self, path: str, cache: bool) -> None:
+    def _fill(self, path: str, cache: bool, config: Mapping[str, Any]) -> None:
         try:
+            definitions = self.option_definitions
+            aliases = [alias for one in definitions.values() for alias in one.get("aliases") or ()]
+            check_names(config, [*definitions, *aliases])
             options = read_options(self.get_option, os.environ, _trusted)
             self.set_option("leading_separator", options.expressions.leading_separator)
             connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
@@ -169,7 +172,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except AnsibleError:
             if not self._options.get("cache"):
                 raise
-            config = {}  # the options are set: it is the cache that cannot be opened, or not in this way
+            # The options are set: it is the cache that cannot be opened, or not in this way.
+            config = self.loader.load_from_file(path)
         if self.get_option("cache"):
             places = {"_uri": self.get_option("cache_connection"), "_prefix": self.get_option("cache_prefix")}
             known = {key: value for key, value in places.items() if value is not None}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import AGENT, LISTING, Lister, configure, one_line
+from tests.plays.inventory_helpers import AGENT, LISTING, Lister, call, configure, one_line
 from tests.simulator.process import Simulator
 
 
@@ -32,6 +32,52 @@ class TestListing:
         assert found.group("template") == [name for name, one in found.hosts.items() if one["proxmox_template"]]
         assert "ansible_host" not in found.by_vmid(10000)
 
+    def test_everything_that_the_listing_says(self, listed: Lister, simulator: Simulator) -> None:
+        configure(simulator, 10000, name="web", tags="b;tenant_acme;a", cores=3, memory="1024")
+        simulator.steer("/vms/10000", {"lock": "backup"})
+        call(simulator, "POST", "/pools", poolid="front")
+        call(simulator, "PUT", "/pools", poolid="front", vms=10000, **{"allow-move": 1})
+        call(simulator, "POST", "/cluster/ha/resources", sid="vm:10000")
+        one = listed().hosts["web"]
+        assert simulator.counts() == {LISTING: 1}
+        exact = {
+            "proxmox_vmid": 10000,
+            "proxmox_name": "web",
+            "proxmox_status": "running",
+            "proxmox_tags": ["b", "tenant_acme", "a"],
+            "proxmox_tenant": "acme",
+            "proxmox_pool": "front",
+            "proxmox_template": False,
+            "proxmox_lock": "backup",
+            "proxmox_ha_state": "started",
+            "proxmox_cpus": 3,
+            "proxmox_memory_bytes": 1024**3,
+            "proxmox_site": None,
+        }
+        assert {name: one[name] for name in exact} == exact
+        assert one["proxmox_node"].startswith("pve")
+        for name in ("uptime", "cpu_usage", "memory_used_bytes", "disk_bytes"):
+            assert one[f"proxmox_{name}"] > 0
+
+    def test_os_groups_need_the_configuration(self, listed: Lister, simulator: Simulator) -> None:
+        configure(simulator, 10000, ostype="win11")
+        found = listed(fetch=["config"], group_by=["os"])
+        assert found.group("os_win11") == [found.host_of(10000)]
+        assert listed(group_by=["os"]).groups == set()
+
+    def test_extra_variables_and_leading_separators(self, listed: Lister) -> None:
+        found = listed(
+            "-e",
+            "colour=red",
+            use_extra_vars=True,
+            compose={"paint": "colour"},
+            group_by=[],
+            keyed_groups=[{"key": "colour"}],
+            leading_separator=False,
+        )
+        assert {one["paint"] for one in found.hosts.values()} == {"red"}
+        assert found.groups == {"red"}
+
     def test_choice_of_groups(self, listed: Lister) -> None:
         assert all(name.startswith("tenant_") for name in listed(group_by=["tenant"]).groups)
         assert listed(group_by=[]).groups == set()
@@ -50,7 +96,18 @@ class TestListing:
 
     def test_strict_makes_a_wrong_expression_fatal(self, listed: Lister) -> None:
         assert listed(compose={"x": "nonsense.y"}).code == 0
-        assert listed(compose={"x": "nonsense.y"}, strict=True).code != 0
+        for options in (
+            {"compose": {"x": "nonsense.y"}},
+            {"groups": {"x": "nonsense.y"}},
+            {"keyed_groups": [{"key": "nonsense.y"}]},
+            {"hostnames": ["nonsense.y"]},
+            {"ansible_host": "nonsense.y"},
+        ):
+            assert len(listed(**options).hosts) == 13
+            found = listed(**options, strict=True)
+            assert found.code != 0
+            assert "nonsense" in found.errors
+            assert "Traceback" not in found.errors
 
     def test_a_node_that_is_down_hides_nothing(self, listed: Lister, simulator: Simulator) -> None:
         simulator.steer("/nodes/pve3", {"online": False})

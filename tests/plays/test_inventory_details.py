@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from tests.plays.inventory_helpers import AGENT, LISTING, Lister, configure
+from typing import Any
+
+from tests.plays.inventory_helpers import AGENT, LISTING, Lister, configure, most_at_once
 from tests.simulator.process import Simulator
 
 
@@ -64,6 +66,58 @@ class TestDetails:
         reasons = [one["proxmox_errors"]["addresses"] for one in found.hosts.values() if "proxmox_errors" in one]
         assert "not asked within 1 s" in reasons
         assert len(found.hosts) == 13
+
+    def test_no_more_at_once_than_asked_for(self, listed: Lister, simulator: Simulator) -> None:
+        simulator.fault(path="/config$", delay_ms=80, times=None)
+        for workers in (1, 3):
+            assert len(listed(fetch=["config"], fetch_workers=workers).hosts) == 13
+            configs = [one for one in simulator.log() if one["path"].endswith("/config")]
+            assert len(configs) == 13
+            assert most_at_once(configs) == workers
+
+    def test_a_broken_answer_costs_only_its_own_details(self, listed: Lister, simulator: Simulator) -> None:
+        simulator.fault(path="/qemu/10000/config", cut=20, times=None)
+        simulator.fault(path="/qemu/10001/snapshot", status=500, message="boom", times=None)
+        simulator.fault(path="/qemu/10002/config", status=403, times=None)
+        found = listed(fetch=["config", "snapshots"])
+        assert len(found.hosts) == 13
+        for vmid, kind in ((10000, "config"), (10001, "snapshots"), (10002, "config")):
+            assert list(found.by_vmid(vmid)["proxmox_errors"]) == [kind]
+            assert found.by_vmid(vmid)["proxmox_errors"][kind]
+        assert found.by_vmid(10000)["proxmox_config"] == {}
+        assert found.by_vmid(10001)["proxmox_snapshots"] == []
+        assert "proxmox_errors" not in found.by_vmid(10003)
+
+    def test_family_and_nic(self, listed: Lister, simulator: Simulator) -> None:
+        configure(simulator, 10000, net1="virtio=BC:24:11:AA:AA:AA,bridge=vmbr0")
+        configure(simulator, 10000, ipconfig0="ip=10.5.0.7/24,ip6=fd00:5::7/64", ipconfig1="ip=172.20.0.7/24")
+        only = {"filters": ["proxmox_vmid == 10000"], "fetch": ["addresses"]}
+        expected: list[tuple[dict[str, Any], str | None]] = [
+            ({}, "10.5.0.7"),
+            ({"address_family": "ipv6"}, "fd00:5::7"),
+            ({"address_nics": ["eth1"]}, "172.20.0.7"),
+            ({"address_nics": ["bc:24:11:aa:aa:aa"]}, "172.20.0.7"),
+            ({"address_nics": ["net1"], "fetch": ["addresses", "config"]}, "172.20.0.7"),
+            ({"address_nics": ["eth7", "eth1", "eth0"]}, "172.20.0.7"),
+            ({"address_nics": ["eth7"]}, None),
+            ({"address_subnets": ["172.16.0.0/12"]}, "172.20.0.7"),
+            ({"address_subnets": ["172.16.0.0/12", "10.0.0.0/8"], "address_nics": ["eth0"]}, "10.5.0.7"),
+        ]
+        for options, address in expected:
+            one = listed(**{**only, **options}).by_vmid(10000)
+            assert one.get("ansible_host") == one["proxmox_address"] == address, options
+            assert one["proxmox_addresses"] == ["10.5.0.7", "fd00:5::7", "172.20.0.7"]
+
+    def test_a_stopped_vm_has_the_address_of_cloud_init(self, listed: Lister, simulator: Simulator) -> None:
+        configure(simulator, 10000, ipconfig0="ip=10.5.0.7/24")
+        simulator.steer("/vms/10000", {"running": False})
+        one = listed(fetch=["addresses", "config"]).by_vmid(10000)
+        assert (one["ansible_host"], one["proxmox_address_source"]) == ("10.5.0.7", "cloud-init")
+
+    def test_an_empty_ansible_host_sets_none(self, listed: Lister) -> None:
+        one = listed(fetch=["addresses"], ansible_host="").by_vmid(10000)
+        assert "ansible_host" not in one
+        assert one["proxmox_address"]
 
     def test_choice_of_the_address(self, listed: Lister) -> None:
         address = listed(fetch=["addresses"]).by_vmid(10000)["ansible_host"]

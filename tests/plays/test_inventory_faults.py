@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong around the inventory, and where its options come from, through `ansible-inventory`."""
+"""What goes wrong around the inventory, and several sites, through the real `ansible-inventory`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import LISTING, Lister, one_line
+from tests.plays.inventory_helpers import LISTING, Lister, call, configure, most_at_once, one_line
 from tests.simulator.process import Simulator
 
 
@@ -38,6 +38,38 @@ class TestFailures:
         assert "wrong-one" not in found.errors
         assert "11111111-0000" not in found.errors
 
+    def test_an_expired_token(self, listed: Lister, simulator: Simulator) -> None:
+        call(simulator, "PUT", "/access/users/root@pam/token/fleet", expire=1)
+        found = listed()
+        assert found.code != 0
+        assert "(AuthenticationError)" in one_line(found.errors)
+        assert "root@pam!fleet" in one_line(found.errors)
+        assert "Traceback" not in found.errors
+        assert listed.connection["token_secret"] not in found.errors
+
+    def test_a_listing_that_hangs(self, listed: Lister, simulator: Simulator) -> None:
+        simulator.fault(path="/cluster/resources", delay_ms=3000, times=None)
+        found = listed(timeout=0.5, retries=1)
+        assert found.code != 0
+        assert "(NetworkError)" in one_line(found.errors)
+        assert "Traceback" not in found.errors
+
+    @pytest.mark.parametrize("fault", [{"cut": 30}, {"status": 200}, {"status": 500, "message": "boom"}])
+    def test_an_answer_that_is_none(self, listed: Lister, simulator: Simulator, fault: dict[str, Any]) -> None:
+        simulator.fault(path="/cluster/resources", times=None, **fault)
+        found = listed(retries=1)
+        assert found.code != 0
+        assert "Could not list the VMs" in one_line(found.errors)
+        assert "Traceback" not in found.errors
+
+    def test_a_user_who_may_see_nothing(self, listed: Lister, simulator: Simulator) -> None:
+        call(simulator, "POST", "/access/users", userid="blind@pve", password="blind-123")
+        of = {key: value for key, value in listed.connection.items() if not key.startswith("token")}
+        found = listed(connect=False, user="blind@pve", password="blind-123", **of)
+        assert found.code == 0
+        assert found.hosts == {}
+        assert "lacks VM.Audit" in one_line(found.errors)
+
     def test_a_listing_that_fails_once(self, listed: Lister, simulator: Simulator) -> None:
         simulator.fault(path="/cluster/resources", status=596)
         assert len(listed().hosts) == 13
@@ -53,30 +85,19 @@ class TestFailures:
         assert "(NetworkError)" in one_line(found.errors)
         assert simulator.counts() == {LISTING: 2}
 
-    def test_nothing_in_the_environment_that_is_empty_counts(self, listed: Lister) -> None:
-        empty = dict.fromkeys(("PROXMOX_HOST", "PROXMOX_PORT", "PROXMOX_TOKEN_ID", "PROXMOX_TIMEOUT"), "")
-        assert len(listed(environ=empty).hosts) == 13
-
-    def test_everything_from_the_environment(self, listed: Lister) -> None:
-        of = listed.connection
-        environ = {
-            "PROXMOX_HOST": of["host"],
-            "PROXMOX_TOKEN_ID": of["token_id"],
-            "PROXMOX_TOKEN_SECRET": of["token_secret"],
-            "PROXMOX_CA_PATH": of["ca_path"],
-            "PROXMOX_INVENTORY_TEMPLATES": "no",
-        }
-        assert len(listed(connect=False, environ=environ).hosts) == 12
-
-    def test_everything_from_ansible_cfg(self, listed: Lister, tmp_path: Path) -> None:
-        lines = [f"{key} = {value}" for key, value in {**listed.connection, "templates": "no"}.items()]
-        (tmp_path / "own.cfg").write_text("[inventory_proxmox]\n" + "\n".join(lines) + "\n")
-        found = listed(connect=False, environ={"ANSIBLE_CONFIG": str(tmp_path / "own.cfg")})
-        assert len(found.hosts) == 12
-
-    def test_no_secret_is_in_the_variables(self, listed: Lister) -> None:
-        found = listed(fetch=["config"])
-        assert listed.connection["token_secret"] not in json.dumps(found.data)
+    def test_no_secret_is_in_the_variables(self, listed: Lister, simulator: Simulator) -> None:
+        configure(simulator, 10000, cipassword="cloud-secret-1", sshkeys="ssh-ed25519%20AAAA")
+        details = ["config", "addresses", "snapshots"]
+        by_token = listed(fetch=details)
+        of = {key: value for key, value in listed.connection.items() if not key.startswith("token")}
+        by_password = listed(connect=False, fetch=details, user="root@pam", password="fleetpw123", **of)
+        by_site = listed(connect=False, fetch=details, sites=[{"name": "north", **listed.connection}])
+        for found in (by_token, by_password, by_site):
+            assert len(found.hosts) == 13
+            assert found.by_vmid(10000)["proxmox_config"]["sshkeys"]
+            shown = json.dumps(found.data) + found.errors
+            for secret in (listed.connection["token_secret"], "fleetpw123", "cloud-secret-1", "cipassword", "PVE:"):
+                assert secret not in shown
 
 
 class TestSites:
@@ -91,6 +112,23 @@ class TestSites:
         assert len(found.hosts) == 26
         assert len(found.group("site_north")) == len(found.group("site_south")) == 13
         assert all(name.endswith(("_north", "_south")) for name in found.hosts)
+
+    def test_they_are_read_in_parallel(self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]) -> None:
+        simulator.fault(path="/cluster/resources", delay_ms=400, times=None)
+        assert len(listed(connect=False, sites=sites).hosts) == 26
+        assert most_at_once(simulator.log()) == 2
+
+    def test_a_node_that_is_down_is_no_dead_site(
+        self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]
+    ) -> None:
+        simulator.steer("/nodes/pve3", {"online": False})
+        found = listed(connect=False, sites=sites, fetch=["addresses"], fetch_timeout=1)
+        assert found.code == 0
+        assert len(found.hosts) == 26
+        assert len(found.group("node_pve3")) > 0
+        for name in found.group("node_pve3"):
+            one = found.hosts[name]
+            assert one["proxmox_status"] != "running" or one["proxmox_errors"]["addresses"]
 
     def test_one_is_named(self, listed: Lister, sites: list[dict[str, Any]]) -> None:
         found = listed(connect=False, sites=sites, site="south")

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -157,12 +158,14 @@ class _Reader:
 
         An expression of the file is left as it is: on ansible-core 2.19 it carries the mark that makes it one.
         """
-        value, _where = self.raw(name)
+        value, where = self.raw(name)
         if isinstance(value, str):
             if value.lstrip().startswith("["):
                 value = self.structure(name, list)
             elif separator:
                 value = [self._trust(part.strip()) for part in value.split(separator)]
+        if isinstance(value, Mapping):
+            raise wrong(f"{where} is no list", "Write a list of expressions")
         found = value if isinstance(value, (list, tuple)) else [value]
         return tuple(one if isinstance(one, str) else str(one) for one in found if one is not None and str(one).strip())
 
@@ -238,6 +241,14 @@ def wrong(answer: str, next_step: str) -> ConfigurationError:
         reason="malformed option",
         dispatched=False,
     )
+
+
+def check_names(given: Collection[str], known: Collection[str]) -> None:
+    """Raise ConfigurationError for an option that does not exist: a misspelt tenant would show every VM."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), list(known), 1)
+            raise wrong(f"there is no option {name!r}", f"Did you mean {near[0]}" if near else "Remove it")
 
 
 def _tenants(reader: _Reader) -> tuple[str, ...] | None:

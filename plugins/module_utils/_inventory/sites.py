@@ -12,7 +12,7 @@ from typing import Any
 
 from .._api.client import Client
 from .._api.settings import ReadFile, resolve, site_names
-from .._core.errors import FleetError
+from .._core.errors import ApiError, FleetError
 
 MOST_SITES_AT_ONCE = 16
 
@@ -47,7 +47,14 @@ def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
     def one(site: str) -> Listing:
         try:
             rows = clients[site].get("cluster", "resources", type="vm", attempted=_attempted(site, clients[site]))
-            return Listing(site, tuple(rows or ()))
+            if not isinstance(rows, list):  # never taken for a site without VMs: a sync would remove every host
+                raise ApiError(
+                    attempted=_attempted(site, clients[site]),
+                    answer="the answer is no list",
+                    next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
+                    reason="not a listing",
+                )
+            return Listing(site, tuple(row for row in rows if isinstance(row, Mapping)))
         except FleetError as error:
             return Listing(site, error=error)
 

@@ -169,11 +169,14 @@ def _reusable(
 def choose(
     listings: Sequence[Listing], options: InventoryOptions, is_wanted: IsWanted
 ) -> tuple[list[Guest], list[str]]:
-    """Return the wanted guests of all sites, and warnings about those that were left out undecided."""
+    """Return the wanted guests of all sites, and warnings about empty sites and what was left out undecided."""
     chosen: list[Guest] = []
     undecided: list[str] = []
     reason = ""
+    warnings: list[str] = []
     for listing in listings:
+        if listing.error is None and not listing.rows:
+            warnings.append(f"{_name(listing)} shows no VM at all: where there are some, the user lacks VM.Audit")
         for guest in read_guests(listing.rows, listing.site, options.tenant_prefix):
             if not options.choice.takes(guest):
                 continue
@@ -183,10 +186,11 @@ def choose(
             elif why:
                 undecided.append(guest.name or f"vm-{guest.vmid}")
                 reason = reason or why
-    if not undecided:
-        return chosen, []
-    names = ", ".join(undecided[:5]) + (" ..." if len(undecided) > 5 else "")
-    return chosen, [f"left out {len(undecided)} VMs for which a filter could not be decided ({names}): {reason}"]
+    if undecided:
+        names = ", ".join(undecided[:5]) + (" ..." if len(undecided) > 5 else "")
+        many = f"{len(undecided)} VMs" if len(undecided) > 1 else "1 VM"
+        warnings.append(f"left out {many} for which a filter could not be decided ({names}): {reason}")
+    return chosen, warnings
 
 
 def _name(listing: Listing) -> str:
