@@ -211,7 +211,6 @@ options:
       - Whether an expression that fails, but for O(filters), makes the inventory fail. The default is V(false).
       - Environment variable E(PROXMOX_INVENTORY_STRICT).
     type: bool
-    default: null
     ini:
       - section: inventory_proxmox
         key: strict
@@ -220,7 +219,6 @@ options:
       - A dictionary of variables to add to each host, by their Jinja expressions.
       - Environment variable E(PROXMOX_INVENTORY_COMPOSE), as JSON.
     type: raw
-    default: null
     ini:
       - section: inventory_proxmox
         key: compose
@@ -229,7 +227,6 @@ options:
       - A dictionary of groups to make, by the Jinja condition for a host to be in it.
       - Environment variable E(PROXMOX_INVENTORY_GROUPS), as JSON.
     type: raw
-    default: null
     ini:
       - section: inventory_proxmox
         key: groups
@@ -240,7 +237,6 @@ options:
         P(ansible.builtin.constructed#inventory).
       - Environment variable E(PROXMOX_INVENTORY_KEYED_GROUPS), as JSON.
     type: raw
-    default: null
     ini:
       - section: inventory_proxmox
         key: keyed_groups
@@ -250,7 +246,6 @@ options:
         V(true).
       - Environment variable E(PROXMOX_INVENTORY_LEADING_SEPARATOR).
     type: bool
-    default: null
     ini:
       - section: inventory_proxmox
         key: leading_separator

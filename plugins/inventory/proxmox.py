@@ -21,7 +21,6 @@ description:
 extends_documentation_fragment:
   - pve.fleet.connection.plugin
   - pve.fleet.inventory
-  - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
 options:
   plugin:
@@ -29,6 +28,15 @@ options:
     type: str
     required: true
     choices: [pve.fleet.proxmox]
+  use_extra_vars:
+    description: Whether expressions see the extra variables of the command line too.
+    type: bool
+    default: false
+    ini:
+      - section: inventory_plugins
+        key: use_extra_vars
+    env:
+      - name: ANSIBLE_INVENTORY_USE_EXTRA_VARS
 seealso:
   - module: pve.fleet.vm_info
 """
