@@ -76,14 +76,28 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _one(job: Job, target: Target) -> Outcome:
-    """Return how it went with one VM; a failure is part of it."""
-    if target.row is None:
+    """Return how it went with one VM; a failure is part of it. One that is moved meanwhile is followed, once."""
+    row = target.row
+    if row is None:
         return Outcome(target.said, error=target.error)
     try:
-        return _work(job, target, target.row)
+        try:
+            return _work(job, target, row)
+        except FleetError as error:
+            moved = _moved(job, row, error)
+            if moved is None:
+                raise
+            return _work(job, target, moved)
     except FleetError as error:
-        seen = _stub(target.row) if job.owner.may_see(target.row, error) else None
+        seen = _stub(row) if job.owner.may_see(row, error) else None
         return Outcome(target.said, seen, error=error)
+
+
+def _moved(job: Job, row: VmRow, error: FleetError) -> VmRow | None:
+    """Return where a VM is now that PVE did not find where it was a moment ago, before anything was done to it."""
+    if error.reason != "unknown VM" or error.details.get("done"):
+        return None
+    return read_picture(job.client).vms.get(row.vmid)
 
 
 def _work(job: Job, target: Target, row: VmRow) -> Outcome:

@@ -14,8 +14,9 @@ from .._cluster.picture import Picture, VmRow
 from .._cluster.placement import require_node, require_storage
 from .._core.errors import Locked, NotFound, NotSupported
 from .._core.retry import TimeBudget
-from .actual import drives, is_disk, read_actual, storage_of
+from .actual import drives, is_disk, storage_of
 from .model import Actual, Desired, Disk, Source
+from .moving import read_wherever
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -32,11 +33,14 @@ _OF_SNAPSHOT = frozenset("snaptime snapstate vmstate parent runningmachine runni
 
 
 def read_source(client: Client, row: VmRow, picture: Picture) -> Actual:
-    """Return the VM to clone; waits for a lock within the connection's lock_timeout, then raises Locked."""
+    """Return the VM to clone, wherever it is by now.
+
+    A lock is waited for within the connection's lock_timeout. Raises Locked.
+    """
     require_node(picture, row.node)
     budget = TimeBudget(client.clock, client.connection.lock_timeout)
     while True:
-        source = read_actual(client, row.vmid, row.node, status=row.status, pool=row.pool)
+        source = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
         if not source.lock:
             return source
         if not budget.again():

@@ -15,10 +15,10 @@ from .._cluster.tenant import parse_tags, tenant_tag, tenants_of
 from .._core import validate
 from .._core.errors import FleetError, NotFound
 from .._core.result import Result
-from .actual import read_actual
 from .describe import conditions, describe, describe_row
 from .guest import NOTHING_TOLD, read_addresses, read_guest_wish, told
 from .model import Plan
+from .moving import read_wherever
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -39,7 +39,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
             vms.append(_row(row, prefix, url))
             continue
         try:
-            actual = read_actual(client, row.vmid, row.node, pool=row.pool)
+            actual = read_wherever(client, row.vmid, row.node, pool=row.pool)
             tags = parse_tags(actual.target.get("tags"))
             if not wanted(replace(row, name=actual.name, tags=tags)):
                 continue  # given away or renamed since the listing was made
@@ -48,7 +48,7 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
             waiting = Plan(pending=tuple(told_of["pending"]))
             vms.append({**told_of, "conditions": conditions(actual, waiting, applied=True)})
         except NotFound:
-            continue  # removed or moved since the listing was made
+            continue  # removed since the listing was made
         except FleetError as error:  # a node that is down hides only its own VMs
             if params.get("vmid") is not None or params.get("name"):
                 raise error.on(attempted=f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}") from error
