@@ -87,7 +87,8 @@ options:
     description:
       - A list of Jinja expressions. A VM is shown when all of them are true.
       - They see the variables from the listing, before any detail is fetched.
-      - A VM for which an expression fails, or is neither true nor false, is left out, and a warning says so.
+      - A VM for which an expression fails, or is neither true nor false, is left out, and a warning says so. With
+        O(strict) the inventory fails.
       - Environment variable E(PROXMOX_INVENTORY_FILTERS), one expression or a list as JSON.
     type: raw
     ini:
@@ -208,7 +209,7 @@ options:
         key: ansible_host
   strict:
     description:
-      - Whether an expression that fails, but for O(filters), makes the inventory fail. The default is V(false).
+      - Whether an expression that fails makes the inventory fail. The default is V(false).
       - Environment variable E(PROXMOX_INVENTORY_STRICT).
     type: bool
     ini:

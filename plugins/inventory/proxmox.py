@@ -87,9 +87,10 @@ cache_timeout: 600
 
 import gc
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -102,22 +103,18 @@ from ansible.plugins.inventory import (
     get_cache_plugin,
     to_safe_group_name,
 )
-from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.details import detail_variables
-from ..module_utils._inventory.hosts import Guest, group_names, is_harmless, plain_name, unique_names
+from ..module_utils._inventory.hosts import Guest, group_names, plain_name, unique_names
 from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, check_names, read_options
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
-
-try:
-    from ansible.template import trust_as_template  # ansible-core 2.19 and later: other texts are never templates
-except ImportError:
-    trust_as_template = None
+from ..plugin_utils._texts import Marker, has_template, trusted
 
 _ENDINGS = ("proxmox.yml", "proxmox.yaml", "pve.yml", "pve.yaml")
+_OUR_NAME = re.compile(r"""(?m)^\{?\s*["']?plugin["']?\s*:\s*["']?pve\.fleet\.proxmox\b""")
 _PLAIN_NAMES = ("name", "vmid", "name_vmid", "site_name")
 
 
@@ -127,10 +124,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     NAME = "pve.fleet.proxmox"
 
     def verify_file(self, path: str) -> bool:
-        """Return whether the file's name says that it is for this plugin."""
+        """Return whether the file's name says that it is for this plugin; warn of one that only its content says so."""
         name = os.path.basename(path)
-        fits = name in _ENDINGS or name.endswith(tuple(f".{ending}" for ending in _ENDINGS))
-        return fits and super().verify_file(path)
+        if name in _ENDINGS or name.endswith(tuple(f".{ending}" for ending in _ENDINGS)):
+            return super().verify_file(path)
+        if _is_meant_for_us(path):
+            self._warn([f"{path} is not read, because its name does not end in .proxmox.yml or .pve.yml"])
+        return False
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory; raises AnsibleParserError with one line that says what to do.
@@ -147,7 +147,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             definitions = self.option_definitions
             aliases = [alias for one in definitions.values() for alias in one.get("aliases") or ()]
             check_names(config, [*definitions, *aliases])
-            options = read_options(self.get_option, os.environ, _trusted)
+            options = read_options(self.get_option, os.environ, trusted)
             self.set_option("leading_separator", options.expressions.leading_separator)
             connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
             extra_vars = self._vars if self.get_option("use_extra_vars") else None
@@ -155,7 +155,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             old = self._cached(path, identity) if cache else None
             sync = old if old is not None and self._is_young(old) else None
             if sync is None:
-                is_wanted = partial(self._is_wanted, options.expressions.filters)
+                is_wanted = partial(self._is_wanted, options.expressions)
                 sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old)
                 if sync.is_fresh:
                     self._store(path, identity, sync)
@@ -207,7 +207,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _connection_option(self, name: str) -> Any:
         """Return an option of the connection, as a template where the file has one (a lookup of the secret)."""
         value = self.get_option(name)
-        return self.templar.template(value) if _has_template(value) else value
+        return self.templar.template(value) if has_template(value) else value
 
     def _is_young(self, sync: Sync) -> bool:
         """Return whether a sync from the cache may be shown without asking anybody; 0 is without end, as in Ansible."""
@@ -233,18 +233,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if self._caches:
             self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
-    def _is_wanted(self, filters: Sequence[str], guest: Guest) -> tuple[bool, str]:
+    def _is_wanted(self, wanted: Expressions, guest: Guest) -> tuple[bool, str]:
         """Return whether all filters are true, and why that could not be decided."""
-        for expression in filters:
+        for expression in wanted.filters:
             try:
-                answer = self._compose(expression, guest.variables)
+                answer = str(self._compose(expression, guest.variables)).strip().lower()
+                why = "" if answer in ("true", "false") else f"{answer[:40]!r} is neither true nor false"
             except Exception as error:
-                return False, f"{expression}: {_one_line(error)}"
-            word = str(answer).strip().lower()
-            if word not in ("true", "false"):
-                return False, f"{expression}: {word[:40]!r} is neither true nor false"
-            if word == "false":
-                return False, ""
+                answer, why = "", _one_line(error)
+            if why and wanted.strict:
+                raise AnsibleParserError(
+                    f"Could not decide the filter {expression!r} for the VM {guest.key.lstrip('/')}: {why}"
+                )
+            if answer != "true":
+                return False, f"{expression}: {why}" if why else ""
         return True, ""
 
     def _populate(self, sync: Sync, options: InventoryOptions) -> None:
@@ -306,7 +308,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                     name = str(self._compose(kind, guest.variables) or "")
                 except Exception as error:
                     if options.expressions.strict:
-                        raise AnsibleError(f"Could not name the VM {guest.key}: {_one_line(error)}") from None
+                        raise AnsibleError(
+                            f"Could not name the VM {guest.key.lstrip('/')}: {_one_line(error)}"
+                        ) from None
                     name = ""
             if name:
                 return name
@@ -315,36 +319,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _warn(self, warnings: list[str]) -> None:
         for warning in warnings:
             self.display.warning(f"pve.fleet.proxmox: {warning}")
-
-
-class Marker:
-    """Marks values so that Ansible reads nothing in them as a template or an expression.
-
-    A text of harmless characters needs no mark, and on ansible-core 2.19 is told to be harmless, so that an export
-    of the inventory shows it as a plain text. Most texts come again and again: what was marked once is known.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, Any] = {}
-
-    def __call__(self, value: Any) -> Any:
-        """Return the marked value; dictionaries and lists are copied."""
-        if isinstance(value, str):
-            found = self._known.get(value)
-            if found is None:
-                found = self._known[value] = self._marked(value)
-            return found
-        if isinstance(value, dict):
-            return {key: self(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [self(one) for one in value]
-        return value
-
-    @staticmethod
-    def _marked(text: str) -> Any:
-        if not is_harmless(text):
-            return wrap_var(text)
-        return text if trust_as_template is None else trust_as_template(text)
 
 
 @contextmanager
@@ -359,21 +333,15 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _trusted(value: Any) -> Any:
-    """Return what the environment says so that Ansible reads its texts as expressions."""
-    if isinstance(value, dict):
-        return {key: _trusted(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_trusted(one) for one in value]
-    return trust_as_template(value) if trust_as_template is not None and isinstance(value, str) else value
-
-
-def _has_template(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_has_template(one) for one in value.values())
-    if isinstance(value, list):
-        return any(_has_template(one) for one in value)
-    return isinstance(value, str) and ("{{" in value or "{%" in value)
+def _is_meant_for_us(path: str) -> bool:
+    """Return whether a YAML file names this plugin."""
+    if not path.endswith((".yml", ".yaml")):
+        return False
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return _OUR_NAME.search(stream.read(4096)) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _one_line(error: BaseException) -> str:

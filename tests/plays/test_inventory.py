@@ -119,8 +119,11 @@ class TestListing:
 
     @pytest.mark.parametrize("name", ["fleet.yml", "notproxmox.yml", "a.pve.txt"])
     def test_other_file_names(self, listed: Lister, simulator: Simulator, name: str) -> None:
-        assert listed(name=name).hosts == {}
+        found = listed(name=name)
+        assert found.hosts == {}
         assert simulator.counts() == {}
+        # A file of another format that names the plugin only looks like a mistake when it is YAML.
+        assert ("name does not end in .proxmox.yml" in one_line(found.errors)) is name.endswith(".yml")
 
 
 class TestTenants:
@@ -195,6 +198,11 @@ class TestFilters:
         found = listed(filters=[expression])
         assert found.hosts == {}
         assert "could not be decided" in one_line(found.errors)
+
+    def test_strict_makes_them_fatal(self, listed: Lister) -> None:
+        found = listed(filters=["proxmox_nonsense"], strict=True)
+        assert found.code != 0
+        assert "Could not decide the filter 'proxmox_nonsense' for the VM" in one_line(found.errors)
 
     def test_plain_choices(self, listed: Lister) -> None:
         everything = listed()
