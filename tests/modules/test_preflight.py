@@ -120,6 +120,66 @@ def test_the_table_says_what_then_happens(lab: Lab, role: str, task: str, option
         assert done["error"]["category"] == "PermissionDenied"
 
 
+# What a tenant's user holds who clones into a pool, by path; of the new VM's options it sets one of each kind.
+HELD: dict[str, str] = {
+    "/vms/9000": "VM.Clone VM.Audit",
+    "/pool/globex": "VM.Allocate VM.Audit VM.Config.CPU VM.Config.Memory VM.Config.Disk VM.Config.CDROM "
+    "VM.Config.Network VM.Config.HWType VM.Config.Options VM.Config.Cloudinit VM.PowerMgmt Pool.Audit",
+    "/storage/ceph": "Datastore.AllocateSpace Datastore.Audit",
+    "/sdn/zones/localnetwork/vmbr0": "SDN.Use",
+}
+CLONE: dict[str, Any] = {
+    "source": "9000",
+    "pool": "globex",
+    "node": "pve1",
+    "cores": 3,
+    "memory": "1G",
+    "disks": [{"name": "scsi0", "size": "9G"}],
+    "nics": [{"bridge": "vmbr0", "vlan": 7}],
+    "cloud_init": {"user": "ops"},
+    "vga": "std",
+    "description": "x",
+    "state": "started",
+}
+# What this clone can do without: it changes no CD drive, the network's privilege does for cloud-init too, and it names no
+# storage that it would have to see.
+UNUSED = {
+    "VM.Config.CDROM on /pool/globex",
+    "VM.Config.Cloudinit on /pool/globex",
+    "Datastore.Audit on /storage/ceph",
+}
+
+
+def user_without(lab: Lab, number: int, missing: tuple[str, str] | None) -> dict[str, Any]:
+    """Make a user who holds all of it but one privilege on one path; return its connection."""
+    user = f"clone{number}@pve"
+    lab.client.write("POST", "access", "users", data={"userid": user})
+    for place, (path, held) in enumerate(HELD.items()):
+        privileges = [one for one in held.split() if (path, one) != missing]
+        if privileges:
+            role = f"Clone{number}x{place}"
+            lab.client.write("POST", "access", "roles", data={"roleid": role, "privs": ",".join(privileges)})
+            lab.client.write("PUT", "access", "acl", data={"path": path, "users": user, "roles": role})
+    made = lab.client.write("POST", "access", "users", user, "token", "auto", data={"privsep": 0})
+    return {**lab.connection, "token_id": made["full-tokenid"], "token_secret": made["value"]}
+
+
+def test_every_privilege_that_a_clone_needs_is_foreseen(lab: Lab) -> None:
+    """One privilege less, and both say so: the table before, and the clone itself."""
+    wanted = {"tasks": ["vm_clone", "vm_power"], "templates": ["9000"], "pool": "globex", "nodes": ["pve1"]}
+    wanted |= {"storages": [{"name": "ceph"}], "bridges": ["vmbr0"]}
+    everything = [(path, one) for path, held in HELD.items() for one in held.split()]
+    said: dict[str, tuple[bool, bool]] = {}
+    for number, missing in enumerate([None, *everything]):
+        connection = user_without(lab, number, missing)
+        result = run_module("preflight_info", {**connection, **wanted})
+        done = run_module("clone", {**connection, **CLONE, "name": f"rights{number}", "vmid": 30000 + number})
+        said[" on ".join(reversed(missing)) if missing else "all"] = (result["passed"], not done.get("failed"))
+    assert said.pop("all") == (True, True)
+    assert {which for which, (passed, _done) in said.items() if passed} == set()
+    assert {which for which, (_passed, done) in said.items() if done} == UNUSED
+
+
 def test_no_quorum_fails(lab: Lab) -> None:
     lab.simulator.steer("/cluster", {"quorate": False})
     try:
