@@ -141,8 +141,8 @@ CLONE: dict[str, Any] = {
     "description": "x",
     "state": "started",
 }
-# What this clone can do without: it changes no CD drive, the network's privilege does for cloud-init too, and it names no
-# storage that it would have to see.
+# What this clone can do without: it changes no CD drive, the network's privilege does for cloud-init too, and it
+# names no storage that it would have to see.
 UNUSED = {
     "VM.Config.CDROM on /pool/globex",
     "VM.Config.Cloudinit on /pool/globex",
@@ -166,7 +166,12 @@ def user_without(lab: Lab, number: int, missing: tuple[str, str] | None) -> dict
 
 def test_every_privilege_that_a_clone_needs_is_foreseen(lab: Lab) -> None:
     """One privilege less, and both say so: the table before, and the clone itself."""
-    wanted = {"tasks": ["vm_clone", "vm_power"], "templates": ["9000"], "pool": "globex", "nodes": ["pve1"]}
+    wanted: dict[str, Any] = {
+        "tasks": ["vm_clone", "vm_power"],
+        "templates": ["9000"],
+        "pool": "globex",
+        "nodes": ["pve1"],
+    }
     wanted |= {"storages": [{"name": "ceph"}], "bridges": ["vmbr0"]}
     everything = [(path, one) for path, held in HELD.items() for one in held.split()]
     said: dict[str, tuple[bool, bool]] = {}
