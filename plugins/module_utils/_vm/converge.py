@@ -33,6 +33,7 @@ from .placing import rebalance
 from .plan import plan_absent, plan_update
 from .snippets import with_snippet, write_snippet
 from .source import guard_drives
+from .twins import TWIN
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -262,8 +263,21 @@ def _make(prepared: Prepared, draft: Draft) -> Result:
             return settle(prepare_found(job, read_found(job, row, fresh), fresh))
         draft = creation.confirm(job.client, draft, fresh)
     written = write_snippet(job.desired.snippet, job.snippet_now)
-    draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout, scene=job.scene)
+    try:
+        draft, done, warnings = creation.create(job.client, draft, timeout=job.timeout, scene=job.scene)
+    except Conflict as error:
+        return _go_on_with_twin(prepared, error)
     made = _of_draft(job, draft, fresh)
     status = str(draft.plan.after["status"])  # the start was a task, and it ended well
     final = read_actual(job.client, draft.vmid, draft.node, status=status, pool=job.desired.pool)
     return report(made.job, made.plan, final, done=[*written, *done], warnings=warnings)
+
+
+def _go_on_with_twin(prepared: Prepared, error: Conflict) -> Result:
+    """Return what comes of the VM of that name which somebody else was making. Raises the error where there is none."""
+    job = prepared.asked
+    fresh = job.scene.now() if error.reason == TWIN else prepared.picture
+    row = fresh.vms.get(error.details.get("twin", 0))
+    if row is None:
+        raise error
+    return settle(prepare_found(job, read_found(job, row, fresh), fresh))

@@ -32,6 +32,7 @@ from .placing import needs_of, place_new
 from .plan import plan_update
 from .plan_new import clone_of, plan_clone, plan_create
 from .source import Origin, check_images, guard_drives, guard_volumes, read_origin
+from .twins import nameless, newcomers, yield_to_twin
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -60,6 +61,7 @@ class Draft:
     figures: Figures  # what it will count against a quota
     siblings: frozenset[int]  # the tenant's VMs that were there before, where there is a quota
     known: frozenset[int]  # all VMs that were there before
+    suspects: frozenset[int]  # VMs that others make, of which one may be the VM that is meant
     config: Mapping[str, str]  # what its configuration will be
 
     @property
@@ -115,6 +117,7 @@ def prepare(client: Client, desired: Desired, picture: Picture, *, run: str, ide
         figures,
         siblings,
         frozenset(picture.vms),
+        nameless(picture),
         config,
     )
     return _numbered(draft, wish.vmid or lowest_free(draft.band, picture.taken))
@@ -208,6 +211,7 @@ def _after_loss(client: Client, draft: Draft, picture: Picture, lost: set[int], 
         # Those who lost together saw the same picture: now they see what the winners did.
         choice = place_new(client, draft.desired, draft.needs, picture, draft.bridges)
         draft = replace(draft, choice=choice)
+    draft = replace(draft, suspects=draft.suspects | newcomers(picture, draft.known, vmid))
     return _numbered(draft, vmid)
 
 
@@ -251,7 +255,7 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
 
 
 def _keep_within(client: Client, draft: Draft, remove: Callable[[], None]) -> Callable[[], None]:
-    """Return what looks, once, whether quota and place of the new VM still are right although others made some too."""
+    """Return what looks, once, whether the new VM still is right although others made some too: name, quota, place."""
     settled: list[bool] = []
 
     def within() -> None:
@@ -259,6 +263,7 @@ def _keep_within(client: Client, draft: Draft, remove: Callable[[], None]) -> Ca
             return
         settled.append(True)
         label = f"New VM '{draft.desired.name or ''}' ({draft.vmid}) on node {draft.node}"
+        yield_to_twin(client, draft.desired, draft.vmid, draft.suspects, remove)
         if draft.desired.limits is not None:
             settle(client, draft.desired, label, draft.vmid, draft.figures, draft.siblings, remove)
         needs = replace(draft.needs, vmid=draft.vmid)

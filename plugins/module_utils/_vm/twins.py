@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A VM of the same name that was being made already when a run found none.
+
+While PVE makes a clone nobody can tell its name: neither the listing nor its configuration has it, only the lock. Such
+a clone may be what an interrupted run of ours left, or what another run makes at the same moment. To wait for all of
+them would let runs wait for each other, so a run makes its own VM and then looks again, before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.picture import Picture, VmRow, ask_nodes, read_picture
+from .._cluster.tenant import parse_tags, tenants_of
+from .._core.errors import Conflict
+from .marker import split_notes
+from .model import Desired
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# Why a VM that was made is gone again, although there is one of its name now.
+TWIN = "made meanwhile"
+
+
+def nameless(picture: Picture) -> frozenset[int]:
+    """Return the VMs that are being made and whose names nobody can tell yet (pure)."""
+    return frozenset(row.vmid for row in picture.vms.values() if row.lock in ("clone", "create") and not _name(row))
+
+
+def newcomers(picture: Picture, known: Collection[int], vmid: int) -> frozenset[int]:
+    """Return the VMs with lower numbers than `vmid` that others made since `known` were seen (pure).
+
+    Of two runs that make a VM of one name at the same moment, the one with the lower number keeps it.
+    """
+    return frozenset(row.vmid for row in picture.vms.values() if row.vmid < vmid and row.vmid not in known)
+
+
+def yield_to_twin(
+    client: Client, desired: Desired, vmid: int, suspects: Collection[int], remove: Callable[[], None]
+) -> None:
+    """Call `remove` and raise Conflict, with the twin's number in its details, where a suspect is the VM that is meant.
+
+    Makes no request without suspects; else one, one a node that has some, and one for each of that name.
+    """
+    if not suspects or desired.vmid is not None or not desired.name:
+        return
+    picture = read_picture(client)
+    nodes = {row.node for row in picture.vms.values() if row.vmid in suspects}
+    picture = ask_nodes(client, picture, nodes)
+    for row in sorted(picture.vms.values(), key=lambda one: one.vmid):
+        if row.vmid not in suspects or row.name != desired.name:
+            continue
+        if is_meant(client.get("nodes", row.node, "qemu", row.vmid, "config"), desired):
+            remove()
+            raise Conflict(
+                attempted=f"New {desired.label} ({vmid}) was removed again",
+                answer=f"VM {row.vmid} of that name was being made already",
+                next_step="Run this again: it goes on with that one",
+                reason=TWIN,
+                details={"removed": vmid, "twin": row.vmid},
+            )
+
+
+def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
+    """Tell whether a VM of the right name is the tenant's, or will be when it is finished (pure)."""
+    marker = split_notes(config.get("description"))[1]
+    if marker.building:
+        return marker.tenant == desired.tenant_tag
+    owners = tenants_of(parse_tags(str(config.get("tags") or "")), desired.tenant_prefix)
+    return tuple(owners) == ((desired.tenant_tag,) if desired.tenant_tag else ())
+
+
+def _name(row: VmRow) -> str:
+    return "" if row.name == f"VM {row.vmid}" else row.name
