@@ -123,6 +123,7 @@ vm:
     name: {description: Its name., type: str, sample: web1}
     node: {description: The node it is on., type: str, sample: pve1}
     status: {description: "Its power state: running, stopped, paused and so on.", type: str, sample: running}
+    power_state: {description: "The same in short: on, off or suspended.", type: str, sample: "on"}
     template: {description: Whether it is a template., type: bool, sample: false}
     tenant: {description: "The tenant whose tag it bears, null with none or several.", type: str, sample: acme}
     tags: {description: Its tags., type: list, elements: str, sample: [tenant_acme, web]}

@@ -17,6 +17,9 @@ from .marker import split_notes
 from .model import Actual, Plan
 from .view import show
 
+# Everything else that QEMU says of itself is some state of a machine that is on.
+_POWER = {"stopped": "off", "hibernated": "suspended", "paused": "suspended", "suspended": "suspended"}
+
 
 def describe(
     actual: Actual, *, prefix: str = "tenant_", url: str = "", guest: Mapping[str, Any] | None = None
@@ -33,6 +36,7 @@ def describe(
         "name": actual.name,
         "node": actual.node,
         "status": actual.status,
+        "power_state": power_state(actual.status),
         "template": actual.template,
         "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
         "tags": tags,
@@ -51,6 +55,13 @@ def describe(
         "console_url": console_url(url, actual.vmid, actual.name, actual.node),
         **(guest or NOTHING_TOLD),
     }
+
+
+def power_state(status: str) -> str | None:
+    """Return on, off or suspended for what PVE or QEMU says of a VM; None where the listing does not know yet."""
+    if status in ("", "unknown"):
+        return None
+    return _POWER.get(status, "on")  # a guest that has an error or is being moved has power
 
 
 def console_url(url: str, vmid: int, name: str, node: str) -> str | None:
@@ -122,6 +133,7 @@ def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[
         "name": row.name,
         "node": row.node,
         "status": row.status,
+        "power_state": power_state(row.status),
         "template": row.template,
         "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
         "tags": sorted(row.tags),
