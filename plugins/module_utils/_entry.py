@@ -91,7 +91,7 @@ class Entry:
             values = result.as_dict(diff=diff)
             failed, warnings = result.failure is not None, result.warnings
         except FleetError as error:
-            values = error.as_result()
+            values = {"changed": error.came_after_changes, **error.as_result()}
         except Exception as error:
             values = {**unexpected(error), "exception": traceback.format_exc()}
         if client is not None and verbosity >= VERBOSE:

@@ -274,6 +274,7 @@ def test_what_is_begun_is_completed(rough: Lab, name: str, method: str, path: st
     result = rough.run("clone", **said)
     assert result["error"]["category"] == "ApiError", result
     assert result["error"]["done"]
+    assert result["changed"]
     rough.simulator.clear_faults()
     foreseen = clone(rough, check=True, **said)
     made = clone(rough, **said)

@@ -199,6 +199,7 @@ def test_one_failure_does_not_stop_the_others(lab: Lab) -> None:
     result = run_module("snapshot", {**lab.connection, **wish})
     assert result["failed"]
     assert "2 of 3 VMs failed" in result["msg"]
+    assert result["changed"]
     told = {row["name"]: row for row in result["error"]["vms"]}
     assert told[good["name"]]["changed"]
     assert told[bad["name"]]["error"]["category"] == "NotSupported"

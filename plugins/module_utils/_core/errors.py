@@ -60,6 +60,11 @@ class FleetError(Exception):
         sentences = [part + "." for part in (said, _bare(self.next_step)) if part]
         return " ".join(sentences) or f"{self.category}."
 
+    @property
+    def came_after_changes(self) -> bool:
+        """Whether something was done before it came to this: C(done) of the one VM, or a VM of several that changed."""
+        return bool(self.details.get("done")) or any(vm.get("changed") for vm in self.details.get("vms") or ())
+
     def __str__(self) -> str:
         return self.message
 

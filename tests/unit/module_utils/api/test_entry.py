@@ -79,6 +79,26 @@ def test_failure(ran: Ran, script: Scripted) -> None:
     assert "very-secret-token" not in json.dumps(found)
 
 
+@pytest.mark.parametrize(
+    ("details", "changed"),
+    [
+        ({}, False),
+        ({"done": []}, False),
+        ({"done": ["Clone VM 'web1'"]}, True),
+        ({"vms": [{"changed": False}, {"changed": True}]}, True),
+        ({"vms": [{"changed": False}]}, False),
+    ],
+    ids=str,
+)
+def test_a_failure_tells_whether_something_was_changed(
+    ran: Ran, script: Scripted, details: dict[str, Any], changed: bool
+) -> None:
+    def run(params: dict[str, Any], client: Client, check_mode: bool) -> Result:
+        raise Conflict(attempted="Could not start VM 'web1'", details=details)
+
+    assert ran(run, script.options)["changed"] is changed
+
+
 def test_missing_endpoint(ran: Ran) -> None:
     found = ran(read_version, {})
     assert (found["error"]["category"], found["error"]["reason"]) == ("ConfigurationError", "missing endpoint")
