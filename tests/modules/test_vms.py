@@ -210,7 +210,7 @@ def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> Non
     assert actions(first) == {"a": "created", "b": "failed", "c": "created", "d": "failed"}
     assert first["vms"][1]["done"]
     assert first["vms"][1]["changed"]
-    assert first["msg"].startswith("2 of 4 VMs failed: VM 'b': ")
+    assert first["msg"].startswith("2 of 4 VMs failed: Could not start VM 'b' (10001)")
     assert "VM 'd': Template 'nosuch'" in first["msg"]
     assert first["error"]["category"] == "TaskFailed"
     wish["vms"][3]["source"] = "debian-13"

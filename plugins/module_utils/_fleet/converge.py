@@ -45,7 +45,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         return report([*outcomes, *(_kept(unwanted) if _failed(outcomes) else foresee(unwanted))])
     claims = Claims(client, planner.picture)
     crew = Crew(client, claims, most, planned_at)
-    outcomes = crew.carry_out(plans)
+    outcomes = _carry_out(crew, plans)
     if scope is not None and unwanted:
         outcomes += _kept(unwanted) if _failed(outcomes) else _prune(crew, claims, client, scope, unwanted)
     return report(outcomes)
@@ -55,6 +55,19 @@ def read_most(params: Mapping[str, Any]) -> Most:
     """Return how much may go on at once. Raises ValidationFailed."""
     names = {"all": "parallel"} | {kind: f"parallel_per_{kind}" for kind in ("node", "storage", "template")}
     return Most(**{kind: validate.number(params[name], 0, 1000, name) for kind, name in names.items()})
+
+
+def _carry_out(crew: Crew, plans: list[Planned]) -> list[Outcome]:
+    """Return how each VM fared. Templates are removed when all else is done: linked clones hold on to them."""
+
+    def is_late(planned: Planned) -> bool:
+        return planned.found is not None and planned.found.template and planned.item.desired.state == "absent"
+
+    late = [planned for planned in plans if is_late(planned)]
+    outcomes = crew.carry_out([planned for planned in plans if not is_late(planned)])
+    if late:
+        outcomes += crew.carry_out(late)
+    return sorted(outcomes, key=lambda outcome: outcome.planned.item.index)
 
 
 def _failed(outcomes: list[Outcome]) -> bool:

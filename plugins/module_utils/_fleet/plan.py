@@ -14,7 +14,7 @@ from .._api.memory import Remembering
 from .._cluster.lookup import guard_tenant
 from .._cluster.picture import Picture, VmRow, ask_nodes, read_picture
 from .._cluster.tenant import tenants_of
-from .._core.errors import Conflict, FleetError
+from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._vm.converge import Prepared, prepare, prepare_found, prepare_missing, read_wish
 from .._vm.find import locate, read_found
@@ -54,6 +54,7 @@ class Planner:
         self.picture = read_picture(self._memory)  # as it was
         self._stage = Stage(self._memory, self.picture)
         self._named: dict[str, int] = {}  # names that VMs of this run will have, and the places of these in the list
+        self._templates: dict[str, int] = {}  # new templates of this run by name and by number, and their places
 
     def plan(self, items: list[Item]) -> list[Planned]:
         """Return each VM's plan, in the order of the list. What is wrong with one VM is part of the answer."""
@@ -127,12 +128,14 @@ class Planner:
             else:
                 prepared = prepare_found(job, actual, picture)
         except FleetError as error:
-            return replace(planned, error=error)
+            return replace(planned, error=self._why_without(item, error))
         row = row_after(prepared)
         if row is not None:
             self._stage.put(row)
             if prepared.draft is not None and row.name:
                 self._named[row.name] = item.index
+            if prepared.draft is not None and row.template:
+                self._templates |= {row.name: item.index, str(row.vmid): item.index}
         return replace(planned, prepared=prepared, row=row)
 
     def _require_unnamed(self, item: Item) -> None:
@@ -145,6 +148,21 @@ class Planner:
                 next_step="Give one of the two another name, or a vmid of its own",
                 reason="name taken",
             )
+
+    def _why_without(self, item: Item, error: FleetError) -> FleetError:
+        """Return the error of a VM, in other words where its source is a template that this run only makes."""
+        source = item.desired.source
+        at = self._templates.get(source.name or str(source.vmid)) if source is not None else None
+        if at is None or not isinstance(error, NotFound):
+            return error
+        return error.on(
+            attempted=f"{item.desired.label} was not planned",
+            answer=f"its source is vms[{at}], which is not made yet",
+            next_step="Run again once it is there, or list the template in a task before this one",
+            reason="source not made yet",
+            status=None,
+            path="",
+        )
 
 
 def row_after(prepared: Prepared) -> VmRow | None:

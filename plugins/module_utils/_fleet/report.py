@@ -90,20 +90,27 @@ def _headed(outcome: Outcome) -> dict[str, Any]:
 
 
 def failure(failed: list[Outcome], number: int) -> FleetError:
-    """Return the error of the run: that of the one VM that failed, or one for all of them."""
+    """Return the error of the run: that of its only VM, or one for all that failed of `number`."""
     errors = [outcome.error for outcome in failed if outcome.error is not None]
     first = errors[0]
-    told = [f"{outcome.planned.item.desired.label}: {outcome.error}" for outcome in failed[:_TOLD]]
+    if number == 1:
+        return first
+    told = [_told(outcome) for outcome in failed[:_TOLD]]
     if len(failed) > _TOLD:
         told.append(f"And {len(failed) - _TOLD} more.")
     category = type(first) if len({type(error) for error in errors}) == 1 else TaskFailed
     return category(
         attempted=f"{len(failed)} of {number} VMs failed",
         answer=" ".join(told),
-        next_step="The others are as they shall be, and need nothing more; repair these and run again",
+        next_step="Repair these and run again: what is done stays done",
         reason=first.reason if len({error.reason for error in errors}) == 1 else "some VMs failed",
         status=first.status if len(failed) == 1 else None,
         path=first.path if len(failed) == 1 else "",
         upid=first.upid if len(failed) == 1 else "",
         retryable=any(error.retryable for error in errors),
     )
+
+
+def _told(outcome: Outcome) -> str:
+    label, message = outcome.planned.item.desired.label, str(outcome.error)
+    return message if label in message else f"{label}: {message}"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,13 +52,14 @@ class Scope:
 def read_items(params: Mapping[str, Any]) -> list[Item]:
     """Return the wishes in the order of the list. Raises ValidationFailed with all that is wrong in any of them."""
     items: list[Item] = []
-    wrong: dict[str, FleetError] = {}
+    wrong: list[tuple[int, str, FleetError]] = []
     for index, own in enumerate(params["vms"]):
         try:
             merged = merge(params, own)
             items.append(Item(index, merged, read_wish(merged)))
         except FleetError as error:
-            wrong[f"vms[{index}] ({own.get('name') or own.get('vmid') or 'without a name'})"] = error
+            label = f"vms[{index}] ({own.get('name') or own.get('vmid') or 'without a name'})"
+            wrong.append((index, label, error))
     if wrong:
         raise _refused(wrong)
     _require_distinct(items)
@@ -148,16 +149,17 @@ def _require_inside(items: list[Item], scope: Scope) -> None:
             )
 
 
-def _refused(wrong: Mapping[str, FleetError]) -> FleetError:
-    told = [f"{said}: {error.message}" for said, error in wrong.items()]
+def _refused(wrong: Sequence[tuple[int, str, FleetError]]) -> FleetError:
+    """Return the error of the whole list from those of VMs, each with its place in the list and what it is called."""
+    told = [f"{label}: {error.message}" for _index, label, error in wrong]
     rest = f" And {len(told) - _TOLD} more." if len(told) > _TOLD else ""
-    reasons = {error.reason for error in wrong.values()}
-    kinds = {type(error) for error in wrong.values()}
+    reasons = {error.reason for _index, _label, error in wrong}
+    kinds = {type(error) for _index, _label, error in wrong}
     category = kinds.pop() if len(kinds) == 1 else ValidationFailed
     return category(
         attempted="The list of VMs was refused, and nothing was changed",
         answer=" ".join(told[:_TOLD]) + rest,
         next_step="Correct what is wrong, and run again",
         reason=reasons.pop() if len(reasons) == 1 else "several",
-        details={"vms": [{"vm": said, **error.as_result()} for said, error in wrong.items()]},
+        details={"vms": [{"index": index, "vm": label, **error.as_result()} for index, label, error in wrong]},
     )
