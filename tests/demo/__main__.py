@@ -93,8 +93,10 @@ def install(shell: Shell) -> None:
 
 def provision(shell: Shell, lab: Lab) -> None:
     shell.heading("First run: six virtual machines of two tenants, on three nodes")
-    recap = shell.run(*PROVISION).recap()
+    output = shell.run(*PROVISION)
+    recap = output.recap()
     shell.check(recap["failed"] == 0 and recap["changed"] == 1, "the first run reports changes and no failure")
+    shell.check('"created 6"' in output.text, "and sums up that it created six VMs")
     machines = lab.machines()
     shell.check(
         Counter(vm.tenant for vm in machines) == {"acme": 3, "globex": 3}
@@ -114,13 +116,17 @@ def provision(shell: Shell, lab: Lab) -> None:
 def provision_again(shell: Shell, lab: Lab) -> None:
     shell.heading("Second run: nothing is left to do")
     mark = lab.mark()
-    recap = shell.run(*PROVISION).recap()
+    output = shell.run(*PROVISION)
+    recap = output.recap()
     shell.check(recap["changed"] == 0 and recap["failed"] == 0, "the second run reports changed=0")
+    shell.check('"unchanged 6"' in output.text, "and sums up that six VMs are as they shall be")
     requests = lab.requests_since(mark)
     writes = [str(one) for one in requests if one.is_write]
     shell.check(
         bool(requests) and not writes, f"not one of its {len(requests)} requests was a write", ", ".join(writes)
     )
+    told = ", ".join(map(str, requests))
+    shell.check(len(requests) == 1 + 3 + 6, "one was for the cluster, one for each of 3 nodes and of 6 VMs", told)
 
 
 def preview(shell: Shell, lab: Lab, directory: Path) -> None:
@@ -139,6 +145,7 @@ def preview(shell: Shell, lab: Lab, directory: Path) -> None:
     output = shell.run("ansible-playbook", "pve.fleet.provision", "-e", "@edited.yml", "--check", "--diff")
     recap = output.recap()
     shell.check(recap["changed"] == 1 and recap["failed"] == 0, "check mode says that there are changes")
+    shell.check('"A run would come to: changed 6"' in output.text, "and sums up that six VMs would be changed")
     for line in ('+    "cores": 2', '+        "size": "80G",', '+    "memory": 8192,', '+        "batch",'):
         shell.check(f"{line}\n" in output.text, f"the diff says {line[1:].strip().rstrip(',')}")
     writes = [str(one) for one in lab.requests_since(mark) if one.is_write]
@@ -152,8 +159,10 @@ def deprovision(shell: Shell, lab: Lab) -> None:
     kept = {vm.vmid: lab.config(vm) for vm in machines if vm.tenant == "acme"}
     leaving = {vm.vmid for vm in machines if vm.tenant == "globex"}
     mark = lab.mark()
-    recap = shell.run(*command).recap()
+    output = shell.run(*command)
+    recap = output.recap()
     shell.check(recap["changed"] == 1 and recap["failed"] == 0, "the removal reports a change")
+    shell.check('"removed 3"' in output.text, "and sums up that it removed three VMs")
     left = lab.machines()
     shell.check(
         {vm.vmid: lab.config(vm) for vm in left} == kept and all(vm.status == "running" for vm in left),

@@ -21,6 +21,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.demo.lab import Lab, Machine
+
+PROVISION = "pve.fleet.provision"
+DEPROVISION = "pve.fleet.deprovision"
+
 # Reports the outcome of the role for every case, also when the role fails.
 CASES_PLAY = """
 - name: Cases
@@ -50,6 +55,8 @@ CASE_TASKS = """
     provision_tenants: "{{ case.tenants | default([]) }}"
     provision_all: "{{ case.all | default(false) }}"
     provision_state: "{{ case.state | default('started') }}"
+    provision_prune: "{{ case.prune | default(false) }}"
+    provision_parallel: "{{ case.parallel | default(32) }}"
     provision_connection: "{{ case.connection | default({}) }}"
   block:
     - name: Forget the last case
@@ -141,6 +148,20 @@ def _recap(text: str) -> dict[str, dict[str, int]]:
     return {
         match[1]: {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", match[2])} for match in found if match
     }
+
+
+def vm(name: str, **options: Any) -> dict[str, Any]:
+    """Return a VM of an estate, a clone of the template unless the options say otherwise."""
+    return {"name": name, "source": "debian-13", **options}
+
+
+def machine(lab: Lab, name: str) -> Machine:
+    (found,) = [one for one in lab.machines() if one.name == name]
+    return found
+
+
+def writes(lab: Lab, mark: int) -> list[str]:
+    return [str(one) for one in lab.requests_since(mark) if one.is_write]
 
 
 def make_ca(file: Path) -> Path:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec, item_spec, shared_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 
 ATTRIBUTES = ("type", "elements", "choices", "required", "default")
@@ -46,11 +47,29 @@ def entry_points(role: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("entry_point", ["main", "absent"])
 @pytest.mark.parametrize("variable", ["provision_vm", "provision_vms", "provision_defaults"])
 def test_vm_takes_the_options_of_the_module(entry_points: dict[str, Any], entry_point: str, variable: str) -> None:
-    expected = essence(vm_spec())
+    """An item's defaults are told as those that hold where nothing else says more; the module puts them in last."""
+    expected = essence(shared_spec() if variable == "provision_defaults" else vm_spec())
     for option, difference in ROLE_ONLY.items():
         expected[option].update(difference)
-    expected["name"]["required"] = True if variable == "provision_vms" else None
+    if variable == "provision_vms":
+        expected["name"]["required"] = True
     assert essence(entry_points[entry_point]["options"][variable]["options"]) == expected
+    if variable != "provision_defaults":
+        assert expected.keys() == essence(item_spec()).keys()
+
+
+@pytest.mark.parametrize(
+    ("variable", "entry_point"),
+    [
+        *((name, "main") for name in fleet_spec() if name == "prune" or name.startswith("parallel")),
+        *((name, "absent") for name in ("parallel", "parallel_per_node")),
+    ],
+)
+def test_a_fleets_options_are_those_of_the_module(
+    entry_points: dict[str, Any], variable: str, entry_point: str
+) -> None:
+    option = entry_points[entry_point]["options"][f"provision_{variable}"]
+    assert essence({variable: option}) == essence({variable: fleet_spec()[variable]})
 
 
 @pytest.mark.parametrize("entry_point", ["main", "absent"])
