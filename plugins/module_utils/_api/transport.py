@@ -69,7 +69,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
             if not context.cert_store_stats()["x509_ca"]:
                 context.load_verify_locations(cafile=certifi.where())
     except (OSError, ssl.SSLError, ValueError) as error:
-        raise _unreadable("the CA", "ca_path", error) from error
+        raise _unreadable("the CA", "ca_path", connection.ca, error) from error
     # Certificates that PVE makes itself lack what Python 3.13 demands in its strict mode; a chain may also end at
     # the server's own certificate when that is what the user trusts.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0x20)
@@ -78,7 +78,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
         try:
             context.load_cert_chain(connection.client_cert, connection.client_key or None)
         except (OSError, ssl.SSLError, ValueError) as error:
-            raise _unreadable("the client certificate", "client_cert and client_key", error) from error
+            raise _unreadable("the client certificate", "client_cert and client_key", "", error) from error
     return context
 
 
@@ -91,10 +91,12 @@ def _load_ca(context: ssl.SSLContext, ca: str) -> None:
         context.load_verify_locations(cafile=os.path.expanduser(ca))
 
 
-def _unreadable(what: str, option: str, error: Exception) -> ConfigurationError:
+def _unreadable(what: str, option: str, given: str, error: Exception) -> ConfigurationError:
+    """Return the error for a certificate; `given` is its path, or PEM text, which is not told."""
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return ConfigurationError(
         attempted=f"Could not read {what}",
-        answer=str(error),
+        answer=f"{given}: {said}" if given and _PEM not in given else said,
         next_step=f"Correct {option}: a path to a PEM file" + (", or PEM text" if option == "ca_path" else ""),
         reason="unreadable certificate",
         dispatched=False,

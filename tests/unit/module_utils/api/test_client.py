@@ -108,6 +108,13 @@ class TestTrust:
     def test_missing_ca(self, script: Scripted) -> None:
         error = caught(lambda: client_for(script, ca_path="/nowhere/ca.pem").get("version"))
         assert (error.category, error.reason) == ("ConfigurationError", "unreadable certificate")
+        assert error.answer == "/nowhere/ca.pem: No such file or directory"
+
+    def test_broken_ca(self, script: Scripted, tmp_path: Path) -> None:
+        (tmp_path / "ca.pem").write_text("nothing")
+        assert "ca.pem: " in caught(lambda: client_for(script, ca_path=str(tmp_path / "ca.pem")).get("version")).answer
+        text = "-----BEGIN CERTIFICATE-----\nnothing"
+        assert "nothing" not in caught(lambda: client_for(script, ca_path=text).get("version")).answer
 
     def test_plain_http(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as plain:
