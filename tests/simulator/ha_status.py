@@ -109,19 +109,22 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
                 "timestamp": _written(cluster),
             }
         )
-    armed = "armed" if active else "standby"
-    result.append(
-        {
-            "id": "fencing",
-            "type": "fencing",
-            "node": _master(cluster) if awake(cluster) else cluster.local,
-            "armed-state": armed,
-            "status": f"{armed} (CRM watchdog {'active' if active else 'standby'})",
-        }
-    )
+    if not ctx.sim.schema.version.startswith("8"):
+        result.append(_fencing_row(cluster, active))
     services = _services(cluster)
     result += [_node_row(ctx, node, services) for node in sorted(node_states(cluster))]
     return result + [_service_row(ctx, sid) for sid in cluster.ha_resources if _may_see(ctx, sid)]
+
+
+def _fencing_row(cluster: Cluster, active: bool) -> dict[str, Any]:
+    armed = "armed" if active else "standby"
+    return {
+        "id": "fencing",
+        "type": "fencing",
+        "node": _master(cluster) if awake(cluster) else cluster.local,
+        "armed-state": armed,
+        "status": f"{armed} (CRM watchdog {'active' if active else 'standby'})",
+    }
 
 
 def _node_row(ctx: Ctx, node: str, services: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+# Copyright (c) The pve.fleet contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Snapshots, infos, preflight and downloads against the API of Proxmox VE 8.4, which refuses what it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.snapshot_lab import check, do, machine, names, prepare, refused
+
+IMAGE = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--pve-version", "8.4") as opened:
+        yield prepare(opened)
+
+
+def test_snapshots(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    said = {"vmid": vm["vmid"], "snapshot": "s1"}
+    assert do(lab, **said, vmstate=True)["changed"]
+    assert not do(lab, **said)["changed"]
+    assert do(lab, **said, state="rolled_back")["changed"]
+    assert check(lab, "snapshot_info", vmid=vm["vmid"], details=True)["vms"][0]["snapshots"][0]["vmstate_size"]
+    assert do(lab, vmid=vm["vmid"], keep=1)["changed"]
+    assert do(lab, **said, state="absent")["changed"]
+    assert len(names(lab, vm)) == 1
+    raw = machine(lab, disk="files:1,format=raw")
+    assert refused(lab, vmid=raw["vmid"], snapshot="s1")["error"]["category"] == "NotSupported"
+
+
+def test_infos(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve2", {"maintenance": True})
+    try:
+        nodes = check(lab, "node_info", details=True)["nodes"]
+        cluster = check(lab, "cluster_info", networks=True)["cluster"]
+    finally:
+        lab.simulator.steer("/nodes/pve2", {"maintenance": False})
+    assert [node["maintenance"] for node in nodes] == [False, True, False]
+    assert nodes[0]["version"].startswith("8.4")
+    assert nodes[0]["kernel"]
+    assert cluster["ha"]["fencing"] is None  # told since 9.2
+    assert (cluster["version"], cluster["missing"]) == (nodes[0]["version"], [])
+
+
+def test_preflight(lab: Lab) -> None:
+    wanted = {"tasks": ["vm_clone", "vm_agent", "snapshot"], "templates": ["debian-13"], "storages": [{"name": "ceph"}]}
+    result = check(lab, "preflight_info", **wanted, bridges=["vmbr0"], pool="acme")
+    assert result["passed"], result["table"]
+    assert any("VM.Monitor" in line for line in result["table"])
+
+
+def test_downloads(lab: Lab) -> None:
+    said = {"storage": "local", "node": "pve2", "source_url": IMAGE, "content": "import", "filename": "new.qcow2"}
+    assert lab.run("storage_download", **said)["changed"]
+    assert not lab.run("storage_download", **said)["changed"]
