@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def lab() -> Iterator[Lab]:
 
 def test_snapshots(lab: Lab) -> None:
     vm = machine(lab, running=True)
-    said = {"vmid": vm["vmid"], "snapshot": "s1"}
+    said: dict[str, Any] = {"vmid": vm["vmid"], "snapshot": "s1"}
     assert do(lab, **said, vmstate=True)["changed"]
     assert not do(lab, **said)["changed"]
     assert do(lab, **said, state="rolled_back")["changed"]
@@ -50,13 +51,23 @@ def test_infos(lab: Lab) -> None:
 
 
 def test_preflight(lab: Lab) -> None:
-    wanted = {"tasks": ["vm_clone", "vm_agent", "snapshot"], "templates": ["debian-13"], "storages": [{"name": "ceph"}]}
+    wanted: dict[str, Any] = {
+        "tasks": ["vm_clone", "vm_agent", "snapshot"],
+        "templates": ["debian-13"],
+        "storages": [{"name": "ceph"}],
+    }
     result = check(lab, "preflight_info", **wanted, bridges=["vmbr0"], pool="acme")
     assert result["passed"], result["table"]
     assert any("VM.Monitor" in line for line in result["table"])
 
 
 def test_downloads(lab: Lab) -> None:
-    said = {"storage": "local", "node": "pve2", "source_url": IMAGE, "content": "import", "filename": "new.qcow2"}
+    said: dict[str, Any] = {
+        "storage": "local",
+        "node": "pve2",
+        "source_url": IMAGE,
+        "content": "import",
+        "filename": "new.qcow2",
+    }
     assert lab.run("storage_download", **said)["changed"]
     assert not lab.run("storage_download", **said)["changed"]
