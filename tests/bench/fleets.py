@@ -20,6 +20,7 @@ from tests.bench.single_tasks import KVM, ours_vm, peers_vm
 from tests.simulator.build import simulation
 from tests.simulator.drives import parse_net
 from tests.simulator.options import Options
+from tests.simulator.process import Simulator
 
 FEW, MANY, ALL = 20, 100, 1000
 FLEET = "pve.fleet.vms"
@@ -43,6 +44,7 @@ def fleet20(bench: Bench) -> Measured:
         for _turn in range(bench.runs):
             simulator.reset()
             at_once.append(bench.ours.play(simulator, [fleet]).expect(1))
+            _must_be_there(simulator, FEW, running=0)
             bound = server_seconds(simulator) / SLOTS
             for side, task in loops.items():
                 simulator.reset()
@@ -86,6 +88,7 @@ def fleet100(bench: Bench) -> Measured:
         for _turn in range(bench.runs):
             simulator.reset()
             plays.append(bench.ours.play(simulator, [fleet]).expect(1))
+            _must_be_there(simulator, MANY, running=MANY)
             bound = max(server_seconds(simulator, [node]) / SLOTS for node in nodes)
     measured = Measured([row_of_plays(f"clone, configure, start {MANY} VMs, one task", bench.ours, plays, units=MANY)])
     measured.keys["fleet100_over_bound"] = measured.rows[0].seconds.scaled(1 / bound)
@@ -143,6 +146,14 @@ def wishes_of_made_up_vms(count: int) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _must_be_there(simulator: Simulator, new: int, running: int) -> None:
+    """Raise NotMeasured unless so many VMs were made, and so many run; before, none of the cluster's VMs does."""
+    state = simulator.ask("GET", "/state")
+    made = state["vms"] - NODES - 1
+    if (made, state["running"]) != (new, running):
+        raise NotMeasured(f"{made} VMs were made and {state['running']} run, instead of {new} and {running}")
 
 
 def _need_the_module() -> None:
