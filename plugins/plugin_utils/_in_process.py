@@ -35,6 +35,7 @@ except ImportError:
     LIBRARIES_ARE_HERE = False  # a module tells which one is missing
 else:
     LIBRARIES_ARE_HERE = bool(proxmoxer.core and requests and transport)
+_arguments.as_a_module_returns(_arguments.as_a_module_gets({}))  # loads Ansible's formats, once as well
 
 display = Display()
 

@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from .._core.errors import ConfigurationError
@@ -151,6 +152,7 @@ def _subnet_rank(address: Address, subnets: Sequence[Network]) -> int | None:
     return None
 
 
+@lru_cache(maxsize=65536)  # the loopback of thousands of guests is the same, and a sync looks at each address twice
 def _is_useful(text: str) -> bool:
     try:
         parsed = ipaddress.ip_address(text)
