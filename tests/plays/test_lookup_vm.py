@@ -7,9 +7,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.plays.inventory_helpers import LISTING, Lister, configure, run
 from tests.simulator.process import Simulator
+
+
+def play(directory: Path, tasks: list[dict[str, Any]], environ: dict[str, str] | None = None, **variables: Any) -> Any:
+    """Run the tasks on this machine."""
+    file = directory / "play.yml"
+    variables["ansible_python_interpreter"] = "{{ ansible_playbook_python }}"
+    file.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": tasks}]))
+    return run("ansible-playbook", str(file), cwd=directory, environ=environ)
+
+
+def say(expression: str) -> dict[str, Any]:
+    """Return a task that shows the value of an expression."""
+    return {"ansible.builtin.debug": {"msg": "said={{ " + expression + " }}"}}
 
 
 def test_lookup(listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
@@ -32,3 +48,73 @@ def test_lookup(listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
     assert "several VMs bear the name" in done.stdout + done.stderr
     assert "(Conflict)" in done.stdout + done.stderr
     assert simulator.counts() == {LISTING: 1}
+
+
+def test_in_a_template_with_everything_from_the_environment(
+    listed: Lister, simulator: Simulator, tmp_path: Path
+) -> None:
+    environ = {f"PROXMOX_{name.upper()}": str(value) for name, value in listed.connection.items()}
+    (tmp_path / "out.j2").write_text(
+        "{% for number in range(10000, 10008) %}{% set vm = lookup('pve.fleet.vm', number) %}"
+        "{{ vm.vmid }} {{ vm.name }} {{ vm.node }} {{ vm.status }}\n{% endfor %}"
+    )
+    tasks = [{"ansible.builtin.template": {"src": str(tmp_path / "out.j2"), "dest": str(tmp_path / "out")}}]
+    simulator.reset_log()
+    done = play(tmp_path, [*tasks, say("query('pve.fleet.vm', 10000, 10001) | map(attribute='vmid') | list")], environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = listed().hosts.values()
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert sorted(lines) == sorted(
+        f"{one['proxmox_vmid']} {one['proxmox_name']} {one['proxmox_node']} {one['proxmox_status']}"
+        for one in shown
+        if 10000 <= one["proxmox_vmid"] < 10008
+    )
+    assert "said=[10000, 10001]" in done.stdout
+
+
+def test_a_vm_that_was_made_meanwhile_is_found(listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
+    of = listed.connection
+    made = {"name": "fresh", "vmid": 20000, "node": "pve1", "disks": [], "nics": [], "state": "stopped", **of}
+    tasks = [
+        say("lookup('pve.fleet.vm', '10000', **of).vmid"),
+        {"pve.fleet.vm": made},
+        say("lookup('pve.fleet.vm', 'fresh', **of).vmid"),
+        say("lookup('pve.fleet.vm', 'fresh', refresh=true, **of).vmid"),
+    ]
+    done = play(tmp_path, tasks, of=of)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("said=20000") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "category"),
+    [
+        ("'nobody', **of", "NotFound"),
+        ("'10000', tenant='t9', **of", "NotFound"),
+        ("' ', **of", "ConfigurationError"),
+        ("'10000'", "ConfigurationError"),
+        (
+            "'10000', host=of.host, ca_path=of.ca_path, token_id=of.token_id, token_secret='wrong'",
+            "AuthenticationError",
+        ),
+        ("'10000', host='127.0.0.1:9', retries=1, token_id=of.token_id, token_secret='x'", "NetworkError"),
+    ],
+)
+def test_a_refusal_is_one_line(listed: Lister, tmp_path: Path, arguments: str, category: str) -> None:
+    done = play(tmp_path, [say(f"lookup('pve.fleet.vm', {arguments})")], of=listed.connection)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert f"({category})" in said
+    assert "Traceback" not in said
+    assert listed.connection["token_secret"] not in said
+
+
+def test_a_site(listed: Lister, tmp_path: Path) -> None:
+    sites = [{"name": name, **listed.connection} for name in ("north", "south")]
+    done = play(
+        tmp_path,
+        [say("lookup('pve.fleet.vm', '10000', sites=sites, site='south').vmid"), say("lookup('pve.fleet.vm', '1')")],
+        sites=sites,
+    )
+    assert "said=10000" in done.stdout
+    assert "no endpoint is given" in done.stdout + done.stderr
