@@ -135,7 +135,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory; raises AnsibleParserError with one line that says what to do.
 
-        Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is asked for afresh.
+        Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is asked for anew; what is cached can
+        only stand in for a dead site.
         """
         super().parse(inventory, loader, path, cache)
         config = self._read_config_data(path)
@@ -152,11 +153,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
             extra_vars = self._vars if self.get_option("use_extra_vars") else None
             identity = fingerprint(connection, os.environ, options, read_sites_file, extra_vars)
-            old = self._cached(path, identity) if cache else None
-            sync = old if old is not None and self._is_young(old) else None
+            old = self._cached(path, identity)
+            sync = old if old is not None and cache and self._is_young(old) else None
             if sync is None:
                 is_wanted = partial(self._is_wanted, options.expressions)
-                sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old)
+                sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old, anew=not cache)
                 if sync.is_fresh:
                     self._store(path, identity, sync)
             self._warn(sync.warnings)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import AGENT, LISTING, Lister, call, configure, one_line
+from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, Lister, call, configure, one_line
 from tests.simulator.process import Simulator
 
 
@@ -109,9 +109,18 @@ class TestListing:
             assert "nonsense" in found.errors
             assert "Traceback" not in found.errors
 
-    def test_a_node_that_is_down_hides_nothing(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_node_that_is_down_hides_nothing_and_costs_nothing(self, listed: Lister, simulator: Simulator) -> None:
         simulator.steer("/nodes/pve3", {"online": False})
-        assert len(listed(fetch=["addresses"]).hosts) == 13
+        found = listed(fetch=["addresses", "config"])
+        assert len(found.hosts) == 13
+        down = found.group("node_pve3")
+        assert down
+        for name in down:
+            reasons = found.hosts[name]["proxmox_errors"]
+            assert set(reasons.values()) == {"node pve3 is offline"}
+            assert ("addresses" in reasons) is (found.hosts[name]["proxmox_status"] == "running")
+        assert simulator.counts()[CONFIG] == 13 - len(down)
+        assert not [entry for entry in simulator.log() if "/nodes/pve3/" in entry["path"]]
 
     @pytest.mark.parametrize("name", ["a.proxmox.yml", "a.proxmox.yaml", "a.pve.yml", "a.pve.yaml", "proxmox.yml"])
     def test_file_names(self, listed: Lister, name: str) -> None:

@@ -290,6 +290,18 @@ class TestStale:
         # What was shown of a dead site does not become the last good inventory.
         assert listed(**options, stale="allow").by_name("10000_north")["proxmox_tags"] == ["changed"]
 
+    def test_a_flushed_cache_stands_in_all_the_same(
+        self, listed: Lister, simulator: Simulator, options: dict[str, Any], tmp_path: Path
+    ) -> None:
+        listed(**options, stale="allow")
+        simulator.fault(path="/cluster/resources", status=596, times=None)
+        play = tmp_path / "play.yml"
+        play.write_text("[{hosts: site_south, gather_facts: false, tasks: []}]")
+        inventory = str(tmp_path / "fleet.proxmox.yml")
+        done = run("ansible-playbook", "--flush-cache", "--list-hosts", "-i", inventory, str(play))
+        assert done.returncode == 0, done.stderr
+        assert "hosts (13)" in done.stdout
+
     def test_without_a_cache_there_is_nothing_to_show(
         self, listed: Lister, simulator: Simulator, options: dict[str, Any]
     ) -> None:

@@ -39,12 +39,13 @@ def fetch_details(
     kinds: Collection[str],
     limits: Limits,
     earlier: Mapping[str, Mapping[str, Any]] | None = None,
+    offline: Collection[tuple[str, str]] = (),
 ) -> dict[str, dict[str, Any]]:
     """Return the details of each guest by its key, with the reason of each failure under `errors`; never raises.
 
     A guest without an agent is not asked for addresses when its configuration is known to say so; a stopped one never.
     `earlier` are details that may be out of date: their snapshots are kept where the digest of the configuration,
-    which PVE makes of the snapshots too, is still the same.
+    which PVE makes of the snapshots too, is still the same. `offline` are pairs of site and node that are not asked.
     """
     if not guests or not kinds:
         return {}
@@ -53,9 +54,12 @@ def fetch_details(
 
     def one(guest: Guest) -> dict[str, Any]:
         left = end - clock.monotonic()
+        wanted = [kind for kind in kinds if kind != "addresses" or _may_have_addresses(guest)]
+        if (guest.site, guest.node) in offline:
+            return {"errors": dict.fromkeys(wanted, f"node {guest.node} is offline")}
         if left <= 0:
-            return {"errors": dict.fromkeys(kinds, f"not asked within {limits.whole:g} s")}
-        return _details(clients[guest.site], guest, kinds, min(limits.call, left), (earlier or {}).get(guest.key, {}))
+            return {"errors": dict.fromkeys(wanted, f"not asked within {limits.whole:g} s")}
+        return _details(clients[guest.site], guest, wanted, min(limits.call, left), (earlier or {}).get(guest.key, {}))
 
     with ThreadPoolExecutor(max_workers=max(1, min(limits.workers, len(guests)))) as pool:
         return dict(zip((guest.key for guest in guests), pool.map(one, guests), strict=True))
@@ -87,13 +91,17 @@ def _details(
             found["snapshots"] = earlier["snapshots"]
         else:
             found["snapshots"] = _snapshots(ask("snapshots", "snapshot"))
-    if "addresses" in kinds and guest.status == "running" and not guest.template:
+    if "addresses" in kinds:
         if config is not None and not _has_agent(config):
             errors["addresses"] = "agent not configured"
         else:
             answer = ask("addresses", "agent", "network-get-interfaces")
             found["addresses"] = [one.as_list() for one in agent_addresses(answer)]
     return {**found, **({"errors": errors} if errors else {})}
+
+
+def _may_have_addresses(guest: Guest) -> bool:
+    return guest.status == "running" and not guest.template
 
 
 def _digest(config: Any) -> str:

@@ -25,6 +25,18 @@ class Listing:
     rows: tuple[Mapping[str, Any], ...] = ()
     error: FleetError | None = None
 
+    @property
+    def shows_guests(self) -> bool:
+        """Whether there is any VM or container that the user may see."""
+        return any(row.get("type") in ("qemu", "lxc") for row in self.rows)
+
+    @property
+    def offline(self) -> frozenset[str]:
+        """The nodes that are known to be down; what was last heard of their VMs stays in the listing for minutes."""
+        return frozenset(
+            str(row.get("node")) for row in self.rows if row.get("type") == "node" and row.get("status") == "offline"
+        )
+
 
 def open_clients(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
@@ -46,7 +58,8 @@ def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
 
     def one(site: str) -> Listing:
         try:
-            rows = clients[site].get("cluster", "resources", type="vm", attempted=_attempted(site, clients[site]))
+            # Without a type, because the same answer then tells which nodes are down.
+            rows = clients[site].get("cluster", "resources", attempted=_attempted(site, clients[site]))
             if not isinstance(rows, list):  # never taken for a site without VMs: a sync would remove every host
                 raise ApiError(
                     attempted=_attempted(site, clients[site]),

@@ -103,11 +103,12 @@ def run_sync(
     is_wanted: IsWanted,
     read_file: ReadFile | None = None,
     old: Sync | None = None,
+    anew: bool = False,
 ) -> Sync:
     """Return what the sites have now, or with `stale: allow` what a dead site had in the `old` sync.
 
-    Details of a VM that has not changed since the old sync are taken from there. Raises FleetError for a site that
-    cannot be read, unless the options say otherwise.
+    Details of a VM that has not changed since the old sync are taken from there, unless all is to be `anew`. Raises
+    FleetError for a site that cannot be read, unless the options say otherwise.
     """
     clients = open_clients(connection, environ, read_file)
     try:
@@ -116,9 +117,10 @@ def run_sync(
         guests, undecided = choose(listings, options, is_wanted)
         now = time.time()
         before = old.details if old is not None else {}
-        known = _reusable(old, guests, options, now)
+        known = {} if anew else _reusable(old, guests, options, now)
         missing = [guest for guest in guests if guest.key not in known]
-        fetched = fetch_details(clients, missing, options.fetch, options.limits, before)
+        offline = {(listing.site, node) for listing in listings for node in listing.offline}
+        fetched = fetch_details(clients, missing, options.fetch, options.limits, {} if anew else before, offline)
         details = {
             **{guest.key: before[guest.key] for guest in former if guest.key in before},
             **known,
@@ -175,7 +177,7 @@ def choose(
     reason = ""
     warnings: list[str] = []
     for listing in listings:
-        if listing.error is None and not listing.rows:
+        if listing.error is None and not listing.shows_guests:
             warnings.append(f"{_name(listing)} shows no VM at all: where there are some, the user lacks VM.Audit")
         for guest in read_guests(listing.rows, listing.site, options.tenant_prefix):
             if not options.choice.takes(guest):
