@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import resource
 import signal
 import subprocess
-import threading
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.bench.environment import NotMeasured
 
 SAMPLE_EVERY = 0.2  # seconds between two looks at the memory of all processes
 LONGEST = 1200.0  # seconds
+LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
 
 
 @dataclass(frozen=True)
@@ -31,59 +33,39 @@ class Ran:
 
 def run(command: Sequence[str], where: Path, environment: Mapping[str, str], *, watch_memory: bool = False) -> Ran:
     """Run a command to its end; what it prints goes to `output` and `errors` there. Raises NotMeasured if it fails."""
-    output, errors = where / "output", where / "errors"
-    with output.open("w", encoding="utf-8") as out, errors.open("w", encoding="utf-8") as err:
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=where,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        status, usage, seconds, together = _attend(process, began, watch_memory)
-    if status != 0:
+    report, output, errors = where / "report.json", where / "output", where / "errors"
+    report.unlink(missing_ok=True)
+    launched = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), str(output), str(errors), *command]
+    process = subprocess.Popen(launched, cwd=where, env=dict(environment), start_new_session=True)
+    together = _attend(process, watch_memory)
+    found: dict[str, Any] = {"status": "none"}
+    if report.exists():
+        found = json.loads(report.read_text(encoding="utf-8"))
+    if found["status"] != 0:
         texts = [file.read_text(encoding="utf-8", errors="replace")[-3000:] for file in (output, errors)]
-        raise NotMeasured(f"{Path(command[0]).name} ended with status {status}:\n{''.join(texts)}")
-    peak = max(together, usage.ru_maxrss / 1024)
-    return Ran(seconds, usage.ru_utime + usage.ru_stime, peak, output)
+        raise NotMeasured(f"{Path(command[0]).name} ended with status {found['status']}:\n{''.join(texts)}")
+    return Ran(found["seconds"], found["cpu_seconds"], max(together, found["peak_mib"]), output)
 
 
-def _attend(
-    process: subprocess.Popen[bytes], began: float, watch_memory: bool
-) -> tuple[int, resource.struct_rusage, float, float]:
-    """Return exit status, resources, seconds and the peak of all processes' memory in MiB (0 where not watched)."""
-    over = threading.Event()
-    peak = [0.0]
-
-    def watch() -> None:
-        while not over.wait(SAMPLE_EVERY):
-            peak[0] = max(peak[0], memory_of(process.pid))
-
-    stopper = threading.Timer(LONGEST, _stop, [process.pid])
-    stopper.start()
-    watcher = threading.Thread(target=watch, daemon=True)
-    if watch_memory:
-        watcher.start()
+def _attend(process: subprocess.Popen[bytes], watch_memory: bool) -> float:
+    """Wait for the end, for so long at most; return the peak of all processes' memory in MiB, 0 where not watched."""
+    peak = 0.0
+    end = time.monotonic() + LONGEST
     try:
-        _pid, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-    except BaseException:
-        _stop(process.pid)
-        raise
+        while time.monotonic() < end:
+            try:
+                process.wait(SAMPLE_EVERY if watch_memory else LONGEST)
+                return peak
+            except subprocess.TimeoutExpired:
+                peak = max(peak, memory_of(process.pid))
+        raise NotMeasured(f"it did not end within {LONGEST:g} s")
     finally:
-        stopper.cancel()
-        over.set()
-        if watch_memory:
-            watcher.join()
-    return process.returncode, usage, seconds, peak[0]
+        _stop(process.pid)
+        process.wait()
 
 
 def _stop(pid: int) -> None:
-    """Stop the command and what it started; it has a process group of its own."""
+    """Stop what is left of the command and of what it started; it has a process group of its own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGTERM)
 

@@ -120,6 +120,9 @@ def test_a_command_is_timed_with_its_children(tmp_path: Path) -> None:
     assert ran.cpu_seconds >= 0.3
     assert ran.seconds >= 0.6
     assert ran.peak_mib >= 64
+    ballast = bytearray(b"x") * (200 << 20)
+    small = run([sys.executable, "-c", "print('small')"], tmp_path, {})
+    assert small.peak_mib < 64 < len(ballast) >> 20, "the memory of who measures does not count"
     with pytest.raises(NotMeasured, match="ended with status 3"):
         run([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path, {})
 
