@@ -182,7 +182,7 @@ def create(
     rng = rng or random.Random()
     while True:
         try:
-            done, warnings = _create_once(client, draft, timeout)
+            done, warnings = _create_once(client, draft, timeout, scene)
         except Conflict as error:
             displaced = error.reason == PLACE_TAKEN and _is_placed(draft) and places < _PLACES
             places += displaced
@@ -215,7 +215,7 @@ def _after_loss(client: Client, draft: Draft, picture: Picture, lost: set[int], 
     return _numbered(draft, vmid)
 
 
-def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str], list[str]]:
+def _create_once(client: Client, draft: Draft, timeout: int, scene: Scene) -> tuple[list[str], list[str]]:
     wish = replace(draft.desired, vmid=draft.vmid, node=draft.node, reboot="never")
     first = draft.plan.steps[0]
     at = [str(first.data.get("target") or first.path[1])]
@@ -241,7 +241,7 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
         policy = "on_create" if written else "always"
         return plan_update(replace(wish, update_password=policy), actual, shared=draft.shared)
 
-    within = _keep_within(client, draft, lambda: _remove(client, draft, read(None), seen, timeout))
+    within = _keep_within(client, draft, scene, lambda: _remove(client, draft, read(None), seen, timeout))
     done, warnings = carry_out(
         client,
         draft.plan,
@@ -254,7 +254,7 @@ def _create_once(client: Client, draft: Draft, timeout: int) -> tuple[list[str],
     return done, warnings
 
 
-def _keep_within(client: Client, draft: Draft, remove: Callable[[], None]) -> Callable[[], None]:
+def _keep_within(client: Client, draft: Draft, scene: Scene, remove: Callable[[], None]) -> Callable[[], None]:
     """Return what looks, once, whether the new VM still is right although others made some too: name, quota, place."""
     settled: list[bool] = []
 
@@ -263,11 +263,11 @@ def _keep_within(client: Client, draft: Draft, remove: Callable[[], None]) -> Ca
             return
         settled.append(True)
         label = f"New VM '{draft.desired.name or ''}' ({draft.vmid}) on node {draft.node}"
-        yield_to_twin(client, draft.desired, draft.vmid, draft.suspects, remove)
+        yield_to_twin(scene, draft.desired, draft.vmid, draft.suspects, remove)
         if draft.desired.limits is not None:
             settle(client, draft.desired, label, draft.vmid, draft.figures, draft.siblings, remove)
         needs = replace(draft.needs, vmid=draft.vmid)
-        keep_place(client, draft.desired, needs, draft.node, label, known=draft.known, remove=remove)
+        keep_place(scene, draft.desired, needs, draft.node, label, known=draft.known, remove=remove)
 
     return within
 

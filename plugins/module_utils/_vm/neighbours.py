@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from .._cluster.picture import Picture, fill_names, read_picture
+from .._cluster.picture import Picture, fill_names
 from .._cluster.placement import Needs, why_not
 from .._cluster.rules import Rules
+from .._cluster.scene import Scene
 from .._core.errors import Conflict, FleetError
 from .model import Desired
-
-if TYPE_CHECKING:
-    from .._api.client import Client
 
 # Why a VM that was made is gone again.
 PLACE_TAKEN = "place taken"
@@ -41,7 +38,7 @@ def why_crowded(picture: Picture, node: str, needs: Needs, rules: Rules) -> str 
 
 
 def keep_place(
-    client: Client,
+    scene: Scene,
     desired: Desired,
     needs: Needs,
     node: str,
@@ -59,11 +56,11 @@ def keep_place(
     rules = shared_rules(desired)
     if rules is None:
         return
-    number = needs.vmid or 0
+    client, number = scene.client, needs.vmid or 0
     deadline = client.clock.monotonic() + PATIENCE
     pause = 0.25
     while True:
-        picture = read_picture(client)
+        picture = scene.now()
         if rules.needs_names:
             picture = fill_names(client, picture)
         reason = why_crowded(picture, node, needs, rules)

@@ -12,16 +12,14 @@ them would let runs wait for each other, so a run makes its own VM and then look
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._cluster.picture import Picture, VmRow, ask_nodes, read_picture
+from .._cluster.picture import Picture, VmRow, ask_nodes
+from .._cluster.scene import Scene
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core.errors import Conflict
 from .marker import split_notes
 from .model import Desired
-
-if TYPE_CHECKING:
-    from .._api.client import Client
 
 # Why a VM that was made is gone again, although there is one of its name now.
 TWIN = "made meanwhile"
@@ -41,7 +39,7 @@ def newcomers(picture: Picture, known: Collection[int], vmid: int) -> frozenset[
 
 
 def yield_to_twin(
-    client: Client, desired: Desired, vmid: int, suspects: Collection[int], remove: Callable[[], None]
+    scene: Scene, desired: Desired, vmid: int, suspects: Collection[int], remove: Callable[[], None]
 ) -> None:
     """Call `remove` and raise Conflict, with the twin's number in its details, where a suspect is the VM that is meant.
 
@@ -49,7 +47,7 @@ def yield_to_twin(
     """
     if not suspects or desired.vmid is not None or not desired.name:
         return
-    picture = read_picture(client)
+    client, picture = scene.client, scene.now()
     nodes = {row.node for row in picture.vms.values() if row.vmid in suspects}
     picture = ask_nodes(client, picture, nodes)
     for row in sorted(picture.vms.values(), key=lambda one: one.vmid):

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import Needs
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.scene import Scene
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, TaskFailed
 from ansible_collections.pve.fleet.plugins.module_utils._vm.neighbours import PATIENCE, keep_place, shared_rules
 from tests.unit.module_utils.vm.answering import Server
@@ -32,7 +34,13 @@ def server(others: Callable[[float], list[dict[str, Any]]]) -> Server:
 def look(there: Server, *, known: frozenset[int] = frozenset(), remove: Callable[[], None] | None = None) -> list[int]:
     """Let VM 105 keep its place apart from web, and return whether it was removed."""
     gone: list[int] = []
-    arguments: Any = (there, wish(tags=["web"], placement={"anti_affinity": ["web"]}), Needs(vmid=105), "n1", "New VM")
+    arguments: Any = (
+        Scene(cast(Client, there)),
+        wish(tags=["web"], placement={"anti_affinity": ["web"]}),
+        Needs(vmid=105),
+        "n1",
+        "New VM",
+    )
     told: Conflict | None = None
     try:
         keep_place(*arguments, known=known, remove=remove or (lambda: gone.append(105)))

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.scene import Scene
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._vm.twins import (
@@ -63,8 +65,9 @@ def test_whose_it_is_or_will_be(tenant: str | None, config: dict[str, Any], mean
 def look(server: Server, suspects: set[int]) -> list[str]:
     """Let VM 105 look for its twins and return what it did."""
     done: list[str] = []
+    scene = Scene(cast(Client, server))
     try:
-        yield_to_twin(server, wish(tenant="acme"), 105, suspects, lambda: done.append("removed"))  # type: ignore[arg-type]
+        yield_to_twin(scene, wish(tenant="acme"), 105, suspects, lambda: done.append("removed"))
     except Conflict as error:
         done.append(f"{error.reason}: {error.details['twin']}")
     return done
