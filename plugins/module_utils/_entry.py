@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,9 @@ Run = Callable[[dict[str, Any], Client, bool], Result]
 Lend = Callable[[Connection], AbstractContextManager[Client]]
 """Gives a client for the time of one run."""
 
+Secrets = Callable[[Mapping[str, Any]], Iterable[str]]
+"""Finds among arguments, not yet checked, secrets that the specification cannot point at, such as those of a class."""
+
 LIBRARIES = ("proxmoxer", "requests")
 VERBOSE = 3  # from here on a result tells the requests
 
@@ -34,14 +37,16 @@ VERBOSE = 3  # from here on a result tells the requests
 class Entry:
     """All there is to a module: its work, its options without the connection, and AnsibleModule's checks of them.
 
-    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...). A module declares one as `ENTRY`;
-    its own process and the controller's both read it.
+    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets` finds what shall not be
+    shown beside the options with `no_log`. A module declares one as `ENTRY`; its own process and the controller's both
+    read it.
     """
 
     run: Run
     spec: Mapping[str, dict[str, Any]]
     checks: Mapping[str, Any] = field(default_factory=dict)
     supports_check_mode: bool = True
+    secrets: Secrets = lambda _arguments: ()
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
@@ -50,7 +55,7 @@ class Entry:
 
     def main(self) -> None:
         """Run as a process of its own: arguments, client, `run`, and one of `exit_json` and `fail_json`."""
-        module = AnsibleModule(
+        module = _discreet(self.secrets)(
             argument_spec=self.whole_spec, supports_check_mode=self.supports_check_mode, **self.checks
         )
         _require_libraries(module)
@@ -97,6 +102,17 @@ class Entry:
         if client is not None and verbosity >= VERBOSE:
             values["requests"] = client.record()
         return Outcome(failed, values, warnings)
+
+
+def _discreet(secrets: Secrets) -> type[AnsibleModule]:
+    """Return AnsibleModule as it hides more, from its first word on: log, refusal of arguments and result."""
+
+    class Discreet(AnsibleModule):
+        def _load_params(self) -> None:
+            super()._load_params()
+            self.no_log_values.update(secrets(self.params))
+
+    return Discreet
 
 
 @dataclass(frozen=True)

@@ -186,8 +186,9 @@ error:
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import converge_clone as run
+from ansible_collections.pve.fleet.plugins.module_utils._vm.estate import class_secrets
 
-ENTRY = Entry(run, clone_spec(), {"required_one_of": [("name", "vmid")]})
+ENTRY = Entry(run, clone_spec(), {"required_one_of": [("name", "vmid")]}, secrets=class_secrets)
 
 
 def main() -> None:

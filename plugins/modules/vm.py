@@ -209,8 +209,9 @@ error:
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge as run
+from ansible_collections.pve.fleet.plugins.module_utils._vm.estate import class_secrets
 
-ENTRY = Entry(run, vm_spec(), {"required_one_of": [("name", "vmid")]})
+ENTRY = Entry(run, vm_spec(), {"required_one_of": [("name", "vmid")]}, secrets=class_secrets)
 
 
 def main() -> None:

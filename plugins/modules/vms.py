@@ -147,8 +147,9 @@ error:
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.converge import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
+from ansible_collections.pve.fleet.plugins.module_utils._vm.estate import class_secrets
 
-ENTRY = Entry(run, fleet_spec())
+ENTRY = Entry(run, fleet_spec(), secrets=class_secrets)
 
 
 def main() -> None:

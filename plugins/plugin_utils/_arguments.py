@@ -72,7 +72,7 @@ def check(entry: Entry, name: str, arguments: Mapping[str, Any], told: bool = Tr
             error = f"Unsupported parameters for ({name}) module: {error}"
     return Checked(
         params={**arguments, **found.validated_parameters},
-        secrets=frozenset(found._no_log_values),
+        secrets=frozenset(found._no_log_values) | frozenset(entry.secrets(arguments)),
         warnings=tuple(f"Both option {one['option']} and its alias {one['alias']} are set." for one in found._warnings),
         error=error,
         told=told,

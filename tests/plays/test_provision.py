@@ -114,7 +114,7 @@ def test_one_host_a_vm(repo: Path, player: Player, lab: Lab) -> None:
     assert player.play(DEPROVISION, *hosts, "-e", "provision_tenants=initech").expect().changed == 2
     assert not {one.name for one in lab.machines()} & set(first.recap)
     failed = player.play(PROVISION, provision_vm={"node": "pve9"}).expect(2)
-    assert "Action failed: Node 'pve9' could not be used" in failed.output
+    assert '"msg": "Node \'pve9\' could not be used' in failed.output
 
 
 def test_vm_wins_over_class_and_class_over_defaults(player: Player, lab: Lab) -> None:
@@ -191,6 +191,7 @@ def test_no_secret_is_shown(stranger: Player, lab: Lab, in_process: str) -> None
     said: dict[str, Any] = {
         "provision_state": "present",
         "provision_defaults": {"cloud_init": {"password": "hunter2-all"}},
+        "provision_classes": {"web": {"cloud_init": {"password": "hunter2-web"}}},
         "provision_connection": lab.connection,
         "pve_fleet_in_process": in_process,
     }

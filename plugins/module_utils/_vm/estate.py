@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.validation import check_type_dict
 
 from .._core import validate
 from .._core.errors import ConfigurationError, ValidationFailed
@@ -25,6 +26,7 @@ NETWORKS: Mapping[str, Mapping[str, Any]] = {
 }
 
 _NETWORK_KEYS = frozenset("bridge vlan trunks firewall mtu rate queues model gateway gateway6 link_down".split())
+_CLASS_SECRETS = tuple(name for name, rule in hardware_spec()["cloud_init"]["options"].items() if rule.get("no_log"))
 _STORAGE_KEYS = frozenset("storage format cache ssd discard iothread backup replicate".split())
 
 
@@ -82,6 +84,25 @@ def class_options(label: str, classes: Mapping[str, Any]) -> dict[str, Any]:
             reason="classes",
         )
     return {key: value for key, value in checked.validated_parameters.items() if key in content}
+
+
+def class_secrets(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the secrets in the classes of a task's arguments, and of its VMs', which nothing has checked yet."""
+    found: set[str] = set()
+    vms = arguments.get("vms")
+    for said in (arguments, *(vms if isinstance(vms, list) else ())):
+        for content in _as_dict(_as_dict(said).get("classes")).values():
+            cloud_init = _as_dict(_as_dict(content).get("cloud_init"))
+            found |= {str(cloud_init[name]) for name in _CLASS_SECRETS if cloud_init.get(name)}
+    return found
+
+
+def _as_dict(value: Any) -> Mapping[str, Any]:
+    try:
+        said: Mapping[str, Any] = check_type_dict(value)
+    except (TypeError, ValueError):
+        return {}
+    return said
 
 
 def _nic(nic: Mapping[str, Any], networks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

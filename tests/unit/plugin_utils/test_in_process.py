@@ -122,6 +122,9 @@ def test_secrets_are_starred_everywhere() -> None:
     assert found["invocation"]["module_args"]["count"] == 3
     assert found["invocation"]["module_args"]["secret"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
     assert "hush" not in repr(checked)
+    finding = Entry(ENTRY.run, SPEC, secrets=lambda said: [said["name"]])
+    hidden = _arguments.finished(said, _arguments.check(finding, "x", {"name": "hush-hush"}))
+    assert "hush" not in json.dumps(hidden)
 
 
 class FakeClient:

@@ -46,6 +46,21 @@ def read_version(params: dict[str, Any], client: Client, check_mode: bool) -> Re
     )
 
 
+@pytest.mark.parametrize("arguments", [{}, {"naem": "x"}], ids=["done", "refused"])
+def test_secrets_within_free_options_are_hidden(
+    script: Scripted, capsys: pytest.CaptureFixture[str], arguments: dict[str, Any]
+) -> None:
+    script.replies = [Reply({"version": "9.2.11"})]
+    given = {**script.options, "name": "a", "notes": {"secret": "hunter2"}, **arguments}
+    spec = {**SPEC, "notes": {"type": "dict"}}
+    with testing.patch_module_args(given), pytest.raises(SystemExit):
+        Entry(read_version, spec, secrets=lambda said: [said["notes"]["secret"]]).main()
+    found = json.loads(capsys.readouterr().out)
+    assert found.get("failed", False) == bool(arguments)
+    assert "notes" in found["invocation"]["module_args"]
+    assert "hunter2" not in json.dumps(found)
+
+
 def test_result(ran: Ran, script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     monkeypatch.setattr(AnsibleModule, "warn", lambda self, text: warnings.append(text))
