@@ -324,12 +324,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Spare the search for garbage, which walks again and again through an inventory that only grows."""
+    """Spare the search for garbage, which walks again and again through an inventory that only grows and then stays.
+
+    What is there at the end is left out of later searches too; forked workers then do not copy it. An inventory of
+    before, which `meta: refresh_inventory` replaces, is given back first.
+    """
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was_enabled:
             gc.enable()
 

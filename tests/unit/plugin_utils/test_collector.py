@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory plugin leaves Python's garbage collector as it was, and keeps no old inventory alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.inventory.proxmox import _without_collector
+
+
+class Ring:
+    """Garbage that only the collector finds."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_it_is_as_before(enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    with _without_collector():
+        assert not gc.isenabled()
+    assert gc.isenabled() is enabled
+    with pytest.raises(RuntimeError), _without_collector():
+        raise RuntimeError
+    assert gc.isenabled() is enabled
+
+
+def test_an_inventory_that_was_replaced_is_given_back() -> None:
+    with _without_collector():
+        ring = Ring()
+    known = weakref.ref(ring)
+    del ring
+    gc.collect()
+    assert known() is not None
+    with _without_collector():
+        assert known() is None
