@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -149,6 +150,31 @@ class TestCache:
         assert simulator.counts() == {LISTING: 1, CONFIG: 13}
         assert listed(**cache).by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
         assert simulator.counts() == {}
+
+    def test_a_playbook_sees_what_it_changed_after_refresh_inventory(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any], tmp_path: Path
+    ) -> None:
+        cache.update(fetch=["config"])
+        name = listed(**cache).host_of(10000)
+        change = {"name": name, "vmid": 10000, "tags": ["fresh"], "description": "refreshed", **listed.connection}
+        tasks = [
+            {"pve.fleet.vm": change},
+            {"ansible.builtin.debug": {"msg": "before={{ proxmox_config.description | default('none') }}"}},
+            {"ansible.builtin.meta": "refresh_inventory"},
+            {
+                "ansible.builtin.debug": {
+                    "msg": "after={{ proxmox_config.description }} {{ 'tag_fresh' in group_names }}"
+                }
+            },
+        ]
+        own = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+        play = tmp_path / "play.yml"
+        play.write_text(json.dumps([{"hosts": name, "gather_facts": False, "vars": own, "tasks": tasks}]))
+        done = run("ansible-playbook", "-i", str(tmp_path / "fleet.proxmox.yml"), str(play))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "before=none" in done.stdout
+        assert "after=refreshed" in done.stdout
+        assert "True" in done.stdout
 
     def test_the_same_digest_spares_the_snapshots(
         self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
