@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import fleets, inventories, report, results, single_tasks
+from tests.bench.command import other_work
 from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
 from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
 from tests.bench.sides import both
@@ -79,18 +80,20 @@ def measure(chosen: list[str], runs: int, file: Path) -> list[str]:
         for name in chosen:
             print(f"{name} ...", flush=True)
             began = time.monotonic()
-            load = round(os.getloadavg()[0], 2)
+            others = other_work()
             try:
                 measured = PARTS[name](Bench(*sides, runs))
             except (NotMeasured, SimulatorError) as problem:
                 print(f"  NOT MEASURED: {problem}", flush=True)
                 missing.append(name)
                 continue
-            latest = results.merged(results.load(file), name, measured, {**around, "load_before": load})
+            disturbed = round(others(), 2)
+            latest = results.merged(results.load(file), name, measured, {**around, "other_cores": disturbed})
             results.save(latest, file)
             for line in report.lines_of(name, latest):
                 print(f"  {line}", flush=True)
-            print(f"  {time.monotonic() - began:.0f} s", flush=True)
+            seconds = time.monotonic() - began
+            print(f"  {seconds:.0f} s, in which others used {disturbed:.2f} cores", flush=True)
     return missing
 
 

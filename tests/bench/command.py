@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,3 +86,28 @@ def memory_of(pid: int) -> float:
             for task in Path(f"/proc/{one}/task").iterdir():
                 waiting += map(int, (task / "children").read_text(encoding="ascii").split())
     return total / 1024
+
+
+def other_work() -> Callable[[], float]:
+    """Return a function that tells how many cores others have used since now: what disturbs a measurement.
+
+    That is the time in which the machine was busy, without that of this process and of what it started and waited for.
+    """
+    wall, busy, own = time.monotonic(), _machine_seconds(), _own_seconds()
+
+    def told() -> float:
+        others = _machine_seconds() - busy - (_own_seconds() - own)
+        return max(0.0, others / max(0.001, time.monotonic() - wall))
+
+    return told
+
+
+def _machine_seconds() -> float:
+    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
+    idle = fields[3] + fields[4]
+    return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

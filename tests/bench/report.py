@@ -124,6 +124,9 @@ def _conditions(parts: Mapping[str, Any]) -> list[str]:
         lines += [f"- {what}: {text}" for what, text in (*told, *_of(names, places))]
     for moment, names in moments.items():
         lines += [f"- {what}: {text}" for what, text in (("measured", moment), *_of(names, moments))]
+    taken = [part["conditions"]["other_cores"] for part in parts.values() if "other_cores" in part["conditions"]]
+    if taken:
+        lines.append(f"- other work on the machine took {min(taken):.2f} to {max(taken):.2f} cores during the parts")
     return lines
 
 

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from tests.bench import report, results
 from tests.bench.__main__ import PARTS
-from tests.bench.command import run
+from tests.bench.command import other_work, run
 from tests.bench.environment import NotMeasured
 from tests.bench.figures import OURS, PEER, Figure, Measured, Row, ratio
 from tests.bench.fleets import wishes_of_made_up_vms
@@ -28,6 +30,7 @@ AROUND: dict[str, Any] = {
     "processor": "a processor",
     "system": "Linux 6",
     "latency_ms": 20,
+    "other_cores": 0.25,
     "task_ms": {"qmclone": 3000, "default": 100},
     "ours": {"python": "3.11.7", "ansible-core": "2.19.14"},
     "peer": {"python": "3.11.7", "community.proxmox": "2.0.0"},
@@ -95,9 +98,10 @@ def test_the_page_tells_what_was_reached_and_what_not() -> None:
 
 def test_parts_of_different_conditions_are_told_apart() -> None:
     found = results.merged({}, "noop_loop", measured(1.0, 8.0), AROUND)
-    found = results.merged(found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64})
+    found = results.merged(found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64, "other_cores": 0.5})
     page = report.page(found)
     assert "64 cores" in page
+    assert "took 0.25 to 0.50 cores" in page
     assert "- parts: `noop_loop`\n" in page
 
 
@@ -125,6 +129,13 @@ def test_a_command_is_timed_with_its_children(tmp_path: Path) -> None:
     assert small.peak_mib < 64 < len(ballast) >> 20, "the memory of who measures does not count"
     with pytest.raises(NotMeasured, match="ended with status 3"):
         run([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path, {})
+
+
+def test_own_work_is_not_the_work_of_others(tmp_path: Path) -> None:
+    began, others = time.monotonic(), other_work()
+    run([sys.executable, "-c", "import time\nwhile time.process_time() < 1: pass"], tmp_path, {})
+    most = (os.cpu_count() or 1) - 1 / (time.monotonic() - began)
+    assert 0 <= others() <= most + 0.1
 
 
 def test_wishes_describe_the_made_up_vms() -> None:
