@@ -56,10 +56,13 @@ def conditions(runs: int, peer: Path) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=REPO, capture_output=True, text=True, check=False
+    """Return the commit, with a mark where files differ from it, other than what a measurement writes."""
+    written = (":!docs/benchmarks.*", ":!tests/bench/results")
+    commit, changes = (
+        subprocess.run(["git", *words], cwd=REPO, capture_output=True, text=True, check=False).stdout.strip()
+        for words in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ".", *written])
     )
-    return done.stdout.strip()
+    return f"{commit}-dirty" if changes else commit
 
 
 def _processor() -> str:
