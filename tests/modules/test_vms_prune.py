@@ -19,7 +19,7 @@ BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1
 @pytest.fixture
 def estate(quiet: Lab) -> Lab:
     """VMs of acme in and out of a pool, and everything that merely looks like one of acme's."""
-    for name, options in {
+    vms: dict[str, dict[str, Any]] = {
         "keep": {"tenant": "acme", "pool": "acme"},
         "web": {"tenant": "acme", "pool": "acme", "state": "started"},
         "no-pool": {"tenant": "acme"},
@@ -29,7 +29,8 @@ def estate(quiet: Lab) -> Lab:
         "nobodys": {},
         "two-owners": {"tags": ["tenant_acme", "tenant_globex"]},
         "own-template": {"tenant": "acme", "pool": "acme", "state": "template"},
-    }.items():
+    }
+    for name, options in vms.items():
         quiet.vm(name=name, **BLANK, **options)
     quiet.simulator.reset_log()
     return quiet

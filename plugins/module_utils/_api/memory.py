@@ -20,7 +20,8 @@ class Remembering(Client):
     """
 
     def __init__(self, client: Client) -> None:
-        self.__dict__.update(client.view().__dict__)
+        self.__dict__.update(client.view().__dict__)  # the same connections and the same record
+        self._client = client.view()
         self._known: dict[tuple[Any, ...], Any] = {}
         self._guard = threading.Lock()
 
@@ -40,16 +41,16 @@ class Remembering(Client):
             known = self._known.get(key)
         if known is None:
             try:
-                known = (super().get(*segments, params=wanted, timeout=timeout, tries=tries, attempted=attempted), None)
+                known = (self._client.get(*segments, params=wanted, timeout=timeout, tries=tries), None)
             except FleetError as error:
                 known = (None, error)
             with self._guard:
                 self._known[key] = known
         answer, failure = known
         if failure is not None:
-            raise failure.on(attempted=attempted or failure.attempted)
+            raise failure.on(attempted=attempted or failure.attempted) from None
         return answer
 
-    def write(self, method: str, *segments: str | int, **more: Any) -> Any:
+    def _write(self, method: str, segments: tuple[str | int, ...], *_rest: Any) -> Any:
         """Refuse: a plan changes nothing."""
         raise TypeError(f"{method} {segments}: a client for planning was asked to write")

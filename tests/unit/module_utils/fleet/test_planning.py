@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fleet's plan for any cluster and any list: what it decides holds for the whole set, and for the old VMs too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import VmRow, picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import Planned, Planner, out_of_list
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.wish import Scope, read_items
+from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
+from tests.fake_clock import FakeClock
+from tests.unit.module_utils.cluster.test_placement import NAMES, node, storage, vm
+
+GIB = 1 << 30
+DEFAULTS = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
+BLANK = {"disks": [{"name": "scsi0", "size": "1G", "storage": "disks", "state": "present"}], "memory": "1G"}
+
+
+class Cluster(Client):
+    """A client of a cluster that only has listings."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        super().__init__(
+            resolve({"host": "pve", "token_id": "root@pam!fleet", "token_secret": "x"}, {}), clock=FakeClock()
+        )
+        self.rows = rows
+        self.asked: list[tuple[Any, ...]] = []
+
+    def _send(self, method: str, segments: tuple[Any, ...], *_rest: Any) -> Any:
+        assert method == "GET"
+        self.asked.append(segments)
+        if segments == ("cluster", "resources"):
+            return self.rows
+        assert segments[0] == "nodes"
+        if segments[2:] == ("qemu",):
+            return [row for row in self.rows if row["type"] == "qemu" and row["node"] == segments[1]]
+        assert segments[-1] == "pending", segments
+        row = next(row for row in self.rows if row.get("vmid") == segments[3])
+        shown = {"name": row["name"], "tags": row["tags"], "cores": "2", "memory": str(row["maxmem"] >> 20)}
+        return [{"key": key, "value": value} for key, value in shown.items()]
+
+
+nodes = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
+tags = st.sampled_from([[], ["web"], ["db"], ["web", "db"]])
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[dict[str, Any]]:
+    names = draw(nodes)
+    rows = [entry for name in names for entry in (node(name), storage(name))]
+    for number in range(draw(st.integers(0, 6))):
+        more = {"name": f"old{number}", "tags": ";".join(["tenant_acme", *draw(tags)])}
+        rows.append(vm(10000 + 2 * number, draw(st.sampled_from(names)), **more))
+    return rows
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> dict[str, Any]:
+    rules: dict[str, Any] = {"affinity_policy": "required"}
+    if draw(st.booleans()):
+        rules["anti_affinity"] = ["web"]
+    if draw(st.booleans()):
+        rules["max_vms_per_node"] = draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        rules["memory_overcommit"] = draw(st.sampled_from([0.1, 0.2, 0.5]))
+    rules["strategy"] = draw(st.sampled_from(["least_used", "round_robin", "first", "random"]))
+    vms = [
+        {"name": f"new{number}", "tags": draw(tags), "memory": draw(st.sampled_from(["1G", "2G", "4G"]))}
+        for number in range(draw(st.integers(1, 8)))
+    ]
+    quota = {"vms": draw(st.integers(0, 12))} if draw(st.booleans()) else None
+    return {**DEFAULTS, **BLANK, "tenant": "acme", "placement": rules, "quota": quota, "vms": vms}
+
+
+def made(plans: list[Planned]) -> list[VmRow]:
+    return [one.row for one in plans if one.row is not None and one.prepared is not None]
+
+
+@given(rows=clusters(), params=lists())
+@settings(max_examples=150, deadline=None)
+def test_what_is_decided_holds_for_the_whole_set(rows: list[dict[str, Any]], params: dict[str, Any]) -> None:
+    client = Cluster(rows)
+    plans = Planner(client, True).plan(read_items(params))
+    new, old = made(plans), [row for row in rows if row["type"] == "qemu"]
+    rules = params["placement"]
+    numbers = [row.vmid for row in new]
+    assert len(set(numbers)) == len(numbers)
+    assert not set(numbers) & {row["vmid"] for row in old}
+    # Anti-affinity keeps apart from those that bear the tag whoever was decided later.
+    if "anti_affinity" in rules:
+        for at, row in enumerate(new):
+            before = [other for other in new[:at] if "web" in other.tags and other.node == row.node]
+            there = [other for other in old if "web" in other["tags"].split(";") and other["node"] == row.node]
+            assert not before
+            assert not there
+    counts = Counter(row.node for row in new) + Counter(row["node"] for row in old)
+    if "max_vms_per_node" in rules:
+        assert all(counts[row.node] <= rules["max_vms_per_node"] for row in new)
+    if "memory_overcommit" in rules:
+        given_away = Counter[str]()
+        for row in new:
+            given_away[row.node] += row.memory
+        for other in old:
+            given_away[other["node"]] += other["maxmem"]
+        assert all(given_away[row.node] <= rules["memory_overcommit"] * 32 * GIB for row in new)
+    if params["quota"]:
+        assert not new or len(new) + len(old) <= params["quota"]["vms"]
+    for one in plans:
+        assert (one.error is None) == (one.prepared is not None)
+        assert one.error is None or one.error.reason in ("no node fits", "quota")
+    # One listing, and each node at most once.
+    assert max(Counter(client.asked).values()) == 1
+
+
+@given(rows=clusters(), params=lists())
+@settings(max_examples=40, deadline=None)
+def test_the_same_list_gives_the_same_plan(rows: list[dict[str, Any]], params: dict[str, Any]) -> None:
+    first, second = (made(Planner(Cluster(rows), True).plan(read_items(params))) for _turn in range(2))
+    assert first == second
+
+
+@given(
+    listed=st.sets(st.integers(0, 9)),
+    owners=st.lists(
+        st.sampled_from(
+            ["tenant_acme", "tenant_acme2", "tenant_acme;tenant_globex", "", "tenant_globex", "web;tenant_acme"]
+        ),
+        min_size=10,
+        max_size=10,
+    ),
+    pools=st.lists(st.sampled_from(["acme", "acme2", None]), min_size=10, max_size=10),
+    templates=st.lists(st.booleans(), min_size=10, max_size=10),
+    scope=st.sampled_from([("tenant_acme", None), ("tenant_acme", "acme"), (None, "acme")]),
+)
+def test_nothing_beyond_the_scope_is_pruned(
+    listed: set[int], owners: list[str], pools: list[Any], templates: list[bool], scope: tuple[Any, Any]
+) -> None:
+    rows = [
+        vm(number, "n1", tags=owners[number], pool=pools[number], template=int(templates[number]))
+        for number in range(10)
+    ]
+    gone = {row.vmid for row in out_of_list(picture_of(rows), Scope(scope[0], "tenant_", scope[1]), listed)}
+    for number in range(10):
+        owned = [tag for tag in owners[number].split(";") if tag.startswith("tenant_")] == [scope[0]]
+        inside = (scope[0] is None or owned) and (scope[1] is None or pools[number] == scope[1])
+        assert (number in gone) is (inside and number not in listed and not templates[number])
