@@ -36,7 +36,7 @@ def _referring(options: dict[str, Any], path: str, *, within_list: bool = False)
 class ModuleDocFragment:
     """The fragment `pve.fleet.fleet_item`."""
 
-    DOCUMENTATION = yaml.safe_dump(
+    DOCUMENTATION: str = yaml.safe_dump(
         {
             "options": {
                 "vms": {

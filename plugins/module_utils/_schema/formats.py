@@ -95,11 +95,12 @@ MOST: Mapping[str, int] = {
 }
 
 
-def rule_of(key: str, rules: Mapping[str, Mapping[str, Any]] = OPTIONS) -> Mapping[str, Any] | None:
+def rule_of(key: str, rules: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Any] | None:
     """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema does not know.
 
     `rules` are those of one version of PVE; else what any version knows.
     """
+    rules = OPTIONS if rules is None else rules
     if key in rules:
         return rules[key]
     found = _INDEXED.match(key)
@@ -111,7 +112,7 @@ def rule_of(key: str, rules: Mapping[str, Mapping[str, Any]] = OPTIONS) -> Mappi
     return rules.get(f"{family}[n]")
 
 
-def format_of(key: str, rules: Mapping[str, Mapping[str, Any]] = OPTIONS) -> Mapping[str, Mapping[str, Any]] | None:
+def format_of(key: str, rules: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the sub-keys of an option that is a property string, or None for a plain option."""
     rule = rule_of(key, rules)
     fmt = rule.get("format") if rule else None

@@ -161,9 +161,10 @@ def settle(prepared: Prepared) -> Result:
         return preview(prepared)
     if job.client.clock.monotonic() - prepared.read_at > FRESH:
         prepared = _again(prepared, prepared.actual)
-        if not prepared.plan.changed:
-            return preview(prepared)
-    return _remove(prepared) if job.desired.state == "absent" else _change(prepared)
+    actual = prepared.actual
+    if actual is None or not prepared.plan.changed:
+        return preview(prepared)
+    return _remove(prepared, actual) if job.desired.state == "absent" else _change(prepared, actual)
 
 
 def with_view(prepared: Prepared, client: Client, scene: Scene) -> Prepared:
@@ -189,9 +190,8 @@ def _again(prepared: Prepared, known: Actual) -> Prepared:
     return prepare_found(job, seen, job.scene.fresh(prepared.picture))
 
 
-def _remove(prepared: Prepared) -> Result:
-    job, plan, actual = prepared.job, prepared.plan, prepared.actual
-    assert actual is not None
+def _remove(prepared: Prepared, actual: Actual) -> Result:
+    job, plan = prepared.job, prepared.plan
 
     def look(node: str, status: str | None = None) -> Actual:
         seen = read_wherever(job.client, actual.vmid, node, status=status, pool=actual.pool)
@@ -222,9 +222,8 @@ def _unless_gone(replan: Replan) -> Replan:
     return again
 
 
-def _change(prepared: Prepared) -> Result:
-    job, plan, actual = prepared.job, prepared.plan, prepared.actual
-    assert actual is not None
+def _change(prepared: Prepared, actual: Actual) -> Result:
+    job, plan = prepared.job, prepared.plan
     shared = prepared.picture.shared_storages
     places = {"node": actual.node}
 
