@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.board import ALONE_EVERY, FRESH, TaskBoard
+from ansible_collections.pve.fleet.plugins.module_utils._api.board import (
+    ALONE_EVERY,
+    FRESH_SHARE,
+    LONGEST_FRESH,
+    SHORTEST_FRESH,
+    TaskBoard,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.memory import Remembering
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
@@ -60,8 +66,30 @@ def test_one_list_tells_of_all(nodes: Nodes) -> None:
     assert nodes.asked == 1
     nodes.running = tasks[1:]
     assert board.still_runs(tasks[0])  # by the same list
-    nodes.clock.now += FRESH + 0.01
+    nodes.clock.now += SHORTEST_FRESH + 0.01
     assert [board.still_runs(task) for task in tasks] == [False, True, True, True, True]
+    assert nodes.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("youngest", "fresh"), [(0.1, SHORTEST_FRESH), (5.0, 5.0 * FRESH_SHARE), (100.0, LONGEST_FRESH)]
+)
+def test_a_list_does_for_a_share_of_what_the_youngest_task_was_waited_for(
+    nodes: Nodes, youngest: float, fresh: float
+) -> None:
+    tasks = [upid(number) for number in range(1, 4)]
+    board = board_of(nodes, *tasks)
+    nodes.clock.now += youngest - fresh - 0.1
+    for _round in range(2):  # the first may ask for each task itself
+        for task in tasks:
+            board.still_runs(task)
+    assert nodes.asked == 1
+    nodes.clock.now += fresh * 0.9
+    assert board.still_runs(tasks[0])
+    assert nodes.asked == 1
+    nodes.clock.now += fresh * 0.3
+    assert board.still_runs(tasks[1])
+    assert board.still_runs(tasks[2])
     assert nodes.asked == 2
 
 
