@@ -169,6 +169,18 @@ def test_a_lost_answer_makes_one_file(rough: Lab, web: str, moment: str) -> None
     assert not download(rough, source_url=f"{web}/disk.iso", filename=name)["changed"]
 
 
+@pytest.mark.parametrize(("kind", "options"), [("download", {}), ("imgdel", {"state": "absent"})])
+def test_a_task_that_ends_with_warnings(rough: Lab, web: str, kind: str, options: dict[str, Any]) -> None:
+    said = {"source_url": f"{web}/disk.iso", "filename": f"warned-{kind}.iso"}
+    if options:
+        download(rough, **said)
+    rough.simulator.fault(task=kind, warn="the storage is nearly full", times=1)
+    done = download(rough, **said, **options)
+    assert done["changed"]
+    assert done["warnings"] == [f"{done['done'][0]}: the storage is nearly full"]
+    assert not download(rough, **said, **options)["changed"]
+
+
 def test_a_download_that_outlasts_its_time_is_picked_up(web: str) -> None:
     with open_lab("--task-ms", "download=2500", "--lag-s", "0") as slow:
         said: dict[str, Any] = {"storage": "local", "node": "pve1", "source_url": f"{web}/disk.iso"}

@@ -19,6 +19,7 @@ from .wish import File, read_file_wish
 
 if TYPE_CHECKING:
     from .._api.client import Client
+    from .._api.tasks import TaskResult
 
 # Since when a storage can hold images to import (content=import).
 _IMPORT_SINCE = (8, 3)
@@ -33,16 +34,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     found = _look(client, file)
     if params.get("state") == "absent":
         plan = plan_absent(file, found)
-        if plan.changed and not check_mode:
-            _remove(client, file, plan.steps[0], timeout)
-        return _result(plan, _told(file, found) if check_mode else None, check_mode)
-    plan = plan_present(file, found)
+        warnings = _remove(client, file, plan.steps[0], timeout) if plan.changed and not check_mode else ()
+        return _result(plan, _told(file, found) if check_mode else None, check_mode, warnings)
+    plan, warnings = plan_present(file, found), ()
     if plan.changed and not check_mode:
         made = _fetch(client, file, plan.steps[0], timeout)
         found = _look(client, file)
-        if not made:  # somebody else was faster
+        if made is None:  # somebody else was faster
             plan = Plan()
-    return _result(plan, _told(file, found), check_mode)
+        warnings = made or ()
+    return _result(plan, _told(file, found), check_mode, warnings)
 
 
 def choose_node(file: File, picture: Picture, default: str) -> str:
@@ -128,27 +129,36 @@ def _look(client: Client, file: File) -> Mapping[str, Any] | None:
     return next((row for row in rows or [] if row.get("volid") == file.volume), None)
 
 
-def _fetch(client: Client, file: File, step: Step, timeout: int) -> bool:
-    """Fetch the file and return whether this run did it. A download that an earlier run left is waited for."""
+def _fetch(client: Client, file: File, step: Step, timeout: int) -> tuple[str, ...] | None:
+    """Fetch the file and return the warnings of PVE's task, or None where somebody else was faster.
+
+    A download that an earlier run left is waited for.
+    """
     attempted = f"Could not download {file.shown_url} to {file.volume} on node {file.node}"
     running = _running(client, file)
     if running:
-        client.wait(running, timeout=timeout, attempted=attempted)
-        return True
+        return _said(step, client.wait(running, timeout=timeout, attempted=attempted))
 
     def happened() -> str | None:
         """After a lost answer: the task that the request began, or that the file is there."""
         return _running(client, file) or (file.volume if _look(client, file) else None)
 
     try:
-        client.task(step.method, *step.path, data=step.data, attempted=attempted, timeout=timeout, happened=happened)
+        result = client.task(
+            step.method, *step.path, data=step.data, attempted=attempted, timeout=timeout, happened=happened
+        )
     except Conflict as error:
         if error.reason == "exists" and _look(client, file):
-            return False
+            return None
         raise
     except FleetError as error:
         raise _explained(error, file) from error
-    return True
+    return _said(step, result)
+
+
+def _said(step: Step, result: TaskResult) -> tuple[str, ...]:
+    """Return the warnings of a task, each with what it was about."""
+    return tuple(f"{step.summary}: {line}" for line in result.warnings)
 
 
 def _explained(error: FleetError, file: File) -> FleetError:
@@ -164,14 +174,15 @@ def _running(client: Client, file: File) -> str | None:
     return next((str(row["upid"]) for row in rows if row.get("id") == file.name and not row.get("endtime")), None)
 
 
-def _remove(client: Client, file: File, step: Step, timeout: int) -> None:
-    client.task(
+def _remove(client: Client, file: File, step: Step, timeout: int) -> tuple[str, ...]:
+    result = client.task(
         step.method,
         *step.path,
         attempted=f"Could not remove {file.volume} from node {file.node}",
         timeout=timeout,
         happened=lambda: None if _look(client, file) else file.volume,
     )
+    return _said(step, result)
 
 
 def _told(file: File, found: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -188,6 +199,6 @@ def _told(file: File, found: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _result(plan: Plan, volume: dict[str, Any] | None, check_mode: bool) -> Result:
+def _result(plan: Plan, volume: dict[str, Any] | None, check_mode: bool, warnings: tuple[str, ...]) -> Result:
     values = {"volume": volume, "plan": plan.summaries, "done": [] if check_mode else plan.summaries}
-    return Result(plan.changed, values, {"before": dict(plan.before), "after": dict(plan.after)})
+    return Result(plan.changed, values, {"before": dict(plan.before), "after": dict(plan.after)}, warnings)
