@@ -37,7 +37,8 @@ options:
       - V(present) takes the snapshot unless there is one of that name. Of one that exists only the description is
         changed.
       - V(absent) deletes the snapshot. Snapshots that stand on it then stand on the one below it.
-      - V(rolled_back) brings the VM back to the snapshot. What changed since then is lost.
+      - V(rolled_back) brings the VM back to the snapshot. What changed since then is lost, options and tags too, but
+        neither the description nor whose the VM is, so the tenant's tag stays the one that it has now.
     type: str
     choices: [present, absent, rolled_back]
     default: present

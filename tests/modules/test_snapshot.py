@@ -106,6 +106,51 @@ def test_a_start_that_fails_after_the_rollback_is_told(lab: Lab) -> None:
     assert "was rolled back, but could not be started again" in back["msg"]
     assert "vmbr99" in back["msg"]
     assert back["error"]["upid"].split(":")[5] == "qmstart"
+    assert back["changed"]  # the disks are those of the snapshot
+    assert "back to snapshot 's1'" in back["error"]["done"][0]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "after"),
+    [
+        ("tenant_old;blue", "tenant_acme;green", "blue;tenant_acme"),
+        ("blue", "tenant_acme", "blue;tenant_acme"),
+        ("tenant_old", "green", ""),
+        ("Tenant_acme;blue", "tenant_acme;green", "tenant_acme;blue"),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_rollback_does_not_change_whose_the_vm_is(lab: Lab, then: str, now: str, after: str, fails: bool) -> None:
+    vm = machine(lab, tags=then, running=fails)
+    if fails:  # after the rollback, when the VM is to be started again
+        lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"net0": "virtio,bridge=vmbr99"}})
+    take(lab, vm, "s1")
+    lab.client.write("PUT", "nodes", vm["node"], "qemu", vm["vmid"], "config", data={"tags": now})
+    said = {"vmid": vm["vmid"], "snapshot": "s1", "state": "rolled_back"}
+    said |= {"tenant": "acme"} if "tenant_acme" in now else {}
+    if fails:
+        assert run_module("snapshot", {**lab.connection, **said})["failed"]
+    else:
+        assert do(lab, **said)["vms"][0]["tags"] == sorted(after.split(";") if after else [])
+    tags = lab.client.get("nodes", vm["node"], "qemu", vm["vmid"], "config").get("tags", "").strip()
+    assert sorted(tags.split(";")) == sorted(after.split(";"))
+
+
+def test_an_interrupted_rollback_does_not_change_whose_the_vm_is(lab: Lab) -> None:
+    vm = machine(lab, tags="tenant_old")
+    take(lab, vm, "s1")
+    lab.client.write("PUT", "nodes", vm["node"], "qemu", vm["vmid"], "config", data={"tags": "tenant_acme"})
+    said = {"vmid": vm["vmid"], "tenant": "acme", "snapshot": "s1", "state": "rolled_back"}
+    lab.simulator.steer("/settings", {"task_ms": {"qmrollback": 1500}})
+    try:
+        late = run_module("snapshot", {**lab.connection, **said, "task_timeout": 1})
+        assert late["error"]["category"] == "TaskTimeout"
+        settle(lab)
+        back = run_module("snapshot", {**lab.connection, **said})
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmrollback": 20}})
+    assert [row["method"] for row in lab.simulator.writes()] == ["PUT"]
+    assert back["vms"][0]["tenant"] == "acme"
 
 
 def test_rollback_without_restart_and_with_memory(lab: Lab) -> None:
@@ -231,6 +276,17 @@ def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: s
     result = refused(lab, vmid=vm["vmid"], **options)
     assert result["error"]["category"] == category, result["msg"]
     assert word in result["msg"]
+
+
+@pytest.mark.parametrize("options", [{"name": ""}, {"name": "", "tenant": "acme"}, {"vms": ["web1", ""]}], ids=str)
+@pytest.mark.parametrize("module", ["snapshot", "snapshot_info"])
+def test_an_empty_name_is_a_mistake(lab: Lab, module: str, options: dict[str, Any]) -> None:
+    said = {"snapshot": "s1"} if module == "snapshot" else {}
+    assert refused(lab, module, **options, **said)["error"]["category"] == "ValidationFailed"
+
+
+def test_an_empty_list_is_told(lab: Lab) -> None:
+    assert "vms is empty" in do(lab, vms=[], snapshot="s1")["warnings"][0]
 
 
 @pytest.mark.parametrize(("disk", "word"), [("files:1,format=raw", "files (dir)"), ("local:1,format=raw", "raw")])

@@ -29,6 +29,15 @@ def tenants_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...]:
     return tuple(sorted({low for tag in tags if (low := tag.lower()).startswith(start) and len(low) > len(start)}))
 
 
+def keep_owners(tags: Iterable[str], owners: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...] | None:
+    """Return `tags` with exactly these tenants' tags among them, or None where they are so already."""
+    listed, kept = tuple(tags), tuple(owners)
+    others = set(tenants_of(listed, prefix))
+    if others == {owner.lower() for owner in kept}:
+        return None
+    return (*(tag for tag in listed if tag.lower() not in others), *kept)
+
+
 def tenant_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str | None, str]:
     """Return the tenant's id and an empty text, or None and why the VM belongs to nobody."""
     owners = tenants_of(tags, prefix)

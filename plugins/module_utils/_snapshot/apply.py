@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import Conflict, FleetError, NotFound
 from .._vm.model import Plan, Step
-from .model import REMOVE, ROLL_BACK, TAKE, Machine
+from .model import REMOVE, ROLL_BACK, TAG, TAKE, Machine
 from .read import new_task, running_task, tree_of
 from .restart import wait_for_start
 
@@ -32,23 +32,32 @@ def carry_out(
     """
     done: list[str] = []
     warnings: list[str] = []
-    for step in plan.steps:
-        try:
-            guard()
-            warnings += _send(client, step, machine, timeout)
-        except FleetError as error:
-            if not done:
-                raise
-            raise error.on(details={**error.details, "done": done}) from error
-        done.append(step.summary)
+    started: tuple[str, str] | None = None
+    try:
+        for step in plan.steps:
+            if step.action != TAG:  # between the rollback and this step the VM bears the tags of another time
+                guard()
+            lines, upid = _send(client, step, machine, timeout)
+            warnings += lines
+            done.append(step.summary)
+            if step.data.get("start"):
+                started = step.summary, upid
+        if started is not None:
+            summary, upid = started
+            warnings += [f"{summary}: {line}" for line in wait_for_start(client, machine, upid, timeout)]
+    except FleetError as error:
+        if not done:
+            raise
+        raise error.on(details={**error.details, "done": done}) from error
     return done, warnings
 
 
-def _send(client: Client, step: Step, machine: Machine, timeout: int) -> list[str]:
+def _send(client: Client, step: Step, machine: Machine, timeout: int) -> tuple[list[str], str]:
+    """Return the warnings of a step and the UPID of its task."""
     attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
     if not step.is_task:
         client.write(step.method, *step.path, data=step.data, attempted=attempted, happened=lambda: None)
-        return []
+        return [], ""
     try:
         result = client.task(
             step.method,
@@ -61,15 +70,12 @@ def _send(client: Client, step: Step, machine: Machine, timeout: int) -> list[st
     except Conflict as error:
         if step.action != TAKE or error.reason != "exists":
             raise
-        return [f"{step.summary}: a snapshot of that name was made meanwhile"]
+        return [f"{step.summary}: a snapshot of that name was made meanwhile"], ""
     except NotFound as error:
         if step.action != REMOVE or error.reason != "unknown snapshot":
             raise
-        return [f"{step.summary}: it was deleted meanwhile"]
-    lines = result.warnings
-    if step.data.get("start"):
-        lines += wait_for_start(client, machine, result.upid, timeout)
-    return [f"{step.summary}: {line}" for line in lines]
+        return [f"{step.summary}: it was deleted meanwhile"], ""
+    return [f"{step.summary}: {line}" for line in result.warnings], result.upid
 
 
 def _look(client: Client, step: Step, machine: Machine) -> Callable[[], Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import Picture, VmRow, read_picture
-from .._cluster.tenant import parse_tags
+from .._cluster.tenant import keep_owners, parse_tags, tenants_of
 from .._core.errors import FleetError, Locked, TaskFailed, TaskTimeout
 from .._core.parallel import side_by_side
 from .._core.result import Result
@@ -20,7 +20,7 @@ from .apply import carry_out
 from .describe import describe_machine
 from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, Machine, Tree, Wish
 from .plan import make_plan
-from .read import chained_storages, has_snapshots, read_machine, running_task
+from .read import chained_storages, has_snapshots, read_machine, running_task, tags_in
 from .restart import START
 from .select import Owner, Target, is_selection, owner_of, targets
 from .storages import no_snapshots
@@ -69,8 +69,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if failed:
         raise _failure(job, outcomes, failed)
     warnings = [line for outcome in outcomes for line in (*outcome.plan.warnings, *outcome.warnings)]
-    if selected and not outcomes:
-        warnings.append("No VM has this tenant and these tags, so there was nothing to do")
+    if not outcomes:
+        why = "No VM has this tenant and these tags" if selected else "The list vms is empty"
+        warnings.append(f"{why}, so there was nothing to do")
     values: dict[str, Any] = {"snapshot": wish.name, "vms": [_reported(job, outcome) for outcome in outcomes]}
     return Result(any(outcome.plan.changed for outcome in outcomes), values, _diff(outcomes), tuple(warnings))
 
@@ -104,15 +105,12 @@ def _work(job: Job, target: Target, row: VmRow) -> Outcome:
     machine = read_machine(job.client, row, job.picture)
     job.owner.guard(machine.label, machine.tags)
     target.check(machine.label, machine.name)
-    rolled_back = False
+    owners, rolled_back = tenants_of(machine.tags, job.owner.prefix), False
     if machine.lock in TASK_OF_LOCK and not job.check_mode:
         rolled_back = _finish_what_runs(job, machine)
         machine = read_machine(job.client, row, job.picture)
     if job.wish.state == "rolled_back":
-        chained = chained_storages(job.client, machine.disks)
-        machine = replace(
-            machine, disks=tuple(replace(disk, chained=disk.storage in chained) for disk in machine.disks)
-        )
+        machine = _before_rollback(job, machine, owners, rolled_back)
     seen = machine
     if job.check_mode and job.wish.name in machine.tree.snapshots and machine.lock == "snapshot":
         seen = _as_finished(machine, job.wish.name or "")
@@ -137,6 +135,20 @@ def _work(job: Job, target: Target, row: VmRow) -> Outcome:
     if job.wish.state == "present":
         make_plan(replace(job.wish, retention=None), final)  # refuses a snapshot that PVE did not finish
     return Outcome(target.said, final, plan, tuple(done), tuple(warnings))
+
+
+def _before_rollback(job: Job, machine: Machine, owners: tuple[str, ...], rolled_back: bool) -> Machine:
+    """Return the VM with what only a rollback must know: chains of volumes, and the tags it is to have afterwards."""
+    chained = chained_storages(job.client, machine.disks)
+    disks = tuple(replace(disk, chained=disk.storage in chained) for disk in machine.disks)
+    name = job.wish.name or ""
+    if rolled_back and machine.tree.parent == name:
+        then = machine.tags
+    elif name in machine.tree.snapshots:
+        then = tags_in(job.client, machine, name)
+    else:
+        return machine  # which is refused
+    return replace(machine, disks=disks, tags_after=keep_owners(then, owners, job.owner.prefix))
 
 
 def _finish_what_runs(job: Job, machine: Machine) -> bool:

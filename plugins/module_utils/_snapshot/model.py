@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # How PVE calls the tasks, and the lock that a VM bears while each of them runs.
-TAKE, REMOVE, ROLL_BACK, DESCRIBE = "qmsnapshot", "qmdelsnapshot", "qmrollback", "describe"
+TAKE, REMOVE, ROLL_BACK, DESCRIBE, TAG = "qmsnapshot", "qmdelsnapshot", "qmrollback", "describe", "tag"
 TASK_OF_LOCK: Mapping[str, str] = {"snapshot": TAKE, "snapshot-delete": REMOVE, "rollback": ROLL_BACK}
 
 
@@ -97,7 +97,10 @@ class Disk:
 
 @dataclass(frozen=True)
 class Machine:
-    """A VM with its snapshots, as it is."""
+    """A VM with its snapshots, as it is.
+
+    `tags_after` are the tags to give it after a rollback, None where those of the snapshot are right.
+    """
 
     vmid: int
     node: str
@@ -107,6 +110,7 @@ class Machine:
     tags: tuple[str, ...] = ()
     lock: str | None = None
     template: bool = False
+    tags_after: tuple[str, ...] | None = None
 
     @property
     def label(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.errors import Conflict, NotFound
 from .._vm.model import Plan, Step
-from .model import DESCRIBE, REMOVE, ROLL_BACK, TAKE, Machine, Snapshot, Tree, Wish
+from .model import DESCRIBE, REMOVE, ROLL_BACK, TAG, TAKE, Machine, Snapshot, Tree, Wish
 from .names import expired, unfinished
 from .storages import newest_only, would_be_lost
 
@@ -77,7 +77,7 @@ def _rolled_back(wish: Wish, machine: Machine, settled: bool) -> Plan:
             reason="unknown snapshot",
         )
     if settled and tree.parent == name:
-        return Plan()
+        return _plan(machine, tree, _keep_tenant(machine), [])
     _require_complete(machine, found)
     newer = tree.newer_than(name)
     steps, warnings = [], []
@@ -89,7 +89,7 @@ def _rolled_back(wish: Wish, machine: Machine, settled: bool) -> Plan:
         lost = ", ".join(one.name for one in newer)
         warnings.append(f"{machine.label}: the newer snapshots {lost} are deleted, as force=true says")
     start = tree.running and wish.restart
-    steps.append(_roll_back(machine, found, start))
+    steps += [_roll_back(machine, found, start), *_keep_tenant(machine)]
     after = replace(tree, parent=name, running=found.vmstate or start)
     if tree.running and not after.running:
         warnings.append(f"{machine.label} ran and stays stopped after the rollback, as restart=false says")
@@ -180,6 +180,16 @@ def _roll_back(machine: Machine, found: Snapshot, start: bool) -> Step:
         said += " and start it again, because it ran"
     data = {"start": True} if start else {}
     return Step(ROLL_BACK, said, "POST", _path(machine, found.name, "rollback"), data)
+
+
+def _keep_tenant(machine: Machine) -> list[Step]:
+    """A rollback brings back the tags of the snapshot too, and with them whose the VM was then: that stays as it is."""
+    if machine.tags_after is None:
+        return []
+    said = f"Keep whose {machine.label} is: tags {', '.join(machine.tags_after) or 'none'}"
+    path = ("nodes", machine.node, "qemu", machine.vmid, "config")
+    data = {"tags": ";".join(machine.tags_after)} if machine.tags_after else {"delete": "tags"}
+    return [Step(TAG, said, "PUT", path, data, is_task=False)]
 
 
 def _require_complete(machine: Machine, found: Snapshot) -> None:

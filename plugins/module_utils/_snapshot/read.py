@@ -72,6 +72,13 @@ def tree_of(rows: Iterable[Mapping[str, Any]]) -> Tree:
     return Tree(snapshots, parent, running)
 
 
+def tags_in(client: Client, machine: Machine, snapshot: str) -> tuple[str, ...]:
+    """Return the tags that a rollback to the snapshot gives the VM; one request."""
+    base = ("nodes", machine.node, "qemu", machine.vmid, "snapshot", snapshot, "config")
+    config = client.get(*base, attempted=f"Could not read snapshot '{snapshot}' of {machine.label}")
+    return parse_tags(str(config.get("tags") or ""))
+
+
 def chained_storages(client: Client, disks: Iterable[Disk]) -> frozenset[str]:
     """Return the storages with files that keep snapshots as chains of volumes; one request where there may be any.
 

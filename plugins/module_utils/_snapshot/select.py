@@ -73,7 +73,7 @@ def named(params: Mapping[str, Any]) -> list[str | int]:
     wanted: list[str | int] = []
     if params.get("vmid") is not None:
         wanted.append(validate.vmid(params["vmid"]))
-    elif params.get("name"):
+    elif params.get("name") is not None:  # an empty name is a mistake, and never all VMs
         wanted.append(validate.dns_name(params["name"]))
     for one in params.get("vms") or ():
         wanted.append(validate.vmid(one, "vms") if str(one).isdigit() else validate.dns_name(one, "vms"))
