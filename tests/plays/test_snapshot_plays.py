@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,8 @@ def test_what_the_playbooks_refuse(lab: Lab, player: Player) -> None:
     assert "Nothing says which VMs" in player.play(SNAPSHOT).expect(2).output
     result = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_name="s1", snapshot_policy_keep=3)
     assert "snapshot_policy_pattern" in result.expect(2).output
+    none = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_keep=0).expect(2)
+    assert "outside 1 to" in none.output
     assert "snapshot_policy_name" in player.play(ROLLBACK, snapshot_policy_vms=["x"]).expect(2).output
     assert lab.requests_since(mark) == []
     vmid = two(lab, "theirs")[0]
@@ -116,6 +120,22 @@ CHANGE_PLAY = """
     - name: Tell
       ansible.builtin.debug:
         msg: "result={{ snapshot_policy_result | to_json }}"
+"""
+
+CHANGE_IN_A_BLOCK = """
+- name: A change with a way back
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Change
+      block:
+        - name: With the policy
+          ansible.builtin.include_role:
+            name: pve.fleet.snapshot_policy
+      rescue:
+        - name: Tell
+          ansible.builtin.debug:
+            msg: "RESULT={{ snapshot_policy_result | to_json }}=RESULT"
 """
 
 CHANGE = """
@@ -173,6 +193,20 @@ def test_a_change_that_fails_is_rolled_back(lab: Lab, change: Player) -> None:
     assert "was there before" in refused.output
     left = change.play("play.yml", **said, snapshot_policy_reuse=True, snapshot_policy_rollback=False).expect(2)
     assert "left as they are" in left.output
+    assert cores(lab, vmid) == 3
+
+
+def test_a_rollback_that_fails_is_told_with_the_change(lab: Lab, change: Player) -> None:
+    vmid = two(lab, "worse")[0]
+    play = change.directory / "play.yml"
+    play.write_text(CHANGE_IN_A_BLOCK, encoding="utf-8")
+    said = {"snapshot_policy_vms": [str(vmid)], "snapshot_policy_tasks": "change.yml", "vm": "worse-1", "stumble": True}
+    lab.simulator.fault(task="qmrollback", fail="the disk is on fire", times=1)
+    result = change.play("play.yml", **said).expect()
+    (told,) = [json.loads(line) for line in re.findall(r"RESULT=(.*?)=RESULT", result.output.replace('\\"', '"'))]
+    assert (told["changed_back"], told["failed_task"], told["msg"]) == (False, "Stumble", "the change is bad")
+    assert "the disk is on fire" in told["rollback_msg"]
+    assert "The change failed in 'Stumble': the change is bad. The rollback to snapshot 'auto-" in result.output
     assert cores(lab, vmid) == 3
 
 
