@@ -40,7 +40,9 @@ def test_nobody_is_asked_unless_wanted(lab: Lab, name: str) -> None:
     assert vm["addresses"] is None
     assert not any("agent" in row["path"] for row in lab.simulator.log())
     assert f"vmid={vm['vmid']}" in vm["console_url"]
-    assert vm["console_url"].startswith(lab.simulator.url)
+    assert vm["console_url"].startswith(f"{lab.simulator.url}/?console=kvm&")
+    (listed,) = lab.run("vm_info", vmid=vm["vmid"])["vms"]
+    assert listed["console_url"] == vm["console_url"]
 
 
 def test_waiting_for_an_address(lab: Lab, name: str) -> None:

@@ -33,7 +33,12 @@ class Endpoint:
     @property
     def url(self) -> str:
         """The base of every request, without a slash at its end."""
-        return f"https://{self.netloc}/api2/json"
+        return f"{self.web}/api2/json"
+
+    @property
+    def web(self) -> str:
+        """Where a browser finds the user interface, without a slash at its end."""
+        return f"https://{self.netloc}"
 
     def __str__(self) -> str:
         return self.netloc

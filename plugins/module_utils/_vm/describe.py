@@ -26,7 +26,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return a VM as modules report it: who and where it is, and its configuration in PVE's own keys.
 
-    `url` is that of the API, for the console's; `guest` is what the guest told.
+    `url` is that of the user interface, for the console's; `guest` is what the guest told.
     """
     tags = sorted(parse_tags(actual.target.get("tags", "")))
     owners = tenants_of(tags, prefix)

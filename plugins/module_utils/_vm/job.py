@@ -65,7 +65,7 @@ def report(
     """Return what the module reports; the diff is the plan's, in check mode and after applying it."""
     vm: dict[str, Any] | None = None
     if actual is not None:
-        url = job.client.connection.endpoint.url
+        url = job.client.connection.endpoint.web
         vm = describe(actual, prefix=job.desired.tenant_prefix, url=url, guest=_ask_guest(job, actual))
     elif vmid is not None:
         vm = {"vmid": vmid, "node": node, "name": job.desired.name}
