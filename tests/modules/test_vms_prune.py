@@ -145,3 +145,25 @@ def test_a_vm_that_left_the_pool_meanwhile_stays(estate: Lab) -> None:
     assert result["failed"], result
     assert result["error"]["reason"] == "outside the scope"
     assert "in-pool" in names(estate)
+
+
+def test_vms_of_a_dead_node_are_told_and_stay(estate: Lab) -> None:
+    rows = {row["name"]: row for row in estate.client.get("cluster", "resources", type="vm")}
+    node = rows["web"]["node"]
+    there = {name for name, row in rows.items() if row["node"] == node}
+    estate.simulator.steer(f"nodes/{node}", {"online": False})
+    kept = next(name for name in ("no-pool", "keep", "web") if name not in there)
+    result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": kept}])
+    assert result["failed"], result
+    assert result["error"]["category"] == "NodeUnhealthy"
+    assert [vm["vmid"] for vm in result["vms"] if vm["failed"]] == [rows["web"]["vmid"]]
+
+
+def test_a_vm_without_a_name_goes_by_its_number(estate: Lab) -> None:
+    rows = {row["name"]: row["vmid"] for row in estate.client.get("cluster", "resources", type="vm")}
+    estate.simulator.steer(f"vms/{rows['in-pool']}", {"config": {"name": None}})
+    result = estate.run("vms", prune=True, pool="acme", vms=[{"name": "keep"}])
+    assert not result.get("failed"), result
+    assert {vm["vmid"] for vm in result["vms"] if vm["action"] == "removed"} == {rows["in-pool"], rows["web"]}
+    left = {row["vmid"] for row in estate.client.get("cluster", "resources", type="vm")}
+    assert left == set(rows.values()) - {rows["in-pool"], rows["web"]}

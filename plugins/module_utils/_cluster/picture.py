@@ -45,6 +45,11 @@ class VmRow:
     uptime: int
     fresh: bool = False  # whether its node itself said this just now, the power state in full
 
+    @property
+    def own_name(self) -> str:
+        """Its name, empty also where it has none: Proxmox VE lists it then as C(VM) and its number."""
+        return "" if self.name == f"VM {self.vmid}" else self.name
+
 
 @dataclass(frozen=True)
 class NodeRow:

@@ -68,11 +68,11 @@ class Planner:
     def prune(self, params: Mapping[str, Any], scope: Scope, planned: list[Planned]) -> list[Planned]:
         """Return the plans to remove what lies within the scope and is not in the list."""
         listed = {one.found.vmid for one in planned if one.found is not None}
-        rows = [row for row in out_of_list(self.picture, scope, listed) if row.name]
+        rows = out_of_list(self.picture, scope, listed)
         fresh = ask_nodes(self._memory, self.picture, {row.node for row in rows}, full=True)
         items: list[Item] = []
         for row in rows:
-            options = removal_of(params, row.vmid, fresh.vms[row.vmid].name or row.name)
+            options = removal_of(params, row.vmid, fresh.vms[row.vmid].own_name or row.own_name)
             items.append(Item(len(planned) + len(items), options, read_wish(options), pruned=True))
         return self.plan(items)
 

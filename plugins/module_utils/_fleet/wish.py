@@ -113,7 +113,7 @@ def read_scope(params: Mapping[str, Any]) -> Scope:
 def removal_of(params: Mapping[str, Any], vmid: int, name: str) -> dict[str, Any]:
     """Return the options of a VM that is pruned."""
     said = {name: params.get(name) for name in _OF_REMOVAL}
-    return with_defaults(vm_spec(), {**said, "vmid": vmid, "name": name, "state": "absent"})
+    return with_defaults(vm_spec(), {**said, "vmid": vmid, "name": name or None, "state": "absent"})
 
 
 def _require_distinct(items: list[Item]) -> None:

@@ -159,9 +159,7 @@ def _being_made(client: Client, desired: Desired, picture: Picture, source: VmRo
     Without a clone task of this source there is none; else each VM without a name is waited for until it has one.
     """
     nameless = [
-        row
-        for row in picture.vms.values()
-        if row.lock == "clone" and row.node == source.node and row.name in ("", f"VM {row.vmid}")
+        row for row in picture.vms.values() if row.lock == "clone" and row.node == source.node and not row.own_name
     ]
     if not nameless or not _running_tasks(client, source.node, source.vmid):
         return None

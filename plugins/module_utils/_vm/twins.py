@@ -27,7 +27,7 @@ TWIN = "made meanwhile"
 
 def nameless(picture: Picture) -> frozenset[int]:
     """Return the VMs that are being made and whose names nobody can tell yet (pure)."""
-    return frozenset(row.vmid for row in picture.vms.values() if row.lock in ("clone", "create") and not _name(row))
+    return frozenset(row.vmid for row in picture.vms.values() if row.lock in ("clone", "create") and not row.own_name)
 
 
 def newcomers(picture: Picture, known: Collection[int], vmid: int) -> frozenset[int]:
@@ -71,7 +71,3 @@ def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
         return marker.tenant == desired.tenant_tag
     owners = tenants_of(parse_tags(str(config.get("tags") or "")), desired.tenant_prefix)
     return tuple(owners) == ((desired.tenant_tag,) if desired.tenant_tag else ())
-
-
-def _name(row: VmRow) -> str:
-    return "" if row.name == f"VM {row.vmid}" else row.name
