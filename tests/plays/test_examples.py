@@ -19,7 +19,7 @@ from tests.plays.provision_helpers import Player
 from tests.simulator.process import DEMO, Simulator
 
 # Modules that are about VMs find these: web1 as the example of clone makes it, with a snapshot, and another one.
-MODULES = ["clone", "snapshot", "snapshot_info", "node_info", "cluster_info", "preflight_info", "storage_download"]
+MODULES = ["vms", "clone", "snapshot", "snapshot_info", "node_info", "cluster_info", "preflight_info", "storage_download"]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
 
@@ -90,6 +90,21 @@ def test_what_the_examples_of_clone_have_made(lab: Lab, player: Player) -> None:
     assert names["db1"].node == "pve2"
     assert lab.config(names["db1"])["scsi0"].startswith("local-lvm:")
     assert names["web1-before"].vmid not in (9000, 10000)
+
+
+def test_the_page_about_fleets(lab: Lab, player: Player) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    tasks = [task for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for task in yaml.safe_load(block)]
+    fleets = [task["pve.fleet.vms"] for task in tasks if "pve.fleet.vms" in task]
+    assert len(fleets) == 6
+    output = play(player, tasks)
+    assert "Traceback" not in output
+    assert '["batch1","batch2"]' in re.sub(r"\s+", "", output)  # what prune removed
+    assert "odd1: NotFound: " in output
+    machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
+    assert machines.keys() == {"web1", "web2", "db1", "web4"}
+    assert int(lab.config(machines["db1"])["cores"]) == 4
+    assert {"prod", "tenant_acme", "web"} <= set(lab.config(machines["web1"])["tags"].split(";"))
 
 
 @pytest.mark.parametrize("role", ["image", "preflight", "snapshot_policy"])
