@@ -53,11 +53,15 @@ NEW: dict[str, dict[str, Any]] = {
 
 
 def options_of(lab: Lab, case: str) -> dict[str, Any]:
-    """Return the options of a case, with the images that the cluster has."""
+    """Return the options of a case, with images that every node has."""
     options = dict(NEW[case])
     if ":" in str(options.get("source")):
-        there = lab.client.get("nodes", "pve1", "storage", "local", "content")
-        found = {row["content"]: row["volid"].rpartition("/")[2] for row in there}
+        nodes = [row["node"] for row in lab.client.get("nodes")]
+        there = [
+            {(row["content"], row["volid"]) for row in lab.client.get("nodes", node, "storage", "local", "content")}
+            for node in nodes
+        ]
+        found = {content: volid.rpartition("/")[2] for content, volid in sorted(set.intersection(*there))}
         options["source"] = options["source"].format(iso=found.get("iso"), image=found.get("import"))
     return options
 
