@@ -19,7 +19,16 @@ from tests.plays.provision_helpers import Player
 from tests.simulator.process import DEMO, Simulator
 
 # Modules that are about VMs find these: web1 as the example of clone makes it, with a snapshot, and another one.
-MODULES = ["vms", "clone", "snapshot", "snapshot_info", "node_info", "cluster_info", "preflight_info", "storage_download"]
+MODULES = [
+    "vms",
+    "clone",
+    "snapshot",
+    "snapshot_info",
+    "node_info",
+    "cluster_info",
+    "preflight_info",
+    "storage_download",
+]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
 
