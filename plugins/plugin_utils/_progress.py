@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..module_utils._api.client import Client
-from ..module_utils._api.tasks import parse_upid
+from ..module_utils._api.upid import parse_upid
 from ..module_utils._core.clock import Clock
 from ..module_utils._core.errors import FleetError
 

@@ -9,10 +9,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from .._core.errors import FleetError
-from .tasks import Upid
+from .upid import Upid
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .reader import Reader
 
 # Seconds for which a list will do at least and at most; between them, a share of what the youngest task was waited for.
 SHORTEST_FRESH, LONGEST_FRESH, FRESH_SHARE = 0.08, 2.0, 0.1
@@ -32,7 +32,7 @@ class _Node:
 class TaskBoard:
     """Which tasks run. What has ended, and how, only its own status tells; safe to use from several threads."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Reader) -> None:
         self._client = client
         self._clock = client.clock
         self._nodes: dict[str, _Node] = {}

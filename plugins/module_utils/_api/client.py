@@ -18,7 +18,8 @@ from .._core.errors import FleetError, Locked, NetworkError, ValidationFailed
 from .._core.retry import Backoff, NetworkBudget, TimeBudget
 from .session import Call, Row, Session, open_session
 from .settings import Connection, ReadFile, resolve
-from .tasks import Progress, TaskResult, is_upid, wait_for_task
+from .tasks import Progress, TaskResult, wait_for_task
+from .upid import is_upid
 
 if TYPE_CHECKING:
     from .board import TaskBoard

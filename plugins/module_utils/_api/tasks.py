@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for the tasks of Proxmox VE: UPIDs, adaptive polling, warnings and the end of the log."""
+"""Waiting for the tasks of Proxmox VE: adaptive polling, warnings and the end of the log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._core.classify import LOG_LINES, classify_task
-from .._core.errors import ApiError, FleetError, Locked, NetworkError, NotFound, TaskTimeout
+from .._core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
 from .._core.retry import TimeBudget
+from .upid import Upid, parse_upid
 
 if TYPE_CHECKING:
     from .board import TaskBoard
-    from .client import Client
+    from .reader import Reader
 
 # Seconds between two looks: a twentieth of what was waited so far, so that an end is seen late by no more than that.
 SHORTEST_PAUSE, LONGEST_PAUSE, PAUSE_SHARE = 0.1, 2.0, 0.05
@@ -24,19 +25,6 @@ _LOG_PAGE, _LOG_PAGES = 500, 20
 
 Progress = Callable[[str, float, str], None]
 """Called as `progress(upid, seconds waited, last known status)` after every look at a running task."""
-
-
-@dataclass(frozen=True)
-class Upid:
-    """The parts of a task's identity: `UPID:node:pid:pstart:starttime:type:id:user:`."""
-
-    text: str
-    node: str
-    pid: int
-    starttime: int
-    type: str
-    id: str
-    user: str
 
 
 @dataclass(frozen=True)
@@ -51,29 +39,8 @@ class TaskResult:
     log: tuple[str, ...] = ()
 
 
-def parse_upid(text: Any) -> Upid:
-    """Return the parts of a UPID; raises ApiError for any other text."""
-    parts = text.strip().split(":") if isinstance(text, str) else []
-    try:
-        if len(parts) != 9 or parts[0] != "UPID" or not parts[1]:
-            raise ValueError
-        return Upid(text.strip(), parts[1], int(parts[2], 16), int(parts[4], 16), parts[5], parts[6], parts[7])
-    except ValueError:
-        raise ApiError(
-            attempted="Could not follow a task",
-            answer=f"{text!r} is no task ID",
-            next_step="Look at the task list of the node",
-            reason="no UPID",
-        ) from None
-
-
-def is_upid(value: Any) -> bool:
-    """Return whether an answer is the ID of a task."""
-    return isinstance(value, str) and value.startswith("UPID:")
-
-
 def wait_for_task(
-    client: Client,
+    client: Reader,
     upid: str,
     *,
     timeout: float = 300.0,
@@ -98,7 +65,7 @@ def wait_for_task(
 
 
 def _wait(
-    client: Client, task: Upid, timeout: float, attempted: str, progress: Progress | None, board: TaskBoard | None
+    client: Reader, task: Upid, timeout: float, attempted: str, progress: Progress | None, board: TaskBoard | None
 ) -> TaskResult:
     clock = client.clock
     outage = TimeBudget(clock, OUTAGE, first=0.5, factor=2.0, cap=10.0)
@@ -127,7 +94,7 @@ def _wait(
         clock.sleep(min(pause, max(0.0, timeout - waited)))
 
 
-def find_task(client: Client, node: str, *, type: str | Iterable[str], vmid: int | str, since: float) -> str | None:
+def find_task(client: Reader, node: str, *, type: str | Iterable[str], vmid: int | str, since: float) -> str | None:
     """Return the UPID of the newest task of that type for that VM which began at `since` (epoch, seconds) or later.
 
     For a look after a lost answer. The clock of the server counts: give it some seconds of leeway.
@@ -138,7 +105,7 @@ def find_task(client: Client, node: str, *, type: str | Iterable[str], vmid: int
     return max(fitting, key=lambda task: int(task["starttime"]))["upid"] if fitting else None
 
 
-def task_log(client: Client, upid: str) -> list[str]:
+def task_log(client: Reader, upid: str) -> list[str]:
     """Return the lines of a task's log, or what can be had of them: an error here never hides the task's own."""
     task = parse_upid(upid)
     lines: list[str] = []
@@ -155,7 +122,7 @@ def task_log(client: Client, upid: str) -> list[str]:
     return [line for line in lines if line and line != "no content"]
 
 
-def _ended(client: Client, task: Upid, exitstatus: str, attempted: str) -> TaskResult:
+def _ended(client: Reader, task: Upid, exitstatus: str, attempted: str) -> TaskResult:
     if exitstatus == "OK":
         return TaskResult(task.text, task.node, task.type, exitstatus)
     log = task_log(client, task.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._api.tasks import parse_upid
+from .._api.upid import parse_upid
 from .._core.errors import Conflict, FleetError, TaskTimeout
 from .._core.retry import TimeBudget
 from .model import Machine

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from .._cluster.picture import Picture, VmRow, ask_nodes
+from .._cluster.picture import Picture, ask_nodes
 from .._cluster.scene import Scene
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core.errors import Conflict

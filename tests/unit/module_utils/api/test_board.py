@@ -19,7 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.board import (
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.memory import Remembering
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
-from ansible_collections.pve.fleet.plugins.module_utils._api.tasks import Upid, parse_upid
+from ansible_collections.pve.fleet.plugins.module_utils._api.upid import Upid, parse_upid
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError, NotFound
 from tests.fake_clock import FakeClock
 
