@@ -12,7 +12,7 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import FleetError
-from .addresses import Address, AddressRule, agent_addresses, choose_address, cloud_init_addresses, nic_macs
+from .._vm.addresses import Address, AddressRule, agent_addresses, choose_address, cloud_init_addresses, nic_macs
 from .hosts import Guest
 
 DETAILS = ("addresses", "config", "snapshots")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .._cluster.tenant import PREFIX
 from .._core.errors import ConfigurationError
-from .addresses import FAMILIES, AddressRule, parse_subnets
+from .._vm.addresses import FAMILIES, AddressRule, parse_subnets
 from .details import DETAILS, Limits
 from .hosts import GROUP_KINDS, Choice
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import ApiError, FleetError, NetworkError, NotSupported, TaskTimeout
-from .._inventory.addresses import (
+from .addresses import (
     Address,
     AddressRule,
     agent_addresses,

@@ -13,14 +13,6 @@ import yaml
 from ansible_collections.pve.fleet.plugins.doc_fragments.connection import ModuleDocFragment as ConnectionFragment
 from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import ModuleDocFragment
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.addresses import (
-    Address,
-    AddressRule,
-    agent_addresses,
-    choose_address,
-    cloud_init_addresses,
-    parse_subnets,
-)
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
     GROUP_KINDS,
@@ -45,6 +37,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     fingerprint,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
+from ansible_collections.pve.fleet.plugins.module_utils._vm.addresses import (
+    Address,
+    AddressRule,
+    agent_addresses,
+    choose_address,
+    cloud_init_addresses,
+    parse_subnets,
+)
 
 
 def row(vmid: int, **more: Any) -> dict[str, Any]:
