@@ -275,15 +275,23 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         # thousands of hosts takes longer than everything else here.
         self.inventory.hosts[name].vars.update(variables)
         for group in groups:
-            self.inventory.add_child(group, name)
+            self.inventory.add_host(name, group)  # add_child would take a group of the host's name instead
         address = self._ansible_host(wanted, variables, name, mark)
         if address:
             self.inventory.hosts[name].vars["ansible_host"] = address
         if wanted.compose or wanted.groups or wanted.keyed_groups:
             variables = {**variables, "inventory_hostname": name}
             self._set_composite_vars(wanted.compose, variables, name, strict=wanted.strict)
-            self._add_host_to_composed_groups(wanted.groups, variables, name, strict=wanted.strict)
+            self._add_to_composed_groups(wanted, variables, name)
             self._add_host_to_keyed_groups(wanted.keyed_groups, variables, name, strict=wanted.strict)
+
+    def _add_to_composed_groups(self, wanted: Expressions, variables: dict[str, Any], name: str) -> None:
+        whole = self.inventory
+        self.inventory = _HostsAsChildren(whole)
+        try:
+            self._add_host_to_composed_groups(wanted.groups, variables, name, strict=wanted.strict)
+        finally:
+            self.inventory = whole
 
     def _ansible_host(self, wanted: Expressions, variables: dict[str, Any], name: str, mark: Marker) -> Any:
         if wanted.ansible_host == ADDRESS:  # without the cost of a template for each host
@@ -320,6 +328,23 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _warn(self, warnings: list[str]) -> None:
         for warning in warnings:
             self.display.warning(f"pve.fleet.proxmox: {warning}")
+
+
+class _HostsAsChildren:
+    """The inventory, for those who add hosts by `add_child`: that takes a group where there is one of the host's name.
+
+    A VM called `web` in a group called `web` would then end the inventory, and in another one bring all hosts of the
+    group `web` into it, those of other tenants too.
+    """
+
+    def __init__(self, inventory: Any) -> None:
+        self._inventory = inventory
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inventory, name)
+
+    def add_child(self, group: str, host: str) -> None:
+        self._inventory.add_host(host, group)
 
 
 @contextmanager

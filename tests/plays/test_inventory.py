@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, Lister, call, configure, one_line
+from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, Lister, call, configure, one_line, run
 from tests.simulator.process import Simulator
 
 
@@ -238,7 +240,36 @@ class TestNames:
 
     def test_a_vm_cannot_pose_as_the_controller(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, name="localhost")
-        assert listed().host_of(10000) == "localhost_10000"
+        configure(simulator, 10001, name="2130706433")  # which is 127.0.0.1 to a resolver
+        found = listed()
+        assert found.host_of(10000) == "localhost_10000"
+        assert found.host_of(10001) == "2130706433_10001"
+        assert one_line(found.errors).count("means something else to Ansible") == 2
+
+    def test_a_vm_that_is_named_like_a_group(self, listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
+        """It joins the groups itself; nobody else's VM comes into a group of its tenant with it."""
+        configure(simulator, 10000, name="web", tags="tenant_evil;web")
+        configure(simulator, 10001, name="front", tags="tenant_acme;web")
+        groups = {"web": "'web' in proxmox_tags"}
+        keyed = [{"key": "proxmox_tags", "prefix": "", "separator": "", "parent_group": "by_tag"}]
+        for order, vmid in enumerate((9000, 10005)):
+            # Whether the group is there before its namesake or not makes a difference to Ansible.
+            configure(simulator, vmid, tags="web")
+            for options in ({"groups": groups}, {"keyed_groups": keyed}, {"groups": groups, "keyed_groups": keyed}):
+                found = listed(**options, strict=order == 0)
+                assert found.code == 0, found.errors
+                assert len(found.hosts) == 13
+                assert {"web", "front"} <= set(found.group("web"))
+                assert found.data["tenant_evil"] == {"hosts": ["web"]}
+                assert found.group("tenant_acme") == ["front"]
+        # The group may also come from another source.
+        (tmp_path / "static.ini").write_text("[web]\nelsewhere\n")
+        listed()
+        sources = ["-i", "static.ini", "-i", "fleet.proxmox.yml"]
+        both = {"ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox,ini"}
+        data = json.loads(run("ansible-inventory", *sources, "--list", environ=both, cwd=tmp_path).stdout)
+        assert data["web"] == {"hosts": ["elsewhere"]}
+        assert data["tenant_evil"] == {"hosts": ["web"]}
 
     @pytest.mark.parametrize(
         ("hostnames", "expected"),

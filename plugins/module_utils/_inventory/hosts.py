@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import re
+import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of
+from .addresses import is_own
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os")
-# Names that mean something else to Ansible; a VM of that name must not take over the controller or every host.
-RESERVED = frozenset({"localhost", "localhost.localdomain", "127.0.0.1", "::1", "all", "ungrouped", "template"})
+# Names that mean something else to Ansible; a VM of that name must not take over every host or a group.
+RESERVED = frozenset({"all", "ungrouped", "template"})
+# Names under which a resolver finds the controller itself.
+_CONTROLLER = re.compile(r"(?:localhost[46]?|ip6-localhost|ip6-loopback|loopback)(?:\.localdomain[46]?)?|.*\.localhost")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]*")
 
 Sanitize = Callable[[str], str]
@@ -158,7 +163,7 @@ def unique_names(guests: Sequence[Guest], wanted: Sequence[str]) -> tuple[list[s
     for form in ("{name}_{vmid}", "{name}_{vmid}_{site}"):
         counts = Counter(names)
         for index, guest in enumerate(guests):
-            if counts[names[index]] > 1 or names[index].lower() in RESERVED:
+            if counts[names[index]] > 1 or means_something_else(names[index]):
                 names[index] = form.format(name=base[index], vmid=guest.vmid, site=guest.site or "site")
     # A VM may really be called what another one became; the VMID and the site settle it, and nothing is ever merged.
     seen: set[str] = set()
@@ -169,6 +174,26 @@ def unique_names(guests: Sequence[Guest], wanted: Sequence[str]) -> tuple[list[s
     return names, warnings + _renamings(base, names)
 
 
+def means_something_else(name: str) -> bool:
+    """Return whether Ansible or a resolver would not take the name for that of a VM: above all as the controller's.
+
+    A resolver also reads `127.1` and `2130706433` as addresses, and PVE accepts both as names.
+    """
+    low = name.lower().rstrip(".")
+    if low in RESERVED or _CONTROLLER.fullmatch(low):
+        return True
+    if not low[0].isdigit() and ":" not in low:  # spares thousands of names what follows
+        return False
+    try:
+        return is_own(ipaddress.IPv4Address(socket.inet_aton(low)))
+    except OSError:
+        pass
+    try:
+        return is_own(ipaddress.ip_address(low))
+    except ValueError:
+        return False
+
+
 def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return a warning for each name that could not be used as it is."""
     changed: dict[str, list[str]] = {}
@@ -177,7 +202,7 @@ def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
             changed.setdefault(old, []).append(new)
     warnings: list[str] = []
     for name, hosts in changed.items():
-        why = "means something else to Ansible" if name.lower() in RESERVED else "is not borne by one VM only"
+        why = "means something else to Ansible" if means_something_else(name) else "is not borne by one VM only"
         warnings.append(f"the host name {name!r} {why}: using {_some(hosts)}")
     return warnings
 

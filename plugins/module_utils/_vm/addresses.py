@@ -152,10 +152,17 @@ def _subnet_rank(address: Address, subnets: Sequence[Network]) -> int | None:
     return None
 
 
+def is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return whether whoever connects to the address reaches itself; Python before 3.13 forgets the mapped ones."""
+    mapped = getattr(address, "ipv4_mapped", None)
+    plain = mapped or address
+    return plain.is_loopback or plain.is_unspecified
+
+
 @lru_cache(maxsize=65536)  # the loopback of thousands of guests is the same, and a sync looks at each address twice
 def _is_useful(text: str) -> bool:
     try:
         parsed = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
+    return not (is_own(parsed) or parsed.is_link_local or parsed.is_multicast)

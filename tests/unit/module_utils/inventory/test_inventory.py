@@ -175,6 +175,20 @@ class TestNames:
         assert names == expected
         assert len(warnings) == warned
 
+    @pytest.mark.parametrize(
+        "name",
+        ["Localhost", "localhost.localdomain", "localhost4", "ip6-loopback", "a.localhost", "127.0.0.1", "127.1", "127.9"]
+        + ["2130706433", "0x7f000001", "017700000001", "0", "0.0.0.0", "all", "Template", "0:0:0:0:0:0:0:1"],
+    )
+    def test_one_that_means_something_else(self, name: str) -> None:
+        names, warnings = unique_names([guest(1)], [name])
+        assert names == [f"{name}_1"]
+        assert "means something else to Ansible" in warnings[0]
+
+    @pytest.mark.parametrize("name", ["128.1", "10.0.0.7", "local", "1", "7up", "localhosting", "web.localhost.example"])
+    def test_one_that_does_not(self, name: str) -> None:
+        assert unique_names([guest(1)], [name]) == ([name], [])
+
     def test_a_vm_that_is_called_what_another_one_becomes(self) -> None:
         names, warnings = unique_names([guest(1), guest(2), guest(3)], ["a", "a", "a_1"])
         assert len(set(names)) == 3
@@ -232,6 +246,7 @@ AGENT = {
             "hardware-address": "BC:24:11:00:00:01",
             "ip-addresses": [
                 {"ip-address": "fe80::1%eth0", "prefix": 64},
+                {"ip-address": "::ffff:127.0.0.1", "prefix": 96},
                 {"ip-address": "fd00::5", "prefix": 64},
                 {"ip-address": "10.0.0.5", "prefix": 24},
             ],
