@@ -58,7 +58,8 @@ class TestListing:
         }
         assert {name: one[name] for name in exact} == exact
         assert one["proxmox_node"].startswith("pve")
-        for name in ("uptime", "cpu_usage", "memory_used_bytes", "disk_bytes"):
+        counters = ("disk_read_bytes", "disk_written_bytes", "net_in_bytes", "net_out_bytes")
+        for name in ("uptime", "cpu_usage", "memory_used_bytes", "memory_host_bytes", "disk_bytes", *counters):
             assert one[f"proxmox_{name}"] > 0
 
     def test_os_groups_need_the_configuration(self, listed: Lister, simulator: Simulator) -> None:

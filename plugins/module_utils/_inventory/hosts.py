@@ -108,7 +108,12 @@ def _guest(row: Mapping[str, Any], site: str, prefix: str) -> Guest:
         "proxmox_cpu_usage": row.get("cpu"),
         "proxmox_memory_bytes": row.get("maxmem"),
         "proxmox_memory_used_bytes": row.get("mem"),
+        "proxmox_memory_host_bytes": row.get("memhost"),
         "proxmox_disk_bytes": row.get("maxdisk"),
+        "proxmox_disk_read_bytes": row.get("diskread"),
+        "proxmox_disk_written_bytes": row.get("diskwrite"),
+        "proxmox_net_in_bytes": row.get("netin"),
+        "proxmox_net_out_bytes": row.get("netout"),
         "proxmox_site": site or None,
     }
     if why:

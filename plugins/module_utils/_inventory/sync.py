@@ -20,7 +20,9 @@ from .options import InventoryOptions
 from .reuse import reusable
 from .sites import Listing, open_clients, read_listings
 
-FORM = 3  # of what is cached; another number makes an old cache worthless
+FORM = 4  # of what is cached; another number makes an old cache worthless
+
+CLOCK_SLACK = 60.0  # seconds by which the clocks of controllers that share a cache may differ
 
 IsWanted = Callable[[Guest], tuple[bool, str]]
 """Whether a guest passes the filters, and why that could not be decided (an empty text when it could)."""

@@ -69,7 +69,12 @@ class TestGuests:
                     "cpu": 0.5,
                     "maxmem": 4096,
                     "mem": 1024,
+                    "memhost": 1030,
                     "maxdisk": 10,
+                    "diskread": 11,
+                    "diskwrite": 12,
+                    "netin": 13,
+                    "netout": 14,
                     "uptime": 7,
                 }
             ],
@@ -91,7 +96,12 @@ class TestGuests:
             "proxmox_cpu_usage": 0.5,
             "proxmox_memory_bytes": 4096,
             "proxmox_memory_used_bytes": 1024,
+            "proxmox_memory_host_bytes": 1030,
             "proxmox_disk_bytes": 10,
+            "proxmox_disk_read_bytes": 11,
+            "proxmox_disk_written_bytes": 12,
+            "proxmox_net_in_bytes": 13,
+            "proxmox_net_out_bytes": 14,
             "proxmox_site": "north",
         }
 
