@@ -68,6 +68,17 @@ def test_from_ansible_cfg(listed: Lister, tmp_path: Path, option: str) -> None:
     assert has_effect(found)
 
 
+def test_lists_as_json(listed: Lister) -> None:
+    """An extra variable or a survey of AWX gives a list so; read otherwise it would match no VM and say nothing."""
+    given = {"PROXMOX_INVENTORY_NODES": '["pve1", "pve2"]', "PROXMOX_TENANTS": ' ["t1", "t2"]'}
+    found = listed(connect=False, environ={**by_environment(listed), **given})
+    assert {*values(found, "node")} == {"pve1", "pve2"}
+    assert {*values(found, "tenant")} == {"t1", "t2"}
+    found = listed(environ={"PROXMOX_TENANTS": '["t1"'})
+    assert found.code != 0
+    assert "PROXMOX_TENANTS is no JSON" in one_line(found.errors)
+
+
 def test_the_file_wins_over_the_environment(listed: Lister) -> None:
     found = listed(templates=True, environ={"PROXMOX_INVENTORY_TEMPLATES": "no", "PROXMOX_HOST": "nowhere"})
     assert len(found.hosts) == 13

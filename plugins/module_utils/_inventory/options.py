@@ -188,10 +188,12 @@ class _Reader:
         return str(self.raw(name)[0] or "").strip()
 
     def several(self, name: str, allowed: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """Return the list, which the environment separates by commas, or None when it is not set."""
+        """Return the list, which a text separates by commas or has as JSON, or None when it is not set."""
         value, where = self.raw(name)
         if not where:
             return None
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            value = self.structure(name, list)
         parts = re.split(r"[,\s]+", value) if isinstance(value, str) else value
         if not isinstance(parts, (list, tuple)):
             parts = [parts]
