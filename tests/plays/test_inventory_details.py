@@ -88,6 +88,16 @@ class TestDetails:
         assert found.by_vmid(10001)["proxmox_snapshots"] == []
         assert "proxmox_errors" not in found.by_vmid(10003)
 
+    def test_an_answer_that_is_no_answer_is_told(self, listed: Lister, simulator: Simulator) -> None:
+        """It must not pass for a VM without addresses or snapshots."""
+        for vmid, part in ((10000, "agent/network-get-interfaces"), (10001, "config"), (10002, "snapshot")):
+            simulator.fault(path=f"/qemu/{vmid}/{part}$", status=200, times=None)
+        found = listed(fetch=["addresses", "config", "snapshots"])
+        for vmid, kind in ((10000, "addresses"), (10001, "config"), (10002, "snapshots")):
+            assert found.by_vmid(vmid)["proxmox_errors"] == {kind: "malformed answer"}
+        assert found.by_vmid(10000)["proxmox_address"] is None
+        assert found.by_vmid(10001)["ansible_host"]
+
     def test_family_and_nic(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, net1="virtio=BC:24:11:AA:AA:AA,bridge=vmbr0")
         configure(simulator, 10000, ipconfig0="ip=10.5.0.7/24,ip6=fd00:5::7/64", ipconfig1="ip=172.20.0.7/24")

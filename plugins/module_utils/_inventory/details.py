@@ -18,6 +18,7 @@ from .hosts import Guest
 DETAILS = ("addresses", "config", "snapshots")
 # Neither shown nor cached, not even as the stars that PVE sends.
 _HIDDEN = frozenset({"cipassword"})
+NOT_THE_ANSWER = "malformed answer"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,10 @@ def _details(
 
     def ask(kind: str, *rest: str) -> Any:
         try:
-            return client.get(*base, *rest, timeout=timeout, tries=1)
+            answer = client.get(*base, *rest, timeout=timeout, tries=1)
+            if is_wellformed(kind, answer):
+                return answer
+            errors[kind] = NOT_THE_ANSWER
         except FleetError as error:
             errors[kind] = error.reason or error.message
         except Exception as error:  # a mistake about one guest must not cost the others
@@ -98,6 +102,15 @@ def _details(
             answer = ask("addresses", "agent", "network-get-interfaces")
             found["addresses"] = [one.as_list() for one in agent_addresses(answer)]
     return {**found, **({"errors": errors} if errors else {})}
+
+
+def is_wellformed(kind: str, answer: Any) -> bool:
+    """Return whether an answer is of the form that PVE gives it; what a guest's agent says comes through as it is."""
+    if kind == "config":
+        return isinstance(answer, Mapping)
+    if kind == "addresses" and isinstance(answer, Mapping):
+        answer = answer.get("result")
+    return isinstance(answer, list)
 
 
 def _may_have_addresses(guest: Guest) -> bool:

@@ -11,14 +11,27 @@ from typing import Any
 from .._api.client import Client
 from .._cluster.picture import picture_of
 from .._cluster.tenant import tenant_tag, tenants_of
-from .._core.errors import ConfigurationError, Conflict, NotFound
+from .._core.errors import ApiError, ConfigurationError, Conflict, NotFound
 from .._vm.describe import describe_row
 
 
 def listed(client: Client) -> list[dict[str, Any]]:
     """Return the VMs of `/cluster/resources`. Raises FleetError."""
-    rows = client.get("cluster", "resources", type="vm", attempted="Could not list the VMs") or []
-    return [dict(row) for row in rows if row.get("type") == "qemu"]
+    attempted = "Could not list the VMs"
+    rows = client.get("cluster", "resources", type="vm", attempted=attempted)
+    return [dict(row) for row in checked_rows(rows, attempted) if row.get("type") == "qemu"]
+
+
+def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
+    """Return the rows of a listing. Raises ApiError for an answer that is none: it must not pass for an empty one."""
+    if not isinstance(answer, list):
+        raise ApiError(
+            attempted=attempted,
+            answer="the answer is no list",
+            next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
+            reason="not a listing",
+        )
+    return [row for row in answer if isinstance(row, Mapping)]
 
 
 def find_row(

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from .details import NOT_THE_ANSWER
 from .hosts import Guest
 
 UPTIME_SLACK = 60.0  # seconds by which an uptime may differ from what has passed; the listing itself lags 10 s
@@ -33,7 +34,7 @@ _TELLING = (
 )
 # Failures that only a change of the VM can end, and those that mostly last.
 _FINAL = frozenset({"agent not configured"})
-_LASTING = frozenset({"agent not running", "agent timeout"})
+_LASTING = frozenset({"agent not running", "agent timeout", NOT_THE_ANSWER})
 
 
 def reusable(

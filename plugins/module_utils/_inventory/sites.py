@@ -12,7 +12,8 @@ from typing import Any
 
 from .._api.client import Client
 from .._api.settings import ReadFile, resolve, site_names
-from .._core.errors import ApiError, FleetError
+from .._core.errors import ConfigurationError, FleetError
+from .find import checked_rows
 
 MOST_SITES_AT_ONCE = 16
 
@@ -59,15 +60,9 @@ def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
     def one(site: str) -> Listing:
         try:
             # Without a type, because the same answer then tells which nodes are down.
-            rows = clients[site].get("cluster", "resources", attempted=_attempted(site, clients[site]))
-            if not isinstance(rows, list):  # never taken for a site without VMs: a sync would remove every host
-                raise ApiError(
-                    attempted=_attempted(site, clients[site]),
-                    answer="the answer is no list",
-                    next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
-                    reason="not a listing",
-                )
-            return Listing(site, tuple(row for row in rows if isinstance(row, Mapping)))
+            attempted = _attempted(site, clients[site])
+            rows = clients[site].get("cluster", "resources", attempted=attempted)
+            return Listing(site, tuple(checked_rows(rows, attempted)))
         except FleetError as error:
             return Listing(site, error=error)
 

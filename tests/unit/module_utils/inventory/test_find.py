@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core import errors
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import find_row
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import checked_rows, find_row
 
 
 def row(vmid: int, name: str, tags: str = "") -> dict[str, Any]:
@@ -50,3 +50,10 @@ def test_facts() -> None:
 def test_refusals(term: str, tenant: str, error: type[errors.FleetError]) -> None:
     with pytest.raises(error):
         find_row(ROWS, term, tenant, "tenant_", must_exist=True)
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"a": 1}, "text", 0])
+def test_an_answer_that_is_no_listing_is_no_empty_one(answer: Any) -> None:
+    with pytest.raises(errors.ApiError, match="Could not look: the answer is no list"):
+        checked_rows(answer, "Could not look")
+    assert checked_rows([{"vmid": 1}, None, "x"], "Could not look") == [{"vmid": 1}]
