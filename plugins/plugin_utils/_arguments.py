@@ -79,6 +79,11 @@ def check(entry: Entry, name: str, arguments: Mapping[str, Any], told: bool = Tr
     )
 
 
+def without_secrets(text: str, checked: Checked) -> str:
+    """Return the text with stars where a module would print them."""
+    return str(remove_values(text, set(checked.secrets)))
+
+
 def finished(values: Mapping[str, Any], checked: Checked, warnings: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the result of a task, with stars where a module would print them."""
     result = dict(values)

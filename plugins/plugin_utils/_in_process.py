@@ -106,7 +106,8 @@ class InProcess(ActionBase):
             traceback = values.get("exception")
             if traceback and not _fit.tracebacks_are_results():
                 del values["exception"]
-                display.vvv(traceback)
+                if not self._task.no_log:
+                    display.vvv(_arguments.without_secrets(traceback, checked))
         return _arguments.finished(values, checked, outcome.warnings)
 
     def _why_a_module(self, variables: dict[str, Any], environment: Mapping[str, str]) -> str:

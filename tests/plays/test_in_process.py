@@ -290,6 +290,25 @@ def test_without_a_library_a_module_tells(tmp_path: Path) -> None:
     assert "(proxmoxer)" in played.results["it"]["msg"]
 
 
+def test_a_mistake_tells_no_secret(tmp_path: Path) -> None:
+    break_it = (
+        "import requests\n"
+        "def request(*_unused, **_unused_too):\n"
+        "    raise RuntimeError('boom hush-hush-1')\n"
+        "requests.Session.request = request\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(break_it, encoding="utf-8")
+    options = {"name": "x", "cloud_init": {"password": "hush-hush-1"}}
+    table = [Row("open", "vm", options), Row("hidden", "vm", options, {"no_log": True})]
+    with Simulator() as simulator:
+        played = play(tmp_path, table, simulator, PYTHONPATH=str(tmp_path))
+    assert HERE in played.way("open")
+    assert "RuntimeError" in played.way("open")
+    assert played.results["open"]["error"]["category"] == "InternalError"
+    assert "hush-hush-1" not in played.output + json.dumps(played.results)
+    assert "Traceback" not in played.way("hidden")
+
+
 def test_the_switch_in_the_environment(tmp_path: Path) -> None:
     with Simulator() as simulator:
         played = play(tmp_path, [Row("it", "vm_info", {})], simulator, PVE_FLEET_IN_PROCESS="false")
