@@ -30,9 +30,9 @@ options:
     type: str
   tenant_prefix:
     description:
-      - How the tag of a tenant begins.
+      - How the tag of a tenant begins. The default is V(tenant_).
+      - Environment variable E(PROXMOX_TENANT_PREFIX).
     type: str
-    default: tenant_
   refresh:
     description: Whether to ask Proxmox VE even when the listing is known from an earlier lookup of this run.
     type: bool
@@ -72,9 +72,11 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._api.client import connect
 from ..module_utils._api.settings import Connection
+from ..module_utils._cluster.tenant import PREFIX
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.find import find_row, listed
+from ..module_utils._inventory.options import ENVIRONMENT
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
 
 
@@ -84,8 +86,8 @@ class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:
         """Return the facts of each VM; raises AnsibleLookupError with one line that says what to do."""
         self.set_options(var_options=variables, direct=options)
-        tenant = str(self.get_option("tenant") or os.environ.get("PROXMOX_TENANT", "")).strip()
-        prefix = self.get_option("tenant_prefix")
+        tenant = self._option("tenant")
+        prefix = self._option("tenant_prefix") or PREFIX
         connection = {name: self.get_option(name) for name in CONNECTION_OPTIONS}
         try:
             with connect(connection, os.environ, read_file=read_sites_file) as client:
@@ -102,6 +104,10 @@ class LookupModule(LookupBase):
                 return found
         except FleetError as error:
             raise AnsibleLookupError(f"{error.message} ({error.category})") from None
+
+    def _option(self, name: str) -> str:
+        """Return an option that the inventory has too, from where the inventory has it."""
+        return str(self.get_option(name) or os.environ.get(ENVIRONMENT[name], "")).strip()
 
 
 def _place(connection: Connection) -> str:

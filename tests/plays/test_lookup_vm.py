@@ -109,6 +109,15 @@ def test_a_refusal_is_one_line(listed: Lister, tmp_path: Path, arguments: str, c
     assert listed.connection["token_secret"] not in said
 
 
+def test_the_tenant_of_the_environment(listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
+    configure(simulator, 10000, name="web", tags="customer-acme")
+    configure(simulator, 10001, name="web", tags="customer-globex")
+    environ = {"PROXMOX_TENANT": "acme", "PROXMOX_TENANT_PREFIX": "customer-"}
+    vm = "lookup('pve.fleet.vm', 'web', **of)"
+    done = play(tmp_path, [say(f"{vm}.vmid ~ ' ' ~ {vm}.tenant")], environ, of=listed.connection)
+    assert "said=10000 acme" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_site(listed: Lister, tmp_path: Path) -> None:
     sites = [{"name": name, **listed.connection} for name in ("north", "south")]
     done = play(
