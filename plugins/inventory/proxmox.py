@@ -228,7 +228,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return None
         if not isinstance(found, dict) or found.get("identity") != identity:
             return None
-        return Sync.from_cache(found.get("sync", ""))
+        return Sync.from_cache(found.get("sync", ""), time.time())
 
     def _store(self, path: str, identity: str, sync: Sync) -> None:
         if self._caches:

@@ -56,15 +56,19 @@ class Sync:
         return max(0.0, now - self.taken)
 
     @classmethod
-    def from_cache(cls, text: str) -> Sync | None:
-        """Return the sync from its text, or None when the text is not of this form."""
+    def from_cache(cls, text: str, now: float) -> Sync | None:
+        """Return the sync from its text, or None when the text is not of this form.
+
+        Neither is one from the future any good: written before a clock was set right, it would be young for years.
+        """
         try:
             data = json.loads(text)
-            if data["form"] != FORM:
+            if data["form"] != FORM or data["taken"] > now + CLOCK_SLACK:
                 return None
             guests = tuple(guest_of(variables) for variables in data["guests"])
-            return cls(guests, dict(data["details"]), [], False, float(data["taken"]))
-        except (KeyError, TypeError, ValueError):
+            details = {key: dict(one) for key, one in data["details"].items()}
+            return cls(guests, details, [], False, float(data["taken"]))
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
 

@@ -428,17 +428,26 @@ class TestSync:
     def test_the_cache_gives_the_same_back(self) -> None:
         guests = tuple(read_guests(self.LISTING.rows, "n"))
         sync = Sync(guests, {"n/100": {"config": {"a": 1}}}, taken=5.0)
-        again = Sync.from_cache(sync.for_cache())
+        again = Sync.from_cache(sync.for_cache(), 6.0)
         assert again is not None
         assert again.guests == guests
         assert [one.variables for one in again.guests] == [one.variables for one in guests]
         assert again.details == sync.details
 
     @pytest.mark.parametrize(
-        "text", ["", "{", "[]", "{}", '{"form": 0}', f'{{"form": {FORM}, "guests": [{{"x": 1}}]}}']
-    )
+        "text",
+        ["", "{", "[]", "{}", '{"form": 0}', f'{{"form": {FORM}, "guests": [{{"x": 1}}]}}']
+        + [f'{{"form": {FORM}, "taken": {taken}, "guests": [], "details": {details}}}'
+           for taken, details in ((1, '{"/1": null}'), (1, "[]"), (1, "null"), ('"x"', "{}"))],
+    )  # fmt: skip
     def test_a_cache_of_another_form_is_nothing(self, text: str) -> None:
-        assert Sync.from_cache(text) is None
+        assert Sync.from_cache(text, 100.0) is None
+
+    def test_a_cache_from_the_future_is_nothing(self) -> None:
+        """It was written before the clock was set right, and would be shown until that time comes."""
+        text = Sync((), taken=5000.0).for_cache()
+        assert Sync.from_cache(text, 4990.0) is not None
+        assert Sync.from_cache(text, 4000.0) is None
 
     def test_the_fingerprint_follows_the_options_and_holds_no_secret(self) -> None:
         def of(connection: dict[str, Any], environ: dict[str, str] | None = None, **options: Any) -> str:
