@@ -150,6 +150,24 @@ class TestSites:
         assert len(found.hosts) == 13
         assert "site south cannot be read" in one_line(found.errors)
 
+    def test_a_site_without_credentials_is_as_a_dead_one(
+        self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]
+    ) -> None:
+        """In AWX the secret of one site may be missing; the others are shown where that is the choice."""
+        sites[1].update(token_id="", token_secret="")
+        found = listed(connect=False, sites=sites)
+        assert found.code != 0
+        assert "(site south): no credentials are given" in one_line(found.errors)
+        assert simulator.counts() == {}
+        found = listed(connect=False, sites=sites, dead_site="report", stale="allow", fetch=["addresses"])
+        assert found.code == 0
+        assert {one["proxmox_site"] for one in found.hosts.values()} == {"north"}
+        assert "site south cannot be read" in one_line(found.errors)
+        sites[0].update(sites[1], name="north")
+        found = listed(connect=False, sites=sites, dead_site="report")
+        assert found.code != 0
+        assert "no credentials are given" in one_line(found.errors)
+
     def test_no_site_can_be_read(self, listed: Lister, sites: list[dict[str, Any]]) -> None:
         for site in sites:
             site.update(host="127.0.0.1:1", retries=1)

@@ -41,17 +41,26 @@ class Listing:
 
 def open_clients(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
-) -> dict[str, Client]:
-    """Return a client for each site by name: all sites, or the one that is named; without sites one with the name ''.
+) -> tuple[dict[str, Client], list[Listing]]:
+    """Return a client for each site by name, and a listing with the error of each site whose settings are of no use.
 
-    No request is made. Raises ConfigurationError.
+    These are all sites, or the one that is named; without sites one with the name ''. No request is made. Raises
+    ConfigurationError where it is not about one of several sites.
     """
     one = any(str(value or "").strip() for value in (options.get("site"), environ.get("PROXMOX_SITE")))
     names = [] if one or str(options.get("host") or "").strip() else site_names(options, environ, read_file)
     if not names:
         client = Client(resolve(options, environ, read_file))
-        return {client.site: client}
-    return {name: Client(resolve({**options, "site": name}, environ, read_file)) for name in names}
+        return {client.site: client}, []
+    clients: dict[str, Client] = {}
+    unusable: list[Listing] = []
+    for name in names:
+        try:
+            clients[name] = Client(resolve({**options, "site": name}, environ, read_file))
+        except ConfigurationError as error:
+            attempted = f"{error.attempted} (site {name})" if error.attempted else ""
+            unusable.append(Listing(name, error=error.on(attempted=attempted)))
+    return clients, unusable
 
 
 def read_listings(clients: Mapping[str, Client]) -> list[Listing]:

@@ -116,9 +116,12 @@ def run_sync(
     Details of a VM that has not changed since the old sync are taken from there, unless all is to be `anew`. Raises
     FleetError for a site that cannot be read, unless the options say otherwise.
     """
-    clients = open_clients(connection, environ, read_file)
+    clients, unusable = open_clients(connection, environ, read_file)
+    for listing in unusable:
+        if listing.error is not None and (options.dead_site == "fail" or not clients):
+            raise listing.error
     try:
-        listings = read_listings(clients)
+        listings = [*read_listings(clients), *unusable]
         former, warnings = _without_answer(listings, options, old)
         guests, undecided = choose(listings, options, is_wanted)
         now = time.time()
