@@ -122,6 +122,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     """VMs of Proxmox VE as hosts."""
 
     NAME = "pve.fleet.proxmox"
+    inventory: Any
 
     def verify_file(self, path: str) -> bool:
         """Return whether the file's name says that it is for this plugin; warn of one that only its content says so."""

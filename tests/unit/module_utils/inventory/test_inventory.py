@@ -187,7 +187,16 @@ class TestNames:
 
     @pytest.mark.parametrize(
         "name",
-        ["Localhost", "localhost.localdomain", "localhost4", "ip6-loopback", "a.localhost", "127.0.0.1", "127.1", "127.9"]
+        [
+            "Localhost",
+            "localhost.localdomain",
+            "localhost4",
+            "ip6-loopback",
+            "a.localhost",
+            "127.0.0.1",
+            "127.1",
+            "127.9",
+        ]
         + ["2130706433", "0x7f000001", "017700000001", "0", "0.0.0.0", "all", "Template", "0:0:0:0:0:0:0:1"],
     )
     def test_one_that_means_something_else(self, name: str) -> None:
@@ -195,7 +204,9 @@ class TestNames:
         assert names == [f"{name}_1"]
         assert "means something else to Ansible" in warnings[0]
 
-    @pytest.mark.parametrize("name", ["128.1", "10.0.0.7", "local", "1", "7up", "localhosting", "web.localhost.example"])
+    @pytest.mark.parametrize(
+        "name", ["128.1", "10.0.0.7", "local", "1", "7up", "localhosting", "web.localhost.example"]
+    )
     def test_one_that_does_not(self, name: str) -> None:
         assert unique_names([guest(1)], [name]) == ([name], [])
 
