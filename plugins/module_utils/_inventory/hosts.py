@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of
-from .addresses import is_own
+from .._vm.addresses import is_own
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os")
 # Names that mean something else to Ansible; a VM of that name must not take over every host or a group.
