@@ -65,11 +65,18 @@ def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
     fallback = cloud_init_addresses(actual.target)
     if actual.status != "running":
         return fallback, f"the VM is {actual.status}"
+    if not _agent_is_on(actual.live.get("agent", "")):
+        return fallback, "agent not configured"  # PVE says so only where the option is not there at all
     try:
         path = ("nodes", actual.node, "qemu", actual.vmid, "agent", "network-get-interfaces")
         return agent_addresses(client.get(*path, tries=1, timeout=_CALL)), ""
     except (NotSupported, NetworkError, ApiError) as error:
         return fallback, error.reason or error.message
+
+
+def _agent_is_on(option: str) -> bool:
+    """Whether the option `agent`, such as `enabled=1,type=virtio`, switches the agent on."""
+    return any(part.removeprefix("enabled=").lower() in ("1", "on", "yes", "true") for part in option.split(","))
 
 
 def told(actual: Actual, addresses: list[Address], why: str, rule: AddressRule) -> dict[str, Any]:
