@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 from typing import Any
 
@@ -31,11 +32,11 @@ _POWER = ("shutdown", "suspend-disk", "suspend-hybrid", "suspend-ram")
 def ready(ctx: Ctx, p: dict[str, Any]) -> Vm:
     """The machine, if its agent answers."""
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
-    if not agent_enabled(vm.conf):
+    if "agent" not in vm.conf:
         raise PveError("No QEMU guest agent configured")
     if vm.run is None:
         raise PveError(f"VM {vm.vmid} is not running")
-    if vm.agent != "running" or vm.run.qmpstatus != "running":
+    if not agent_enabled(vm.conf) or vm.agent != "running" or vm.run.qmpstatus != "running":
         raise PveError("QEMU guest agent is not running")
     return vm
 
@@ -215,7 +216,15 @@ def file_read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     files = (vm.execs or {}).get(0, {})
     if p["file"] not in files:
         raise PveError(f"Agent error: failed to open file '{p['file']}' (mode: 'r'): No such file or directory")
-    return {"content": files[p["file"]], "truncated": 0}
+    text = files[p["file"]].encode()
+    start = p.get("offset", 0)
+    part = text[start : start + p["count"]] if p.get("count") else text[start:]
+    answer: dict[str, Any] = {"content": part.decode("utf-8", "replace"), "bytes-read": len(part)}
+    if p.get("decode") == 0:
+        answer["content"] = base64.b64encode(part).decode()
+    if start + len(part) < len(text):
+        answer["truncated"] = 1
+    return answer
 
 
 @api(f"POST {BASE}/file-write")

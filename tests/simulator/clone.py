@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from .api import Ctx, api
@@ -26,7 +27,7 @@ from .pools import add_to_pool
 from .state import Vm
 from .tasks import Task
 from .units import format_size, parse_props, print_props
-from .vmcheck import check_bridges, check_lock
+from .vmcheck import check_bridges, check_lock, check_mapping
 from .volumes import (
     check_enabled,
     find_volume,
@@ -88,14 +89,15 @@ class Clone:
                 raise PveError(f"parameter '{name}' not allowed for linked clones")
         conf = vm.snapshots[self.snapname] if self.snapname else vm.conf
         shared = self._check_storages(conf)
+        for name in sorted(conf):
+            if re.fullmatch(r"(?:usb|hostpci|virtiofs)\d+", name):
+                check_mapping(ctx, name, conf[name])
         check_bridges(ctx, conf)
         if self.target and not shared:
             raise PveError(f"can't clone VM to node '{self.target}' (VM uses local storage)")
-        if self.newid in cluster.vms:
-            other = cluster.vms[self.newid]
-            if other.node == self.node:
-                raise PveError(f"unable to create VM {self.newid}: config file already exists")
-            raise PveError(f"unable to create VM {self.newid} - VM {self.newid} already exists on node '{other.node}'")
+        taken = cluster.vms.get(self.newid)
+        if taken is not None and taken.node == self.node:
+            raise PveError(f"unable to create VM {self.newid}: config file already exists")
         self._check_features(conf, full)
         return vm, conf
 
@@ -114,6 +116,8 @@ class Clone:
             shared = shared and self.ctx.cluster.storage(parts[0]).shared
             if not is_cdrom(drive):
                 self.ctx.need(f"/storage/{self.storage or parts[0]}", "Datastore.AllocateSpace")
+        if conf.get("vmstatestorage"):
+            self.ctx.need(f"/storage/{conf['vmstatestorage']}", "Datastore.AllocateSpace")
         return shared
 
     def _check_features(self, conf: dict[str, str], full: bool) -> None:
@@ -142,6 +146,10 @@ class Clone:
         async with locks.hold(self.vmid, 1, shared=shared, log=task.say), locks.hold(self.newid, 1, log=task.say):
             vm, conf = self.check()
             task.say(f"creating a clone of VM {self.vmid} with ID {self.newid}")
+            if self.newid in self.ctx.cluster.vms:
+                # The other node's file is met only when this one's is put in its place.
+                file = f"/etc/pve/nodes/{self.node}/qemu-server/{self.newid}.conf"
+                raise PveError(f"close (rename) atomic file '{file}' failed: File exists")
             new = Vm(self.newid, self.node, {"lock": "clone", "description": " qmclone temporary file"})
             self.ctx.cluster.vms[self.newid] = new
             self.ctx.cluster.touch(self.newid)

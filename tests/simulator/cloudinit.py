@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import urllib.parse
+from collections.abc import Iterator
 from typing import Any
 
 from .api import Ctx, api
-from .drives import drives_of, is_cloudinit, option_key, parse_net
-from .errors import PveError
+from .cloudinit_drive import renew_cloudinit
+from .drives import drives_of, is_cloudinit, parse_net
 from .formats import split_list
-from .named_hashes import HASHES, IPCONFIG
+from .hardware import is_windows
+from .named_hashes import IPCONFIG
 from .state import Vm
 from .units import parse_props
 from .vmcheck import CLOUDINIT, check_lock
 from .vmconfig import HIDDEN, typed
-from .volumes import find_volume
 
 
 @api("GET /nodes/{node}/qemu/{vmid}/cloudinit")
@@ -40,31 +42,14 @@ def pending(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     return result
 
 
-def _drive_of(ctx: Ctx, vm: Vm) -> str | None:
-    return next((name for name, drive in drives_of(ctx.sim.schema, vm.conf) if is_cloudinit(drive)), None)
-
-
-def check_custom(ctx: Ctx, vm: Vm) -> dict[str, str]:
-    """The custom files, refused when one is missing."""
-    files = parse_props(HASHES["pve-qm-cicustom"], vm.conf.get("cicustom", ""))
-    for volid in files.values():
-        storage = ctx.cluster.storage(volid.partition(":")[0])
-        if find_volume(ctx.cluster, vm.node, volid) is None:
-            if "snippets" not in storage.content:
-                raise PveError(f"storage '{storage.name}' is not configured for content-type 'snippets'")
-            raise PveError(f"volume '{volid}' does not exist")
-    return files
-
-
 @api("PUT /nodes/{node}/qemu/{vmid}/cloudinit")
 async def regenerate(ctx: Ctx, p: dict[str, Any]) -> None:
     """Make the cloud-init drive anew."""
     async with ctx.sim.locks.hold(p["vmid"]):
         vm = ctx.cluster.vm_at(p["node"], p["vmid"])
         check_lock(vm)
-        if _drive_of(ctx, vm) is not None:
-            check_custom(ctx, vm)
-            vm.cloudinit = None
+        if any(is_cloudinit(drive) for _name, drive in drives_of(ctx.sim.schema, vm.conf)):
+            renew_cloudinit(ctx, vm)
             ctx.cluster.write(vm)
 
 
@@ -72,59 +57,112 @@ async def regenerate(ctx: Ctx, p: dict[str, Any]) -> None:
 def dump(ctx: Ctx, p: dict[str, Any]) -> str:
     """The data of one kind as text; custom files do not show here."""
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
-    kind = p["type"]
-    if kind == "user":
-        return _user(vm)
-    if kind == "network":
-        return _network(ctx, vm)
-    text = _user(vm) + _network(ctx, vm)
-    return f"instance-id: {hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}\n"
+    nocloud = vm.conf.get("citype", "configdrive2" if is_windows(vm.conf) else "nocloud") == "nocloud"
+    network = _network(ctx, vm) if nocloud else _interfaces(ctx, vm)
+    if p["type"] == "user":
+        return _user(vm, hide=not ctx.may(f"/vms/{vm.vmid}", "VM.Config.Cloudinit"))
+    if p["type"] == "network":
+        return network
+    ident = hashlib.sha1((_user(vm) + network).encode(), usedforsecurity=False).hexdigest()
+    if nocloud:
+        return f"instance-id: {ident}\n"
+    return f'{{\n     "uuid": "{ident}",\n     "network_config": {{ "content_path": "/content/0000" }}\n}}\n'
 
 
-def _user(vm: Vm) -> str:
+def _user(vm: Vm, *, hide: bool = False) -> str:
     conf = vm.conf
-    name = conf.get("name") or f"VM{vm.vmid}"
-    lines = ["#cloud-config", f"hostname: {name}", "manage_etc_hosts: true"]
-    domain = conf.get("searchdomain", "").strip()
-    if domain:
-        lines.append(f"fqdn: {name}.{domain}")
-    if "ciuser" in conf:
-        lines.append(f"user: {conf['ciuser']}")
-    else:
+    host = fqdn = conf.get("name", f"VM{vm.vmid}")
+    if "." in host:
+        host = host.partition(".")[0]
+    elif conf.get("searchdomain"):
+        fqdn = f"{host}.{conf['searchdomain']}"
+    lines = ["#cloud-config", f"hostname: {host}", "manage_etc_hosts: true", f"fqdn: {fqdn}"]
+    user = conf.get("ciuser")
+    if user is not None:
+        lines.append(f"user: {user}")
+    if user == "root":
         lines.append("disable_root: False")
     if "cipassword" in conf:
-        lines.append(f"password: {conf['cipassword']}")
-    keys = [key for key in urllib.parse.unquote(conf.get("sshkeys", "")).split("\n") if key.strip()]
-    if keys:
-        lines.append("ssh_authorized_keys:")
-        lines += [f"  - {key}" for key in keys]
-    lines += ["chpasswd:", "  expire: False", "users:", "  - default"]
+        lines.append(f"password: {HIDDEN if hide else conf['cipassword']}")
+    if "sshkeys" in conf:
+        keys = [key for key in urllib.parse.unquote(conf["sshkeys"]).split("\n") if key.strip()]
+        lines += ["ssh_authorized_keys:", *(f"  - {key}" for key in keys)]
+    lines += ["chpasswd:", "  expire: False"]
+    if user != "root":
+        lines += ["users:", "  - default"]
     if conf.get("ciupgrade", "1") == "1":
         lines.append("package_upgrade: true")
     return "\n".join(lines) + "\n"
 
 
+def _names(ctx: Ctx, vm: Vm) -> tuple[list[str], list[str]]:
+    """(name servers, search domains): the machine's, else those of its node."""
+    host = ctx.cluster.nodes[vm.node].dns
+    servers = vm.conf["nameserver"].split() if "nameserver" in vm.conf else []
+    if "nameserver" not in vm.conf:
+        servers = [host[key] for key in ("dns1", "dns2", "dns3") if host.get(key)]
+    return servers, vm.conf.get("searchdomain", host.get("search", "")).split()
+
+
+def _cards(vm: Vm) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """(number, setting, addresses) of the cards that have any."""
+    for name in sorted(name for name in vm.conf if name.startswith("net") and name[3:].isdigit()):
+        text = vm.conf.get(f"ipconfig{name[3:]}")
+        if text:
+            yield name[3:], vm.conf[name], parse_props(IPCONFIG, text)
+
+
+def _address(value: str) -> tuple[str, str]:
+    """(address, netmask) of an IPv4 network."""
+    interface = ipaddress.IPv4Interface(value)
+    return str(interface.ip), str(interface.netmask)
+
+
 def _network(ctx: Ctx, vm: Vm) -> str:
     lines = ["version: 1", "config:"]
-    nets = sorted((name for name in vm.conf if name.startswith("net") and name[3:].isdigit()), key=option_key)
-    for name in nets:
-        number = name[3:]
-        mac = parse_net(ctx.sim.schema, vm.conf[name]).get("macaddr", "").lower()
+    for number, card, settings in _cards(vm):
+        mac = parse_net(ctx.sim.schema, card).get("macaddr", "").lower()
         lines += ["    - type: physical", f"      name: eth{number}", f"      mac_address: '{mac}'", "      subnets:"]
-        settings = parse_props(IPCONFIG, vm.conf.get(f"ipconfig{number}", ""))
-        for key, gateway, dhcp in (("ip", "gw", "dhcp4"), ("ip6", "gw6", "dhcp6")):
-            value = settings.get(key)
-            if value == "dhcp":
-                lines.append(f"      - type: {dhcp}")
-            elif value == "auto":
-                lines.append("      - type: ipv6_slaac")
-            elif value and "/" in value:
-                kind = "static" if key == "ip" else "static6"
-                lines += [f"      - type: {kind}", f"        address: '{value}'"]
-                if gateway in settings:
-                    lines.append(f"        gateway: '{settings[gateway]}'")
-    servers, domains = split_list(vm.conf.get("nameserver", "")), split_list(vm.conf.get("searchdomain", ""))
-    if servers or domains:
-        lines += ["    - type: nameserver", "      address:", *(f"      - '{server}'" for server in servers)]
-        lines += ["      search:", *(f"      - '{domain}'" for domain in domains)]
+        v4, v6 = settings.get("ip"), settings.get("ip6")
+        if v4 == "dhcp":
+            lines.append("      - type: dhcp4")
+        elif v4 and "/" in v4:
+            address, mask = _address(v4)
+            lines += ["      - type: static", f"        address: '{address}'", f"        netmask: '{mask}'"]
+            lines += [f"        gateway: '{settings['gw']}'"] if "gw" in settings else []
+        if v6 == "dhcp":
+            lines.append("      - type: dhcp6")
+        elif v6 == "auto":
+            lines.append("      - type: ipv6_slaac")
+        elif v6 is not None:
+            lines += ["      - type: static6", f"        address: '{v6}'"]
+            lines += [f"        gateway: '{settings['gw6']}'"] if "gw6" in settings else []
+    servers, domains = _names(ctx, vm)
+    lines.append("    - type: nameserver")
+    lines += ["      address:", *(f"      - '{server}'" for server in servers)] if servers else []
+    lines += ["      search:", *(f"      - '{domain}'" for domain in domains)] if domains else []
+    return "\n".join(lines) + "\n"
+
+
+def _interfaces(ctx: Ctx, vm: Vm) -> str:
+    """The network as a file for Debian's ifupdown, which all kinds but nocloud get."""
+    lines = ["auto lo", "iface lo inet loopback", ""]
+    servers, domains = _names(ctx, vm)
+    lines += [f"        dns_nameservers {' '.join(servers)}"] if servers else []
+    lines += [f"        dns_search {' '.join(domains)}"] if domains else []
+    for number, _card, settings in _cards(vm):
+        lines.append(f"auto eth{number}")
+        v4, v6 = settings.get("ip"), settings.get("ip6")
+        if v4 == "dhcp":
+            lines.append(f"iface eth{number} inet dhcp")
+        elif v4 and "/" in v4:
+            address, mask = _address(v4)
+            lines += [f"iface eth{number} inet static", f"        address {address}", f"        netmask {mask}"]
+            lines += [f"        gateway {settings['gw']}"] if "gw" in settings else []
+        if v6 in ("auto", "dhcp"):
+            lines.append(f"iface eth{number} inet6 {v6}")
+        elif v6 is not None:
+            address, _slash, prefix = v6.partition("/")
+            lines += [f"iface eth{number} inet6 static", f"        address {address}", f"        netmask {prefix}"]
+            lines += [f"        gateway {settings['gw6']}"] if "gw6" in settings else []
     return "\n".join(lines) + "\n"

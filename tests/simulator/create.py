@@ -10,6 +10,7 @@ from .disks import Maker
 from .drives import default_boot, drives_of, is_cdrom, is_net, print_boot, split_volid, with_mac
 from .errors import ApiError, ParamError, PermError, PveError
 from .ha import add_resource, drop_resource, is_configured
+from .hardware import check_vga, clamp_cpuunits, pinned_machine
 from .pools import add_to_pool
 from .power import start_vm
 from .state import Vm
@@ -59,6 +60,8 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
     params: dict[str, Any] = {name: None if value is None else str(value) for name, value in p.items()}
     unset = [name for name, value in params.items() if value is None]
     given = {name: value for name, value in params.items() if value is not None}
+    if "cpuunits" in given:
+        given["cpuunits"] = clamp_cpuunits(given["cpuunits"])
     resolve_cdrom_alias(given)
     check_storage_access(ctx, vmid, given, store)
     check_modify(ctx, vmid, pool, params)
@@ -96,21 +99,21 @@ async def _fill(ctx: Ctx, vm: Vm, given: dict[str, str], unset: list[str], call:
             raise PveError(f"unable to parse value of '{name}' - got undefined value")
         conf["meta"] = f"creation-qemu={cluster.qemu},ctime={int(cluster.now())}"
         conf.update(await Maker(ctx, vm, call.get("storage"), task).run(given, conf))
-        conf.setdefault("boot", print_boot(default_boot(ctx.sim.schema, conf)))
+        conf["boot"] = conf.get("boot") or print_boot(default_boot(ctx.sim.schema, conf))
+        check_vga(ctx.sim.schema, conf.get("vga"))
         conf.setdefault("smbios1", f"uuid={cluster.uuid()}")
         if conf.get("vmgenid", "1") == "1":
             conf["vmgenid"] = cluster.uuid()
+        machine = pinned_machine(cluster, conf.get("machine"), conf.get("ostype"))
+        if machine:
+            conf["machine"] = machine
         if "tags" in conf:
             check_tags(ctx, vm.vmid, "", conf["tags"])
             conf["tags"] = unique_tags(ctx, conf["tags"])
-        if "cipassword" in conf:
-            from .vmupdate import encrypt_password
-
-            conf["cipassword"] = encrypt_password(conf["cipassword"])
+        vm.conf = conf
+        cluster.write(vm)
     except ApiError as error:
         raise PveError(f"unable to create VM {vm.vmid} - {error.text}") from None
-    vm.conf = conf
-    cluster.write(vm)
     if call.get("pool"):
         add_to_pool(cluster, call["pool"], vm.vmid)
         ctx.acl.changed()
@@ -181,10 +184,11 @@ def _check_bases(ctx: Ctx, vm: Vm) -> None:
 
 
 def owned_volumes(ctx: Ctx, vm: Vm) -> list[str]:
-    """The volumes that the configuration names and the machine owns, snapshots and pending ones included."""
+    """The volumes that the configuration names and the machine owns, pending ones and saved memory included."""
     found: dict[str, None] = {}
     for place in (vm.conf, vm.pending, *vm.snapshots.values()):
-        for _dummy, drive in drives_of(ctx.sim.schema, place, unused=place is vm.conf or place is vm.pending):
+        now = place is vm.conf or place is vm.pending
+        for _dummy, drive in drives_of(ctx.sim.schema, place, unused=True) if now else ():
             if not is_cdrom(drive, no_cloudinit=True):
                 found[drive.get("file", "")] = None
         if place.get("vmstate"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .cloudinit_drive import CLOUDINIT_SIZE
 from .drives import (
     NEW_DISK,
     Drive,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from .state import Storage
     from .tasks import Task
 
-CLOUDINIT_SIZE = 4 * 1024 * 1024
 EFI_SIZE = 540672
 TPM_SIZE = 4 * 1024 * 1024
 
@@ -203,6 +204,15 @@ def add_unused(vm: Vm, volid: str) -> str | None:
             vm.conf[name] = volid
             return name
     raise PveError("Too many unused volumes - please delete them first.")
+
+
+def leave_unused(ctx: Ctx, vm: Vm, drive: Drive) -> None:
+    """Keep the volume as a detached disk; a cloud-init drive, which can be made anew, is freed instead."""
+    if not is_cloudinit(drive):
+        add_unused(vm, drive["file"])
+        return
+    with suppress(ApiError):
+        free(ctx.cluster, vm.node, drive["file"])
 
 
 def drop_used(ctx: Ctx, vm: Vm) -> None:

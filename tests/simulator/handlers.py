@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 
 MODULES = (
-    "access", "access_acl", "agent", "bulk", "cloudinit", "clone", "cluster", "create", "disks", "firewall", "ha",
-    "ha_status", "indexes", "login", "migrate", "moves", "network", "nodes", "pools", "power", "resources", "snapshots",
-    "status", "storage_content", "storage_defs", "storage_upload", "vmconfig",
+    "access", "access_acl", "agent", "bulk", "clone", "cloudinit", "cluster", "console", "create", "disks",
+    "firewall", "ha", "ha_status", "indexes", "login", "migrate", "moves", "network", "nodes", "pools", "power",
+    "resources", "snapshots", "status", "storage_content", "storage_defs", "storage_upload", "vmconfig",
 )  # fmt: skip
 
 

@@ -6,10 +6,12 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from .cloudinit_drive import renew_cloudinit
 from .disks import delete_or_detach, register_unused
 from .drives import boot_devices, is_cdrom, is_cloudinit, is_drive, is_net, memory_mib, parse_drive, parse_net
 from .errors import ApiError, PveError
 from .formats import split_list
+from .validate import parse_bool
 from .vmcheck import CLOUDINIT
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ FAST = frozenset({
 })  # fmt: skip
 _DEFAULT_HOTPLUG = ("network", "disk", "usb")
 _NEEDS_STOP = ("aio", "discard", "iothread", "queues", "product", "cache", "ssd", "vendor", "ro")
+_AGENT_ALIASES = {"freeze-fs-on-backup": "freeze-fs", "guest-fsfreeze": "freeze-fs"}
 _IPCONFIG = re.compile(r"ipconfig\d+\Z")
 
 
@@ -86,9 +89,9 @@ def apply_pending(ctx: Ctx, vm: Vm) -> dict[str, str]:
             continue
         new_cloudinit = new_cloudinit or (is_drive(name) and is_cloudinit(parse_drive(ctx.sim.schema, name, value)))
         vm.conf[name] = vm.pending.pop(name)
-    if new_cloudinit:
-        vm.cloudinit = None
     ctx.cluster.write(vm)
+    if new_cloudinit:
+        renew_cloudinit(ctx, vm)
     return errors
 
 
@@ -154,14 +157,15 @@ def hotplug_pending(ctx: Ctx, vm: Vm, selection: set[str]) -> dict[str, str]:
         vm.conf[name] = value
         vm.pending.pop(name, None)
     ctx.cluster.write(vm)
+    if "cloudinit" in enabled and vm.cloudinit:
+        renew_cloudinit(ctx, vm)
     return errors
 
 
 def _device_unplug(vm: Vm, name: str) -> None:
     devices = boot_devices(vm.conf)
-    if is_drive(name) and devices and name == next((device for device in devices if is_drive(device)), None):
-        raise PveError(f"can't unplug bootdisk '{name}'")
-    if is_drive(name) and devices is None and vm.conf.get("bootdisk") == name:
+    boots = [vm.conf.get("bootdisk")] if devices is None else devices
+    if is_drive(name) and name in boots:
         raise PveError(f"can't unplug bootdisk '{name}'")
     if vm.stuck and (name in vm.stuck or "*" in vm.stuck):
         raise PveError(f"error on hot-unplugging device '{name}' - still busy in guest?")
@@ -240,14 +244,20 @@ def _plug_net(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> Non
         old = parse_net(ctx.sim.schema, vm.conf[name])
         other = any(old.get(key) != new.get(key) for key in ("model", "macaddr", "queues", "mtu"))
         if not other and old.get("bridge") and new.get("bridge"):
+            if any(old.get(key) != new.get(key) for key in ("bridge", "tag", "trunks", "firewall")):
+                _check_bridge(ctx, vm, new["bridge"])
             return
         if "network" not in enabled:
             raise Skip
         _device_unplug(vm, name)
     if "network" not in enabled:
         raise Skip
-    bridge = new.get("bridge")
-    if bridge and bridge not in ctx.cluster.nodes[vm.node].ifaces:
+    if new.get("bridge"):
+        _check_bridge(ctx, vm, new["bridge"])
+
+
+def _check_bridge(ctx: Ctx, vm: Vm, bridge: str) -> None:
+    if bridge not in ctx.cluster.nodes[vm.node].ifaces:
         raise PveError(f"bridge '{bridge}' does not exist")
 
 
@@ -296,13 +306,16 @@ def _plug_agent(vm: Vm, value: str) -> None:
     if "agent" not in vm.conf:
         raise Skip
     old, new = (_agent_props(text) for text in (vm.conf["agent"], value))
-    if any(old.get(key, "") != new.get(key, "") for key in ("enabled", "type")):
+    if {key for key in {*old, *new} if old.get(key) != new.get(key)} - {"fstrim_cloned_disks"}:
         raise Skip
 
 
 def _agent_props(text: str) -> dict[str, str]:
+    """The settings of the agent; none count when it is switched off."""
     result: dict[str, str] = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
-        result[key if equals else "enabled"] = value if equals else key
-    return result
+        name = key if equals else "enabled"
+        value = value if equals else key
+        result[_AGENT_ALIASES.get(name, name)] = value if name == "type" else parse_bool(value)
+    return result if result.get("enabled") == "1" else {}

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from .api import Ctx, api
+from .cloudinit_drive import renew_cloudinit
 from .drives import agent_enabled, drives_of, is_cdrom, memory_mib, parse_net, split_volid
 from .errors import ApiError, ParamError, PveError
 from .ha import is_managed, request_start, request_stop
@@ -14,7 +15,7 @@ from .hotplug import apply_pending
 from .state import Run, Vm
 from .tasks import Task
 from .vmcheck import check_lock
-from .volumes import allocate, check_enabled, format_line, free, is_path_based, volume_size
+from .volumes import allocate, check_enabled, format_line, free, is_path_based, parse_volname, volume_size
 
 # The cleanup after a QEMU process waits this long, with the lock, when it finds the machine running again.
 CLEANUP_WAIT = 30.0
@@ -55,7 +56,11 @@ async def do_start(ctx: Ctx, node: str, vmid: int, task: Task, *, skiplock: bool
         vm = ctx.cluster.vm_at(node, vmid)
         if vm.template:
             raise PveError("you can't start a vm if it's a template")
-        suspended = vm.conf.get("lock") == "suspended"
+        lock = vm.conf.get("lock")
+        if lock == "backup" and vm.run is not None:
+            vm.run.qmpstatus = "running"
+            return
+        suspended = lock == "suspended"
         if not skiplock and not suspended:
             check_lock(vm)
         if vm.run is not None:
@@ -74,11 +79,14 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
     cluster = ctx.cluster
     if not resume and (vm.pending or vm.pending_delete):
         apply_pending(ctx, vm)
-    vm.cloudinit = None
+    renew_cloudinit(ctx, vm)
     node = cluster.nodes[vm.node]
     for name, drive in drives_of(ctx.sim.schema, vm.conf):
         parts = split_volid(drive.get("file", ""))
         if parts is not None:
+            content = parse_volname(cluster.storage(parts[0]), parts[1]).content
+            if content not in cluster.storage(parts[0]).content:
+                raise PveError(f"storage '{parts[0]}' does not support content-type '{content}'")
             volume_size(cluster, vm.node, drive["file"])
         elif not is_cdrom(drive) and not drive.get("file", "").startswith("/"):
             raise PveError(f"unable to activate {name}")
@@ -189,7 +197,7 @@ async def stop_locked(
         check_lock(vm)
     if timeout is None and shutdown:
         timeout = _down_delay(vm)
-    if shutdown and not answers_shutdown(ctx, vm):
+    if shutdown and (timeout == 0 or not answers_shutdown(ctx, vm)):
         await _wait_for_guest(ctx, vm, 60 if timeout is None else timeout)
         if vm.run is not None:
             if not force:
@@ -238,7 +246,10 @@ def vm_stop(ctx: Ctx, p: dict[str, Any]) -> str:
                 task.say(f"overruled qmshutdown tasks: {', '.join(other.upid for other in overruled)}")
             for other in overruled:
                 ctx.cluster.tasks.stop(other)
-        await do_stop(ctx, node, vmid, task, shutdown=False, force=None, timeout=p.get("timeout"))
+        await do_stop(
+            ctx, node, vmid, task, shutdown=False, force=None, timeout=p.get("timeout"),
+            skiplock=bool(p.get("skiplock")),
+        )  # fmt: skip
 
     return ctx.task(node, "qmstop", vmid, work)
 
@@ -259,7 +270,10 @@ def vm_shutdown(ctx: Ctx, p: dict[str, Any]) -> str:
     force = bool(p["forceStop"]) if "forceStop" in p else None
 
     async def work(task: Task) -> None:
-        await do_stop(ctx, node, vmid, task, shutdown=shutdown, force=force, timeout=p.get("timeout"))
+        await do_stop(
+            ctx, node, vmid, task, shutdown=shutdown, force=force, timeout=p.get("timeout"),
+            skiplock=bool(p.get("skiplock")),
+        )  # fmt: skip
 
     return ctx.task(node, "qmshutdown", vmid, work)
 
@@ -296,7 +310,8 @@ def vm_reset(ctx: Ctx, p: dict[str, Any]) -> str:
 
     async def work(task: Task) -> None:
         async with ctx.sim.locks.hold(vm.vmid, log=task.say):
-            check_lock(vm)
+            if not p.get("skiplock"):
+                check_lock(vm)
             await task.work()
 
     return ctx.task(p["node"], "qmreset", vm.vmid, work)
@@ -313,6 +328,11 @@ def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
         if is_managed(ctx.cluster, vm.vmid):
             raise PveError("Cannot suspend HA managed VM to disk")
         ctx.acl.require_vm(ctx.who, vm.vmid, None, ["VM.Config.Disk"])
+        if any(name.startswith("hostpci") for name in vm.conf):
+            raise PveError(
+                "cannot suspend VM to disk due to passed-through PCI device(s), which lack the possibility to"
+                " save/restore their internal state"
+            )
         storage = storage or state_storage(ctx, vm)
         ctx.need(f"/storage/{storage}", "Datastore.AllocateSpace")
 
@@ -320,6 +340,9 @@ def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
         async with ctx.sim.locks.hold(vm.vmid, log=task.say):
             if not p.get("skiplock") and vm.conf.get("lock") != "backup":
                 check_lock(vm)
+            if todisk and vm.conf.get("lock") == "backup":
+                raise PveError("cannot suspend to disk during backup")
+            check_migratable(vm, with_memory=todisk)
             if not todisk:
                 await task.work()
                 if vm.run is not None:
@@ -331,17 +354,32 @@ def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
 
 
 def state_storage(ctx: Ctx, vm: Vm) -> str:
-    """Where the memory is saved when nobody says: the configured storage, a shared one of the machine, `local`."""
-    if "vmstatestorage" in vm.conf:
+    """Where the memory is saved when nobody says: the configured storage, a shared one of the machine, `local`.
+
+    Of several the last by name that holds files is taken, else the first.
+    """
+    if vm.conf.get("vmstatestorage"):
         return vm.conf["vmstatestorage"]
-    local = None
-    for _dummy, drive in drives_of(ctx.sim.schema, vm.conf):
-        parts = split_volid(drive.get("file", ""))
-        if parts and not is_cdrom(drive) and parts[0] in ctx.cluster.storages:
-            if ctx.cluster.storages[parts[0]].shared:
-                return parts[0]
-            local = local or parts[0]
-    return local or "local"
+    used = {
+        parts[0]
+        for _dummy, drive in drives_of(ctx.sim.schema, vm.conf)
+        if not is_cdrom(drive) and (parts := split_volid(drive.get("file", "")))
+    }
+    found: dict[bool, str] = {}
+    for name in sorted(used):
+        storage = ctx.cluster.storage(name)
+        if storage.shared not in found or is_path_based(storage):
+            found[storage.shared] = name
+    return found.get(True) or found.get(False) or "local"
+
+
+def check_migratable(vm: Vm, *, with_memory: bool) -> None:
+    """Refuse to save or move the memory of a machine with encrypted memory or directories of the host."""
+    kinds = [name for name in ("amd-sev", "intel-tdx") if vm.conf.get(name)]
+    if any(name.startswith("virtiofs") for name in vm.conf):
+        kinds.append("virtiofs")
+    if with_memory and kinds:
+        raise PveError(f"Cannot live-migrate, snapshot (with RAM), or hibernate a VM with: {', '.join(kinds)}")
 
 
 def save_state(ctx: Ctx, vm: Vm, label: str, store: str, task: Task) -> dict[str, str]:
@@ -394,23 +432,10 @@ def vm_resume(ctx: Ctx, p: dict[str, Any]) -> str:
             await do_start(ctx, node, vmid, task)
             return
         async with ctx.sim.locks.hold(vmid, log=task.say):
-            if vm is not None and vm.run is not None:
+            if vm is not None and vm.run is not None and vm.run.qmpstatus != "running":
+                if not p.get("skiplock") and vm.conf.get("lock") != "backup":
+                    check_lock(vm)
                 await task.work()
                 vm.run.qmpstatus = "running"
 
     return ctx.task(node, "qmresume", vmid, work)
-
-
-@api("PUT /nodes/{node}/qemu/{vmid}/sendkey")
-def vm_sendkey(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Send a key to the console."""
-    running_vm(ctx, p["node"], p["vmid"])
-
-
-@api("POST /nodes/{node}/qemu/{vmid}/monitor")
-def vm_monitor(ctx: Ctx, p: dict[str, Any]) -> str:
-    """A command to QEMU's monitor; a failure is part of the text."""
-    vm = ctx.cluster.vm_found(p["node"], p["vmid"])
-    if vm.run is None:
-        return f"ERROR: VM {vm.vmid} not running\n"
-    return f"{ctx.cluster.qemu}\n" if p["command"].strip() == "info version" else ""

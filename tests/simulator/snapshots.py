@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .api import Ctx, api
-from .disks import add_unused
+from .disks import add_unused, leave_unused
 from .drives import drives_of, is_cdrom, split_volid
 from .errors import ApiError, PveError
-from .power import launch, quit_vm, save_state, start_vm, state_storage
+from .power import check_migratable, launch, quit_vm, save_state, start_vm, state_storage
 from .state import Vm
 from .tasks import Task
 from .vmcheck import check_lock
@@ -71,7 +71,7 @@ def snapshot_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 @api("GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config")
 def get_snapshot_config(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """The configuration that the snapshot saved."""
-    return typed(ctx, _snapshot(ctx.cluster.vm_at(p["node"], p["vmid"]), p["snapname"]))
+    return typed(ctx, _snapshot(ctx.cluster.vm_at(p["node"], p["vmid"]), p["snapname"]), hide=False)
 
 
 @api("PUT /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config")
@@ -92,7 +92,7 @@ def snapshot(ctx: Ctx, p: dict[str, Any]) -> str:
     node, vmid, name = p["node"], p["vmid"], p["snapname"]
     if name == "current" or name.lower() == "pending":
         raise PveError(f"unable to use snapshot name '{name.lower()}' (reserved name)")
-    ctx.cluster.vm_at(node, vmid)
+    check_migratable(ctx.cluster.vm_at(node, vmid), with_memory=bool(p.get("vmstate")))
 
     async def work(task: Task) -> None:
         async with ctx.sim.locks.hold(vmid, log=task.say):
@@ -118,7 +118,8 @@ def _prepare(ctx: Ctx, vm: Vm, name: str, with_state: bool, comment: str | None,
     if name in vm.snapshots:
         raise PveError(f"snapshot name '{name}' already used")
     for _dummy, drive in drives_of(ctx.sim.schema, vm.conf):
-        if not is_cdrom(drive) and not disk_feature(ctx, "snapshot", drive):
+        left_out = name == "vzdump" and drive.get("backup") == "0"
+        if not is_cdrom(drive) and not left_out and not disk_feature(ctx, "snapshot", drive):
             raise PveError("snapshot feature is not available")
     ctx.cluster.write(vm)
     for other in vm.snapshots.values():
@@ -260,7 +261,7 @@ def _restore(ctx: Ctx, vm: Vm, name: str, taken: dict[str, str]) -> None:
             and drive.get("file") not in kept_files
             and split_volid(drive.get("file", ""))
         ):
-            add_unused(vm, drive["file"])
+            leave_unused(ctx, vm, drive)
     new = {
         key: value
         for key, value in vm.conf.items()

@@ -223,12 +223,8 @@ class Cluster:
             raise PveError(
                 f"unable to open file '/etc/pve/nodes/{vm.node}/qemu-server/{vm.vmid}.conf.tmp.1' - Permission denied"
             )
-        conf = vm.conf
-        if conf.get("description") == "":
-            del conf["description"]
-        for key, value in conf.items():
-            if value == "":
-                conf[key] = " "
+        for conf in (vm.conf, vm.pending, *vm.snapshots.values()):
+            _as_filed(conf)
         vm.digest = None
         self.touch(vm.vmid)
 
@@ -273,6 +269,21 @@ class Cluster:
     def vms_on(self, node: str) -> Iterator[Vm]:
         """The machines whose configuration lies on the node."""
         return (vm for vm in self.vms.values() if vm.node == node)
+
+
+def _as_filed(conf: dict[str, str]) -> None:
+    """Make of the settings what is read again from a file with one line for each of them."""
+    for key, value in list(conf.items()):
+        if key == "description":
+            kept = value.rstrip()
+            if kept or value:
+                conf[key] = kept
+            else:
+                del conf[key]
+        elif "\n" in value or "\r" in value:
+            raise PveError(f"unable to parse value of '{key}' - property contains a line feed")
+        elif not value or value[0].isspace() or value[-1].isspace():
+            conf[key] = value.strip() or " "
 
 
 def _section(values: dict[str, str], pending: bool = False) -> str:

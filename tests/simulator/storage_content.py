@@ -56,16 +56,17 @@ def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     storage = check_enabled(ctx.cluster, p["storage"], p["node"])
     result = []
     for volume in storage.on(p["node"]).values():
-        if p.get("content") not in (None, volume.content) or p.get("vmid") not in (None, volume.vmid):
+        if p.get("content") not in (None, volume.content) or volume.content not in storage.content:
             continue
-        if volume.content != "images" and volume.content not in storage.content:
+        # Files that belong to no machine are told beside those of the one that is asked for, but for two kinds.
+        if p.get("vmid") not in (None, volume.vmid) and volume.content not in ("snippets", "import"):
             continue
         try:
-            check_volume_access(ctx, volume.vmid, f"{storage.name}:{volume.name}")
+            check_volume_access(ctx, None, f"{storage.name}:{volume.name}")
         except ApiError:
             continue
         result.append(_listed(storage, volume))
-    result.sort(key=lambda entry: entry["volid"])
+    result.sort(key=lambda entry: entry["volid"].lower())
     return result
 
 
@@ -116,8 +117,8 @@ def info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """What is known about a volume."""
     store, name = _volume_id(p)
     storage, volume = _held(ctx, p["node"], store, name)
-    parsed = parse_volname(storage, name)
-    check_volume_access(ctx, parsed.vmid, f"{store}:{name}")
+    parse_volname(storage, name)
+    check_volume_access(ctx, None, f"{store}:{name}")
     if volume is None:
         raise PveError(f"volume_size_info on '{store}:{name}' failed - no format")
     result: dict[str, Any] = {
@@ -141,7 +142,7 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     store, name = _volume_id(p)
     storage, volume = _held(ctx, p["node"], store, name)
     parsed = parse_volname(storage, name)
-    check_volume_access(ctx, parsed.vmid, f"{store}:{name}")
+    check_volume_access(ctx, None, f"{store}:{name}")
     if p.get("notes") is not None and parsed.content != "backup":
         raise PveError("only backups can have notes")
     if p.get("protected") is not None and parsed.content != "backup":
@@ -161,8 +162,11 @@ async def delete(ctx: Ctx, p: dict[str, Any]) -> str | None:
     store, name = _volume_id(p)
     storage, _dummy = _held(ctx, node, store, name)
     parsed = parse_volname(storage, name)
-    if parsed.vmid is None or not ctx.may(f"/storage/{store}", "Datastore.Allocate"):
-        ctx.need(f"/storage/{store}", "Datastore.AllocateSpace" if parsed.content == "backup" else "Datastore.Allocate")
+    if parsed.content == "backup" and parsed.vmid is not None:
+        ctx.need(f"/storage/{store}", "Datastore.AllocateSpace")
+        ctx.need(f"/vms/{parsed.vmid}", "VM.Backup")
+    else:
+        ctx.need(f"/storage/{store}", "Datastore.Allocate")
     ident = f"{parsed.vmid}@{store}" if parsed.vmid is not None else store
 
     async def work(task: Task) -> None:

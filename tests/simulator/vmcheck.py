@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .drives import NEW_DISK, Drive, is_cdrom, is_drive, is_unused, parse_drive, print_drive, split_volid
 from .errors import ParamError, PermError, PveError
 from .formats import split_list
-from .validate import split_property_string
+from .hardware import check_drive, check_import, volume_of_path
+from .validate import hash_format, split_property_string
 from .volumes import parse_volname
 
 if TYPE_CHECKING:
@@ -61,14 +62,18 @@ def check_drive_params(ctx: Ctx, params: dict[str, Any]) -> None:
         if not is_drive(name):
             continue
         drive = parse_drive(schema, name, params[name])
+        check_drive(name, drive)
         file = drive.get("file", "")
         new = NEW_DISK.match(file)
-        if drive.get("import-from") and (new is None or float(new[2]) != 0):
-            raise ParamError({name: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>"})
+        if drive.get("import-from"):
+            if new is None or float(new[2]) != 0:
+                text = "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>"
+                raise ParamError({name: text})
+            check_import(name, drive)
         if file in ("cdrom", "none"):
             drive.setdefault("media", "cdrom")
         elif not file.startswith("/dev/") and ":" not in file and not file.isdigit():
-            raise ParamError({name: f"unable to associate path '{file}' to any storage"})
+            file = _to_volume(ctx, name, drive)
         parts = split_volid(file)
         if parts and new is None and parts[1] != "cloudinit":
             parsed = parse_volname(ctx.cluster.storage(parts[0]), parts[1])
@@ -77,8 +82,22 @@ def check_drive_params(ctx: Ctx, params: dict[str, Any]) -> None:
         params[name] = print_drive(schema, name, drive)
 
 
+def _to_volume(ctx: Ctx, name: str, drive: Drive) -> str:
+    """Turn a path into the volume that lies there."""
+    found = volume_of_path(ctx, drive["file"])
+    if found is None:
+        raise ParamError({name: f"unable to associate path '{drive['file']}' to any storage"})
+    content, drive["file"] = found
+    if content == "iso":
+        drive.setdefault("media", "cdrom")
+    wanted = {"disk": "images", "cdrom": "iso"}.get(drive.get("media", ""))
+    if wanted and wanted != content:
+        raise ParamError({name: f"unexpected media type ({content} != {wanted})"})
+    return drive["file"]
+
+
 def check_volume_access(ctx: Ctx, vmid: int | None, volid: str, content: str | None = None) -> None:
-    """Refuse the use of a volume that the caller has no right to."""
+    """Refuse the use of a volume that the caller has no right to; `vmid` is the machine that is to use it, if any."""
     parts = split_volid(volid)
     if parts is None:
         if ctx.who != "root@pam":
@@ -88,25 +107,25 @@ def check_volume_access(ctx: Ctx, vmid: int | None, volid: str, content: str | N
         return
     parsed = parse_volname(ctx.cluster.storage(parts[0]), parts[1])
     if content and parsed.content != content:
-        raise PveError(f"storage '{parts[0]}' does not support content-type '{content}'")
+        raise PveError(f"unable to use volume {volid} - content type needs to be '{content}'")
+    path, owner = f"/storage/{parts[0]}", parsed.vmid
+    if ctx.may(path, "Datastore.Allocate"):
+        return
     if parsed.content in ("iso", "vztmpl", "import"):
-        ctx.need(
-            f"/storage/{parts[0]}",
-            "Datastore.AllocateSpace",
-            "Datastore.AllocateTemplate",
-            "Datastore.Audit",
-            any_of=True,
-        )
-    elif vmid is not None and parsed.vmid == vmid:
-        if not ctx.may(f"/storage/{parts[0]}", "Datastore.AllocateSpace"):
-            ctx.need(f"/vms/{vmid}", "VM.Config.Disk")
+        ctx.need(path, "Datastore.AllocateSpace", "Datastore.Audit", any_of=True)
+    elif owner is not None and owner == vmid:
+        return
+    elif owner is not None and parsed.content in ("backup", "images"):
+        backup = parsed.content == "backup"
+        ctx.need(path, "Datastore.AllocateSpace" if backup else "Datastore.Audit")
+        ctx.need(f"/vms/{owner}", "VM.Backup" if backup else "VM.Config.Disk")
     else:
-        ctx.need(f"/storage/{parts[0]}", "Datastore.Allocate")
+        raise PveError(f"missing privileges to access {volid}")
 
 
 def check_storage_access(ctx: Ctx, vmid: int, params: Mapping[str, Any], default: str | None = None) -> None:
     """Refuse disks on storages where the caller may not allocate or that hold no disks."""
-    schema, cluster = ctx.sim.schema, ctx.cluster
+    schema = ctx.sim.schema
     for name in sorted(params):
         if not is_drive(name) or params[name] is None:
             continue
@@ -121,7 +140,6 @@ def check_storage_access(ctx: Ctx, vmid: int, params: Mapping[str, Any], default
             check_volume_access(ctx, vmid, drive.get("file", ""), "images")
     if params.get("vmstatestorage") is not None:
         ctx.need(f"/storage/{params['vmstatestorage']}", "Datastore.AllocateSpace")
-        cluster.storage(params["vmstatestorage"])
 
 
 def _check_drive_access(ctx: Ctx, vmid: int, name: str, drive: Drive, default: str | None) -> None:
@@ -193,18 +211,18 @@ def check_modify(ctx: Ctx, vmid: int, pool: str | None, names: Iterable[str]) ->
             raise PveError(f"only root can set '{name}' config")
 
 
-def check_device(ctx: Ctx, vmid: int, pool: str | None, name: str, value: str) -> None:
+def check_device(ctx: Ctx, vmid: int, pool: str | None, name: str, value: str, verb: str = "set") -> None:
     """Refuse host devices to everybody but root@pam."""
     if ctx.who == "root@pam":
         return
     kind = name.rstrip("0123456789")
     if kind == "serial":
         if value != "socket":
-            raise PveError(f"only root can set '{name}' config for real devices")
+            raise PveError(f"only root can {verb} '{name}' config for real devices")
         ctx.acl.require_vm(ctx.who, vmid, pool, ["VM.Config.HWType"])
     elif kind == "usb":
         ctx.acl.require_vm(ctx.who, vmid, pool, ["VM.Config.HWType"])
-        device = split_property_string(_MAPPED, value)
+        device = _device(ctx, name, value)
         if device.get("host"):
             if device["host"].lower() != "spice":
                 raise PveError(f"only root can set '{name}' config for real devices")
@@ -213,25 +231,54 @@ def check_device(ctx: Ctx, vmid: int, pool: str | None, name: str, value: str) -
         else:
             raise PveError("either 'host' or 'mapping' must be set.")
     elif kind == "hostpci":
-        device = split_property_string(_MAPPED, value)
+        device = _device(ctx, name, value)
         if device.get("host"):
             raise PveError(f"only root can set '{name}' config for non-mapped devices")
         if not device.get("mapping"):
             raise PveError("either 'host' or 'mapping' must be set.")
         ctx.need(f"/mapping/pci/{device['mapping']}", "Mapping.Use")
         ctx.acl.require_vm(ctx.who, vmid, pool, ["VM.Config.HWType"])
+        if "romfile" in device:
+            raise ParamError({name: "only root@pam can set 'romfile' option"})
     elif kind == "rng":
         ctx.acl.require_vm(ctx.who, vmid, pool, ["VM.Config.HWType"])
+        if _device(ctx, name, value).get("source") == "/dev/hwrng":
+            ctx.need("/mapping/hwrng", "Mapping.Use")
+    elif kind == "virtiofs":
+        ctx.acl.require_vm(ctx.who, vmid, pool, ["VM.Config.Disk"])
+        ctx.need(f"/mapping/dir/{_device(ctx, name, value).get('dirid', '')}", "Mapping.Use")
 
 
-_MAPPED: dict[str, Any] = {"host": {"default_key": 1}}
+def check_mapping(ctx: Ctx, name: str, value: str) -> None:
+    """Refuse to clone a device that the caller could not give to a machine."""
+    kind = name.rstrip("0123456789")
+    if ctx.who == "root@pam":
+        return
+    device = _device(ctx, name, value)
+    if kind == "virtiofs":
+        ctx.need(f"/mapping/dir/{device.get('dirid', '')}", "Mapping.Use")
+    elif kind == "usb" and device.get("host"):
+        if device["host"].lower() != "spice":
+            raise PveError(f"only root can set '{name}' config for real devices")
+    elif device.get("host"):
+        raise PveError(f"only root can set '{name}' config for non-mapped devices")
+    elif device.get("mapping"):
+        ctx.need(f"/mapping/{'usb' if kind == 'usb' else 'pci'}/{device['mapping']}", "Mapping.Use")
+    else:
+        raise PveError("either 'host' or 'mapping' must be set.")
+
+
+def _device(ctx: Ctx, name: str, value: str) -> dict[str, str]:
+    keys = hash_format(ctx.sim.schema.vm_options[name].get("format"))
+    return split_property_string(keys or {}, value)
 
 
 def check_devices(ctx: Ctx, vmid: int, pool: str | None, params: Mapping[str, Any]) -> None:
-    """The same for every device among the options of a new machine."""
-    for name in sorted(params):
-        if re.fullmatch(r"(?:serial|usb|hostpci|rng)\d+", name):
-            check_device(ctx, vmid, pool, name, params[name])
+    """The same for every device among the options of a new machine, kind by kind."""
+    for kind in ("serial", "usb", "hostpci", "rng", "virtiofs"):
+        for name in sorted(params):
+            if re.fullmatch(rf"{kind}\d+", name):
+                check_device(ctx, vmid, pool, name, params[name])
 
 
 def check_bridges(ctx: Ctx, params: Mapping[str, Any]) -> None:

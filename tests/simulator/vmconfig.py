@@ -31,13 +31,13 @@ from .volumes import (
 HIDDEN = "**********"
 
 
-def typed(ctx: Ctx, conf: dict[str, str]) -> dict[str, Any]:
-    """The settings with integers and booleans as numbers, as the API gives them."""
+def typed(ctx: Ctx, conf: dict[str, str], *, hide: bool = True) -> dict[str, Any]:
+    """The settings with integers and booleans as numbers, as the API gives them, mostly without the password."""
     ints = ctx.sim.schema.int_options
     result: dict[str, Any] = {
         name: int(value) if name in ints and value.strip() else value for name, value in conf.items()
     }
-    if "cipassword" in result:
+    if hide and "cipassword" in result:
         result["cipassword"] = HIDDEN
     return result
 
@@ -155,11 +155,12 @@ def resize(ctx: Ctx, p: dict[str, Any]) -> str:
 def _grow(ctx: Ctx, vm: Vm, name: str, text: str, task: Task) -> None:
     drive = parse_drive(ctx.sim.schema, name, vm.conf[name])
     volid = drive.get("file", "")
-    if is_cdrom(drive):
-        raise PveError("you can't resize a cdrom")
     parts = split_volid(volid)
     if parts is None:
-        raise PveError(f"disk '{name}' has no associated volume")
+        raise PveError(f"unable to parse volume ID '{volid}'")
+    parse_volname(ctx.cluster.storage(parts[0]), parts[1])
+    if is_cdrom(drive):
+        raise PveError("you can't resize a cdrom")
     ctx.need(f"/storage/{parts[0]}", "Datastore.AllocateSpace")
     size = volume_size(ctx.cluster, vm.node, volid)
     number = text.removeprefix("+").rstrip("KMGT")
@@ -266,13 +267,19 @@ def disk_feature(ctx: Ctx, what: str, drive: dict[str, str], snapshot: str | Non
 
 
 def shared_nodes(ctx: Ctx, conf: dict[str, str], own: str) -> list[str]:
-    """The nodes that see all the disks."""
+    """The nodes that see all the disks, going by the definitions of their storages."""
     nodes = set(ctx.cluster.nodes)
     for _dummy, drive in drives_of(ctx.sim.schema, conf):
         parts = split_volid(drive.get("file", ""))
-        if parts and parts[0] in ctx.cluster.storages:
-            storage = ctx.cluster.storages[parts[0]]
-            nodes &= {node for node in nodes if storage.available_on(node)} if storage.shared else {own}
+        if not parts:
+            continue
+        storage = ctx.cluster.storage(parts[0])
+        if storage.disabled:
+            nodes = set()
+        elif storage.config.get("nodes"):
+            nodes = {node for node in nodes if storage.available_on(node)}
+        elif not storage.shared:
+            nodes &= {own}
     return sorted(nodes)
 
 

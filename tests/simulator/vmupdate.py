@@ -23,6 +23,7 @@ from .drives import (
 )  # fmt: skip
 from .errors import ApiError, ParamError, PveError
 from .formats import split_list
+from .hardware import check_machine, check_tpm, check_vga, clamp_cpuunits, is_windows, pinned_machine
 from .hotplug import apply_pending, cleanup_pending, hotplug_pending
 from .validate import check_prop
 from .vmcheck import (
@@ -87,18 +88,25 @@ class Update:
         if not delete and not revert and not params:
             raise PveError("no options specified")
         resolve_cdrom_alias(params)
-        self.params: dict[str, str] = {key: str(value) for key, value in params.items()}
+        self.unset = [key for key, value in params.items() if value is None]
+        self.params: dict[str, str] = {key: str(value) for key, value in params.items() if value is not None}
+        if "cpuunits" in self.params:
+            self.params["cpuunits"] = clamp_cpuunits(self.params["cpuunits"])
+        self.bootorder: list[str] = []
         self.revert = self._reverts(split_list(revert or ""))
         self.delete = self._deletes(split_list(delete or ""))
         self._check()
 
     def _reverts(self, names: list[str]) -> list[str]:
         for name in names:
-            if name not in self.ctx.sim.schema.vm_options:
+            if not self._exists(name):
                 raise ParamError({"revert": NO_OPTION.format(name)})
             if name in self.params:
                 raise ParamError({"delete": f"you can't use '-{name}' and -revert {name}' at the same time"})
         return names
+
+    def _exists(self, name: str) -> bool:
+        return name in self.ctx.sim.schema.vm_options or name in _INTERNAL
 
     def _deletes(self, names: list[str]) -> list[str]:
         result = []
@@ -108,7 +116,7 @@ class Update:
                 raise ParamError({"delete": f"you can't use '-{name}' and -delete {name}' at the same time"})
             if name in self.revert:
                 raise ParamError({"revert": f"you can't use '-delete {name}' and -revert {name}' at the same time"})
-            if name not in self.ctx.sim.schema.vm_options and name not in _INTERNAL:
+            if not self._exists(name):
                 raise ParamError({"delete": NO_OPTION.format(name)})
             result.append(name)
         return result
@@ -161,9 +169,12 @@ class Update:
         if task is not None:
             task.say(f"update VM {self.vmid}: {self.words}")
         modified: set[str] = set()
+        self.bootorder = boot_devices(vm.conf) or []
         for name in self.delete:
             with _unless_refused(vm):
                 self._delete_one(vm, name, modified)
+        for name in self.unset:
+            raise PveError(f"unable to parse value of '{name}' - got undefined value")
         for name in sorted(self.params):
             with _unless_refused(vm):
                 await self._set_one(vm, name, self.params[name], modified, task)
@@ -187,10 +198,8 @@ class Update:
             return
         modified.add(name)
         was_pending = vm.pending.pop(name, None) is not None
-        devices = boot_devices({"boot": vm.pending.get("boot", vm.conf.get("boot", ""))}) if "boot" in vm.conf else None
-        if devices and name in devices:
-            vm.pending["boot"] = print_boot([device for device in devices if device != name])
-            modified.add("boot")
+        if name in self.bootorder:
+            self._reorder([device for device in self.bootorder if device != name], vm, modified)
         if is_unused(name) or name == "vmstate":
             self._delete_volume(vm, name, value)
             return
@@ -199,10 +208,8 @@ class Update:
             self._need_drive(name, value)
             if was_pending:
                 register_unused(ctx, vm, parse_drive(ctx.sim.schema, name, value))
-        elif name.startswith("serial") and value != "socket" and ctx.who != "root@pam":
-            raise PveError(f"only root can delete '{name}' config for real devices")
         elif _DEVICE.match(name):
-            check_device(ctx, vm.vmid, None, name, value)
+            check_device(ctx, vm.vmid, None, name, value, "delete")
         elif name == "tags":
             check_tags(ctx, vm.vmid, value, "")
             vm.conf.pop("tags", None)
@@ -212,6 +219,11 @@ class Update:
             check_bridges(ctx, {name: vm.conf[name]})
         vm.pending_delete[name] = self.force
         ctx.cluster.write(vm)
+
+    def _reorder(self, devices: list[str], vm: Vm, modified: set[str]) -> None:
+        self.bootorder = devices
+        vm.pending["boot"] = print_boot(devices)
+        modified.add("boot")
 
     def _delete_volume(self, vm: Vm, name: str, value: str) -> None:
         what = f"unused disk '{value}'" if is_unused(name) else f"vmstate '{value}'"
@@ -244,14 +256,26 @@ class Update:
             vm.pending[name] = value
         elif _DEVICE.match(name):
             if name in vm.conf:
-                check_device(ctx, vm.vmid, None, name, vm.conf[name])
-            check_device(ctx, vm.vmid, None, name, value)
+                check_device(ctx, vm.vmid, None, name, vm.conf[name], "modify")
+            check_device(ctx, vm.vmid, None, name, value, "modify")
             vm.pending[name] = value
         elif name == "tags":
             check_tags(ctx, vm.vmid, vm.conf.get("tags", ""), value)
             vm.pending[name] = unique_tags(ctx, value)
         elif name == "cipassword":
-            vm.conf[name] = encrypt_password(value)
+            vm.conf[name] = value if is_windows(vm.conf) else encrypt_password(value)
+        elif name == "vga":
+            check_vga(ctx.sim.schema, value)
+            vm.pending[name] = value
+        elif name == "machine":
+            check_machine(ctx.sim.schema, value)
+            vm.pending[name] = value
+        elif name == "ostype":
+            self._set_ostype(vm, value, modified)
+        elif is_net(name):
+            if name in vm.conf:
+                check_bridges(ctx, {name: vm.conf[name]})
+            vm.pending[name] = value
         elif name == "boot":
             self._set_boot(vm, value)
         else:
@@ -267,18 +291,31 @@ class Update:
         check_prop(" ", self.ctx.sim.schema.vm_options[name], name, errors)
         return not errors
 
+    def _set_ostype(self, vm: Vm, value: str, modified: set[str]) -> None:
+        """A machine that becomes a Windows gets a certain machine version."""
+        vm.pending["ostype"] = value
+        if "machine" in self.params or "machine" in vm.pending or "machine" in modified:
+            return
+        try:
+            machine = pinned_machine(self.ctx.cluster, vm.conf.get("machine"), value)
+        except PveError:
+            return
+        if machine:
+            vm.pending["machine"] = machine
+
     async def _set_drive(self, vm: Vm, name: str, value: str, modified: set[str], task: Task | None) -> None:
         ctx, schema = self.ctx, self.ctx.sim.schema
         if name in vm.conf:
             self._need_drive(name, vm.conf[name])
+            if name == "tpmstate0":
+                check_tpm(schema, vm.conf[name], value)
         self._need_drive(name, value)
         if name in vm.pending:
             register_unused(ctx, vm, parse_drive(schema, name, vm.pending[name]))
         vm.pending.update(await Maker(ctx, vm, None, task).run({name: value}, vm.conf))
-        devices = boot_devices({"boot": vm.pending.get("boot", vm.conf.get("boot", ""))})
-        if devices and is_cdrom(parse_drive(schema, name, value), no_cloudinit=True) and name not in devices:
-            vm.pending["boot"] = print_boot([*devices, name])
-            modified.add("boot")
+        added = is_cdrom(parse_drive(schema, name, value), no_cloudinit=True) and name not in self.bootorder
+        if self.bootorder and added:
+            self._reorder([*self.bootorder, name], vm, modified)
 
     def _set_boot(self, vm: Vm, value: str) -> None:
         vm.pending["boot"] = value

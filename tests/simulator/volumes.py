@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .schema import Schema
 
 DIR_FORMATS = ("raw", "qcow2", "vmdk")
-_CONTENT_DIRS = {
+CONTENT_DIRS = {
     "iso": "template/iso",
     "vztmpl": "template/cache",
     "backup": "dump",
@@ -62,7 +62,7 @@ def _parse_owned(name: str) -> tuple[int, bool] | None:
 def parse_volname(storage: Storage, name: str) -> Parsed:
     """The parts of the name of a volume on that storage; raises PveError when it is none."""
     kind, slash, rest = name.partition("/")
-    if slash and kind in _CONTENT_DIRS and is_path_based(storage):
+    if slash and kind in CONTENT_DIRS and is_path_based(storage):
         return _parse_file(kind, rest, name)
     if is_path_based(storage):
         return _parse_image(name)
@@ -116,8 +116,8 @@ def storage_path(storage: Storage, name: str) -> str:
         return f"rbd:{pool}/{own}" if storage.kind == "rbd" else f"/dev/{pool}/{own}"
     root = storage.config.get("path") or f"/mnt/pve/{storage.name}"
     kind, slash, rest = name.partition("/")
-    if slash and kind in _CONTENT_DIRS:
-        return f"{root}/{_CONTENT_DIRS[kind]}/{rest}"
+    if slash and kind in CONTENT_DIRS:
+        return f"{root}/{CONTENT_DIRS[kind]}/{rest}"
     parts = name.split("/")
     return f"{root}/images/{'/'.join(parts[-2:])}"
 

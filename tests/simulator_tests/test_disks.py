@@ -29,9 +29,10 @@ def test_sizes_that_are_none(pve: Client, size: str) -> None:
 
 
 def test_disks_that_are_not_resized(pve: Client) -> None:
-    path = pve.create(100, ide2="none,media=cdrom")
+    path = pve.create(100, ide2="local:iso/debian-13-netinst.iso,media=cdrom", ide3="none,media=cdrom")
     assert pve.do("PUT", f"{path}/resize", disk="scsi9", size="+1G") == "disk 'scsi9' does not exist"
     assert pve.do("PUT", f"{path}/resize", disk="ide2", size="+1G") == "you can't resize a cdrom"
+    assert pve.do("PUT", f"{path}/resize", disk="ide3", size="+1G") == "unable to parse volume ID 'none'"
 
 
 def test_moving_a_disk_to_another_storage(pve: Client) -> None:
