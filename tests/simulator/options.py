@@ -41,6 +41,8 @@ class Options:
     ca_dir: Path | None = None
 
 
+# What is served when nothing is said: something to clone, and a place to put it.
+DEMO = Path(__file__).parent / "clusters" / "demo.yml"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -68,7 +70,7 @@ def parse(argv: list[str] | None) -> Options:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="loopback address to listen on (default: %(default)s)")
     add("--port", type=int, default=0, help="port to listen on, 0 for any free one (default: %(default)s)")
-    add("--cluster", type=Path, metavar="FILE", help="describe the cluster with this YAML file")
+    add("--cluster", type=Path, metavar="FILE", help="describe the cluster with this YAML file (default: the demo)")
     add("--nodes", type=int, metavar="N", help="make up a cluster of N nodes instead")
     add("--vms", type=int, default=0, metavar="N", help="make up N virtual machines (default: %(default)s)")
     add("--seed", type=int, default=1, help="what is made up is the same for the same seed (default: %(default)s)")
@@ -94,6 +96,8 @@ def _check(options: Options) -> None:
         raise UsageError(f"--host: '{options.host}' is not a loopback address")
     if options.pve_version not in VERSIONS:
         raise UsageError(f"--pve-version: '{options.pve_version}' is not one of {', '.join(VERSIONS)}")
+    if options.cluster is None and options.nodes is None and not options.vms:
+        options.cluster = DEMO
     if options.cluster is not None and options.nodes is not None:
         raise UsageError("--cluster and --nodes exclude each other")
     if options.nodes is not None and not 1 <= options.nodes <= 64:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulator.options import parse
 from tests.simulator.process import DEMO, ROOT, Simulator
 from tests.simulator_tests.client import Client
 
@@ -154,6 +155,12 @@ def test_ten_thousand_machines_start_quickly_in_little_memory() -> None:
         if status.exists():
             peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
             assert int(peak.split()[1]) < 1024 * 1024
+
+
+def test_the_demo_is_served_when_nothing_is_said() -> None:
+    assert parse(["--port", "0", "--lag-s", "0"]).cluster == DEMO
+    assert parse(["--vms", "3"]).cluster is None
+    assert parse(["--nodes", "2"]).cluster is None
 
 
 # -- an older version ------------------------------------------------------------------------------
