@@ -152,7 +152,7 @@ def test_one_vm_that_fails_does_not_stop_the_others_and_a_rerun_completes(player
     assert first.recap["localhost"]["failed"] == 1
     assert first.changed == 1
     assert re.search(r'"created 2, failed 1",\s+"created: one \(\d+ on pve\d\), two \(\d+ on pve\d\)",', first.output)
-    assert '"failed: unfit"' in first.output
+    assert '"failed: unfit (ConfigurationError)"' in first.output
     assert "1 of 3 VMs failed: VM 'unfit': Node 'pve9' could not be used" in first.output
     assert "Ready" not in first.output  # the module's result, of which the failure of a task would show all
     assert {one.name for one in lab.machines()} >= {"one", "two"}
