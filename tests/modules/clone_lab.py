@@ -12,7 +12,8 @@ LOCAL, RUNNING, FILES, THEIRS, MINE, BASE = 9100, 9110, 9120, 9130, 9140, 9150
 
 
 def make_sources(lab: Lab) -> None:
-    """Make them."""
+    """Make them, and a storage that has disks in format raw only."""
+    lab.client.write("POST", "storage", data={"storage": "vg", "type": "lvm", "vgname": "vg", "content": "images"})
     make = lab.client.task
     disks = {
         LOCAL: "local-lvm:2",
@@ -51,6 +52,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**CLONE, "source": 9000, "storage": "nosuch"}, "ConfigurationError", "nosuch"),
     ({**CLONE, "source": 9000, "pool": "nosuch"}, "ConfigurationError", "nosuch"),
     ({**CLONE, "source": 9000, "storage": "ceph", "format": "qcow2"}, "NotSupported", "raw only"),
+    ({**CLONE, "source": 9000, "storage": "vg", "format": "qcow2"}, "NotSupported", "vg (lvm) has disks in format raw"),
     ({**CLONE, "source": LOCAL, "node": "pve2", "migrate": False}, "NotSupported", "migrate=true"),
     ({**CLONE, "source": THEIRS, "tenant": "acme"}, "Conflict", "shared_sources"),
     ({**CLONE, "source": RUNNING, "tenant": "acme"}, "Conflict", "shared_sources"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .._cluster.picture import Picture, VmRow
 from .._cluster.placement import require_node, require_storage
-from .._core.errors import Locked, NotFound, NotSupported
+from .._core.errors import FleetError, Locked, NotFound, NotSupported
 from .._core.retry import TimeBudget
 from .actual import drives, is_disk, storage_of
 from .model import Actual, Desired, Disk, Source
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _LINKS_BASE = frozenset("lvmthin zfspool zfs rbd btrfs dir nfs cifs cephfs".split())
 _LINKS_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
 _COPIES_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
-_RAW_ONLY = frozenset("lvmthin zfspool zfs rbd iscsi iscsidirect".split())
+# Formats beside raw (plugindata and get_formats of each plugin); of any other PVE makes raw, and says nothing.
+_RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
 # A linked clone on these needs nothing of its template on the node it moves to.
 _MOVES_LINKED = frozenset(("lvmthin",))
 # What a snapshot's configuration has beside that of a VM.
@@ -91,10 +92,28 @@ def nodes_for(desired: Desired, source: Actual, picture: Picture) -> frozenset[s
     return frozenset((source.node,)) if local else None
 
 
-def decide_full(desired: Desired, source: Actual, picture: Picture) -> bool:
+def chained_stores(client: Client, desired: Desired, picture: Picture) -> frozenset[str]:
+    """Return the LVM storages that have disks in format qcow2; one request where a clone is to be in that format.
+
+    Who may not see the storages' configuration gets all of them: PVE then decides.
+    """
+    lvm = frozenset(row.storage for row in picture.storages if row.kind == "lvm")
+    if not lvm or (desired.source or Source()).format != "qcow2":
+        return frozenset()
+    try:
+        rows = client.get("storage") or []
+    except FleetError:
+        return lvm
+    return frozenset(
+        row["storage"] for row in rows if row["storage"] in lvm and int(row.get("snapshot-as-volume-chain") or 0)
+    )
+
+
+def decide_full(desired: Desired, source: Actual, picture: Picture, chained: frozenset[str] = frozenset()) -> bool:
     """Return whether the clone copies the disks: as asked, else linked wherever PVE allows it.
 
-    Raises NotSupported for what cannot be done, ConfigurationError for a storage that is not where it is needed.
+    `chained` are LVM storages that take qcow2. Raises NotSupported for what cannot be done, ConfigurationError for a
+    storage that is not where it is needed.
     """
     said = desired.source or Source()
     reason = why_not_linked(desired, source, picture)
@@ -102,7 +121,7 @@ def decide_full(desired: Desired, source: Actual, picture: Picture) -> bool:
         raise _cannot(f"A linked clone of {source.label}", reason, "Leave full out, or set it to true", "linked clone")
     full = bool(reason) if said.full is None else said.full
     if full:
-        _check_copy(desired, source, picture)
+        _check_copy(desired, source, picture, chained)
     _check_move(desired, source, picture)
     return full
 
@@ -127,7 +146,7 @@ def why_not_linked(desired: Desired, source: Actual, picture: Picture) -> str | 
     return None
 
 
-def _check_copy(desired: Desired, source: Actual, picture: Picture) -> None:
+def _check_copy(desired: Desired, source: Actual, picture: Picture, chained: frozenset[str]) -> None:
     """Refuse a full clone that PVE would refuse, or would make with another format than the one asked for."""
     said = desired.source or Source()
     for slot, store, kind in _stored(source, picture):
@@ -144,7 +163,8 @@ def _check_copy(desired: Desired, source: Actual, picture: Picture) -> None:
     kinds = {row.storage: row.kind for row in picture.storages}
     stores = [said.storage] if said.storage else [store for _slot, store, _kind in _stored(source, picture)]
     for store in stores:
-        if said.format not in (None, "raw") and kinds.get(store) in _RAW_ONLY:
+        raw_only = kinds.get(store) in _RAW_ONLY or (kinds.get(store) == "lvm" and store not in chained)
+        if said.format not in (None, "raw") and raw_only:
             raise _cannot(
                 f"A clone of {source.label} in format {said.format}",
                 f"storage {store} ({kinds[store]}) has disks in format raw only",

@@ -16,7 +16,7 @@ from .._cluster.tenant import parse_tags
 from .._core.errors import ConfigurationError, Conflict
 from .._core.quantities import render_size
 from .actual import drives
-from .cloning import decide_full, in_snapshot, nodes_for, read_source, spread_storage
+from .cloning import chained_stores, decide_full, in_snapshot, nodes_for, read_source, spread_storage
 from .model import Actual, Desired, Disk
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_origin(client: Client, desired: Desired, picture: Picture) -> Origin:
     if source.snapshot:
         template = in_snapshot(client, template, source.snapshot)
     wish = spread_storage(desired, template)
-    full = decide_full(wish, template, picture)
+    full = decide_full(wish, template, picture, chained_stores(client, wish, picture))
     return Origin(wish, template, full, nodes_for(desired, template, picture))
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError, PermissionDenied
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import read_wish
-from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import decide_full, nodes_for, spread_storage
+from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import (
+    chained_stores,
+    decide_full,
+    nodes_for,
+    spread_storage,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan_new import plan_clone
 from tests.unit.module_utils.vm.vm_cases import template
@@ -55,6 +61,9 @@ FULL: list[tuple[dict[str, Any], str, dict[str, Any], bool | str]] = [
     ({"storage": "nosuch"}, "rbd", {}, "nosuch"),
     ({"format": "qcow2", "full": True}, "rbd", {}, "raw only"),
     ({"format": "raw", "full": True}, "rbd", {}, True),
+    ({"format": "qcow2", "full": True}, "btrfs", {}, "raw only"),
+    ({"format": "qcow2", "full": True}, "lvm", {}, "raw only"),
+    ({"format": "vmdk", "full": True}, "lvm", {}, "raw only"),
     ({"snapshot": "s1", "full": False}, "rbd", {"is_template": False}, False),
     ({"snapshot": "s1", "full": False}, "zfspool", {"is_template": False}, "no linked clones"),
     ({"snapshot": "s1"}, "rbd", {"is_template": False}, True),
@@ -79,6 +88,31 @@ def test_linked_or_full(options: dict[str, Any], kind: str, of: dict[str, Any], 
         decide_full(wish, made, picture(kind))
     assert caught.value.category in ("NotSupported", "ConfigurationError")
     assert caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("configured", "wanted"),
+    [
+        ([{"storage": "ceph", "snapshot-as-volume-chain": 1}, {"storage": "nas"}], True),
+        ([{"storage": "ceph"}], False),
+        (None, True),  # the caller may not see it, so PVE decides
+    ],
+)
+def test_lvm_takes_qcow2_where_it_keeps_chains(configured: list[dict[str, Any]] | None, wanted: bool) -> None:
+    class Configured:
+        def get(self, *path: str) -> list[dict[str, Any]] | None:
+            assert path == ("storage",)
+            if configured is None:
+                raise PermissionDenied(answer="no")
+            return configured
+
+    wish, client = clone(format="qcow2", full=True), cast(Client, Configured())
+    chained = chained_stores(client, wish, picture("lvm"))
+    assert chained == ({"ceph"} if wanted else set())
+    if wanted:
+        assert decide_full(wish, source(), picture("lvm"), chained) is True
+    assert chained_stores(client, wish, picture("rbd")) == set()
+    assert chained_stores(cast(Client, None), clone(full=True), picture("lvm")) == set()
 
 
 @pytest.mark.parametrize("kind", ["zfspool", "dir"])
