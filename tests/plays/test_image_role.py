@@ -161,7 +161,6 @@ REFUSED_EARLY: list[tuple[dict[str, Any], str]] = [
     ({"image_vm": {"nics": [{"bridge": "vmbr77"}]}}, "vmbr77"),
     ({"image_vm": {"memory": "12X"}}, "12X"),
     ({"image_node": "pve9"}, "pve9"),
-    ({"image_vmid": 9000}, "9000"),
 ]
 
 
@@ -176,6 +175,19 @@ def test_what_cannot_be_made_is_refused_before_the_download(lab: Lab, player: Pl
     assert "local:import/early.qcow2" not in volumes(lab)
 
 
+@pytest.mark.parametrize("how", [{}, {"in_vm": True}], ids=str)
+def test_the_number_of_another_vm_is_refused(lab: Lab, player: Player, web: str, how: dict[str, bool]) -> None:
+    """With its number, the VM would be stopped, renamed and converted."""
+    theirs = lab.make_vm(f"theirs{len(how)}", scsi0="ceph:1", tags="tenant_acme")
+    said: dict[str, Any] = {"image_name": "numbered", "image_url": f"{web}/numbered.qcow2", "image_disk_size": "4G"}
+    said |= {"image_vm": {"vmid": theirs}} if how else {"image_vmid": theirs}
+    mark = lab.mark()
+    refused = player.play(IMAGE, **said).expect(2)
+    assert f"The number {theirs} belongs to VM theirs{len(how)}. It was left alone." in refused.output
+    assert "belongs to VM debian-13" in player.play(IMAGE, **said | {"image_vm": {"vmid": 9000}}).expect(2).output
+    assert writes(lab, mark) == []
+
+
 def test_a_wrong_checksum_leaves_nothing(lab: Lab, player: Player, web: str) -> None:
     said = {"image_name": "bad", "image_url": f"{web}/bad.qcow2", "image_checksum": "sha256:" + "0" * 64}
     assert "checksum mismatch" in player.play(IMAGE, **said).expect(2).output
@@ -185,8 +197,8 @@ def test_a_wrong_checksum_leaves_nothing(lab: Lab, player: Player, web: str) -> 
 
 def test_an_interrupted_run_is_completed(lab: Lab, player: Player, web: str) -> None:
     """What a run leaves that ended before the VM became a template."""
-    said = {"image_name": "half", "image_url": f"{web}/half.qcow2"}
-    lab.make_vm("half", scsi0="local-lvm:1", description="Template half, made from half.qcow2")
+    said: dict[str, Any] = {"image_name": "half", "image_url": f"{web}/half.qcow2"}
+    said["image_vmid"] = lab.make_vm("half", scsi0="local-lvm:1", description="Template half, made from half.qcow2")
     player.play(IMAGE, **said).expect()
     assert len(templates(lab, "half")) == 1
     assert player.play(IMAGE, **said).expect().changed == 0
