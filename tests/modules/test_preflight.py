@@ -94,9 +94,19 @@ def test_privileges_of_a_tenants_token(lab: Lab) -> None:
     assert told["VM.Snapshot on /pool/acme"] == "pass"
     assert told["VM.Allocate on /pool/acme"] == "pass"
     assert told["Datastore.AllocateSpace on /storage/ceph"] == "fail"
+    assert told["VM.Clone on /vms/9000"] == "fail"  # which it may not even see
     assert statuses(result, "quorum")["cluster"] == "unknown"
     assert any("ops@pve!auto lacks Datastore.AllocateSpace on /storage/ceph" in line for line in result["table"])
     assert lab.simulator.writes() == []
+
+
+def test_no_privilege_is_asked_on_what_was_named_and_not_found(lab: Lab) -> None:
+    """That the caller lacks it everywhere, or shall name what is meant, would be the wrong advice."""
+    result = preflight(lab, tasks=["vm_clone", "snapshot"], templates=["nosuch"], vms=["nobody"])
+    assert {row["check"] for row in result["failed_checks"]} == {"template", "vm"}
+    told = statuses(result, "privilege")
+    assert not any("VM.Clone" in subject or "VM.Snapshot" in subject for subject in told)
+    assert told["VM.Allocate on /vms"] == "pass"  # on the new VM, which cannot be named
 
 
 PROOFS: list[tuple[str, str, dict[str, Any]]] = [

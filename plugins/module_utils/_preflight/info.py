@@ -31,7 +31,7 @@ from .checks import (
     version_row,
     vm_rows,
 )
-from .needs import Held, Question, Subjects, questions
+from .needs import TEMPLATE, VM, Held, Question, Subjects, questions
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -132,14 +132,16 @@ def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int])
     rows += vm_rows("template", templates) + vm_rows("vm", vms)
     if params.get("pool"):
         rows += _pool(parts, picture, params["pool"])
+    named = {VM: _numbers(vms), TEMPLATE: _numbers(templates)}
     subjects = Subjects(
-        vms=tuple(vm.vmid for _said, vm, _error in vms if vm),
-        templates=tuple(vm.vmid for _said, vm, _error in templates if vm),
+        vms=named[VM],
+        templates=named[TEMPLATE],
         storages=tuple(_names(storages, True)),
         image_storages=tuple(_names(storages, False)),
         bridges=tuple(params.get("bridges") or ()),
         nodes=tuple(nodes),
         pool=params.get("pool"),
+        unfound=frozenset(kind for kind, found in ((VM, vms), (TEMPLATE, templates)) if found and not named[kind]),
     )
     return rows + _privileges(client, questions(params.get("tasks") or (), subjects, version))
 
@@ -173,6 +175,11 @@ def _find(client: Client, picture: Picture, wanted: Sequence[str], template: boo
         except FleetError as error:
             found.append((said, None, error))
     return found, picture
+
+
+def _numbers(found: Found) -> tuple[int, ...]:
+    """Return the VMIDs of what was named; one that is not visible has still its number where it was named by it."""
+    return tuple(vm.vmid if vm else int(said) for said, vm, _error in found if vm or said.isdigit())
 
 
 def _one(picture: Picture, said: str, number: int | None, template: bool) -> VmRow | None:

@@ -45,7 +45,10 @@ Held: TypeAlias = "Mapping[str, int | None] | None"
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the tasks will work on, as VMIDs and names; what is empty stands for any."""
+    """What the tasks will work on, as VMIDs and names; what is empty stands for any.
+
+    Nothing can be said about the `unfound` kinds: of these some were named, but none was found.
+    """
 
     vms: tuple[int, ...] = ()
     templates: tuple[int, ...] = ()
@@ -54,6 +57,7 @@ class Subjects:
     bridges: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     pool: str | None = None
+    unfound: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,8 @@ def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
     }
     if named.get(kind):
         return [(path, False) for path in named[kind]]
+    if kind in subjects.unfound:
+        return []
     if kind in (VM, NEW_VM, POOL) and subjects.pool:
         return [(f"/pool/{subjects.pool}", False)]
     any_of_kind = {
