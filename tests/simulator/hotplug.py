@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING
 
@@ -286,20 +285,17 @@ def _plug_drive(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> N
 
 
 def _plug_memory(vm: Vm, value: str) -> str:
-    """Memory grows in DIMMs: the size is rounded up to what they add up to."""
+    """Memory grows in DIMMs to at least what is wanted, and shrinks in DIMMs to at most that."""
     wanted = memory_mib({"memory": value})
     if vm.conf.get("numa") != "1":
         raise PveError("NUMA needs to be enabled for memory hotplug")
-    total, size = 1024, 512
-    while total < wanted:
-        for _dummy in range(32):
-            if total >= wanted:
-                break
-            total += size
-        size *= 2
+    sizes = [1024]  # the fixed part, then DIMMs: 32 of each size
+    while sum(sizes) < max(wanted, memory_mib(vm.conf)):
+        sizes.append(512 << (len(sizes) - 1) // 32)
     if wanted < memory_mib(vm.conf):
-        total = max(1024, math.ceil(wanted / 512) * 512)
-    return str(total)
+        while len(sizes) > 1 and sum(sizes) > wanted:
+            sizes.pop()
+    return str(sum(sizes))
 
 
 def _plug_agent(vm: Vm, value: str) -> None:

@@ -87,6 +87,8 @@ def _move(ctx: Ctx, p: dict[str, Any], store: str) -> str:
     async def work(task: Task) -> None:
         async with ctx.sim.locks.hold(vmid, log=task.say):
             vm, drive, kept = check()
+            if vm.run is not None and name == "tpmstate0":
+                raise PveError("storage migration failed: cannot move TPM state while VM is running")
             await _copy_over(ctx, vm, name, drive, store, fmt, bool(p.get("delete")), kept, task)
 
     return ctx.task(node, "qmmove", vmid, work)

@@ -255,3 +255,31 @@ def test_cloud_init_of_a_running_machine_waits_for_its_image(pve: Client) -> Non
     pve.put(f"{path}/cloudinit")
     waiting = {item["key"]: item.get("pending") for item in pve.get(f"{path}/cloudinit")}
     assert waiting["ciuser"] is None
+
+
+# -- what PVE adds by itself -----------------------------------------------------------------------
+
+
+def test_the_machine_of_a_windows_guest_is_pinned(pve: Client) -> None:
+    """Machine.pm, check_and_pin_machine_string: at creation, and with a change of ostype alone."""
+    version = ".".join(pve.config(pve.create(100))["meta"].partition("creation-qemu=")[2].split(".")[:2])
+    assert pve.config(pve.create(101, ostype="win11"))["machine"] == f"pc-i440fx-{version}"
+    assert pve.config(pve.create(102, ostype="w2k8", machine="q35"))["machine"] == f"pc-q35-{version}"
+    path = pve.create(103, ostype="l26", machine="q35")
+    assert pve.config(path)["machine"] == "q35"
+    pve.put(f"{path}/config", ostype="win10")
+    assert pve.config(path)["machine"] == f"pc-q35-{version}"
+    pve.put(f"{path}/config", machine="q35")
+    assert pve.config(path)["machine"] == "q35"
+    path = pve.create(104, ostype="l26")
+    pve.put(f"{path}/config", ostype="win10", machine="pc")
+    assert pve.config(path)["machine"] == "pc"
+
+
+@pytest.mark.parametrize(("now", "wanted", "stored"), [(1024, 1600, 2048), (4096, 1600, 1536), (2048, 2048, 2048)])
+def test_memory_is_plugged_in_dimms(pve: Client, now: int, wanted: int, stored: int) -> None:
+    """Memory.pm, qemu_memory_hotplug: up to at least, or down to at most what is wanted."""
+    path = pve.create(100, memory=now, numa=1, hotplug="memory")
+    pve.ok("POST", f"{path}/status/start")
+    pve.put(f"{path}/config", memory=wanted)
+    assert pve.config(path)["memory"] == str(stored)

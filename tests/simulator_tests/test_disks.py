@@ -45,6 +45,18 @@ def test_moving_a_disk_to_another_storage(pve: Client) -> None:
     assert "ceph:vm-100-disk-0" not in pve.volumes("ceph")
 
 
+def test_the_state_of_a_tpm(pve: Client) -> None:
+    path = pve.create(100, tpmstate0="local-lvm:1,version=v2.0")
+    volume = pve.config(path)["tpmstate0"].partition(",")[0]
+    answer = pve.call("PUT", f"{path}/config", {"tpmstate0": f"{volume},version=v1.2"})
+    assert answer.reason == "cannot change TPM state version after creation"
+    pve.ok("POST", f"{path}/status/start")
+    said = pve.do("POST", f"{path}/move_disk", disk="tpmstate0", storage="ceph")
+    assert said == "storage migration failed: cannot move TPM state while VM is running"
+    pve.ok("POST", f"{path}/status/stop")
+    pve.ok("POST", f"{path}/move_disk", disk="tpmstate0", storage="ceph")
+
+
 # -- snapshots -------------------------------------------------------------------------------------
 
 
