@@ -169,7 +169,9 @@ options:
     description: Whether NUMA is on.
     type: bool
   memory:
-    description: Memory such as V(4G) or V(512M). Units are binary, a bare number is MiB. At most 2 TiB.
+    description:
+      - Memory such as V(4G) or V(512M). Units are binary, a bare number is MiB. At most 2 TiB.
+      - With C(memory) in O(hotplug) it consists of modules, and a change becomes the next size that they add up to.
     type: raw
   memory_floor:
     description: The least O(memory) that is accepted, a policy against typing errors. PVE itself accepts 16 MiB.
@@ -183,7 +185,9 @@ options:
     type: str
     choices: [seabios, ovmf, bios, uefi]
   machine:
-    description: Machine type, such as V(q35) or V(pc). V(i440fx) means V(pc).
+    description:
+      - Machine type, such as V(q35) or V(pc). V(i440fx) means V(pc).
+      - Proxmox VE adds its newest version to the type of a Windows guest, and the type without one then fits.
     type: str
   ostype:
     description:
@@ -391,6 +395,7 @@ options:
         description:
           - The drive, such as V(scsi0), V(virtio1), V(efidisk0) or V(tpmstate0). Left out, the first free one of
             O(disks[].bus).
+          - V(unused0) and so on are detached disks; O(disks[].state=absent) destroys them.
         type: str
       bus:
         description: Bus of a disk without a name, V(scsi) if left out.
@@ -408,7 +413,7 @@ options:
         description: Name of an entry of O(storage_classes).
         type: str
       format:
-        description: Format of a new disk on a storage of files.
+        description: Format on a storage of files, of a disk that is new or moves to another storage.
         type: str
         choices: [raw, qcow2, vmdk]
       import_from:
@@ -453,11 +458,13 @@ options:
   disks_exact:
     description:
       - Whether disks that O(disks) does not list are detached. Their volumes stay, as unused disks.
-      - Firmware, CD and cloud-init drives are not meant.
+      - Firmware, CD and cloud-init drives are not meant. Without O(disks) nothing is detached.
     type: bool
     default: false
   nics_exact:
-    description: Whether network cards that O(nics) does not list are removed.
+    description:
+      - Whether network cards that O(nics) does not list are removed. Without O(nics) none is, with an empty list all
+        are.
     type: bool
     default: false
   nics:
@@ -553,14 +560,15 @@ options:
         choices: [always, on_create]
         default: on_create
       ssh_keys:
-        description: Public keys of that user, all of them; an empty list removes them.
+        description:
+          - Public keys of that user, all of them; an empty list removes them. Lines that begin with C(#) do not count.
         type: list
         elements: str
       upgrade:
         description: Whether packages are upgraded at the first start.
         type: bool
       nameservers:
-        description: Addresses of name servers.
+        description: Addresses of name servers; an empty list removes them.
         type: list
         elements: str
       search_domain:

@@ -23,6 +23,8 @@ _STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
 _NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
 _BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
 _VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
+# The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), and base64 behind one.
+_SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
 VMID_LEAST, VMID_MOST = 100, 999999999
 
@@ -124,6 +126,16 @@ def address(value: str, version: int | None, what: str) -> str:
         raise refused(
             what, value, f"is no IP{'v' + str(version) if version else ''} address", "Write it without prefix"
         )
+    return value
+
+
+def ssh_key(value: str, what: str) -> str:
+    """Return a line that has the form of a public key, options before and a comment behind it included.
+
+    Whether the data are a key is for PVE to say, which has ssh-keygen read each line.
+    """
+    if not _SSH_KEY.search(value):
+        raise refused(what, f"{value[:30]}...", "is no public key", "Give a line of a file such as id_ed25519.pub")
     return value
 
 

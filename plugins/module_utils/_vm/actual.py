@@ -67,6 +67,12 @@ def drives(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return {key: parse(value, format_of(key) or {}, what=key) for key, value in config.items() if DRIVE.match(key)}
 
 
+def volume_of(slot: str, text: str) -> str | None:
+    """Return the volume that a drive or an unused disk of a configuration is, or None for a CD drive."""
+    drive = parse(text, format_of(slot) or {}, what=slot)
+    return drive.get("file") if is_disk(drive) else None
+
+
 def storage_of(drive: Mapping[str, str]) -> str | None:
     """Return the storage a drive's volume is on; None for an empty CD drive or a path."""
     storage, colon, _name = drive.get("file", "").partition(":")

@@ -20,6 +20,7 @@ from .._core.propstring import Format, canonical, parse, render, same
 from .._schema.formats import format_of, rule_of
 from .actual import DRIVE, drives, is_cloud_init, is_disk
 from .drives import DriveChange, change_drives
+from .hotplug import hotplug_features, in_dimms
 from .marker import Marker, join_notes, split_notes
 from .model import Desired
 from .view import decode_keys
@@ -27,6 +28,8 @@ from .view import decode_keys
 # What a new VM gets that is not cloned and says nothing else.
 NEW_VM: Mapping[str, str] = {"cores": "2", "ostype": "l26", "scsihw": "virtio-scsi-single"}
 _NIC = re.compile(r"^(?:net|ipconfig)(?=\d+$)")
+# The two machine types without a version, and what their names begin with when they have one.
+_FAMILIES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 
@@ -63,11 +66,13 @@ def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -
     change.deletes |= change.drives.detached | (desired.drop & target.keys())
     if desired.nics_exact:
         change.deletes |= {key for key in target if _NIC.match(key) and f"net{_NIC.sub('', key)}" not in desired.parts}
-    _parts(desired, target, change)
+    _parts(desired, target, change, new=new)
     if new and "boot" not in desired.parts:
         _first_boot(desired, change)
     elif not new and "boot" not in change.sets:
         _boot_follows(target, change)
+    if not new:
+        _machine_follows(target, change)
     _tags(desired, target, change)
     _notes(desired, target, change)
     _cloud_init_data(desired, target, change, new=new)
@@ -91,7 +96,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(("network,disk,usb" if text == "1" else text).replace(";", ",").split(","))
 
 
-def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
+def _parts(desired: Desired, target: Mapping[str, str], change: Change, *, new: bool) -> None:
     """Property strings: only the sub-keys that are mentioned count."""
     for key, wanted in desired.parts.items():
         fmt = format_of(key) or {}
@@ -110,6 +115,12 @@ def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
             wishes = {**_NEW_NIC, **wishes}
         merged: dict[str, str | None] = dict(found)
         differing = [name for name, value in wishes.items() if not _holds(name, value, found, fmt)]
+        config = {**target, **change.sets}
+        if key == "machine" and _is_pinned(wishes.get("type"), found.get("type"), config.get("ostype", "")):
+            differing = [name for name in differing if name != "type"]
+        if key == "memory" and differing and not new and "memory" in hotplug_features(config):
+            wishes["current"] = str(in_dimms(int(wishes["current"] or 0), config))
+            differing = [name for name in differing if not _holds(name, wishes[name], found, fmt)]
         if not differing:
             continue
         for name in wishes if not found else differing:
@@ -125,6 +136,25 @@ def _parts(desired: Desired, target: Mapping[str, str], change: Change) -> None:
 
 def _holds(name: str, value: str | None, found: Mapping[str, str], fmt: Format) -> bool:
     return name not in found if value is None else same(name, value, found.get(name), fmt)
+
+
+def _is_pinned(wanted: str | None, found: str | None, ostype: str) -> bool:
+    """Tell whether PVE made the machine type of a Windows guest out of the wished one by adding a version.
+
+    It does so at creation and with a change of the kind of guest (Machine.pm, check_and_pin_machine_string).
+    """
+    family = _FAMILIES.get(wanted or "")
+    return bool(family and found and ostype.startswith("w") and re.match(rf"^{family}-\d", found))
+
+
+def _machine_follows(target: Mapping[str, str], change: Change) -> None:
+    """PVE adds its newest version to the machine type of a guest that becomes a Windows one."""
+    if not change.sets.get("ostype", "").startswith("w") or "machine" in change.keys:
+        return
+    parts = parse(target.get("machine", ""), format_of("machine") or {})
+    family = _FAMILIES.get(parts.get("type", "pc"))
+    if family:
+        change.follows["machine"] = render({**parts, "type": f"{family}-newest"}, format_of("machine") or {})
 
 
 def _first_boot(desired: Desired, change: Change) -> None:

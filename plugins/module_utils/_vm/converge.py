@@ -31,6 +31,7 @@ from .model import Actual, Desired, Plan, Step
 from .moving import check_move, read_wherever, require_same
 from .placing import rebalance
 from .plan import plan_absent, plan_update
+from .snapshots import check_snapshots
 from .snippets import with_snippet, write_snippet
 from .source import guard_drives
 from .twins import TWIN
@@ -143,7 +144,8 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Prepared:
     if change.keys & {"cores", "sockets"} and (actual.running or desired.state == "started"):
         check_cpus(actual.label, after, node, picture)
     if node != actual.node and desired.migrate:
-        check_move(client, actual, node)
+        check_move(client, actual, node, {row.storage: row.kind for row in picture.storages}, after)
+    check_snapshots(client, desired, actual, change)
     if desired.pool and desired.pool != actual.pool:
         check_pool(client, desired.pool, picture)
     grown = grow_within(client, desired, actual, after, picture)

@@ -47,7 +47,7 @@ def read_desired(params: Mapping[str, Any]) -> Desired:
         else:
             parts[key] = value
     cloud_init = options.get("cloud_init") or {}
-    _cloud_init(cloud_init, plain, parts)
+    _cloud_init(cloud_init, plain, parts, drop)
     _open_options(options.get("options") or {}, plain, parts, drop)
     description = options.get("description")
     return Desired(
@@ -66,9 +66,9 @@ def read_desired(params: Mapping[str, Any]) -> Desired:
         disks=disks,
         tags=_tags(options.get("tags")),
         tags_exact=bool(options.get("tags_exact")),
-        description=None if description is None else description.rstrip("\n"),
-        disks_exact=bool(options.get("disks_exact")),
-        nics_exact=bool(options.get("nics_exact")),
+        description=None if description is None else _notes(description),
+        disks_exact=bool(options.get("disks_exact")) and options.get("disks") is not None,
+        nics_exact=bool(options.get("nics_exact")) and options.get("nics") is not None,
         snippet=read_snippet(cloud_init),
         ssh_keys=_ssh_keys(cloud_init.get("ssh_keys")),
         password=cloud_init.get("password"),
@@ -132,7 +132,9 @@ def _boot_order(devices_: Sequence[str]) -> str:
     return ";".join(devices_)
 
 
-def _cloud_init(given: Mapping[str, Any], plain: dict[str, str], parts: dict[str, dict[str, str | None]]) -> None:
+def _cloud_init(
+    given: Mapping[str, Any], plain: dict[str, str], parts: dict[str, dict[str, str | None]], drop: set[str]
+) -> None:
     """Add the cloud-init options that are plain text on the wire."""
     if given.get("type"):
         plain["citype"] = given["type"]
@@ -142,7 +144,10 @@ def _cloud_init(given: Mapping[str, Any], plain: dict[str, str], parts: dict[str
         plain["ciupgrade"] = canonical(given["upgrade"], {"type": "boolean"})
     if given.get("nameservers") is not None:
         names = [validate.address(item, None, "cloud_init.nameservers") for item in given["nameservers"]]
-        plain["nameserver"] = " ".join(names)
+        if names:
+            plain["nameserver"] = " ".join(names)
+        else:
+            drop.add("nameserver")
     if given.get("search_domain"):
         plain["searchdomain"] = validate.dns_name(given["search_domain"], "cloud_init.search_domain")
     snippets = {name: volume for name, volume in (given.get("snippets") or {}).items() if volume}
@@ -162,7 +167,7 @@ def _open_options(
             other = _OWN.get(key) or ("disks and nics" if _DEVICE.match(key) else None)
             step = f"Use {other}" if other else "PVE sets it itself"
             raise validate.refused("options", key, "cannot be set there", step)
-        if key in plain or key in parts:
+        if key in plain or key in parts or key in drop:
             raise validate.refused("options", key, "is also set by an option of its own", "Set it once")
         if value is None:
             drop.add(key)
@@ -205,6 +210,11 @@ def _tags(tags: Sequence[str] | None) -> frozenset[str] | None:
     return None if tags is None else frozenset(validate.tag(tag) for tag in tags if tag)
 
 
+def _notes(text: str) -> str:
+    """Return notes as they are read back: blank lines around them do not count, and a blank text is none."""
+    return text.strip("\n") if text.strip() else ""
+
+
 def _tenant(options: Mapping[str, Any]) -> str | None:
     tenant = options.get("tenant")
     if not tenant:
@@ -217,7 +227,7 @@ def _ssh_keys(keys: Sequence[str] | None) -> tuple[str, ...] | None:
     if keys is None:
         return None
     lines = [line.strip() for key in keys for line in key.splitlines()]
-    return tuple(line for line in lines if line)
+    return tuple(validate.ssh_key(line, "cloud_init.ssh_keys") for line in lines if line and not line.startswith("#"))
 
 
 def _source(options: Mapping[str, Any]) -> Source | None:

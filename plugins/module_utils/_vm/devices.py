@@ -17,7 +17,7 @@ from .._schema.check import check_options, check_part
 from .._schema.formats import format_of, rule_of
 from .model import Disk
 
-_SLOT = re.compile(r"^(ide|sata|scsi|virtio)\d+$|^efidisk0$|^tpmstate0$")
+_SLOT = re.compile(r"^(ide|sata|scsi|virtio|unused)\d+$|^efidisk0$|^tpmstate0$")
 _NIC = re.compile(r"^net(\d+)$")
 # PVE's own sub-key for each option of a NIC or a disk.
 _NIC_KEYS = {
@@ -41,6 +41,8 @@ def read_disks(items: Sequence[Mapping[str, Any]]) -> tuple[Disk, ...]:
             raise validate.refused("disks", slot, "is no drive of a VM", "Use a name such as scsi0, virtio1 or sata0")
         if item.get("bus") and item.get("name") and not slot.startswith(item["bus"]):
             raise validate.refused("disks", slot, f"is not on bus {item['bus']}", "Give the name or the bus")
+        if slot.startswith("unused") and item.get("state") != "absent":
+            raise validate.refused("disks", slot, "is no drive, but a disk that none uses", "It can only be absent")
         if slot in (disk.slot for disk in disks):
             raise validate.refused("disks", slot, "is listed twice", "List each drive once")
         named.add(slot)

@@ -48,7 +48,9 @@ def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
     found = drives(target)
     for disk in desired.disks:
         there = found.get(disk.slot)
-        if disk.state != "present":
+        if disk.slot.startswith("unused"):
+            change.removed |= {disk.slot} & target.keys()
+        elif disk.state != "present":
             if there is not None:
                 (change.detached if disk.state == "detached" else change.removed).add(disk.slot)
         elif there is None:
@@ -161,11 +163,12 @@ def _cloud_init_drive(desired: Desired, found: Mapping[str, Mapping[str, str]], 
     slot = desired.cloud_init_drive
     if slot is None or any(is_cloud_init(drive) for drive in found.values()):
         return
-    if slot in found and slot not in change.removed | change.detached:
+    if slot in found or slot in change.sets:
+        file = found[slot].get("file") if slot in found else "a drive of disks"
         raise ValidationFailed(
             attempted=f"The cloud-init drive of {desired.label} could not be planned",
-            answer=f"{slot} is in use: {found[slot].get('file')}",
-            next_step="Name a free drive with cloud_init.drive",
+            answer=f"{slot} is in use: {file}",
+            next_step="Name a free drive with cloud_init.drive; one that goes is free for the next task",
             reason="cloud-init drive",
         )
     storage = desired.cloud_init_storage or _main_storage(desired, found)

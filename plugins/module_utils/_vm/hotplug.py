@@ -54,10 +54,15 @@ def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str
     if family == "net":
         return "network" not in features and (old is None or new is None or _nic_is_replugged(key, old, new))
     if family == "usb":
-        return "usb" not in features
+        return "usb" not in features or not _takes_usb(live.get("ostype", ""))
     if old is not None and new is not None:
         return _drive_waits(key, old, new, features)
     return "disk" not in features or family in ("ide", "sata")
+
+
+def _takes_usb(ostype: str) -> bool:
+    """Tell whether PVE plugs USB devices into a running guest of that kind: Linux, or Windows 8 and newer."""
+    return ostype == "l26" or (ostype.startswith("win") and ostype[3:].isdigit() and int(ostype[3:]) > 7)
 
 
 def hotplug_features(live: Mapping[str, str]) -> frozenset[str]:
@@ -66,6 +71,23 @@ def hotplug_features(live: Mapping[str, str]) -> frozenset[str]:
     if text == "0":
         return frozenset()
     return frozenset(("network", "disk", "usb") if text == "1" else re.split(r"[,; ]+", text))
+
+
+def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
+    """Return the MiB of memory that a VM with memory hotplug has when `wanted` are asked for (Memory.pm, foreach_dimm).
+
+    It has a fixed part and modules beside it, 32 of each size. Less than the fixed part is returned as it is.
+    """
+    huge = config.get("hugepages") == "1024"
+    total = 1024 * (int(config.get("sockets") or 1) if huge else 1)
+    size = 1024 if huge else 512
+    if wanted <= total:
+        return wanted
+    for number in range(256):
+        if total >= wanted:
+            break
+        total += size << number // 32
+    return total
 
 
 def _changed(key: str, old: str, new: str) -> tuple[dict[str, str], dict[str, str], set[str]]:

@@ -6,16 +6,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import node_of
 from .._core.errors import Conflict, FleetError, NetworkError, NodeUnhealthy, NotFound, NotSupported
-from .actual import read_actual
+from .actual import drives, is_disk, read_actual
 from .model import Actual
 
 if TYPE_CHECKING:
     from .._api.client import Client
+
+
+# A volume that is made of another one and cannot do without it, such as base-9000-disk-0/vm-101-disk-0.
+_LINKED = re.compile(r"(?:^|/)base-\d+-[^/]+/")
+# Storages of which PVE sends volumes to another node, but without their snapshots.
+_KEEPS_NO_SNAPSHOTS = frozenset(("lvm", "lvmthin"))
+# Where volumes may be on the other node already, and then also move while the VM runs.
+_REPLICATES = "zfspool"
 
 
 def is_elsewhere(error: FleetError) -> bool:
@@ -51,13 +60,18 @@ def require_same(known: Actual, seen: Actual) -> None:
         )
 
 
-def check_move(client: Client, actual: Actual, target: str) -> None:
-    """Raise NotSupported with PVE's own reason where it could not migrate the VM; one request."""
+def check_move(
+    client: Client, actual: Actual, target: str, kinds: Mapping[str, str], after: Mapping[str, str] | None = None
+) -> None:
+    """Raise NotSupported with PVE's own reason where it could not migrate the VM; one request.
+
+    `kinds` are the types of the storages; `after` is the configuration that the VM is given before it moves.
+    """
     answer = client.get(
         "nodes", actual.node, "qemu", actual.vmid, "migrate", params={"target": target},
         attempted=f"Could not ask whether {actual.label} can move to node {target}",
     )  # fmt: skip
-    reason = why_not_move(answer, target)
+    reason = why_not_move(without(answer, actual, after), target, kinds)
     if reason:
         raise NotSupported(
             attempted=f"{actual.label} could not be planned to move to node {target}",
@@ -68,10 +82,30 @@ def check_move(client: Client, actual: Actual, target: str) -> None:
         )
 
 
+def without(answer: Mapping[str, Any], actual: Actual, after: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the answer without what the update before the move takes away (pure).
+
+    A disc is ejected at once, anything else is only taken for gone where the VM does not run.
+    """
+    rest = dict(answer)
+    if after is None:
+        return rest
+    kept = {drive.get("file") for drive in drives(after).values()}
+    gone = {
+        drive.get("file")
+        for drive in drives(actual.target).values()
+        if drive.get("file") not in kept and (not actual.running or not is_disk(drive))
+    }
+    rest["local_disks"] = [disk for disk in answer.get("local_disks") or [] if disk.get("volid") not in gone]
+    if not actual.running:
+        rest["local_resources"] = [key for key in answer.get("local_resources") or [] if key in after]
+    return rest
+
+
 _TOLD = ("local_resources", "local_disks", "not_allowed_nodes", "allowed_nodes", "mapped-resources")
 
 
-def why_not_move(answer: Mapping[str, Any], target: str) -> str | None:
+def why_not_move(answer: Mapping[str, Any], target: str, kinds: Mapping[str, str] | None = None) -> str | None:
     """Return why PVE would refuse to migrate a VM to a node, or None (pure; the answer of C(GET .../migrate))."""
     local = answer.get("local_resources") or []
     if local:
@@ -88,4 +122,25 @@ def why_not_move(answer: Mapping[str, Any], target: str) -> str | None:
         return f"a rule of the HA manager keeps it apart from {', '.join(names)} on node {target}"
     discs = [str(disk.get("volid")) for disk in answer.get("local_disks") or [] if disk.get("cdrom")]
     discs = [volume for volume in discs if "cloudinit" not in volume]
-    return f"it holds an ISO that only its node has: {', '.join(discs)}" if discs else None
+    if discs:
+        return f"it holds an ISO that only its node has: {', '.join(discs)}"
+    return _why_disks_stay(answer, kinds or {})
+
+
+def _why_disks_stay(answer: Mapping[str, Any], kinds: Mapping[str, str]) -> str | None:
+    """Return why a disk on a storage of the node cannot be carried over (QemuMigrate.pm, scan_local_volumes)."""
+    for disk in answer.get("local_disks") or []:
+        volume = str(disk.get("volid"))
+        storage, _colon, name = volume.partition(":")
+        if disk.get("cdrom") or disk.get("is_vmstate"):
+            continue
+        if _LINKED.search(name):
+            return f"{volume} is a linked clone of a disk that stays on its node"
+        if not disk.get("referenced_in_snapshot"):
+            continue
+        snapshots = ", ".join(sorted(disk["referenced_in_snapshot"]))
+        if answer.get("running") and kinds.get(storage) != _REPLICATES:
+            return f"{volume} is part of a snapshot ({snapshots}), and the VM runs"
+        if kinds.get(storage) in _KEEPS_NO_SNAPSHOTS or name.endswith(".raw"):
+            return f"{volume} is part of a snapshot ({snapshots}), which a storage of that type cannot send along"
+    return None

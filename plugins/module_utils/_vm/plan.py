@@ -22,6 +22,7 @@ from .config import Change, apply_to, changes
 from .hotplug import is_cloud_init_key, waits_for_stop
 from .marker import split_notes
 from .model import Actual, Desired, Plan, Step
+from .refusals import check_refusals, removes_drives
 from .view import show
 
 
@@ -36,6 +37,7 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
         change.follows["template"] = "1"
     check_data(actual.label, change.sets)
     after = apply_to(change, actual.target)
+    check_refusals(desired, actual, change, after)
     moves_node = bool(desired.node and desired.node != actual.node)
     waiting = _waiting(change, actual, after)
     steps: list[Step] = []
@@ -43,7 +45,7 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
     if power.stops_first(desired, actual):
         steps.append(replace(power.stop(actual, desired), reread=True))  # a stop applies what waited for it
         runs = False
-    disk_steps = [*grow(actual, change), *_move(actual, change)]
+    disk_steps = [*grow(actual, change), *_move(desired, actual, change)]
     update = _update_steps(desired, actual, change, after, running=runs)
     finish: list[Step] = []
     if _ends_building(actual, change) and (disk_steps or moves_node or len(update) > 1 or update[0].is_task):
@@ -58,7 +60,7 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
         steps += [*update, *disk_steps]
     steps += _pool(desired, actual)
     if moves_node:
-        steps.append(_migrate(desired, actual, shared, running=runs))
+        steps.append(_migrate(desired, actual, after, shared, running=runs))
     steps += finish
     steps += power.finish(desired, actual, running=runs, waiting=bool(waiting))
     return _finished(desired, actual, change, after, steps, waiting, building=building)
@@ -159,11 +161,16 @@ def _update_steps(
 ) -> list[Step]:
     path = ("nodes", actual.node, "qemu", actual.vmid, "config")
     steps: list[Step] = []
+    protect = _protect(actual, change)
+    if protect is not None:
+        change = replace(change, sets={key: text for key, text in change.sets.items() if key != "protection"})
+        if not protect.data["protection"]:
+            steps.append(protect)
     if change.sets or change.deletes:
         data: dict[str, Any] = dict(change.sets)
         if change.deletes:
             data["delete"] = ",".join(sorted(change.deletes))
-        if actual.digest:
+        if actual.digest and not steps:
             data["digest"] = actual.digest
         # PVE itself appends a new CD drive to the boot order it had: ours is written behind that.
         boot = data.pop("boot", None) if _adds_cd(change, actual) else None
@@ -189,9 +196,24 @@ def _update_steps(
         steps.append(
             Step("config", f"Remove {names} and their volumes from {actual.label}", "PUT", path, data, is_task=False)
         )
+    if protect is not None and protect.data["protection"]:
+        steps.append(protect)
     if running and any(is_cloud_init_key(key) for key in change.keys) and _has_cloud_init(after):
         steps.append(regenerate(actual))
     return steps
+
+
+def _protect(actual: Actual, change: Change) -> Step | None:
+    """Return the step that switches protection where drives go too: off before that, on when they are gone."""
+    wanted = change.sets.get("protection")
+    if wanted is None or not removes_drives(change):
+        return None
+    path = ("nodes", actual.node, "qemu", actual.vmid, "config")
+    data: dict[str, Any] = {"protection": int(wanted)}
+    if wanted == "0" and actual.digest:
+        data["digest"] = actual.digest
+    words = "Protect" if wanted == "1" else "Lift the protection of"
+    return Step("config", f"{words} {actual.label}", "PUT", path, data, is_task=False)
 
 
 def regenerate(actual: Actual) -> Step:
@@ -232,14 +254,15 @@ def grow(actual: Actual, change: Change) -> list[Step]:
     ]
 
 
-def _move(actual: Actual, change: Change) -> list[Step]:
+def _move(desired: Desired, actual: Actual, change: Change) -> list[Step]:
+    formats = {disk.slot: {"format": disk.format} for disk in desired.disks if disk.format}
     return [
         Step(
             "move_disk",
             f"Move {slot} of {actual.label} to storage {storage}",
             "POST",
             ("nodes", actual.node, "qemu", actual.vmid, "move_disk"),
-            {"disk": slot, "storage": storage, "delete": 1},
+            {"disk": slot, "storage": storage, "delete": 1, **formats.get(slot, {})},
         )
         for slot, storage in sorted(change.drives.moved.items())
     ]
@@ -252,7 +275,9 @@ def _pool(desired: Desired, actual: Actual) -> list[Step]:
     return [Step("pool", f"Put {actual.label} into pool {desired.pool}", "PUT", ("pools",), data, is_task=False)]
 
 
-def _migrate(desired: Desired, actual: Actual, shared: Collection[str], *, running: bool) -> Step:
+def _migrate(
+    desired: Desired, actual: Actual, after: Mapping[str, str], shared: Collection[str], *, running: bool
+) -> Step:
     if not desired.migrate:
         raise Conflict(
             attempted=f"{actual.label} was left where it is",
@@ -265,7 +290,7 @@ def _migrate(desired: Desired, actual: Actual, shared: Collection[str], *, runni
     )
     cd_roms = sorted(
         slot
-        for slot, drive in drives(actual.target).items()
+        for slot, drive in drives(after).items()
         if drive.get("media") == "cdrom" and not is_cloud_init(drive) and (storage_of(drive) or "") in local
     )
     if cd_roms:

@@ -14,6 +14,10 @@ def cidr4(value: str) -> str:
     return validate.cidr(value, 4, "ip")
 
 
+def ssh_key(value: str) -> str:
+    return validate.ssh_key(value, "keys")
+
+
 def cidr6(value: str) -> str:
     return validate.cidr(value, 6, "ip6")
 
@@ -31,6 +35,15 @@ def cidr6(value: str) -> str:
         (validate.volume, ["local:iso/x.iso", "ceph:vm-100-disk-0"]),
         (cidr4, ["10.0.0.5/24", "192.168.1.0/31"]),
         (cidr6, ["fd00::5/64"]),
+        (
+            ssh_key,
+            [
+                "ssh-ed25519 AAAA x",
+                "ssh-rsa B",
+                "ecdsa-sha2-nistp256 AAAA= me at home",
+                'command="echo hi",no-pty sk-ssh-ed25519@openssh.com AAAA',
+            ],
+        ),
     ],
 )
 def test_accepted(check: Callable[[str], str], good: list[str]) -> None:
@@ -42,6 +55,7 @@ def test_accepted(check: Callable[[str], str], good: list[str]) -> None:
     ("check", "bad"),
     [
         (validate.dns_name, ["my vm", "under_score", "x-", "-x", "", "a..b", "bad!"]),
+        (ssh_key, ["hello", "ssh-rsa", "AAAA", "-----BEGIN OPENSSH PRIVATE KEY-----", "xssh-rsa AAAA"]),
         (validate.tag, ["tenant=1", "-x", "x~", "a b", "ü"]),
         (validate.mac, ["BC:24:11:00:00", "BD:24:11:00:00:01", "bc-24-11-00-00-01"]),
         (validate.pool, ["a b", ""]),

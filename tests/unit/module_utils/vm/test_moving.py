@@ -20,6 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.moving import (
     check_move,
     read_wherever,
     why_not_move,
+    without,
 )
 from tests.unit.module_utils.vm.answering import GONE, Server
 
@@ -44,6 +45,42 @@ PRECONDITIONS: list[tuple[dict[str, Any], str | None]] = [
 def test_what_pve_says_stands_in_the_way(answer: dict[str, Any], word: str | None) -> None:
     said = why_not_move(answer, "pve2")
     assert said is None if word is None else word in (said or "")
+
+
+SNAPPED = {"volid": "x:vm-100-disk-0", "cdrom": 0, "referenced_in_snapshot": {"s1": 1}}
+FILE = {**SNAPPED, "volid": "x:100/vm-100-disk-0.qcow2"}
+KINDS: list[tuple[dict[str, Any], str, str | None]] = [
+    ({"local_disks": [SNAPPED], "running": 1}, "lvmthin", "the VM runs"),
+    ({"local_disks": [SNAPPED], "running": 1}, "zfspool", None),  # it may be replicated
+    ({"local_disks": [SNAPPED], "running": 0}, "zfspool", None),
+    ({"local_disks": [SNAPPED], "running": 0}, "lvmthin", "s1"),
+    ({"local_disks": [FILE], "running": 0}, "dir", None),
+    ({"local_disks": [FILE], "running": 1}, "dir", "the VM runs"),
+    ({"local_disks": [{**FILE, "volid": "x:100/vm-100-disk-0.raw"}], "running": 0}, "dir", "s1"),
+    ({"local_disks": [{**SNAPPED, "is_vmstate": 1}], "running": 0}, "lvmthin", None),
+    ({"local_disks": [{"volid": "x:vm-100-disk-0", "cdrom": 0}], "running": 1}, "lvmthin", None),
+    ({"local_disks": [{"volid": "x:base-9-disk-0/vm-100-disk-0"}]}, "zfspool", "linked clone"),
+    ({"local_disks": [{"volid": "x:9/base-9-disk-0.qcow2/100/vm-100-disk-0.qcow2"}]}, "dir", "linked clone"),
+    ({"local_disks": [{"volid": "x:100/base-100-disk-0.qcow2"}]}, "dir", None),
+]
+
+
+@pytest.mark.parametrize(("answer", "kind", "word"), KINDS, ids=str)
+def test_what_a_local_disk_is_keeps_it_where_it_is(answer: dict[str, Any], kind: str, word: str | None) -> None:
+    said = why_not_move(answer, "pve2", {"x": kind})
+    assert said is None if word is None else word in (said or "")
+
+
+@pytest.mark.parametrize(("status", "left"), [("stopped", ([], [])), ("running", (["usb0"], ["x:vm-100-disk-1"]))])
+def test_what_goes_before_the_move_does_not_count(status: str, left: tuple[list[str], list[str]]) -> None:
+    config = {"usb0": "host=1-1", "ide0": "local:iso/a.iso,media=cdrom", "scsi1": "x:vm-100-disk-1,size=1G"}
+    after = {"ide0": "none,media=cdrom"}
+    answer = {
+        "local_resources": ["usb0"],
+        "local_disks": [{"volid": "local:iso/a.iso", "cdrom": 1}, {"volid": "x:vm-100-disk-1"}],
+    }
+    rest = without(answer, Actual(100, "pve1", status, config, config), after)
+    assert (rest["local_resources"], [disk["volid"] for disk in rest["local_disks"]]) == left
 
 
 def elsewhere(failure: FleetError, now: str | None) -> Server:
@@ -77,6 +114,6 @@ def test_another_failure_is_no_reason_to_look_elsewhere() -> None:
 def test_a_move_that_pve_would_refuse() -> None:
     server = Server(lambda _path, _now: {"local_resources": ["hostpci0"], "allowed_nodes": []})
     with pytest.raises(NotSupported, match="hostpci0") as failure:
-        check_move(server, Actual(100, "pve1", "running", {}, {"name": "x"}), "pve2")  # type: ignore[arg-type]
+        check_move(server, Actual(100, "pve1", "running", {}, {"name": "x"}), "pve2", {})  # type: ignore[arg-type]
     assert failure.value.details["preconditions"] == {"local_resources": ["hostpci0"]}
     assert len(server.asked) == 1

@@ -59,6 +59,9 @@ SAME: list[dict[str, Any]] = [
     {"options": {"shares": 1000}},
     {"serial_console": False},
     {"nics": [{}], "nics_exact": True},
+    {"nics_exact": True, "disks_exact": True},
+    {"cloud_init": {"nameservers": []}},
+    {"description": "\nfront end\n\n"},
     {"disks": [{"name": "scsi0"}, {"name": "scsi1"}], "disks_exact": True},
 ]
 
@@ -105,7 +108,7 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"boot": ["network", "disk"]}, {"boot": "order=net0;scsi0;scsi1"}),
     ({"serial_console": True}, {"serial0": "socket"}),
     ({"bios": "uefi"}, {"bios": "ovmf", "efidisk0": "ceph:1,efitype=4m,pre-enrolled-keys=1"}),
-    ({"nics_exact": True}, {"delete": "ipconfig0,net0"}),
+    ({"nics": [], "nics_exact": True}, {"delete": "ipconfig0,net0"}),
     ({"disks_exact": True, "disks": [{"name": "scsi0"}]}, {"delete": "scsi1"}),
 ]
 

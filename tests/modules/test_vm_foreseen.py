@@ -1,0 +1,197 @@
+"""What PVE would refuse half way is refused before any write, and what looks odd converges in one run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab
+
+NUMBERS = itertools.count(410000)
+DISK = {"scsi0": "local-lvm:2", "boot": "order=scsi0", "scsihw": "virtio-scsi-single"}
+TWO = {**DISK, "scsi1": "local-lvm:1"}
+Do = Callable[[Lab, str], object]
+
+
+def put(**data: Any) -> Do:
+    return lambda lab, path: lab.client.write("PUT", *path.split("/"), "config", data=data)
+
+
+def task(verb: str, *more: str, **data: Any) -> Do:
+    return lambda lab, path: lab.client.task(verb, *path.split("/"), *more, data=data)
+
+
+START = task("POST", "status", "start")
+SNAPSHOT = task("POST", "snapshot", snapname="s1")
+
+
+def make(lab: Lab, start: dict[str, Any], *then: Do) -> int:
+    """Make a VM the way somebody else would, and return its number."""
+    vmid = next(NUMBERS)
+    lab.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": vmid, "name": f"p{vmid}", **start})
+    for do in then:
+        do(lab, f"nodes/pve1/qemu/{vmid}")
+    return vmid
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], str]] = {
+    "balloon above memory": ({"memory": 2048}, [], {"balloon": "4G"}, "ValidationFailed"),
+    "memory below balloon": ({"memory": 2048, "balloon": 1024}, [], {"memory": 512}, "ValidationFailed"),
+    "removed from a protected VM": (
+        {**TWO, "protection": 1}, [], {"disks": [{"name": "scsi1", "state": "absent"}]}, "Conflict",
+    ),
+    "detached from a protected VM": (
+        {**TWO, "protection": 1}, [], {"disks": [{"name": "scsi1", "state": "detached"}]}, "Conflict",
+    ),
+    "unused disk of a protected VM": (
+        {**TWO, "protection": 1}, [put(protection=0), put(delete="scsi1"), put(protection=1)],
+        {"disks": [{"name": "unused0", "state": "absent"}]}, "Conflict",
+    ),
+    "boot from what is not there": (DISK, [], {"boot": ["scsi7"]}, "ValidationFailed"),
+    "boot from what goes": (
+        TWO, [], {"boot": ["scsi0", "scsi1"], "disks": [{"name": "scsi1", "state": "absent"}]}, "ValidationFailed",
+    ),
+    "ISO and cloud-init on one drive": (
+        DISK, [], {"disks": [{"name": "ide2", "iso": "none"}], "cloud_init": {"user": "x"}}, "ValidationFailed",
+    ),
+    "cloud-init where a CD drive goes": (
+        {**DISK, "ide2": "none,media=cdrom"}, [],
+        {"disks": [{"name": "ide2", "state": "absent"}], "cloud_init": {"user": "x"}}, "ValidationFailed",
+    ),
+    "moved with a snapshot": (DISK, [SNAPSHOT], {"disks": [{"name": "scsi0", "storage": "ceph"}]}, "Conflict"),
+    "removed with a snapshot": (TWO, [SNAPSHOT], {"disks": [{"name": "scsi1", "state": "absent"}]}, "Conflict"),
+    "unused with a snapshot": (
+        TWO, [SNAPSHOT, put(delete="scsi1")], {"disks": [{"name": "unused0", "state": "absent"}]}, "Conflict",
+    ),
+    "template with a snapshot": (DISK, [START, SNAPSHOT], {"state": "template"}, "Conflict"),
+    "migrated running with a snapshot": (DISK, [START, SNAPSHOT], {"node": "pve2"}, "NotSupported"),
+    "migrated stopped with a snapshot": (DISK, [SNAPSHOT], {"node": "pve2"}, "NotSupported"),
+    "TPM moved while running": (
+        {**DISK, "tpmstate0": "local-lvm:1,version=v2.0"}, [START],
+        {"disks": [{"name": "tpmstate0", "storage": "ceph"}]}, "Conflict",
+    ),
+    "TPM of another version": (
+        {**DISK, "tpmstate0": "local-lvm:1,version=v2.0"}, [],
+        {"disks": [{"name": "tpmstate0", "options": {"version": "v1.2"}}]}, "NotSupported",
+    ),
+    "grown while it waits": (
+        {**DISK, "hotplug": "0"}, [START, put(scsi1="local-lvm:1")], {"disks": [{"name": "scsi1", "size": 2}]},
+        "Conflict",
+    ),
+    "moved while it waits": (
+        {**DISK, "hotplug": "0"}, [START, put(scsi1="local-lvm:1")],
+        {"disks": [{"name": "scsi1", "storage": "ceph"}]}, "Conflict",
+    ),
+    "no key": (DISK, [], {"cloud_init": {"ssh_keys": ["hello"]}}, "ValidationFailed"),
+    "an option set and removed": (DISK, [], {"serial_console": False, "options": {"serial0": "socket"}},
+                                  "ValidationFailed"),
+    "an unused disk that shall be there": (DISK, [], {"disks": [{"name": "unused0", "size": 1}]}, "ValidationFailed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_before_the_first_write(lab: Lab, case: str) -> None:
+    start, then, wish, category = REFUSED[case]
+    vmid = make(lab, start, *then)
+    path = ("nodes", "pve1", "qemu", vmid)
+    before = (lab.client.get(*path, "config"), lab.client.get(*path, "status", "current")["status"])
+    for check in (True, False):
+        assert lab.refused(vmid=vmid, check=check, **wish)["error"]["category"] == category
+    assert (lab.client.get(*path, "config"), lab.client.get(*path, "status", "current")["status"]) == before
+
+
+def test_a_new_vm_with_an_iso_on_the_drive_of_cloud_init_is_refused(lab: Lab, name: str) -> None:
+    disks = [{"size": 1}, {"name": "ide2", "iso": "none"}]
+    assert lab.refused(name=name, disks=disks, cloud_init={"user": "x"})["error"]["reason"] == "cloud-init drive"
+    assert lab.vm(name=name, disks=disks, cloud_init={"user": "x", "drive": "ide0"})["changed"]
+
+
+CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]] = {
+    "protected, then a disk removed": (
+        TWO, [], {"protection": True, "disks": [{"name": "scsi1", "state": "absent"}]}, ["Remove", "Protect"],
+    ),
+    "protection lifted, a disk detached": (
+        {**TWO, "protection": 1}, [], {"protection": False, "disks": [{"name": "scsi1", "state": "detached"}]},
+        ["Lift", "Set"],
+    ),
+    "protection lifted, a disk removed": (
+        {**TWO, "protection": 1}, [],
+        {"protection": False, "cores": 2, "disks": [{"name": "scsi1", "state": "absent"}]}, ["Lift", "Set", "Remove"],
+    ),
+    "an unused disk removed": (
+        TWO, [put(delete="scsi1")], {"disks": [{"name": "unused0", "state": "absent"}]}, ["Remove"],
+    ),
+    "blank lines around notes": (DISK, [], {"description": "\n\nfoo\n"}, ["Set"]),
+    "blank notes": (DISK, [], {"description": "   "}, []),
+    "no name servers": ({**DISK, "ide2": "local-lvm:cloudinit"}, [], {"cloud_init": {"nameservers": []}}, []),
+    "name servers removed": (
+        {**DISK, "ide2": "local-lvm:cloudinit", "nameserver": "10.0.0.1"}, [], {"cloud_init": {"nameservers": []}},
+        ["Set"],
+    ),
+    "disks exact without a list": (TWO, [], {"disks_exact": True}, []),
+    "NICs exact without a list": ({"net0": "virtio,bridge=vmbr0"}, [], {"nics_exact": True}, []),
+    "NICs exact with an empty list": ({"net0": "virtio,bridge=vmbr0"}, [], {"nics": [], "nics_exact": True}, ["Set"]),
+    "memory in DIMMs": (
+        {**DISK, "memory": 1024, "numa": 1, "hotplug": "memory,disk"}, [START], {"memory": 1600}, ["Set"],
+    ),
+    "memory in fewer DIMMs": (
+        {**DISK, "memory": 4096, "numa": 1, "hotplug": "memory,disk"}, [START], {"memory": 1600}, ["Set"],
+    ),
+    "memory that is no sum of DIMMs, and is there": (
+        {**DISK, "memory": 1600, "numa": 1, "hotplug": "memory,disk"}, [], {"memory": 1600}, [],
+    ),
+    "USB for a guest that cannot": (DISK, [START], {"options": {"usb0": "host=spice"}}, ["Set"]),
+    "USB for Linux": ({**DISK, "ostype": "l26"}, [START], {"options": {"usb0": "host=spice"}}, ["Set"]),
+    "Windows with a pinned machine": ({**DISK, "machine": "q35", "ostype": "win11"}, [], {"machine": "q35"}, []),
+    "Windows with its default machine": ({**DISK, "ostype": "win11"}, [], {"machine": "i440fx"}, []),
+    "Windows to another machine": ({**DISK, "ostype": "win11"}, [], {"machine": "q35"}, ["Set"]),
+    "becomes Windows": ({**DISK, "ostype": "l26"}, [START], {"ostype": "windows"}, ["Set"]),
+    "comments among keys": (
+        {**DISK, "ide2": "local-lvm:cloudinit"}, [],
+        {"cloud_init": {"ssh_keys": ["# mine\nssh-ed25519 AAAAC3Nz me, at home\n\n"]}}, ["Set"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONVERGES)
+def test_foreseen_done_and_left_alone(lab: Lab, case: str) -> None:
+    start, then, wish, steps = CONVERGES[case]
+    vmid = make(lab, start, *then)
+    foreseen = lab.vm(check=True, vmid=vmid, **wish)
+    made = lab.vm(vmid=vmid, **wish)
+    assert [step.split()[0] for step in made["plan"]] == steps
+    for key in ("plan", "diff", "pending", "applied"):
+        assert made[key] == foreseen[key], key
+    assert made["done"] == made["plan"]
+    lab.simulator.reset_log()
+    again = lab.vm(vmid=vmid, **wish)
+    assert not again["changed"], again["plan"]
+    assert lab.simulator.writes() == []
+
+
+def test_a_disk_moves_in_the_format_that_is_asked_for(lab: Lab) -> None:
+    vmid = make(lab, {"scsi0": "local-lvm:1"})
+    lab.vm(vmid=vmid, disks=[{"name": "scsi0", "storage": "local", "format": "qcow2"}])
+    config = lab.client.get("nodes", "pve1", "qemu", vmid, "config")
+    assert config["scsi0"].partition(",")[0] == f"local:{vmid}/vm-{vmid}-disk-0.qcow2"
+
+
+def test_a_linked_clone_on_a_storage_of_its_node_stays_there(lab: Lab) -> None:
+    base = make(lab, {"scsi0": "local:1,format=qcow2"}, task("POST", "template"))
+    vmid = next(NUMBERS)
+    lab.client.task("POST", "nodes", "pve1", "qemu", base, "clone", data={"newid": vmid, "full": 0})
+    refused = lab.refused(vmid=vmid, node="pve2")
+    assert "linked clone" in refused["msg"]
+    assert refused["error"]["category"] == "NotSupported"
+
+
+def test_what_holds_a_vm_may_go_in_the_same_task(lab: Lab) -> None:
+    iso = next(row["volid"] for row in lab.client.get("nodes", "pve1", "storage", "local", "content", content="iso"))
+    for then in ([], [START]):
+        vmid = make(lab, {"scsi0": "ceph:1", "ide0": f"{iso},media=cdrom"}, *then)
+        assert "ISO" in lab.refused(vmid=vmid, node="pve2")["msg"]
+        moved = lab.vm(vmid=vmid, node="pve2", disks=[{"name": "ide0", "iso": "none"}])
+        assert moved["vm"]["node"] == "pve2"
