@@ -244,6 +244,7 @@ def test_one_failure_does_not_stop_the_others(lab: Lab) -> None:
     result = run_module("snapshot", {**lab.connection, **wish})
     assert result["failed"]
     assert "2 of 3 VMs failed" in result["msg"]
+    assert all(result["msg"].count(f"VM '{name}'") == 1 for name in (bad["name"], "nosuch")), result["msg"]
     assert result["changed"]
     told = {row["name"]: row for row in result["error"]["vms"]}
     assert told[good["name"]]["changed"]
@@ -283,6 +284,11 @@ def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: s
 def test_an_empty_name_is_a_mistake(lab: Lab, module: str, options: dict[str, Any]) -> None:
     said = {"snapshot": "s1"} if module == "snapshot" else {}
     assert refused(lab, module, **options, **said)["error"]["category"] == "ValidationFailed"
+
+
+def test_a_rollback_of_nobody_is_no_success(lab: Lab) -> None:
+    result = refused(lab, tenant="nobody", snapshot="s1", state="rolled_back")
+    assert (result["error"]["category"], result["error"]["reason"]) == ("NotFound", "unknown VM")
 
 
 def test_an_empty_list_is_told(lab: Lab) -> None:

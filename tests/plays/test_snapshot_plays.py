@@ -74,7 +74,7 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
         assert player.play(ROLLBACK, "--diff", **said).expect().changed == 1
         assert {lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] for vmid in vmids} == {"running"}
 
-    gone = {**said, "snapshot_policy_state": "absent", "snapshot_policy_vms": "plays-1"}
+    gone = {**said, "snapshot_policy_state": "absent", "snapshot_policy_vms": vmids[0]}
     assert player.play(SNAPSHOT, **gone).expect().changed == 1
     assert player.play(SNAPSHOT, **gone).expect().changed == 0
     assert [names(lab, vmid) for vmid in vmids] == [[], ["before"]]
@@ -102,6 +102,8 @@ def test_what_the_playbooks_refuse(lab: Lab, player: Player) -> None:
     assert "outside 1 to" in none.output
     assert "snapshot_policy_name" in player.play(ROLLBACK, snapshot_policy_vms=["x"]).expect(2).output
     assert lab.requests_since(mark) == []
+    gone = player.play(ROLLBACK, snapshot_policy_tenant="nobody", snapshot_policy_name="s1").expect(2)
+    assert "No VM was rolled back" in gone.output
     vmid = two(lab, "theirs")[0]
     result = player.play(SNAPSHOT, snapshot_policy_vms=[str(vmid)], snapshot_policy_tenant="other")
     assert "belongs to another tenant" in result.expect(2).output
@@ -219,6 +221,14 @@ def test_a_role_can_be_the_change(lab: Lab, change: Player) -> None:
     change.play("play.yml", **said, snapshot_policy_role="grow").expect()
     assert cores(lab, vmid) == 3
     assert "Either snapshot_policy_tasks" in change.play("play.yml", **said).expect(2).output
+
+
+def test_no_change_without_a_way_back(lab: Lab, change: Player) -> None:
+    vmid = two(lab, "none")[0]
+    said = {"snapshot_policy_tenant": "nnoe", "snapshot_policy_tasks": "change.yml", "vm": "none-1"}
+    for arguments in (("--check",), ()):
+        assert "no way back" in change.play("play.yml", *arguments, **said).expect(2).output
+    assert cores(lab, vmid) == 1
 
 
 def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import Picture, VmRow, read_picture
 from .._cluster.tenant import keep_owners, parse_tags, tenants_of
-from .._core.errors import FleetError, Locked, TaskFailed, TaskTimeout
+from .._core.errors import FleetError, Locked, NotFound, TaskFailed, TaskTimeout
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._vm.model import Plan
@@ -64,6 +64,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     picture = read_picture(client)
     job = Job(client, wish, owner_of(params), picture, check_mode, int(params.get("task_timeout") or 300))
     meant = targets(client, picture, params)
+    if selected and not meant and wish.state == "rolled_back":
+        raise _nothing_selected()
     outcomes = side_by_side(lambda target: _one(job, target), meant, int(params.get("parallel") or 4))
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:
@@ -149,6 +151,15 @@ def _before_rollback(job: Job, machine: Machine, owners: tuple[str, ...], rolled
     else:
         return machine  # which is refused
     return replace(machine, disks=disks, tags_after=keep_owners(then, owners, job.owner.prefix))
+
+
+def _nothing_selected() -> NotFound:
+    return NotFound(
+        attempted="No VM was rolled back",
+        answer="no VM that is visible has this tenant and these tags",
+        next_step="Check the spelling of tenant and tags, and that the user or token has VM.Audit on the VMs",
+        reason="unknown VM",
+    )
 
 
 def _finish_what_runs(job: Job, machine: Machine) -> bool:
@@ -238,22 +249,27 @@ def _condition(job: Job, outcome: Outcome) -> dict[str, Any]:
     return {"type": "Ready", "status": settled, "reason": "AsWished" if settled else "Planned"}
 
 
+def _told(outcome: Outcome) -> str:
+    """Return the message of a failure, with the VM's name before it where it is not in it."""
+    message = outcome.error.message if outcome.error else ""
+    name = outcome.machine.label if outcome.machine else f"VM {outcome.said}"
+    named = any(one in message for one in (name, f"VM '{outcome.said}'", f"VM {outcome.said} "))
+    return message if named else f"{name}: {message}"
+
+
 def _failure(job: Job, outcomes: list[Outcome], failed: list[Outcome]) -> FleetError:
     """Return the error of the task: the VM's own for one VM, else one that lists them all."""
     first = failed[0].error or TaskFailed()
     if len(outcomes) == 1:
         return first
-    names = [outcome.machine.label if outcome.machine else f"VM {outcome.said}" for outcome in failed]
-    said = "; ".join(
-        f"{name}: {outcome.error.message if outcome.error else ''}" for name, outcome in zip(names, failed, strict=True)
-    )
+    said = " ".join(_told(outcome) for outcome in failed)
     # One category for all of them where they agree, else that of a task of which parts failed.
     kinds = {type(outcome.error) for outcome in failed}
     category = type(first) if len(kinds) == 1 else TaskFailed
     return category(
         attempted=f"{len(failed)} of {len(outcomes)} VMs failed",
         answer=said,
-        next_step="The others are done; repair these and run again",
+        next_step="Repair these and run again: what is done stays done",
         reason=first.reason if len({o.error.reason for o in failed if o.error}) == 1 else "some VMs failed",
         upid=first.upid if len(failed) == 1 else "",
         retryable=any(outcome.error.retryable for outcome in failed if outcome.error),
