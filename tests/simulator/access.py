@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .api import Ctx, api
-from .errors import ParamError, PermError, PveError
+from .errors import ApiError, ParamError, PermError, PveError
 from .formats import split_list
 
 _USER_FIELDS = ("comment", "email", "firstname", "lastname", "keys")
@@ -47,14 +47,19 @@ def _user(ctx: Ctx, userid: str) -> dict[str, Any]:
 def users(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The users: all of them, or oneself."""
     acl = ctx.acl
-    own = ctx.who.partition("!")[0]
     everybody = acl.has(ctx.who, "/access/groups", ["User.Modify", "Sys.Audit"], True)
+    mine = {
+        user
+        for name, group in acl.groups.items()
+        if acl.has(ctx.who, f"/access/groups/{name}", ["User.Modify", "Sys.Audit"], True)
+        for user in group["users"]
+    }
     result = []
     for userid in sorted({*acl.users, "root@pam"}):
         info = acl.users.get(userid)
         if info is None:
             info = acl.users["root@pam"] = {"enable": 1, "expire": 0, "tokens": {}, "implicit": True}
-        if not (everybody or userid == own):
+        if not (everybody or userid == ctx.who or userid in mine):
             continue
         enabled = int(info.get("enable", 1))
         if p.get("enabled") is not None and enabled != p["enabled"]:
@@ -259,12 +264,17 @@ def create_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 def update_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """Change a token, or give it a new secret."""
     info = _existing(ctx, p)
-    result: dict[str, Any] = {}
-    for key in split_list(p.get("delete") or ""):
-        info.pop(key, None)
+    prefix = "updating token info failed: "
+    ctx.cluster.check_cfs("user_cfg", prefix)
+    gone = split_list(p.get("delete") or "")
+    odd = next((key for key in gone if key != "comment"), None)
+    if odd:
+        raise PveError(prefix + ParamError({"delete": f"unknown option '{odd}'"}).text)
     for key in ("privsep", "expire", "comment"):
         if p.get(key) is not None:
             info[key] = p[key]
+    for key in gone:
+        info.pop(key, None)
     result = _token(info)
     for key in ("privsep", "expire"):
         # A value that was just set comes back as the text it was given as.
@@ -296,5 +306,19 @@ def tfa(_ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
 @api("GET /access/users/{userid}/tfa")
 def user_tfa(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """No second factor of this user."""
-    _known_user(ctx, p["userid"])
-    return {"realm": None, "user": None}
+    realm = p["userid"].rpartition("@")[2]
+    if realm not in ctx.cluster.realms:
+        raise PveError(f"auth domain '{realm}' does not exist")
+    return {"user": []} if p.get("multiple") else {}
+
+
+@api("PUT /access/users/{userid}/unlock-tfa")
+def unlock_tfa(_ctx: Ctx, _p: dict[str, Any]) -> int:
+    """Whether a second factor was locked: there is none."""
+    return 0
+
+
+@api("GET /access/tfa/{userid}/{id}")
+def tfa_entry(_ctx: Ctx, p: dict[str, Any]) -> None:
+    """No second factor of that name."""
+    raise ApiError(404, f"No such tfa entry '{p['id']}'\n")

@@ -21,8 +21,8 @@ def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 def permissions(ctx: Ctx, p: dict[str, Any]) -> dict[str, dict[str, int]]:
     """The privileges of the caller, or of somebody else, on every path or on one."""
     who = p.get("userid") or ctx.who
-    user = who.partition("!")[0]
-    if user != ctx.who.partition("!")[0]:
+    user, token, _name = who.partition("!")
+    if who != ctx.who and not (token and user == ctx.who):
         ctx.need("/access", "Sys.Audit")
     path = p.get("path")
     if path is not None:
@@ -142,6 +142,26 @@ def _check_subject(ctx: Ctx, kind: str, name: str) -> None:
         raise PveError(f"{prefix}no such token '{token}' for user '{user}'")
 
 
+def _check_giver(ctx: Ctx, path: str, role: str, p: dict[str, Any]) -> None:
+    """Who may not change all rights on the path hands out, and takes, no more than what they hold there."""
+    held = ctx.acl.permissions(ctx.who, path)
+    if "Permissions.Modify" in held:
+        return
+    verb, spreads = "remove" if p.get("delete") else "add", p.get("propagate", 1)
+    needed = ""
+    for priv in sorted(ctx.acl.roles[role]):
+        if priv not in held:
+            needed = " - requires 'Permissions.Modify' or superset of privileges."
+        elif verb == "add" and spreads and not held[priv]:
+            needed = " with propagation - requires 'Permissions.Modify' or propagated superset of privileges."
+        if needed:
+            break
+    if role == "NoAccess":
+        needed = " - requires 'Permissions.Modify'"
+    if needed:
+        raise PveError("ACL update failed: " + ParamError({"role": f"Cannot {verb} role '{role}'{needed}"}).text)
+
+
 @api("PUT /access/acl")
 def update_acl(ctx: Ctx, p: dict[str, Any]) -> None:
     """Give or take roles on a path."""
@@ -150,15 +170,16 @@ def update_acl(ctx: Ctx, p: dict[str, Any]) -> None:
         text = "either 'users', 'groups' or 'tokens' is required."
         raise ParamError({"users": text, "groups": text, "tokens": text})
     path = normalize_path(p["path"])
-    if path is None or not is_acl_path(path):
+    if path is None or not (p.get("delete") or is_acl_path(path)):
         raise ParamError({"path": f"invalid ACL path '{p['path']}'"})
     ctx.cluster.check_cfs("user_cfg", "ACL update failed: ")
     for role in split_list(p["roles"]):
         if role not in ctx.acl.roles:
             raise PveError(f"ACL update failed: role '{role}' does not exist")
+        _check_giver(ctx, path, role, p)
         for kind, name in subjects:
+            _check_subject(ctx, kind, name)
             if p.get("delete"):
                 ctx.acl.take(path, kind, name, role)
                 continue
-            _check_subject(ctx, kind, name)
             ctx.acl.put(path, kind, name, role, p.get("propagate", 1))

@@ -17,7 +17,8 @@ from .network import make_bridge, physical
 from .options import UsageError
 from .pools import add_to_pool
 from .state import Cluster, NodeInfo, Run, Vm, Volume
-from .storage_defs import DEFAULT_CONTENT, REQUIRED, make_storage
+from .storage_defs import make_storage
+from .storage_kinds import DEFAULT_CONTENT, REQUIRED
 from .storage_upload import SUMS
 from .units import format_size, parse_size
 from .validate import check_prop

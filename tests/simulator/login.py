@@ -7,7 +7,7 @@ from typing import Any
 
 from .acl import no_such_user
 from .api import Ctx, api
-from .errors import ApiError, ParamError, PveError
+from .errors import ApiError, ParamError, PermError, PveError
 from .formats import FormatError, check_userid, split_list
 
 CAP_AREAS = {
@@ -89,12 +89,17 @@ def change_password(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change a password; the caller's own has to be given."""
     authority = ctx.sim.authority
     user = p["userid"]
-    if not p.get("confirmation-password"):
-        raise ParamError({"confirmation-password": "password is required to modify user"})
-    if not authority.password_ok(ctx.who, p["confirmation-password"]):
-        raise PveError("invalid credentials")
-    if user not in ctx.acl.users:
+    if user not in ctx.acl.users and user != "root@pam":
         raise no_such_user(user)
+    if ctx.who != "root@pam":
+        if user == "root@pam":
+            raise PermError
+        if not p.get("confirmation-password"):
+            raise ParamError({"confirmation-password": "password is required to modify user"})
+        if not authority.password_ok(ctx.who, p["confirmation-password"]):
+            raise PveError("invalid credentials")
+        if user != ctx.who and user.endswith("@pam"):
+            raise PermError
     authority.passwords[user] = p["password"]
 
 
@@ -126,10 +131,14 @@ def domain(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 def create_domain(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add a realm."""
     name, kind = p.pop("realm"), p["type"]
-    if kind in ("pam", "pve"):
-        raise PveError(f"add auth server failed: unable to create builtin type '{kind}'")
+    prefix = "add auth server failed: "
+    p.pop("password", None)
     if name in ctx.cluster.realms:
-        raise PveError(f"add auth server failed: domain '{name}' already exists")
+        raise PveError(f"{prefix}domain '{name}' already exists")
+    if kind in ("pam", "pve"):
+        raise PveError(f"{prefix}unable to create builtin type '{kind}'")
+    if p.pop("check-connection", None) is not None and kind not in ("ldap", "ad"):
+        raise PveError(f"{prefix}'check-connection' parameter can only be set for realms of type 'ldap' or 'ad'")
     ctx.cluster.realms[name] = p
 
 
@@ -141,7 +150,10 @@ def update_domain(ctx: Ctx, p: dict[str, Any]) -> None:
     if found is None:
         raise PveError(f"update auth server failed: domain '{name}' does not exist")
     p.pop("digest", None)
-    for key in split_list(p.pop("delete", None) or ""):
+    delete, password = split_list(p.pop("delete", None) or ""), p.pop("password", None)
+    if not delete and not p and password is None:
+        raise PveError("update auth server failed: no options specified")
+    for key in delete:
         found.pop(key, None)
     if p.get("default"):
         for other in ctx.cluster.realms.values():
@@ -153,5 +165,22 @@ def update_domain(ctx: Ctx, p: dict[str, Any]) -> None:
 def delete_domain(ctx: Ctx, p: dict[str, Any]) -> None:
     """Remove a realm."""
     if p["realm"] not in ctx.cluster.realms:
-        raise PveError(f"delete auth server failed: domain '{p['realm']}' does not exist")
+        raise PveError(f"delete auth server failed: authentication domain '{p['realm']}' does not exist")
     del ctx.cluster.realms[p["realm"]]
+
+
+@api("POST /access/domains/{realm}/sync")
+def sync_domain(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Take users over from a directory: there is none to ask."""
+    found = ctx.cluster.realms.get(p["realm"])
+    if found is None:
+        raise ParamError({"realm": "Realm does not exist."})
+    if found["type"] not in ("ldap", "ad"):
+        raise PveError(f"Cannot sync realm type '{found['type']}'! Only LDAP/AD realms can be synced.")
+    raise PveError("directories are not simulated")
+
+
+@api("POST /access/vncticket")
+def vnc_ticket(_ctx: Ctx, _p: dict[str, Any]) -> None:
+    """Refused: no console of the simulator gives a ticket that is good for anything."""
+    raise _failed()

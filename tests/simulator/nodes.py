@@ -167,8 +167,12 @@ def machines(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _may_see(ctx: Ctx, task: Task) -> bool:
-    user = ctx.who.partition("!")[0]
-    return task.owner == ctx.who or task.owner.partition("!")[0] == user or ctx.may(f"/nodes/{task.node}", "Sys.Audit")
+    return is_own(ctx, task) or ctx.may(f"/nodes/{task.node}", "Sys.Audit")
+
+
+def is_own(ctx: Ctx, task: Task) -> bool:
+    """Whether the caller started it: a user is told of what their tokens did too, a token only of its own."""
+    return ctx.who in (task.owner, task.owner.partition("!")[0])
 
 
 def _listed(task: Task) -> dict[str, Any]:
@@ -184,7 +188,9 @@ def _listed(task: Task) -> dict[str, Any]:
     return entry
 
 
-def _kind_of(status: str) -> str:
+def _kind_of(status: str | None) -> str:
+    if status is None:
+        return "unknown"
     if status == "OK":
         return "ok"
     return "warning" if status.startswith("WARNINGS:") else "error"
@@ -209,15 +215,14 @@ def task_list(ctx: Ctx, p: dict[str, Any]) -> Result | list[Any]:
 
 
 def _matches(task: Task, p: dict[str, Any], wanted: set[str]) -> bool:
-    if p.get("userfilter") and p["userfilter"] not in task.owner.partition("!")[0]:
+    if p.get("userfilter") and p["userfilter"].lower() not in task.owner.partition("!")[0].lower():
         return False
     if p.get("typefilter") and p["typefilter"] != task.kind:
         return False
     if p.get("vmid") and str(p["vmid"]) != task.id:
         return False
-    if p.get("errors") and (task.status is None or _kind_of(task.status) == "ok"):
-        return False
-    if wanted and (task.status is None or _kind_of(task.status) not in wanted):
+    kind = _kind_of(task.status)
+    if kind == "ok" if p.get("errors") else wanted and kind not in wanted:
         return False
     if p.get("since") and task.start < p["since"]:
         return False
@@ -262,6 +267,8 @@ def task_status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 def task_log(ctx: Ctx, p: dict[str, Any]) -> Result:
     """The lines of the log."""
     task = find_task(ctx, p, missing=True)
+    if p.get("download") and ("start" in p or "limit" in p):
+        raise PveError("'download' cannot be used together with 'start' or 'limit' parameters")
     if task is None:
         text = "unable to open file - No such file or directory"
         return Result([{"n": 1, "t": text}], {"total": 1})
@@ -282,7 +289,7 @@ async def task_stop(ctx: Ctx, p: dict[str, Any]) -> None:
     task = ctx.cluster.tasks.by_upid.get(p["upid"])
     if task is None or task.node != p["node"]:
         raise ParamError({"upid": "no such task"})
-    if task.owner.partition("!")[0] != ctx.who.partition("!")[0]:
+    if not is_own(ctx, task):
         ctx.need(f"/nodes/{p['node']}", "Sys.Modify")
     ctx.cluster.tasks.stop(task)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .api import Ctx, api
-from .errors import PveError
+from .errors import PermError, PveError
 from .formats import split_list
-from .resources import refresh, storage_entry, vm_entry
+from .resources import refresh, storage_entry, vm_stats
 from .state import Cluster
 
 
@@ -33,14 +34,12 @@ def _members(ctx: Ctx, pool: dict[str, Any], kind: str | None) -> list[dict[str,
     refresh(cluster)
     members: list[dict[str, Any]] = []
     if kind in (None, "qemu"):
-        for vmid in pool["vms"]:
+        for vmid in sorted(pool["vms"], key=str):
             vm = cluster.vms.get(vmid)
             if vm is not None:
-                entry = vm_entry(cluster, vm)
-                entry.pop("pool", None)
-                members.append(entry)
+                members.append(vm_stats(cluster, vm))
     if kind in (None, "storage"):
-        for name in pool["storage"]:
+        for name in sorted(pool["storage"]):
             storage = cluster.storages.get(name)
             if storage is not None:
                 node = next((node for node in cluster.nodes if storage.available_on(node)), cluster.local)
@@ -59,8 +58,7 @@ def _shown(name: str, pool: dict[str, Any]) -> dict[str, Any]:
 def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The pools that the caller may see, or one with its members."""
     if p.get("poolid") is not None:
-        ctx.need(f"/pool/{p['poolid']}", "Pool.Audit")
-        pool = _pool(ctx, p["poolid"])
+        pool = _pool(ctx, p["poolid"])  # told to everybody, unlike in the path of the same meaning
         return [{**_shown(p["poolid"], pool), "members": _members(ctx, pool, p.get("type"))}]
     return [
         _shown(name, ctx.cluster.pools[name])
@@ -86,8 +84,18 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
     parent = name.rpartition("/")[0]
     if parent and parent not in pools:
         raise PveError(f"create pool failed: parent '{parent}' of pool '{name}' does not exist")
+    if not re.match("[A-Za-z]", name.rpartition("/")[2]):
+        raise PveError("create pool failed: pool name must start with a letter")
     pools[name] = {"comment": p.get("comment", ""), "vms": {}, "storage": {}}
     ctx.acl.changed()
+
+
+def _need(ctx: Ctx, prefix: str, path: str, *privs: str) -> None:
+    """A right that is looked at with the file locked: the refusal becomes a text of the failure."""
+    try:
+        ctx.need(path, *privs, any_of=True)
+    except PermError as error:
+        raise PveError(f"{prefix}{error.status} {error.message}") from None
 
 
 @api("PUT /pools", "PUT /pools/{poolid}")
@@ -101,7 +109,7 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     vms = [int(vmid) for vmid in split_list(p.get("vms") or "")]
     moves = []
     for vmid in vms:
-        ctx.need(f"/vms/{vmid}", "VM.Allocate")
+        _need(ctx, prefix, f"/vms/{vmid}", "Permissions.Modify", "VM.Allocate")
         if delete:
             if vmid not in pool["vms"]:
                 raise PveError(f"{prefix}VM {vmid} is not a pool member")
@@ -112,10 +120,10 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
         if old is not None:
             if not p.get("allow-move"):
                 raise PveError(f"{prefix}VM {vmid} belongs already to pool '{old}' and 'allow-move' is not set")
-            ctx.need(f"/pool/{old}", "Pool.Allocate")
+            _need(ctx, prefix, f"/pool/{old}", "Pool.Allocate")
         moves.append(vmid)
     for store in split_list(p.get("storage") or ""):
-        ctx.need(f"/storage/{store}", "Datastore.Allocate")
+        _need(ctx, prefix, f"/storage/{store}", "Permissions.Modify", "Datastore.Allocate")
         if delete:
             if store not in pool["storage"]:
                 raise PveError(f"{prefix}Storage '{store}' is not a pool member")
@@ -163,7 +171,7 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
         if vms:
             what = f"VM {vms[0]}"
         elif stores:
-            what = f"storage {stores[0]}"
+            what = f"storage '{stores[0]}'"
     if what:
         raise PveError(f"{prefix}pool '{name}' is not empty (contains {what})")
     for vmid in pool["vms"]:

@@ -40,24 +40,30 @@ def _publish(cluster: Cluster, vm: Vm) -> dict[str, Any]:
     }
 
 
-def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
-    """The machine as the list shows it: what the nodes report is late, what stands in its configuration is not."""
+def vm_stats(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+    """What the nodes reported of the machine, which is late."""
     vmid = vm.vmid
     entry: dict[str, Any] = {"id": f"qemu/{vmid}", "node": vm.node, "type": "qemu", "vmid": vmid}
     known = cluster.published.get(vmid)
     if known is None:
-        entry["status"] = "unknown"
-    else:
-        running = known["status"] == "running"
-        now = (cluster.nodes[vm.node].down_at or cluster.now()) if running else 0.0
-        up = max(0, int(now - known["started"])) if running else 0
-        mem = used_memory(vm, known["maxmem"]) if running else 0
-        entry.update(
-            name=known["name"], status=known["status"], template=known["template"], maxcpu=known["maxcpu"],
-            maxmem=known["maxmem"], maxdisk=known["maxdisk"], cpu=round(load_of(vm, now), 6) if running else 0,
-            mem=mem, memhost=mem, disk=0, uptime=up, netin=up * 1200, netout=up * 900, diskread=up * 2048,
-            diskwrite=up * 4096,
-        )  # fmt: skip
+        return {**entry, "status": "unknown"}
+    running = known["status"] == "running"
+    now = (cluster.nodes[vm.node].down_at or cluster.now()) if running else 0.0
+    up = max(0, int(now - known["started"])) if running else 0
+    mem = used_memory(vm, known["maxmem"]) if running else 0
+    entry.update(
+        name=known["name"], status=known["status"], template=known["template"], maxcpu=known["maxcpu"],
+        maxmem=known["maxmem"], maxdisk=known["maxdisk"], cpu=round(load_of(vm, now), 6) if running else 0,
+        mem=mem, memhost=mem, disk=0, uptime=up, netin=up * 1200, netout=up * 900, diskread=up * 2048,
+        diskwrite=up * 4096,
+    )  # fmt: skip
+    return entry
+
+
+def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+    """The machine as the list shows it: what the nodes report is late, what stands in its configuration is not."""
+    vmid = vm.vmid
+    entry = vm_stats(cluster, vm)
     conf = vm.conf
     for key in ("lock", "tags"):
         if conf.get(key):
@@ -67,6 +73,24 @@ def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
         entry["pool"] = pool
     if is_configured(cluster, vmid):
         entry["hastate"] = cluster.ha_resources[f"vm:{vmid}"].get("state", "started")
+    return entry
+
+
+def pool_entry(cluster: Cluster, name: str) -> dict[str, Any]:
+    """A pool with what its running machines take together."""
+    entry: dict[str, Any] = {"id": f"/pool/{name}", "type": "pool", "pool": name}
+    for vmid in cluster.pools[name]["vms"]:
+        vm = cluster.vms.get(vmid)
+        stats = vm_stats(cluster, vm) if vm is not None and vm.run is not None else {}
+        if not stats.get("uptime"):
+            continue
+        cpus = entry.get("maxcpu", 0)
+        entry["uptime"] = max(entry.get("uptime", 0), stats["uptime"])
+        entry["mem"] = entry.get("mem", 0) + stats["mem"]
+        entry["maxmem"] = entry.get("maxmem", 0) + stats["maxmem"]
+        used = entry.get("cpu", 0) * cpus + stats["cpu"] * stats["maxcpu"]
+        entry["maxcpu"] = cpus + stats["maxcpu"]
+        entry["cpu"] = used / entry["maxcpu"]
     return entry
 
 
@@ -153,13 +177,12 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
         everything = ctx.may("/", "VM.Audit") and not _restricted(ctx)
         for vm in cluster.vms.values():
             if everything or ctx.may(f"/vms/{vm.vmid}", "VM.Audit"):
-                result.append(vm_entry(cluster, vm))
+                entry = vm_entry(cluster, vm)
+                if "pool" in entry and not ctx.may(f"/pool/{entry['pool']}", "Pool.Audit"):
+                    del entry["pool"]
+                result.append(entry)
     if kind is None:
-        result += [
-            {"id": f"/pool/{name}", "type": "pool", "pool": name}
-            for name in cluster.pools
-            if ctx.may(f"/pool/{name}", "Pool.Audit")
-        ]
+        result += [pool_entry(cluster, name) for name in cluster.pools if ctx.may(f"/pool/{name}", "Pool.Audit")]
     result += _networks(ctx, kind)
     if kind in (None, "node"):
         result += [
@@ -212,4 +235,4 @@ def _restricted(ctx: Ctx) -> bool:
     return True
 
 
-__all__ = ["node_entry", "node_load", "plugin_content", "refresh", "storage_entry", "used_bytes", "vm_entry"]
+__all__ = ["node_entry", "node_load", "plugin_content", "refresh", "storage_entry", "used_bytes", "vm_stats"]

@@ -11,21 +11,9 @@ from .errors import ParamError, PveError
 from .formats import split_list
 from .resources import plugin_content, used_bytes
 from .state import Storage
-from .validate import UNKNOWN
+from .storage_kinds import DEFAULT_CONTENT, REQUIRED, check_known, checked_content, fixed, known
 from .volumes import DIR_FORMATS, formats, is_path_based
 
-# Per kind: the options that have to be given, and those that cannot be changed afterwards.
-REQUIRED: dict[str, tuple[str, ...]] = {
-    "dir": ("path",), "nfs": ("server", "export"), "cifs": ("server", "share"), "lvm": ("vgname",),
-    "lvmthin": ("thinpool", "vgname"), "zfspool": ("pool",), "rbd": (), "cephfs": (), "btrfs": ("path",),
-    "pbs": ("server", "datastore"), "iscsi": ("portal", "target"), "zfs": ("pool", "portal", "target", "iscsiprovider"),
-    "iscsidirect": ("portal", "target"), "esxi": ("server", "username"),
-}  # fmt: skip
-DEFAULT_CONTENT = {
-    "dir": "images,rootdir", "nfs": "images", "cifs": "images", "lvm": "images", "lvmthin": "images,rootdir",
-    "zfspool": "images,rootdir", "rbd": "images", "cephfs": "backup,iso,vztmpl", "btrfs": "images,rootdir",
-    "pbs": "backup",
-}  # fmt: skip
 _INTEGERS = ("shared", "disable", "krbd", "sparse", "mkdir", "create-base-path", "create-subdirs", "saferemove",
              "nocow", "is_mountpoint")  # fmt: skip
 
@@ -83,12 +71,16 @@ def create(ctx: Ctx, p: dict[str, Any]) -> dict[str, str]:
     prefix = "create storage failed: "
     name, kind = p.pop("storage"), p.pop("type")
     ctx.cluster.check_cfs("storage_cfg", prefix)
+    if not p.get("nodes"):
+        p.pop("nodes", None)
+    for key in sorted(p):
+        check_known(kind, key)
     for key in REQUIRED.get(kind, ()):
         if p.get(key) is None:
             raise PveError(f"missing value for required option '{key}'")
+    config = {key: _value(kind, key, value) for key, value in p.items() if value is not None}
     if name in ctx.cluster.storages:
         raise PveError(f"{prefix}storage ID '{name}' already defined")
-    config = {key: _value(key, value) for key, value in p.items() if value is not None}
     config.pop("password", None)
     if kind in ("nfs", "cifs", "pbs") and config.get("server") not in ctx.cluster.servers:
         raise PveError(f"{prefix}storage '{name}' is not online")
@@ -102,10 +94,21 @@ def create(ctx: Ctx, p: dict[str, Any]) -> dict[str, str]:
     return _answer(storage)
 
 
-def _value(key: str, value: Any) -> str:
-    if key in ("nodes", "content"):
+def _value(kind: str, key: str, value: Any) -> str:
+    if key == "content":
+        return checked_content(kind, str(value))
+    if key == "nodes":
         return ",".join(split_list(str(value)))
     return str(value)
+
+
+def _changed(storage: Storage, key: str, value: Any) -> str:
+    if key in fixed(storage.kind):
+        raise PveError(f"can't change value of fixed parameter '{key}'")
+    if value is None:
+        raise PveError(f"got undefined value for option '{key}'")
+    check_known(storage.kind, key)
+    return _value(storage.kind, key, value)
 
 
 @api("PUT /storage/{storage}")
@@ -120,20 +123,22 @@ def update(ctx: Ctx, p: dict[str, Any]) -> dict[str, str]:
     digest, delete = p.pop("digest", None), split_list(p.pop("delete", None) or "")
     if digest and digest != _digest(ctx):
         raise PveError(f"{prefix}detected modified configuration - file changed by other user? Try again.")
-    fixed = REQUIRED.get(storage.kind, ())
-    for key in p:
-        if key in fixed:
-            raise ParamError({key: UNKNOWN})
-    known = ctx.sim.schema.methods[("POST", "/storage")].props
+    try:
+        config = {key: _changed(storage, key, p[key]) for key in sorted(p)}
+    except PveError as error:
+        raise PveError(f"{prefix}{error.message}") from None
     for key in delete:
-        if key in fixed:
-            raise PveError(f"{prefix}unable to delete required option '{key}'")
-        if key not in known:
+        if key not in known(storage.kind):
             raise PveError(f"{prefix}no such option '{key}'")
+        if key in REQUIRED.get(storage.kind, ()):
+            raise PveError(f"{prefix}unable to delete required option '{key}'")
+        if key in fixed(storage.kind):
+            raise PveError(f"{prefix}unable to delete fixed option '{key}'")
         if key in p:
-            raise PveError(f"{prefix}unable to set and delete '{key}' at the same time")
+            raise PveError(f"{prefix}cannot set and delete property '{key}' at the same time!")
+    for key in delete:
         storage.config.pop(key, None)
-    storage.config.update({key: _value(key, value) for key, value in p.items() if value is not None})
+    storage.config.update(config)
     ctx.cluster.revision += 1
     return _answer(storage)
 
@@ -177,18 +182,21 @@ def _figures(storage: Storage, node: str) -> dict[str, Any]:
 def node_index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The storages of a node."""
     node, target = p["node"], p.get("target")
+    if target in (node, "localhost"):
+        target = None
     wanted = set(split_list(p.get("content") or ""))
     result = []
+    asked = p.get("storage")
+    if asked is not None and not _offers(ctx, asked, node, wanted):
+        raise ParamError({"storage": "No such storage."})
     for storage in ctx.cluster.storages.values():
         if p.get("storage") not in (None, storage.name):
             continue
         if not ctx.may(f"/storage/{storage.name}", "Datastore.Audit", "Datastore.AllocateSpace", any_of=True):
             continue
-        if not storage.available_on(node) or (p.get("enabled") and storage.disabled):
+        if not _offers(ctx, storage.name, node, wanted) or (p.get("enabled") and storage.disabled):
             continue
-        if target and (not storage.available_on(target) or not storage.shared):
-            continue
-        if wanted and not wanted & set(storage.content):
+        if target and not (storage.available_on(node) and storage.available_on(target) and storage.shared):
             continue
         entry = {"storage": storage.name, **_figures(storage, node)}
         if entry["total"]:
@@ -197,6 +205,15 @@ def node_index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
             entry.update(_formats(storage))
         result.append(entry)
     return result
+
+
+def _offers(ctx: Ctx, name: str, node: str, wanted: set[str]) -> bool:
+    """Whether the storage is defined and, where a content is asked for, holds it and can be used on the node."""
+    storage = ctx.cluster.storages.get(name)
+    if storage is None:
+        return False
+    here = storage.available_on(node) and not storage.disabled
+    return not wanted or (here and bool(wanted & set(storage.content)))
 
 
 def _formats(storage: Storage) -> dict[str, Any]:
@@ -211,7 +228,6 @@ def _formats(storage: Storage) -> dict[str, Any]:
 @api("GET /nodes/{node}/storage/{storage}/status")
 def node_status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One storage on a node."""
-    storage = ctx.cluster.storages.get(p["storage"])
-    if storage is None:
+    if not _offers(ctx, p["storage"], p["node"], set(split_list(p.get("content") or ""))):
         raise ParamError({"storage": "No such storage."})
-    return _figures(storage, p["node"])
+    return _figures(ctx.cluster.storages[p["storage"]], p["node"])
