@@ -21,6 +21,7 @@ from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 
 HERE, AS_A_MODULE = "runs in this process", "runs as a module"
 SECRETS = [TOKEN_SECRET, "hush-hush-1", "hush-hush-2", "00000000-0000-4000-8000-00000000dead"]
+VAULTED = "kept in the vault"
 ISO_URL = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
 
 
@@ -115,8 +116,16 @@ PARTICULAR = [
     Row("a secret in a complaint", "vm", {"name": "both", "cores": "hush-hush-1", "password": "hush-hush-1"}),
     Row("a secret of a site", "vm_info", {"sites": [{"name": "a", "password": "hush-hush-2"}], "site": "b"}),
     Row("a warning", "node_info", {"memory_warn": 1}),
+    Row("any letters", "vm", {"name": "both", "description": "ü ☃ \U0001f600\n  tail  \n\ttab\x07"}),
+    Row("templates within templates", "vms", {"vms": "{{ many }}", "tenant": "both"},
+        {"vars": {"many": [{"name": "{{ who }}", "description": "{{ text }}"}], "who": "both", "text": "{{ 1 }}!"}}),
+    Row("the text of a tenant", "vm", {"name": "both", "description": "{{ unsafe }}"}),
+    Row("out of the vault", "vm", {"name": "both", "description": "{{ vaulted }}"}),
+    Row("a secret out of the vault", "vm", {"name": "both", "cloud_init": {"user": "x", "password": "{{ vaulted }}"}}),
+    Row("another login for each item", "vm_info", {"name": "both", "token_secret": "{{ logins[item] }}"},
+        {"loop": [0, 1, 0]}),
     Row("host and site", "vm_info", {"host": "https://127.0.0.1:1", "site": "x"}),
-]
+]  # fmt: skip
 
 KEYWORDS = [
     Row("nobody listens", "vm_info", {"host": "https://127.0.0.1:9", "retries": 1}),
@@ -215,14 +224,25 @@ def same(value: Any, simulator: Simulator) -> Any:
     return re.sub(r"0x[0-9a-f]{6,}|after \d+(\.\d+)? s", "X", text)
 
 
+def encrypted(where: Path) -> str:
+    """Return the variable `vaulted` as YAML; the password is in the file `password` beside it."""
+    (where / "password").write_text("open sesame", encoding="utf-8")
+    command = ["ansible-vault", "encrypt_string", "--vault-password-file", "password", "--name", "vaulted", VAULTED]
+    return subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=60, check=True).stdout + "\n"
+
+
 def run_table(where: Path, in_process: bool) -> tuple[Played, dict[str, Any]]:
     """Run the table on a cluster of its own, and return the results too as they can be compared."""
     arguments = ("--cluster", DEMO, "--lag-s", "0", "--auth-delay-s", "0", "--task-ms", "default=10")
-    switch = ("-e", f"pve_fleet_in_process={str(in_process).lower()}")
+    switch = ("-e", f"pve_fleet_in_process={str(in_process).lower()}", "-e", "@vars.yml")
+    where.mkdir()
+    more = f'unsafe: !unsafe "{{{{ 1 + 1 }}}} {{% x %}}"\nlogins: [{TOKEN_SECRET}, {SECRETS[-1]}]\n'
+    (where / "vars.yml").write_text(encrypted(where) + more, encoding="utf-8")
     with Simulator(*arguments) as simulator:
-        quick = play(where, [row for row in rows() if row not in SLOW], simulator, *switch)
+        vault = {"ANSIBLE_VAULT_PASSWORD_FILE": "password"}
+        quick = play(where, [row for row in rows() if row not in SLOW], simulator, *switch, **vault)
         simulator.fault(method="GET", path="/snapshot$", delay_ms=5000)
-        slow = play(where, SLOW, simulator, *switch)
+        slow = play(where, SLOW, simulator, *switch, **vault)
         played = Played({**quick.results, **slow.results}, quick.output + slow.output)
         return played, {name: same(result, simulator) for name, result in played.results.items()}
 
@@ -251,6 +271,11 @@ def test_both_ways_say_the_same(tmp_path: Path) -> None:
     assert here.results["a change"]["changed"]
     assert here.results["a change, foreseen"]["diff"]
     assert here.results["too long"]["failed"]
+    assert here.results["out of the vault"]["vm"]["description"] == VAULTED
+    assert here.results["the text of a tenant"]["vm"]["description"] == "{{ 1 + 1 }} {% x %}"
+    assert VAULTED not in json.dumps(here.results["a secret out of the vault"])
+    logins = here.results["another login for each item"]["results"]
+    assert [login["failed"] for login in logins] == [False, True, False]
     for played in (here, module):
         printed = "\n".join(line for line in played.output.splitlines() if "EXEC" not in line)
         for secret in SECRETS:
