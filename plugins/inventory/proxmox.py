@@ -107,7 +107,7 @@ from ansible.plugins.inventory import (
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.details import detail_variables
-from ..module_utils._inventory.hosts import Guest, group_names, plain_name, unique_names
+from ..module_utils._inventory.hosts import Guest, group_names, plain_name, shortened, unique_names
 from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, check_names, read_options
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
@@ -263,7 +263,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             ]
         names, warnings = unique_names(guests, [self._wanted_name(guest, options) for guest in guests])
         groups, more = group_names(guests, options.group_by, to_safe_group_name)
-        self._warn([*warnings, *more])
+        self._warn([*shortened(warnings, "names like these"), *shortened(more, "groups like these")])
         for group in sorted({group for found in groups for group in found}):
             self.inventory.add_group(group)
         mark = Marker()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import GROUP_KINDS
 from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, Lister, call, configure, one_line, run
 from tests.simulator.process import Simulator
 
@@ -80,6 +81,21 @@ class TestListing:
         )
         assert {one["paint"] for one in found.hosts.values()} == {"red"}
         assert found.groups == {"red"}
+
+    def test_they_cost_no_template(self, listed: Lister, tmp_path: Path) -> None:
+        """Jinja refuses to compile anything, so nothing of a host may be an expression."""
+        (tmp_path / "python").mkdir()
+        refuse = "import jinja2\ndef compile(*_all, **_more):\n    raise RuntimeError\n"
+        (tmp_path / "python" / "sitecustomize.py").write_text(f"{refuse}jinja2.Environment.compile = compile\n")
+        without = {"PYTHONPATH": str(tmp_path / "python")}
+        options: dict[str, Any] = {"fetch": ["addresses", "config"], "tags": ["web", "db", "image"], "templates": True}
+        plain, found = listed(**options), listed(**options, environ=without)
+        assert found.hosts.keys() == plain.hosts.keys()
+        assert found.groups == plain.groups
+        assert {kind for kind in GROUP_KINDS if any(name.startswith(kind) for name in found.groups)} == {
+            *GROUP_KINDS
+        } - {"site"}
+        assert not listed(**options, environ=without, filters=["proxmox_vmid > 0"]).hosts  # the refusal works
 
     def test_choice_of_groups(self, listed: Lister) -> None:
         assert all(name.startswith("tenant_") for name in listed(group_by=["tenant"]).groups)
@@ -238,6 +254,13 @@ class TestNames:
         found = listed()
         assert {found.host_of(10000), found.host_of(10001)} == {"twin_10000", "twin_10001"}
         assert "twin_10000" in one_line(found.errors)
+
+    def test_thousands_of_them_are_told_in_some_lines(self, listed: Lister, simulator: Simulator) -> None:
+        for vmid in range(10000, 10012):
+            configure(simulator, vmid, name=f"no name {vmid}")
+        found = listed()
+        assert one_line(found.errors).count("cannot be the name of a host") == 10
+        assert "and 2 more names like these" in one_line(found.errors)
 
     def test_a_vm_cannot_pose_as_the_controller(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, name="localhost")

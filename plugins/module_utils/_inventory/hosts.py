@@ -22,6 +22,7 @@ GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "o
 RESERVED = frozenset({"all", "ungrouped", "template"})
 # Names under which a resolver finds the controller itself.
 _CONTROLLER = re.compile(r"(?:localhost[46]?|ip6-localhost|ip6-loopback|loopback)(?:\.localdomain[46]?)?|.*\.localhost")
+MOST_WARNINGS = 10  # of one kind
 _HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]*")
 
 Sanitize = Callable[[str], str]
@@ -276,6 +277,12 @@ _HARMLESS = re.compile(r"[A-Za-z0-9_.:/+\-@,;=% ]*")
 def is_harmless(text: str) -> bool:
     """Return whether no part of the text could be a template, a call or a filter, alone or joined to others."""
     return _HARMLESS.fullmatch(text) is not None
+
+
+def shortened(warnings: Sequence[str], what: str, most: int = MOST_WARNINGS) -> list[str]:
+    """Return the first of the warnings, and how many more there are: thousands of VMs may have the same trouble."""
+    left = len(warnings) - most
+    return [*warnings[:most], f"and {left} more {what}"] if left > 0 else list(warnings)
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:
