@@ -25,7 +25,7 @@ options:
   tenants:
     description:
       - Show the VMs of these tenants only. An empty list is an error.
-      - Environment variable E(PROXMOX_TENANTS), separated by commas.
+      - Environment variable E(PROXMOX_TENANTS), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -42,7 +42,7 @@ options:
   nodes:
     description:
       - Show the VMs on these nodes only.
-      - Environment variable E(PROXMOX_INVENTORY_NODES), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_NODES), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -51,7 +51,7 @@ options:
   pools:
     description:
       - Show the VMs of these pools only.
-      - Environment variable E(PROXMOX_INVENTORY_POOLS), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_POOLS), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -60,7 +60,7 @@ options:
   statuses:
     description:
       - Show the VMs with one of these statuses only, for example V(running), V(stopped), V(unknown).
-      - Environment variable E(PROXMOX_INVENTORY_STATUSES), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_STATUSES), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -69,7 +69,7 @@ options:
   tags:
     description:
       - Show the VMs with at least one of these tags only.
-      - Environment variable E(PROXMOX_INVENTORY_TAGS), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_TAGS), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -101,7 +101,7 @@ options:
       - They are named C(tenant_ID), C(tag_TAG), C(node_NODE), C(status_STATUS), C(pool_POOL), C(site_SITE), C(template)
         and C(os_TYPE), with characters that a group cannot have replaced. V(os) needs O(fetch=config).
       - When two values would share a group because of such a replacement, a short hash keeps them apart.
-      - Environment variable E(PROXMOX_INVENTORY_GROUP_BY), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_GROUP_BY), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -114,7 +114,7 @@ options:
         C(SITE_NAME), V(address) is the address from O(fetch=addresses). Anything else is a Jinja expression.
       - A VM that gets no name is C(vm-VMID). When several VMs get the same name, each becomes C(NAME_VMID), and over
         several sites C(NAME_VMID_SITE) where needed. They are never merged, and a warning says so. The same happens
-        to a VM whose name means something else to Ansible, such as C(localhost).
+        to a VM whose name means something else to Ansible or to a resolver, such as C(localhost) or C(127.1).
       - Environment variable E(PROXMOX_INVENTORY_HOSTNAMES), separated by commas or as JSON.
     type: list
     elements: str
@@ -127,7 +127,7 @@ options:
       - V(addresses) asks the guest agents of running VMs. With V(config) too, a VM whose agent is off is not asked, and
         the addresses of cloud-init are used where the agent gives none.
       - What cannot be fetched leaves the host as it is, with the reason in C(proxmox_errors).
-      - Environment variable E(PROXMOX_INVENTORY_FETCH), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_FETCH), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -183,7 +183,7 @@ options:
     description:
       - The NICs that the address may come from, in order of preference, by their name in the guest, their MAC address,
         or with O(fetch=config) by their name in Proxmox VE such as V(net0).
-      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_NICS), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_NICS), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -192,7 +192,7 @@ options:
   address_subnets:
     description:
       - The subnets that the address must be in, in order of preference.
-      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_SUBNETS), separated by commas.
+      - Environment variable E(PROXMOX_INVENTORY_ADDRESS_SUBNETS), separated by commas or as JSON.
     type: list
     elements: str
     ini:
@@ -253,7 +253,8 @@ options:
   dead_site:
     description:
       - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is told by a warning
-        while the other sites are shown (V(report)). When no site can be read, the inventory fails.
+        while the other sites are shown (V(report)). When no site can be read, the inventory fails. A site whose
+        settings are incomplete counts as one that cannot be read.
       - Environment variable E(PROXMOX_INVENTORY_DEAD_SITE).
     type: str
     ini:

@@ -139,6 +139,8 @@ class TestSites:
     def test_from_a_file(self, listed: Lister, sites: list[dict[str, Any]], tmp_path: Path) -> None:
         (tmp_path / "sites.yml").write_text(json.dumps(sites))
         assert len(listed(connect=False, sites_file=str(tmp_path / "sites.yml")).hosts) == 26
+        # As a credential of AWX does it: a file of its own, and where it is.
+        assert len(listed(connect=False, environ={"PROXMOX_SITES_FILE": str(tmp_path / "sites.yml")}).hosts) == 26
 
     def test_a_dead_site(self, listed: Lister, sites: list[dict[str, Any]]) -> None:
         sites[1].update(host="127.0.0.1:1", retries=1)
