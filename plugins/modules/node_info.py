@@ -14,7 +14,8 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Returns the nodes of a cluster with their state, figures, storages, VMs, health, and the room that is left.
-  - It makes four requests however many nodes there are, and with O(details) one more for each node that is online.
+  - It makes four requests however many nodes there are, and with O(details) or O(node) one more for each node that is
+    told of and online.
   - A node that is down, and a part that the caller may not see, leave gaps in the result, a reason in RV(missing) or
     RV(nodes[].error), and a warning; they never fail the task.
 extends_documentation_fragment:
@@ -29,8 +30,8 @@ options:
     description:
       - Whether each node is asked itself, for its CPU model, load, kernel and version, and for figures that are not up
         to ten seconds old as those of the listing are.
+      - Left out, O(node) is asked, and without it none is.
     type: bool
-    default: false
   cpu_overcommit:
     description:
       - How often each core of a node may be given to VMs.
@@ -74,7 +75,6 @@ EXAMPLES = r"""
 - name: Is there room for four more VMs of 8 GiB on the node, if it keeps 8 GiB for itself?
   pve.fleet.node_info:
     node: pve1
-    details: true
     min_free_memory: 8G
     max_vms_per_node: 40
   register: pve1
@@ -97,7 +97,8 @@ nodes:
     nodeid: {description: Its number in the cluster., type: int, sample: 1}
     uptime: {description: Seconds since it was started., type: int, sample: 86400}
     version:
-      description: The version of Proxmox VE. Without O(details) only that of the node that answers is known.
+      description: The version of Proxmox VE. Of nodes that are not asked, see O(details), only that of the one that
+        answers the listing is known.
       type: str
       sample: 9.2.11
     kernel: {description: "Its kernel, with O(details).", type: str, sample: 6.14.11-4-pve}

@@ -54,8 +54,9 @@ def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
     assert (told["pve1"]["version"], second["version"]) == ("9.2.11", None)
 
 
-def test_details_of_one_node(lab: Lab) -> None:
-    result = check(lab, "node_info", node="pve3", details=True)
+@pytest.mark.parametrize("options", [{}, {"details": True}], ids=str)
+def test_details_of_one_node(lab: Lab, options: dict[str, Any]) -> None:
+    result = check(lab, "node_info", node="pve3", **options)
     assert len(lab.simulator.log()) == 5
     (told,) = result["nodes"]
     assert told["version"] == "9.2.11"
@@ -64,6 +65,10 @@ def test_details_of_one_node(lab: Lab) -> None:
     assert len(told["cpu"]["loadavg"]) == 3
     assert told["cpu"]["cores"] == 16
     assert set(told) == set(check(lab, "node_info")["nodes"][0])
+    assert check(lab, "node_info", node="pve3", details=False)["nodes"][0]["version"] is None
+    assert len(lab.simulator.log()) == 4
+    assert [one["version"] for one in check(lab, "node_info", details=True)["nodes"]] == ["9.2.11"] * 3
+    assert len(lab.simulator.log()) == 7
 
 
 def test_an_unknown_node_is_an_error(lab: Lab) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the nodes, sorted by name. Nothing is written, in check mode or out of it.
 
-    Four requests, one more where the caller may not see the nodes in the listing, and with details one a node. Raises
-    ConfigurationError for a node that the cluster does not have.
+    Four requests, one more where the caller may not see the nodes in the listing, and with details, or for a node that
+    is named, one a node. Raises ConfigurationError for a node that the cluster does not have.
     """
     rules = read_rules(params)
     if params.get("node"):
@@ -46,7 +46,8 @@ def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) 
         local = member.get("local") or (len(known) == 1)
         facts = Facts(member, states.get(node), version if local else None, cluster["quorate"])
         nodes.append(report(node, own.get(node, {}), rows, facts, rules))
-    if params.get("details"):
+    details = params.get("details")
+    if details or (details is None and params.get("node")):
         nodes = _detailed(parts, nodes, rules)
     values = {"nodes": nodes, "quorate": cluster["quorate"], "missing": parts.missing, "checked": _now(client)}
     return Result(False, values, warnings=parts.warnings)

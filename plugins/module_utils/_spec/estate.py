@@ -17,7 +17,7 @@ def node_info_spec() -> Spec:
     """Return the options of module node_info."""
     return {
         "node": {"type": "str"},
-        "details": {"type": "bool", "default": False},
+        "details": {"type": "bool"},
         "cpu_overcommit": {"type": "float", "default": 4.0},
         "memory_overcommit": {"type": "float", "default": 1.0},
         "min_free_memory": {"type": "raw"},
