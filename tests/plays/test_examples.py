@@ -101,9 +101,27 @@ def test_what_the_examples_of_clone_have_made(lab: Lab, player: Player) -> None:
     assert names["web1-before"].vmid not in (9000, 10000)
 
 
+def tasks_of(page: str) -> list[dict[str, Any]]:
+    """Return all tasks of a page, in its order."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text(encoding="utf-8")
+    return [task for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for task in yaml.safe_load(block)]
+
+
+def test_the_page_about_clones_and_snapshots(lab: Lab, player: Player) -> None:
+    tasks = tasks_of("snapshots-and-clones.md")
+    shown = {module for module in MODULES for task in tasks if f"pve.fleet.{module}" in task}
+    assert shown == set(MODULES) - {"vms"}
+    play(player, tasks)
+    machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
+    assert {name: machine.status for name, machine in machines.items()} == {
+        "web1": "running", "db1": "stopped", "web1-before": "stopped",
+    }  # fmt: skip
+    assert machines["db1"].node == "pve2"
+    assert lab.config(machines["db1"])["scsi0"].startswith("local-lvm:")
+
+
 def test_the_page_about_fleets(lab: Lab, player: Player) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
-    tasks = [task for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for task in yaml.safe_load(block)]
+    tasks = tasks_of("fleet.md")
     fleets = [task["pve.fleet.vms"] for task in tasks if "pve.fleet.vms" in task]
     assert len(fleets) == 6
     output = play(player, tasks)
