@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -30,6 +31,7 @@ Secrets = Callable[[Mapping[str, Any]], Iterable[str]]
 """Finds among arguments, not yet checked, secrets that the specification cannot point at, such as those of a class."""
 
 LIBRARIES = ("proxmoxer", "requests")
+_VAULT = re.compile(r"(?m)^\s*\$ANSIBLE_VAULT;|:\s*!vault\b")
 VERBOSE = 3  # from here on a result tells the requests
 
 
@@ -160,7 +162,15 @@ def read_sites_file(path: str) -> Any:
         raise _sites_error(attempted, "the Python library PyYAML is missing", "Install PyYAML") from None
     try:
         with open(os.path.expanduser(path), encoding="utf-8") as stream:
-            return yaml.safe_load(stream)
+            text = stream.read()
+        if _VAULT.search(text):
+            raise _sites_error(
+                attempted,
+                "ansible-vault encrypted it, and a module has no key",
+                "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of an inventory, write the "
+                "list itself",
+            )
+        return yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise _sites_error(attempted, str(error), "Correct sites_file") from error
     except yaml.YAMLError as error:

@@ -145,3 +145,7 @@ def test_a_sites_file(ran: Ran, script: Scripted, tmp_path: Any) -> None:
     file.write_text("- name: [")
     assert ran(read_version, {"sites_file": str(file)})["error"]["reason"] == "unreadable sites file"
     assert ran(read_version, {"sites_file": "/nowhere"})["error"]["reason"] == "unreadable sites file"
+    encrypted = "$ANSIBLE_VAULT;1.1;AES256\n"
+    for text in (encrypted, f"- name: north\n  password: !vault |\n    {encrypted}"):
+        file.write_text(text)
+        assert "ansible-vault encrypted it" in ran(read_version, {"sites_file": str(file)})["msg"]
