@@ -155,7 +155,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             extra_vars = self._vars if self.get_option("use_extra_vars") else None
             identity = fingerprint(connection, os.environ, options, read_sites_file, extra_vars)
             old = self._cached(path, identity)
-            sync = old if old is not None and cache and self._is_young(old) else None
+            may_stand = cache and not options.expressions.filters_look_elsewhere
+            sync = old if old is not None and may_stand and self._is_young(old) else None
             if sync is None:
                 is_wanted = partial(self._is_wanted, options.expressions)
                 sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old, anew=not cache)

@@ -262,6 +262,31 @@ class TestCache:
             assert vmid in [one["proxmox_vmid"] for one in found.hosts.values()]
             assert {one["proxmox_tenant"] for one in found.hosts.values()} == {wanted}
 
+    def test_a_filter_that_looks_elsewhere_is_decided_anew(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        """Since ansible-core 2.19 a filter may look up the environment; older ones leave the VMs out."""
+        configure(simulator, 10000, tags="tenant_acme")
+        configure(simulator, 10001, tags="tenant_globex")
+        cache.update(filters=["proxmox_tenant == lookup('ansible.builtin.env', 'TEAM')"], stale="allow", retries=1)
+        for dead in (False, True):
+            if dead:
+                simulator.fault(path="/cluster/resources", status=596, times=None)
+            for team in ("acme", "globex"):
+                found = listed(environ={"TEAM": team}, **cache)
+                assert found.code == 0
+                assert {one["proxmox_tenant"] for one in found.hosts.values()} <= {team}
+                assert found.hosts or "lookups were disabled" in one_line(found.errors) or dead
+
+    def test_what_could_not_be_decided_is_said_again(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        for _time in range(2):
+            found = listed(**cache, filters=["proxmox_lock != 'x' and nonsense"])
+            assert found.hosts == {}
+            assert "left out 13 VMs" in one_line(found.errors)
+        assert simulator.counts() == {}
+
     @pytest.mark.parametrize("plugin", ["memory", "ansible.builtin.memory", "pickled", "as_yaml"])
     def test_other_cache_plugins(
         self, listed: Lister, simulator: Simulator, cache: dict[str, Any], tmp_path: Path, plugin: str

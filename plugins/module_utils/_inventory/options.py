@@ -51,6 +51,7 @@ ENVIRONMENT: Mapping[str, str] = {
 ADDRESS = "proxmox_address | default('')"  # what `ansible_host` is without the option
 _TENANT = re.compile(r"^[a-z0-9_\-+.]+$")
 _PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$")
+_LOOKUP = re.compile(r"\b(?:lookup|query|q)\s*\(")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -70,6 +71,14 @@ class Expressions:
     groups: Mapping[str, Any] = field(default_factory=dict)
     keyed_groups: Sequence[Any] = ()
     leading_separator: bool = True
+
+    @property
+    def filters_look_elsewhere(self) -> bool:
+        """Whether a filter asks something that is no option, such as a variable of the environment.
+
+        What was chosen by it may not be shown later, because nobody knows what it would choose then.
+        """
+        return any(_LOOKUP.search(one) for one in self.filters)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ class Sync:
     def for_cache(self) -> str:
         """Return the sync as one text, because Ansible's cache plugins look long at every value of a structure."""
         guests = [guest.variables for guest in self.guests]
-        return json.dumps({"form": FORM, "taken": self.taken, "guests": guests, "details": self.details})
+        said = {"form": FORM, "taken": self.taken, "guests": guests, "details": self.details}
+        return json.dumps({**said, "warnings": self.warnings})
 
     def age(self, now: float) -> float:
         """Return the seconds since the sites were read."""
@@ -67,7 +68,7 @@ class Sync:
                 return None
             guests = tuple(guest_of(variables) for variables in data["guests"])
             details = {key: dict(one) for key, one in data["details"].items()}
-            return cls(guests, details, [], False, float(data["taken"]))
+            return cls(guests, details, [str(one) for one in data["warnings"]], False, float(data["taken"]))
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
@@ -123,6 +124,7 @@ def run_sync(
     try:
         listings = [*read_listings(clients), *unusable]
         former, warnings = _without_answer(listings, options, old)
+        former = [guest for guest in former if is_wanted(guest)[0]]
         guests, undecided = choose(listings, options, is_wanted)
         now = time.time()
         before = old.details if old is not None else {}
