@@ -167,8 +167,8 @@ def read_sites_file(path: str) -> Any:
             raise _sites_error(
                 attempted,
                 "ansible-vault encrypted it, and a module has no key",
-                "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of an inventory, write the "
-                "list itself",
+                "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of an inventory, "
+                "write the list itself",
             )
         return yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
