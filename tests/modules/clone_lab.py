@@ -48,6 +48,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**CLONE, "source": 7777}, "NotFound", "7777"),
     ({**CLONE, "source": "local:iso/x.iso"}, "ValidationFailed", "source"),
     ({"vmid": 9000, "source": 9000}, "ValidationFailed", "9000"),
+    ({**CLONE, "source": 9000, "task_timeout": 0}, "ValidationFailed", "task_timeout"),
     ({**CLONE, "source": 9000, "node": "pve9"}, "ConfigurationError", "pve9"),
     ({**CLONE, "source": 9000, "storage": "nosuch"}, "ConfigurationError", "nosuch"),
     ({**CLONE, "source": 9000, "pool": "nosuch"}, "ConfigurationError", "nosuch"),

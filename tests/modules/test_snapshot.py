@@ -266,6 +266,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"snapshot": "s1", "keep": 3}, "ValidationFailed", "pattern"),
     ({"snapshot": "s1", "pattern": "x*"}, "ValidationFailed", "pattern"),
     ({"state": "absent"}, "ValidationFailed", "pattern"),
+    ({"parallel": 0}, "ValidationFailed", "parallel"),
+    ({"task_timeout": 0}, "ValidationFailed", "task_timeout"),
     ({"state": "rolled_back", "snapshot": "nosuch"}, "NotFound", "nosuch"),
     ({"state": "rolled_back", "snapshot": "s1", "keep": 1}, "ValidationFailed", "retention"),
 ]

@@ -130,6 +130,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"source_url": "http://127.0.0.1/x.iso", "storage": "ceph", "node": None}, "ConfigurationError", "iso"),
     ({"source_url": "http://127.0.0.1/x.iso", "node": "pve9"}, "ConfigurationError", "pve9"),
     ({"filename": "missing.iso"}, "NotFound", "Give source_url"),
+    ({"filename": "missing.iso", "task_timeout": -1}, "ValidationFailed", "task_timeout"),
 ]
 
 

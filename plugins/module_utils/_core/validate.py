@@ -139,6 +139,11 @@ def ssh_key(value: str, what: str) -> str:
     return value
 
 
+def count(value: int | None, usual: int, what: str) -> int:
+    """Return a number from 1 on, such as seconds to wait, or the usual one where none is given."""
+    return usual if value is None else number(value, 1, 1000000, what)
+
+
 def number(value: int, least: int, most: int, what: str) -> int:
     """Return a number inside `least` to `most`."""
     if not least <= value <= most:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import Picture, VmRow, read_picture
 from .._cluster.tenant import keep_owners, parse_tags, tenants_of
+from .._core import validate
 from .._core.errors import FleetError, Locked, NotFound, TaskFailed, TaskTimeout
 from .._core.parallel import side_by_side
 from .._core.result import Result
@@ -61,12 +62,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     wish = read_wish(params, client.clock.time())
     selected = is_selection(params)
+    parallel = validate.count(params.get("parallel"), 4, "parallel")
+    timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
     picture = read_picture(client)
-    job = Job(client, wish, owner_of(params), picture, check_mode, int(params.get("task_timeout") or 300))
+    job = Job(client, wish, owner_of(params), picture, check_mode, timeout)
     meant = targets(client, picture, params)
     if selected and not meant and wish.state == "rolled_back":
         raise _nothing_selected()
-    outcomes = side_by_side(lambda target: _one(job, target), meant, int(params.get("parallel") or 4))
+    outcomes = side_by_side(lambda target: _one(job, target), meant, parallel)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:
         raise _failure(job, outcomes, failed)

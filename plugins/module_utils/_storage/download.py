@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import Picture, read_picture
 from .._cluster.placement import require_node, require_storage
+from .._core import validate
 from .._core.errors import ConfigurationError, Conflict, FleetError, NotFound, NotSupported, TaskFailed
 from .._core.result import Result
 from .._vm.model import Plan, Step
@@ -28,7 +29,7 @@ _IMPORT_SINCE = (8, 3)
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Make sure that a file is on a storage or is not, and return the outcome; check mode writes nothing."""
     wish = read_file_wish(params)
-    timeout = int(params.get("task_timeout") or 1800)
+    timeout = validate.count(params.get("task_timeout"), 1800, "task_timeout")
     _check_version(client, wish)
     file = replace(wish, node=choose_node(wish, read_picture(client), client.default_node))
     found = _look(client, file)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.placement import Choice
 from .._cluster.scene import Scene
+from .._core import validate
 from .._core.result import Result
 from .describe import conditions, describe
 from .guest import NOTHING_TOLD, GuestWish, read_addresses, read_guest_wish, told, wait_for_guest
@@ -40,7 +41,7 @@ def job_of(
     params: Mapping[str, Any], client: Client, desired: Desired, check_mode: bool, scene: Scene | None = None
 ) -> Job:
     """Return the job that a module's options make of a wish."""
-    timeout = int(params.get("task_timeout") or 300)
+    timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
     return Job(
         client,
         desired,
