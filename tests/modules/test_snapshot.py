@@ -65,6 +65,15 @@ def test_with_memory(lab: Lab) -> None:
     assert not made["vms"][0]["snapshots"][0]["vmstate"]
 
 
+def test_a_memory_that_cannot_be_saved(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"virtiofs0": "dirid=share"}})
+    result = refused(lab, vmid=vm["vmid"], snapshot="ram", vmstate=True)
+    assert result["error"]["category"] == "NotSupported"
+    assert "virtiofs0" in result["msg"]
+    assert do(lab, vmid=vm["vmid"], snapshot="plain")["changed"]
+
+
 def test_removed_once_and_its_children_stay(lab: Lab) -> None:
     vm = machine(lab)
     take(lab, vm, "s1", "s2", "s3")

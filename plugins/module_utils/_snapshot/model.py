@@ -99,7 +99,8 @@ class Disk:
 class Machine:
     """A VM with its snapshots, as it is.
 
-    `tags_after` are the tags to give it after a rollback, None where those of the snapshot are right.
+    `memory_bound` are options with which PVE cannot save the memory. `tags_after` are the tags to give it after a
+    rollback, None where those of the snapshot are right.
     """
 
     vmid: int
@@ -110,6 +111,7 @@ class Machine:
     tags: tuple[str, ...] = ()
     lock: str | None = None
     template: bool = False
+    memory_bound: tuple[str, ...] = ()
     tags_after: tuple[str, ...] | None = None
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._core.errors import Conflict, NotFound
+from .._core.errors import Conflict, NotFound, NotSupported
 from .._vm.model import Plan, Step
 from .model import DESCRIBE, REMOVE, ROLL_BACK, TAG, TAKE, Machine, Snapshot, Tree, Wish
 from .names import expired, unfinished
@@ -37,6 +37,8 @@ def _present(wish: Wish, machine: Machine) -> Plan:
         raise _template(machine, "take a snapshot of")
     if found is None:
         vmstate = wish.vmstate and tree.running
+        if vmstate and machine.memory_bound:
+            raise _memory_bound(machine, name)
         if wish.vmstate and not vmstate:
             warnings.append(f"{machine.label} does not run, so snapshot '{name}' is taken without its memory")
         steps.append(_take(machine, name, wish.description, vmstate))
@@ -201,6 +203,15 @@ def _require_complete(machine: Machine, found: Snapshot) -> None:
             next_step="If no task works on it any more, unlock the VM (qm unlock) and remove it with state=absent",
             reason="unfinished snapshot",
         )
+
+
+def _memory_bound(machine: Machine, name: str) -> NotSupported:
+    return NotSupported(
+        attempted=f"Could not take snapshot '{name}' of {machine.label} with its memory",
+        answer=f"the memory of a VM with {', '.join(machine.memory_bound)} cannot be saved",
+        next_step="Take it without vmstate, or while the VM is off",
+        reason="no memory",
+    )
 
 
 def _template(machine: Machine, what: str) -> Conflict:

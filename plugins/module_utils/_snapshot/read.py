@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NotFound
 from .model import Disk, Machine, Snapshot, Tree
 from .storages import FILES, disks_of
+
+# What PVE cannot save the memory with (qemu-server: QemuMigrate/Helpers.pm, check_non_migratable_resources).
+_MEMORY_BOUND = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -50,6 +54,7 @@ def _read(client: Client, row: VmRow, picture: Picture) -> Machine:
         tags=tuple(parse_tags(str(config.get("tags") or ""))),
         lock=config.get("lock") or None,
         template=bool(int(config.get("template") or 0)),
+        memory_bound=tuple(sorted(key for key in config if _MEMORY_BOUND.fullmatch(key))),
     )
 
 

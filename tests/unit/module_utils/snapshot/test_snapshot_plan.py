@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, NotFound
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, NotFound, NotSupported
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Disk, Machine, Snapshot, Tree, Wish
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import make_plan, without
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.storages import (
@@ -67,6 +67,8 @@ PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
         ["DELETE cc", "DELETE bb", "POST aa/rollback"],
     ),
     ({"snapshot": "aa", "state": "absent"}, vm(template=True), []),
+    ({"snapshot": "dd", "vmstate": True}, vm(memory_bound=("virtiofs0",)), ["POST"]),
+    ({"snapshot": "dd"}, vm(running=True, memory_bound=("virtiofs0",)), ["POST"]),
 ]
 
 
@@ -115,6 +117,7 @@ REFUSED: list[tuple[dict[str, Any], Machine, type[Exception], str]] = [
     ({"snapshot": "zz", "state": "rolled_back"}, vm(), NotFound, "unknown snapshot"),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(disk=TANK), Conflict, "newer snapshots"),
     ({"snapshot": "aa"}, vm(template=True), Conflict, "is a template"),
+    ({"snapshot": "dd", "vmstate": True}, vm(running=True, memory_bound=("virtiofs0",)), NotSupported, "no memory"),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(template=True), Conflict, "is a template"),
     ({"snapshot": "s1"}, vm(tree=BROKEN), Conflict, "unfinished snapshot"),
     ({"snapshot": "s1", "state": "rolled_back"}, vm(tree=BROKEN), Conflict, "unfinished snapshot"),
