@@ -58,26 +58,23 @@ _raw:
   elements: dict
 """
 
-import hashlib
-import json
 import os
-import tempfile
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from ansible import constants
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._api.client import connect
-from ..module_utils._api.settings import Connection
 from ..module_utils._cluster.tenant import PREFIX
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
-from ..module_utils._inventory.find import find_row, listed
+from ..module_utils._inventory.find import find_row
 from ..module_utils._inventory.options import ENVIRONMENT
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
+from ..plugin_utils._listing import SharedListing
 
 
 class LookupModule(LookupBase):
@@ -91,14 +88,14 @@ class LookupModule(LookupBase):
         connection = {name: self.get_option(name) for name in CONNECTION_OPTIONS}
         try:
             with connect(connection, os.environ, read_file=read_sites_file) as client:
-                place = _place(client.connection)
-                rows = None if self.get_option("refresh") else _known(place)
+                began = time.time()
+                listing = SharedListing(client)
+                rows = listing.rows(began if self.get_option("refresh") else 0.0)
                 found = []
                 for term in terms:
-                    row = find_row(rows, str(term), tenant, prefix) if rows is not None else None
-                    if row is None:
-                        rows = listed(client)
-                        _keep(place, rows)
+                    row = find_row(rows, str(term), tenant, prefix)
+                    if row is None:  # made meanwhile, perhaps
+                        rows = listing.rows(began)
                         row = find_row(rows, str(term), tenant, prefix, must_exist=True)
                     found.append(wrap_var(row))
                 return found
@@ -108,32 +105,3 @@ class LookupModule(LookupBase):
     def _option(self, name: str) -> str:
         """Return an option that the inventory has too, from where the inventory has it."""
         return str(self.get_option(name) or os.environ.get(ENVIRONMENT[name], "")).strip()
-
-
-def _place(connection: Connection) -> str:
-    """Return the file for a listing, in the directory that Ansible makes for each run and removes at its end.
-
-    Tasks are worked on in processes of their own, so that nothing kept in memory would last from one to the next.
-    """
-    who = f"{connection.endpoint.url} {connection.token_id or connection.user}"
-    name = hashlib.sha256(who.encode()).hexdigest()[:16]
-    return os.path.join(constants.DEFAULT_LOCAL_TMP, f"pve_fleet_listing_{name}.json")
-
-
-def _known(place: str) -> list[dict[str, Any]] | None:
-    try:
-        with open(place, encoding="utf-8") as stream:
-            rows = json.load(stream)
-    except (OSError, ValueError):
-        return None
-    return rows if isinstance(rows, list) else None
-
-
-def _keep(place: str, rows: list[dict[str, Any]]) -> None:
-    """Write the listing whole or not at all; other processes may read or write it at the same time."""
-    try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(place), delete=False) as stream:
-            json.dump(rows, stream)
-        os.replace(stream.name, place)
-    except OSError:
-        pass

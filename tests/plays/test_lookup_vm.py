@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,39 @@ def test_in_a_template_with_everything_from_the_environment(
         if 10000 <= one["proxmox_vmid"] < 10008
     )
     assert "said=[10000, 10001]" in done.stdout
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_processes_side_by_side_ask_once(listed: Lister, simulator: Simulator, tmp_path: Path, works: bool) -> None:
+    """The first one asks and the others wait for it; when it fails, each finds out for itself, all at once."""
+    listed()
+    fault = {} if works else {"status": 500, "message": "boom"}
+    simulator.fault(path="/cluster/resources", delay_ms=1000, times=None, **fault)
+    vm = "lookup('pve.fleet.vm', inventory_hostname.split('-')[-1] | int, retries=1, **of).vmid"
+    tasks = [{**say(vm), "ignore_errors": True}, {**say(vm), "when": works}]
+    file = tmp_path / "play.yml"
+    hosts = {"hosts": "all", "gather_facts": False, "vars": {"of": listed.connection}, "tasks": tasks}
+    file.write_text(json.dumps([hosts]))
+    (tmp_path / "hosts.ini").write_text("\n".join(f"vm-{vmid}" for vmid in range(10000, 10008)))
+    simulator.reset_log()
+    begun = time.monotonic()
+    enabled = {"ANSIBLE_INVENTORY_ENABLED": "ini"}
+    done = run("ansible-playbook", "-f", "8", "-i", "hosts.ini", str(file), cwd=tmp_path, environ=enabled)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if works:
+        assert done.stdout.count("said=100") == 16
+        assert simulator.counts() == {LISTING: 1}
+    else:
+        assert (done.stdout + done.stderr).count("boom") >= 8
+        assert time.monotonic() - begun < 8
+
+
+def test_a_listing_is_for_its_login_only(listed: Lister, tmp_path: Path) -> None:
+    wrong = {**listed.connection, "token_secret": "11111111-0000-4000-8000-000000000000"}
+    tasks = [say("lookup('pve.fleet.vm', '10000', **of).vmid"), say("lookup('pve.fleet.vm', '10000', **wrong).vmid")]
+    done = play(tmp_path, tasks, of=listed.connection, wrong=wrong)
+    assert done.stdout.count("said=10000") == 1
+    assert "(AuthenticationError)" in done.stdout + done.stderr
 
 
 def test_a_vm_that_was_made_meanwhile_is_found(listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
