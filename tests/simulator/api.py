@@ -160,6 +160,8 @@ async def dispatch(sim: Simulation, verb: str, path: str, caller: Caller | None,
     merged = merge(values, params)
     who = check_rights(sim, method, caller, merged)
     if _proxied(method.path):
+        if merged["node"] == "localhost":  # whichever node was asked
+            merged["node"] = sim.cluster.local
         node = sim.cluster.nodes.get(merged["node"])
         if node is None:
             raise unknown_host(merged["node"])

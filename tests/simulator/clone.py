@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 from typing import Any
 
@@ -153,6 +154,8 @@ class Clone:
             new = Vm(self.newid, self.node, {"lock": "clone", "description": " qmclone temporary file"})
             self.ctx.cluster.vms[self.newid] = new
             self.ctx.cluster.touch(self.newid)
+            if self.vmid in self.ctx.cluster.firewalls:
+                self.ctx.cluster.firewalls[self.newid] = copy.deepcopy(self.ctx.cluster.firewalls[self.vmid])
             try:
                 await self._fill(vm, conf, new, task)
             except (ApiError, asyncio.CancelledError) as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .api import Ctx, api
 from .disks import Maker
-from .drives import default_boot, drives_of, is_cdrom, is_net, print_boot, split_volid, with_mac
+from .drives import default_boot, drives_of, is_cdrom, is_drive, is_net, print_boot, split_volid, with_mac
 from .errors import ApiError, ParamError, PermError, PveError
 from .ha import add_resource, drop_resource, is_configured
 from .hardware import check_vga, clamp_cpuunits, pinned_machine
@@ -25,10 +25,11 @@ from .vmcheck import (
     check_ssh_keys,
     check_storage_access,
     check_tags,
+    check_volume_access,
     resolve_cdrom_alias,
     unique_tags,
 )  # fmt: skip
-from .volumes import base_in_use, free, own_key, volume_owner
+from .volumes import base_in_use, find_volume, free, own_key, volume_owner
 
 # Options of the call itself, which do not go into the configuration.
 _CALL = (
@@ -56,7 +57,7 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
     if not ctx.may(f"/vms/{vmid}", "VM.Allocate") and not (pool and ctx.may(f"/pool/{pool}", "VM.Allocate")):
         raise PermError
     if call.get("archive"):
-        raise PveError(f"unable to restore VM {vmid} - backups hold no data in this simulator")
+        _refuse_restore(ctx, vmid, node, call["archive"], p)
     params: dict[str, Any] = {name: None if value is None else str(value) for name, value in p.items()}
     unset = [name for name, value in params.items() if value is None]
     given = {name: value for name, value in params.items() if value is not None}
@@ -88,6 +89,21 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
         await _afterwards(ctx, vm, call, task)
 
     return ctx.task(node, "qmcreate", vmid, work)
+
+
+def _refuse_restore(ctx: Ctx, vmid: int, node: str, archive: str, p: dict[str, Any]) -> None:
+    """Say why the machine is not restored: there are no backups with contents here."""
+    for name in sorted(p):
+        if is_drive(name):
+            raise ParamError({name: "option conflicts with option 'archive'"})
+    if archive == "-":
+        raise PveError("pipe requires cli environment")
+    check_volume_access(ctx, vmid, archive, "backup")
+    if split_volid(archive) is None:
+        raise PveError(f"can't find file '{archive}'")
+    if find_volume(ctx.cluster, node, archive) is None:
+        raise PveError(f"volume '{archive}' does not exist")
+    raise PveError(f"unable to restore VM {vmid} - backups hold no data in this simulator")
 
 
 async def _fill(ctx: Ctx, vm: Vm, given: dict[str, str], unset: list[str], call: dict[str, Any], task: Task) -> None:

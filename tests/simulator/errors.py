@@ -64,3 +64,10 @@ class ProxyError(ApiError):
 
     def __init__(self, reason: str, status: int = 595) -> None:
         super().__init__(status, reason, empty=True)
+
+
+class UnknownVerb(ApiError):
+    """A method of HTTP that the API takes on no path: status 501, told by the reason alone."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(501, f"method '{method}' not available", empty=True)

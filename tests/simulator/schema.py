@@ -22,7 +22,7 @@ _COUNTS = {
 }  # fmt: skip
 
 # Parameters of path segments that swallow the rest of the path.
-_REST = {"{volume}"}
+_REST = {"{volume}", "{cidr}"}
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from . import handlers
 from .api import Ctx, Result, Simulation, dispatch
 from .auth import Caller
 from .build import simulation
-from .errors import ApiError
+from .errors import ApiError, UnknownVerb
 from .faults import Fault, FaultPlan, RequestLog
 from .forms import RawError, parse_json, parse_multipart, parse_urlencoded
 from .options import Options
@@ -30,6 +30,7 @@ _HEADERS = {"Server": "pve-api-daemon/3.0", "Cache-Control": "max-age=0", "Pragm
 _JSON_HEADERS = {**_HEADERS, "Content-Type": JSON_TYPE}
 _TEXT_HEADERS = {**_HEADERS, "Content-Type": "text/plain"}
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+_VERBS = ("GET", "POST", "PUT", "DELETE")
 _BODY_METHODS = ("POST", "PUT")
 
 
@@ -123,6 +124,8 @@ class Server:
 
     async def _answer(self, request: web.BaseRequest, verb: str, path: str, answer: Answer) -> None:
         sim = self.sim
+        if verb not in _VERBS:
+            raise UnknownVerb(verb)
         caller = sim.authority.identify(verb, path, request.headers)
         answer.who = caller.who if caller else ""
         found = sim.schema.find(verb, path)

@@ -107,7 +107,6 @@ class Vm:
     acpi: bool | None = None
     digest: str | None = None
     quit_at: float = 0.0
-    firewall: dict[str, Any] | None = None
     execs: dict[int, dict[str, Any]] | None = None
     stuck: set[str] | None = None
 
@@ -163,6 +162,7 @@ class Cluster:
         self.ha_awake = False
         self.ha_homes: dict[int, str] = {}  # where the manager took machines from, for a maintenance
         self.pool_of: dict[int, str] = {}
+        self.firewalls: dict[int, dict[str, Any]] = {}
         self.web: dict[str, dict[str, Any]] = {}
         self.log: list[dict[str, Any]] = []
         self.boot_time = time.time() - 3226
@@ -236,6 +236,7 @@ class Cluster:
     def remove_vm(self, vmid: int) -> None:
         """Drop the machine from the picture."""
         self.vms.pop(vmid, None)
+        self.firewalls.pop(vmid, None)
         self.published.pop(vmid, None)
         self.due.pop(vmid, None)
         pool = self.pool_of.pop(vmid, None)

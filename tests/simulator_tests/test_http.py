@@ -178,3 +178,15 @@ def test_next_id_is_a_string_and_reserves_nothing(pve: Client) -> None:
     pve.create(100)
     assert pve.get("/cluster/nextid") == "101"
     assert pve.call("GET", "/cluster/nextid", {"vmid": 100}).errors == {"vmid": "VM 100 already exists"}
+
+
+def test_localhost_is_the_node_that_was_asked(pve: Client) -> None:
+    pve.create(100)
+    assert [vm["vmid"] for vm in pve.get("/nodes/localhost/qemu")] == [vm["vmid"] for vm in pve.get("/nodes/pve1/qemu")]
+    upid = pve.post("/nodes/localhost/qemu/100/status/stop")
+    assert upid.startswith("UPID:pve1:")
+
+
+def test_other_methods_are_not_known(pve: Client) -> None:
+    answer = pve.call("PATCH", "/version")
+    assert (answer.status, answer.reason, answer.text) == (501, "method 'PATCH' not available", "")

@@ -130,6 +130,17 @@ def test_the_password_in_a_snapshot_is_told(pve: Client) -> None:
     assert pve.get(f"{path}/snapshot/s1/config")["cipassword"] == "$5$abcdefgh$x"
 
 
+def test_what_is_not_restored(pve: Client) -> None:
+    missing = "local:backup/vzdump-qemu-100-2026_01_01-00_00_00.vma.zst"
+    call = {"vmid": 100, "archive": missing}
+    assert refused(pve, "POST", "/nodes/pve1/qemu", **call) == f"volume '{missing}' does not exist"
+    call = {"vmid": 100, "archive": "local:iso/debian-13-netinst.iso"}
+    text = "unable to use volume local:iso/debian-13-netinst.iso - content type needs to be 'backup'"
+    assert refused(pve, "POST", "/nodes/pve1/qemu", **call) == text
+    answer = pve.call("POST", "/nodes/pve1/qemu", {**call, "scsi0": "local-lvm:1"})
+    assert answer.errors == {"scsi0": "option conflicts with option 'archive'"}
+
+
 # -- power -----------------------------------------------------------------------------------------
 
 
