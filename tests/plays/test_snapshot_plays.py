@@ -191,8 +191,9 @@ def test_a_change_that_fails_is_rolled_back(lab: Lab, change: Player) -> None:
     assert cores(lab, vmid) == 1
     assert lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] == "running"
     assert names(lab, vmid) == ["before"]
-    refused = change.play("play.yml", **said).expect(2)
-    assert "was there before" in refused.output
+    for more in ({}, {"snapshot_policy_description": "another text is no other snapshot"}):
+        refused = change.play("play.yml", **said, **more).expect(2)
+        assert "was there before, on bad-1: a rollback" in re.sub(r"\s+", " ", refused.output)
     left = change.play("play.yml", **said, snapshot_policy_reuse=True, snapshot_policy_rollback=False).expect(2)
     assert "left as they are" in left.output
     assert cores(lab, vmid) == 3
@@ -221,6 +222,25 @@ def test_a_role_can_be_the_change(lab: Lab, change: Player) -> None:
     change.play("play.yml", **said, snapshot_policy_role="grow").expect()
     assert cores(lab, vmid) == 3
     assert "Either snapshot_policy_tasks" in change.play("play.yml", **said).expect(2).output
+
+
+def test_snapshots_that_were_taken_in_vain_are_removed(lab: Lab, change: Player) -> None:
+    good, bad = two(lab, "vain")
+    lab.call("POST", f"/nodes/pve1/qemu/{good}/snapshot", snapname="older")
+    lab.simulator.fault(task="qmsnapshot", id=bad, fail="the disk is on fire", times=1)
+    said = {"snapshot_policy_tenant": "vain", "snapshot_policy_tasks": "change.yml", "vm": "vain-1"}
+    said |= {"snapshot_policy_name": "before"}
+    refused = change.play("play.yml", **said).expect(2)
+    assert "the disk is on fire" in refused.output.rsplit("Stop before anything is changed", 1)[1]
+    assert names(lab, good) == ["older"]
+    assert cores(lab, good) == 1
+    lab.simulator.fault(task="qmsnapshot", id=bad, fail="the disk is on fire", times=1)
+    older = {**said, "snapshot_policy_name": "older", "snapshot_policy_description": "changed"}
+    change.play("play.yml", **older).expect(2)
+    assert names(lab, good) == ["older"]
+    change.play("play.yml", **said).expect()  # the name is free for the next try
+    assert names(lab, good) == ["before", "older"]
+    assert cores(lab, good) == 3
 
 
 def test_no_change_without_a_way_back(lab: Lab, change: Player) -> None:
