@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,13 @@ def task(verb: str, *more: str, **data: Any) -> Do:
     return lambda lab, path: lab.client.task(verb, *path.split("/"), *more, data=data)
 
 
+def rest(_lab: Lab, _path: str) -> None:
+    """Wait until PVE has cleaned up behind a VM that is off: a start before that holds its lock for 30 s."""
+    time.sleep(3.1)
+
+
 START = task("POST", "status", "start")
+HIBERNATE = task("POST", "status", "suspend", todisk=1)
 SNAPSHOT = task("POST", "snapshot", snapname="s1")
 
 
@@ -85,6 +92,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], str]] = {
         {**DISK, "hotplug": "0"}, [START, put(scsi1="local-lvm:1")],
         {"disks": [{"name": "scsi1", "storage": "ceph"}]}, "Conflict",
     ),
+    "a tag of a second tenant": (
+        {**DISK, "tags": "tenant_acme"}, [], {"tags": ["tenant_globex"]}, "Conflict",
+    ),
+    "another tenant's tag": (
+        {**DISK, "tags": "tenant_acme"}, [], {"tenant": "acme", "tags": ["x", "Tenant_Globex"]}, "ValidationFailed",
+    ),
+    "tags of two tenants": (DISK, [], {"tags": ["tenant_acme", "tenant_globex"]}, "ValidationFailed"),
+    "started with more CPUs than the node has": ({**DISK, "cores": 32}, [], {"state": "started"}, "ConfigurationError"),
+    "started with more vcpus than CPUs": (DISK, [], {"state": "started", "vcpus": 4}, "ValidationFailed"),
+    "hibernated": (DISK, [START, HIBERNATE], {"cores": 3}, "Conflict"),
+    "hibernated and stopped": (DISK, [START, HIBERNATE], {"cores": 3, "state": "stopped"}, "Conflict"),
+    "hibernated, then a template": (DISK, [START, HIBERNATE], {"state": "template"}, "Conflict"),
+    "hibernated, then moved": (DISK, [START, HIBERNATE], {"node": "pve2"}, "Conflict"),
     "no key": (DISK, [], {"cloud_init": {"ssh_keys": ["hello"]}}, "ValidationFailed"),
     "an option set and removed": (DISK, [], {"serial_console": False, "options": {"serial0": "socket"}},
                                   "ValidationFailed"),
@@ -143,6 +163,17 @@ CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]]
     "memory that is no sum of DIMMs, and is there": (
         {**DISK, "memory": 1600, "numa": 1, "hotplug": "memory,disk"}, [], {"memory": 1600}, [],
     ),
+    "woken and changed": (
+        {**DISK, "ostype": "l26"}, [START, HIBERNATE, rest],
+        {"state": "started", "cores": 3, "disks": [{"name": "scsi0", "size": 3}]}, ["Start", "Grow", "Set"],
+    ),
+    "woken, changed and rebooted": (
+        DISK, [START, HIBERNATE, rest], {"state": "started", "cores": 3, "reboot": "if_needed"}, ["Start", "Set", "Reboot"],
+    ),
+    "woken and moved": ({"scsi0": "ceph:1"}, [START, HIBERNATE, rest], {"state": "started", "node": "pve2"},
+                        ["Start", "Migrate"]),
+    "a tenant's tag by hand": ({**DISK, "tags": "x"}, [], {"tags": ["tenant_acme"]}, ["Set"]),
+    "an empty serial number": (DISK, [], {"disks": [{"name": "scsi0", "serial": ""}]}, []),
     "USB for a guest that cannot": (DISK, [START], {"options": {"usb0": "host=spice"}}, ["Set"]),
     "USB for Linux": ({**DISK, "ostype": "l26"}, [START], {"options": {"usb0": "host=spice"}}, ["Set"]),
     "Windows with a pinned machine": ({**DISK, "machine": "q35", "ostype": "win11"}, [], {"machine": "q35"}, []),
@@ -195,3 +226,10 @@ def test_what_holds_a_vm_may_go_in_the_same_task(lab: Lab) -> None:
         assert "ISO" in lab.refused(vmid=vmid, node="pve2")["msg"]
         moved = lab.vm(vmid=vmid, node="pve2", disks=[{"name": "ide0", "iso": "none"}])
         assert moved["vm"]["node"] == "pve2"
+
+
+def test_a_clone_does_not_bear_the_tags_of_two_tenants(lab: Lab, name: str) -> None:
+    base = make(lab, {**DISK, "tags": "tenant_acme"}, task("POST", "template"))
+    wish: dict[str, Any] = {"name": name, "source": str(base)}
+    assert lab.refused(**wish, tags=["tenant_globex"])["error"]["reason"] == "several tenants"
+    assert lab.vm(**wish, tenant="globex", shared_sources=[str(base)])["vm"]["tags"] == ["tenant_globex"]

@@ -81,6 +81,8 @@ def judge(before: Actual, after: Actual, diff: Mapping[str, Any]) -> None:
         if getattr(before, key) != getattr(after, key):
             real_before[key], real_after[key] = getattr(before, key), getattr(after, key)
     said_before, said_after = dict(diff["before"]), dict(diff["after"])
+    assert said_before.pop("restarted", False) is False
+    said_after.pop("restarted", None)
     if str((said_after.get("machine") or {}).get("type")).endswith("-newest"):  # PVE knows the version
         family = said_after.pop("machine")["type"].removesuffix("newest")
         assert real_after.pop("machine")["type"].startswith(family)

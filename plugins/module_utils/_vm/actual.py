@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.picture import power_of
@@ -51,9 +52,17 @@ def actual_of(
             target.pop(key, None)
     digest = live.pop("digest", None)
     target.pop("digest", None)
-    if status == "stopped" and live.get("lock") == "suspended":
-        status = "hibernated"
-    return Actual(vmid, node, status, live, target, digest, pool, uptime)
+    return Actual(vmid, node, _with_lock(status, live), live, target, digest, pool, uptime)
+
+
+def with_power(actual: Actual, current: Mapping[str, Any]) -> Actual:
+    """Return the VM with the power state that C(GET .../status/current) tells (pure)."""
+    status = _with_lock(power_of(current), actual.live)
+    return replace(actual, status=status, uptime=int(current.get("uptime") or 0), listed=False)
+
+
+def _with_lock(status: str, live: Mapping[str, str]) -> str:
+    return "hibernated" if status == "stopped" and live.get("lock") == "suspended" else status
 
 
 def _text(value: Any) -> str:

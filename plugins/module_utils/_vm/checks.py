@@ -13,7 +13,7 @@ from .._cluster.bridges import KnownBridges
 from .._cluster.lookup import volume_owner
 from .._cluster.picture import Picture
 from .._cluster.placement import require_node, require_storage
-from .._core.errors import ConfigurationError, NotSupported
+from .._core.errors import ConfigurationError, NotSupported, ValidationFailed
 from .._core.propstring import parse
 from .._schema.check import check_options, disputed, taken_by
 from .._schema.formats import format_of
@@ -85,9 +85,20 @@ def _require_importable(picture: Picture, volume: str, node: str, content: str) 
 
 
 def check_cpus(label: str, config: Mapping[str, str], node: str, picture: Picture) -> None:
-    """Raise ConfigurationError for more CPUs than the node has: such a VM does not start (qemu-server: vm_start)."""
+    """Raise ConfigurationError for more CPUs than the node has, ValidationFailed for more in use than there are.
+
+    Such a VM does not start (qemu-server: config_to_command).
+    """
     row = picture.nodes.get(node)
     wanted = int(config.get("cores") or 1) * int(config.get("sockets") or 1)
+    in_use = int(config.get("vcpus") or 0)
+    if in_use > wanted:
+        raise ValidationFailed(
+            attempted=f"{label} could not be planned to run",
+            answer=f"it would have {wanted} CPUs, and vcpus is {in_use}",
+            next_step="Give it more cores or sockets, or fewer vcpus",
+            reason="too many vcpus",
+        )
     if row is not None and 0 < row.cores < wanted:
         raise ConfigurationError(
             attempted=f"{label} could not be planned to run on node {node}",

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.bridges import KnownBridges
-from .._cluster.picture import FRESH, Picture, ask_nodes, power_of
+from .._cluster.picture import FRESH, Picture, ask_nodes
 from .._cluster.scene import Scene
 from .._core.errors import Conflict, NotFound, ValidationFailed
 from .._core.result import Result
 from . import creation, power
-from .actual import read_actual
+from .actual import read_actual, with_power
 from .apply import Replan, carry_out
 from .checks import check_change, check_cpus, check_pool, check_version
 from .config import apply_to, changes
@@ -138,12 +138,13 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Prepared:
     node = desired.node or actual.node
     if actual.listed and (change.keys or node != actual.node or desired.reboot != "never"):
         current = client.get("nodes", actual.node, "qemu", actual.vmid, "status", "current")
-        actual = replace(actual, status=power_of(current), uptime=int(current.get("uptime") or 0), listed=False)
+        actual = with_power(actual, current)
     if change.keys or node != actual.node:
         check_change(bridges, change, node, picture)
-    if change.keys & {"cores", "sockets"} and (actual.running or desired.state == "started"):
+    starts = power.wakes(desired) and not actual.running
+    if starts or (actual.running and (change.keys & {"cores", "sockets", "vcpus"} or node != actual.node)):
         check_cpus(actual.label, after, node, picture)
-    if node != actual.node and desired.migrate:
+    if node != actual.node and desired.migrate and actual.status != "hibernated":  # it is locked: the plan says so
         check_move(client, actual, node, {row.storage: row.kind for row in picture.storages}, after)
     check_snapshots(client, desired, actual, change)
     if desired.pool and desired.pool != actual.pool:

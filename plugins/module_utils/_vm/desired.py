@@ -12,6 +12,7 @@ from typing import Any
 
 from .._cluster.quota import read_limits
 from .._cluster.rules import read_rules
+from .._cluster.tenant import tenant_tag, tenants_of
 from .._cluster.vmids import read_bands
 from .._core import validate
 from .._core.propstring import canonical, parse
@@ -64,7 +65,7 @@ def read_desired(params: Mapping[str, Any]) -> Desired:
         parts=parts,
         drop=frozenset(drop),
         disks=disks,
-        tags=_tags(options.get("tags")),
+        tags=_tags(options),
         tags_exact=bool(options.get("tags_exact")),
         description=None if description is None else _notes(description),
         disks_exact=bool(options.get("disks_exact")) and options.get("disks") is not None,
@@ -206,8 +207,19 @@ def _property(key: str, text: str) -> dict[str, str | None]:
     return dict(values)
 
 
-def _tags(tags: Sequence[str] | None) -> frozenset[str] | None:
-    return None if tags is None else frozenset(validate.tag(tag) for tag in tags if tag)
+def _tags(options: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the wished tags. Raises ValidationFailed for those of another tenant: the VM would be nobody's."""
+    said = options.get("tags")
+    if said is None:
+        return None
+    tags = frozenset(validate.tag(tag) for tag in said if tag)
+    prefix, tenant = options.get("tenant_prefix") or "tenant_", options.get("tenant")
+    owners = tenants_of(tags, prefix)
+    own = {tenant_tag(str(tenant), prefix)} if tenant else set()
+    if len({*owners, *own}) > 1:
+        other = next((tag for tag in owners if tag not in own), "")
+        raise validate.refused("tags", other, "is another tenant's tag", "A VM bears the tag of one tenant at most")
+    return tags
 
 
 def _notes(text: str) -> str:

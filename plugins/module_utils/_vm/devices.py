@@ -58,7 +58,7 @@ def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
     where = f"disks.{slot}"
     options: dict[str, str | None] = {}
     for ours, theirs in _DISK_KEYS.items():
-        if item.get(ours) is not None:
+        if item.get(ours) not in (None, ""):
             options[theirs] = _text(slot, theirs, item[ours])
     if item.get("discard") is not None:
         options["discard"] = "on" if item["discard"] else "ignore"

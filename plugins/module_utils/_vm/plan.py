@@ -25,6 +25,9 @@ from .model import Actual, Desired, Plan, Step
 from .refusals import check_refusals, removes_drives
 from .view import show
 
+# What PVE adds to the configuration of a VM while its memory is on disk.
+_OF_HIBERNATION = frozenset("lock vmstate runningmachine runningcpu running-nets-host-mtu".split())
+
 
 def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (), building: bool = False) -> Plan:
     """Return what makes an existing VM the desired one.
@@ -37,6 +40,8 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
         change.follows["template"] = "1"
     check_data(actual.label, change.sets)
     after = apply_to(change, actual.target)
+    if actual.status == "hibernated" and (change.keys or (desired.node and desired.node != actual.node)):
+        return _wake_first(desired, actual, shared)
     check_refusals(desired, actual, change, after)
     moves_node = bool(desired.node and desired.node != actual.node)
     waiting = _waiting(change, actual, after)
@@ -64,6 +69,33 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
     steps += finish
     steps += power.finish(desired, actual, running=runs, waiting=bool(waiting))
     return _finished(desired, actual, change, after, steps, waiting, building=building)
+
+
+def _wake_first(desired: Desired, actual: Actual, shared: Collection[str]) -> Plan:
+    """Return the plan for a VM that PVE locks while its memory is on disk: started, and then made what it shall be.
+
+    Raises Conflict where it shall not be started.
+    """
+    if not power.wakes(desired):
+        raise Conflict(
+            attempted=f"{actual.label} was left alone",
+            answer="it is hibernated, and PVE changes nothing of it until it has been started",
+            next_step="Start it in the same task with state=started, or leave its options as they are",
+            reason="hibernated",
+        )
+    live, target = (
+        {key: text for key, text in config.items() if key not in _OF_HIBERNATION}
+        for config in (actual.live, actual.target)
+    )
+    awake = replace(actual, status="running", live=live, target=target)
+    rest = plan_update(replace(desired, state="started"), awake, shared=shared)
+    steps = (replace(power.wake(actual), reread=True), *rest.steps)
+    return replace(
+        rest,
+        steps=steps,
+        before={**rest.before, "status": actual.status},
+        after={**rest.after, "status": awake.status},
+    )
 
 
 def _ends_building(actual: Actual, change: Change) -> bool:
@@ -111,7 +143,7 @@ def _finished(
     if desired.pool and desired.pool != actual.pool:
         before["pool"], then["pool"] = actual.pool, desired.pool
     status = power.status_after(desired, actual)
-    if desired.state in ("restarted", "reset") and actual.running:
+    if any(step.action in ("reboot", "reset") for step in steps):
         before["restarted"], then["restarted"] = False, True
     if building:
         then["status"] = status

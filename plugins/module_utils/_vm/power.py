@@ -76,13 +76,23 @@ def stop(actual: Actual, desired: Desired, *, hard: bool | None = None) -> Step:
     return _step("shutdown", f"Shut down {actual.label}", actual, data, timeout=desired.shutdown_timeout + 60)
 
 
+def wakes(desired: Desired) -> bool:
+    """Tell whether a VM that is hibernated shall run."""
+    return desired.state in ("started", "restarted", "resumed")
+
+
+def wake(actual: Actual) -> Step:
+    """Return the step that starts a hibernated VM where it is."""
+    return _step("start", f"Start {actual.label}", actual)
+
+
 def finish(desired: Desired, actual: Actual, *, running: bool, waiting: bool) -> list[Step]:
     """Return the power steps behind all others. `running` is the state until then, `waiting` whether changes wait."""
     state, label = desired.state, _label(desired, actual)
     step = _Steps(desired, actual, label)
     if state == "template":
         return [] if actual.template else [step.convert()]
-    if state in ("started", "restarted", "resumed") and not running:
+    if wakes(desired) and not running:
         return [step.power("start", f"Start {label}")]
     if not running:
         return []

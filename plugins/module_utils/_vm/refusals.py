@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._cluster.tenant import parse_tags, tenants_of
 from .._core.errors import Conflict, NotSupported, ValidationFailed
 from .._core.propstring import parse
 from .._schema.formats import format_of
@@ -27,6 +28,7 @@ def check_refusals(desired: Desired, actual: Actual, change: Change, after: Mapp
     """Raise Conflict, NotSupported or ValidationFailed for a change that PVE would refuse half way."""
     runs = actual.running and not power.stops_first(desired, actual)
     _check_protection(desired, actual, change)
+    _check_tenants(desired, actual, after)
     _check_boot(actual, change, after)
     _check_balloon(actual, change)
     _check_tpm(actual, change, after, runs=runs)
@@ -49,6 +51,19 @@ def _check_protection(desired: Desired, actual: Actual, change: Change) -> None:
         next_step="Set protection=false in the same task to lift the protection",
         reason="protected",
     )
+
+
+def _check_tenants(desired: Desired, actual: Actual, after: Mapping[str, str]) -> None:
+    before, then = (
+        tenants_of(parse_tags(config.get("tags")), desired.tenant_prefix) for config in (actual.target, after)
+    )
+    if len(then) > 1 and set(then) - set(before):
+        raise Conflict(
+            attempted=f"{actual.label} was left alone",
+            answer=f"it would bear the tags of several tenants: {', '.join(then)}",
+            next_step="Remove the tag of the tenant that it leaves first",
+            reason="several tenants",
+        )
 
 
 def _check_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> None:
