@@ -35,6 +35,13 @@ class TestListing:
         assert found.group("template") == [name for name, one in found.hosts.items() if one["proxmox_template"]]
         assert "ansible_host" not in found.by_vmid(10000)
 
+    def test_as_ansible_finds_the_plugin_by_itself(self, listed: Lister) -> None:
+        for enabled in ("auto", "host_list,script,auto,yaml,ini,toml"):
+            found = listed(environ={"ANSIBLE_INVENTORY_ENABLED": enabled})
+            assert found.code == 0
+            assert len(found.hosts) == 13
+            assert "WARNING" not in found.errors
+
     def test_everything_that_the_listing_says(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, name="web", tags="b;tenant_acme;a", cores=3, memory="1024")
         simulator.steer("/vms/10000", {"lock": "backup"})
