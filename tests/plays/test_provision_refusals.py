@@ -82,6 +82,8 @@ def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_reques
 def test_estate_must_be_given_once(player: Player, lab: Lab) -> None:
     mark = lab.mark()
     assert "was the estate given with -e @FILE?" in player.play(PROVISION).expect(2).output
+    assert "has no value. Write a list of VMs" in player.play(PROVISION, provision_vms=None).expect(2).output
+    assert "has no value. Write a dictionary" in player.play(PROVISION, provision_vm=None).expect(2).output
     both = player.play(PROVISION, provision_vms=[], provision_vm={"cores": 1}).expect(2)
     assert "Both are: remove one." in both.output
     assert lab.requests_since(mark) == []
