@@ -160,8 +160,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             if sync is None:
                 is_wanted = partial(self._is_wanted, options.expressions)
                 sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old, anew=not cache)
-                if sync.is_fresh:
-                    self._store(path, identity, sync)
+                self._store(path, identity, sync)
             self._warn(sync.warnings)
             self._populate(sync, options)
         except FleetError as error:
@@ -213,9 +212,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return self.templar.template(value) if has_template(value) else value
 
     def _is_young(self, sync: Sync) -> bool:
-        """Return whether a sync from the cache may be shown without asking anybody; 0 is without end, as in Ansible."""
+        """Return whether a sync from the cache may be shown without asking anybody; 0 is without end, as in Ansible.
+
+        One that lacks a site may not: the site is asked for again each time.
+        """
         limit = float(self.get_option("cache_timeout") or 0)
-        return not limit or sync.age(time.time()) <= limit
+        return sync.is_complete and (not limit or sync.age(time.time()) <= limit)
 
     def _cached(self, path: str, identity: str) -> Sync | None:
         """Return what the cache holds for exactly these options, of any age, or None."""
@@ -254,15 +256,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _populate(self, sync: Sync, options: InventoryOptions) -> None:
         """Make hosts, variables and groups."""
-        guests = list(sync.guests)
+        known = list(sync.known)
         if options.fetch:
-            guests = [
+            known = [
                 guest.with_variables(
                     detail_variables(sync.details.get(guest.key, {}), options.fetch, options.addresses)
                 )
-                for guest in guests
+                for guest in known
             ]
-        names, warnings = unique_names(guests, [self._wanted_name(guest, options) for guest in guests])
+        # With those that are not shown, so that nobody is called otherwise while a site is dead.
+        names, warnings = unique_names(known, [self._wanted_name(guest, options) for guest in known])
+        guests = known[: len(sync.guests)]
+        names = names[: len(guests)]
         groups, more = group_names(guests, options.group_by, to_safe_group_name)
         self._warn([*shortened(warnings, "names like these"), *shortened(more, "groups like these")])
         for group in sorted({group for found in groups for group in found}):

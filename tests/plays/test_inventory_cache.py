@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,31 @@ class TestStale:
         }
         # What was shown of a dead site does not become the last good inventory.
         assert listed(**options, stale="allow").by_name("10000_north")["proxmox_tags"] == ["changed"]
+
+    def test_a_site_that_stays_dead_costs_nobody_the_cache(
+        self, listed: Lister, simulator: Simulator, options: dict[str, Any], tmp_path: Path
+    ) -> None:
+        """The details of the other site are not fetched again, and what the dead one was last is kept."""
+        with Simulator("--nodes", "1", "--vms", "3", "--lag-s", "0", "--auth-delay-s", "0") as south:
+            options["sites"][1].update(host=south.url, ca_path=str(shutil.copy(south.ca, tmp_path / "south.pem")))
+            first = listed(**options)
+            assert len(first.group("site_south")) == 4
+        for again in ("the cache of a whole sync", "that of one without the site", "none at the beginning", "then one"):
+            time.sleep(1.1)
+            if "none" in again:
+                shutil.rmtree(tmp_path / "cache")
+            found = listed(**options, dead_site="report")
+            if "none" not in again and "then" not in again:  # both sites have a template of one name
+                assert sorted(found.hosts) == first.group("site_north")
+            assert len(found.hosts) == 13
+            assert simulator.counts().get(AGENT, 0) == (12 if "none" in again else 0), again
+            assert simulator.counts()[LISTING] == 1
+            assert "site south cannot be read" in one_line(found.errors)
+            if "whole" in again:
+                stale = listed(**options, stale="allow")
+                assert {name: one.get("ansible_host") for name, one in stale.hosts.items()} == {
+                    name: one.get("ansible_host") for name, one in first.hosts.items()
+                }
 
     def test_a_flushed_cache_stands_in_all_the_same(
         self, listed: Lister, simulator: Simulator, options: dict[str, Any], tmp_path: Path

@@ -43,19 +43,19 @@ def reusable(
     details: Mapping[str, Mapping[str, Any]],
     kinds: Collection[str],
     max_age: float,
-    passed: float,
+    passed: Mapping[str, float],
     now: float,
 ) -> dict[str, dict[str, Any]]:
     """Return those of the earlier details, by the key of their guest, that need not be fetched again.
 
-    `earlier` are the guests as they were `passed` seconds ago; `now` is a time in seconds. `max_age` is in seconds,
-    0 without end.
+    `earlier` are the guests as they were so many seconds ago as have `passed`, by their site; `now` is a time in
+    seconds. `max_age` is in seconds, 0 without end.
     """
     found: dict[str, dict[str, Any]] = {}
     for guest in guests:
         before = earlier.get(guest.key)
         known = details.get(guest.key)
-        if before is None or known is None or has_changed(before, guest, passed):
+        if before is None or known is None or has_changed(before, guest, passed[guest.site]):
             continue
         age = now - float(known.get("taken", 0.0))
         if age < age_limit(guest, max_age) and not is_worth_asking(known, guest, kinds, age):

@@ -20,7 +20,7 @@ from .options import InventoryOptions
 from .reuse import reusable
 from .sites import Listing, open_clients, read_listings
 
-FORM = 4  # of what is cached; another number makes an old cache worthless
+FORM = 5  # of what is cached; another number makes an old cache worthless
 
 CLOCK_SLACK = 60.0  # seconds by which the clocks of controllers that share a cache may differ
 
@@ -37,24 +37,44 @@ _SECRET = frozenset({"password", "token_secret", "client_key"})
 class Sync:
     """The chosen guests and the details of each by its key, with the time `taken` when they were fetched.
 
-    `is_fresh` says that every site was read just now.
+    `read` is when each site was read last; one that did not answer this time makes the sync incomplete. Its guests of
+    then are among `hidden` where they are not shown. Times are in seconds.
     """
 
     guests: tuple[Guest, ...]
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    is_fresh: bool = True
+    is_complete: bool = True
     taken: float = 0.0
+    read: dict[str, float] = field(default_factory=dict)
+    hidden: tuple[Guest, ...] = ()
+
+    @property
+    def known(self) -> tuple[Guest, ...]:
+        """All guests as their sites showed them last."""
+        return (*self.guests, *self.hidden)
 
     def for_cache(self) -> str:
         """Return the sync as one text, because Ansible's cache plugins look long at every value of a structure."""
-        guests = [guest.variables for guest in self.guests]
-        said = {"form": FORM, "taken": self.taken, "guests": guests, "details": self.details}
-        return json.dumps({**said, "warnings": self.warnings})
+        data = {
+            "form": FORM,
+            "guests": [guest.variables for guest in self.guests],
+            "details": self.details,
+            "warnings": self.warnings,
+            "is_complete": self.is_complete,
+            "taken": self.taken,
+            "read": self.read,
+            "hidden": [guest.variables for guest in self.hidden],
+        }
+        return json.dumps(data)
 
     def age(self, now: float) -> float:
-        """Return the seconds since the sites were read."""
+        """Return the seconds since the sites were asked."""
         return max(0.0, now - self.taken)
+
+    def ages(self, now: float) -> dict[str, float]:
+        """Return the seconds since each site was read."""
+        return {site: max(0.0, now - read) for site, read in self.read.items()}
 
     @classmethod
     def from_cache(cls, text: str, now: float) -> Sync | None:
@@ -66,9 +86,15 @@ class Sync:
             data = json.loads(text)
             if data["form"] != FORM or data["taken"] > now + CLOCK_SLACK:
                 return None
-            guests = tuple(guest_of(variables) for variables in data["guests"])
-            details = {key: dict(one) for key, one in data["details"].items()}
-            return cls(guests, details, [str(one) for one in data["warnings"]], False, float(data["taken"]))
+            return cls(
+                guests=tuple(guest_of(variables) for variables in data["guests"]),
+                details={key: dict(one) for key, one in data["details"].items()},
+                warnings=[str(one) for one in data["warnings"]],
+                is_complete=bool(data["is_complete"]),
+                taken=float(data["taken"]),
+                read={site: float(read) for site, read in data["read"].items()},
+                hidden=tuple(guest_of(variables) for variables in data["hidden"]),
+            )
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
@@ -123,10 +149,13 @@ def run_sync(
             raise listing.error
     try:
         listings = [*read_listings(clients), *unusable]
-        former, warnings = _without_answer(listings, options, old)
-        former = [guest for guest in former if is_wanted(guest)[0]]
+        stale, warnings = _without_answer(listings, options, old)
         guests, undecided = choose(listings, options, is_wanted)
         now = time.time()
+        read = {listing.site: now for listing in listings if listing.error is None}
+        former = [guest for guest in (old.known if old is not None else ()) if guest.site not in read]
+        stand_ins = [guest for guest in former if guest.site in stale and is_wanted(guest)[0]]
+        shown = {guest.key for guest in stand_ins}
         before = old.details if old is not None else {}
         known = {} if anew else _reusable(old, guests, options, now)
         missing = [guest for guest in guests if guest.key not in known]
@@ -137,8 +166,15 @@ def run_sync(
             **known,
             **{key: {**one, "taken": now} for key, one in fetched.items()},
         }
-        is_fresh = all(listing.error is None for listing in listings)
-        return Sync((*guests, *former), details, warnings + undecided, is_fresh, now)
+        return Sync(
+            guests=(*guests, *stand_ins),
+            details=details,
+            warnings=warnings + undecided,
+            is_complete=len(read) == len(listings),
+            taken=now,
+            read={**(old.read if old is not None else {}), **read},
+            hidden=tuple(guest for guest in former if guest.key not in shown),
+        )
     finally:
         for client in clients.values():
             client.close()
@@ -146,8 +182,8 @@ def run_sync(
 
 def _without_answer(
     listings: Sequence[Listing], options: InventoryOptions, old: Sync | None
-) -> tuple[list[Guest], list[str]]:
-    """Return the guests that sites without an answer had in the old sync, if that may be shown, and warnings.
+) -> tuple[set[str], list[str]]:
+    """Return the sites without an answer whose guests of the old sync are to be shown, and warnings.
 
     A site that refuses the credentials is not dead, so nothing stands in for it. Raises the error of a site that must
     not be missing.
@@ -155,19 +191,19 @@ def _without_answer(
     sites: set[str] = set()
     warnings: list[str] = []
     missing: list[FleetError] = []
+    ages = old.ages(time.time()) if old is not None and options.stale == "allow" else {}
     for listing in listings:
         if listing.error is None:
             continue
         warnings.append(f"{_name(listing)} cannot be read: {listing.error}")
-        if old is not None and options.stale == "allow" and not isinstance(listing.error, _ALIVE):
+        if listing.site in ages and not isinstance(listing.error, _ALIVE):
             sites.add(listing.site)
-            age = old.age(time.time())
-            warnings.append(f"showing the last good inventory of {_name(listing)}, {age:.0f} s old")
+            warnings.append(f"showing the last good inventory of {_name(listing)}, {ages[listing.site]:.0f} s old")
         else:
             missing.append(listing.error)
     if missing and (options.dead_site == "fail" or len(missing) == len(listings)):
         raise missing[0]
-    return [guest for guest in (old.guests if old is not None else ()) if guest.site in sites], warnings
+    return sites, warnings
 
 
 def _reusable(
@@ -175,8 +211,8 @@ def _reusable(
 ) -> dict[str, dict[str, Any]]:
     if old is None or not options.fetch:
         return {}
-    earlier = {guest.key: guest for guest in old.guests}
-    return reusable(guests, earlier, old.details, options.fetch, options.limits.max_age, old.age(now), now)
+    earlier = {guest.key: guest for guest in old.known}
+    return reusable(guests, earlier, old.details, options.fetch, options.limits.max_age, old.ages(now), now)
 
 
 def choose(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -438,21 +439,27 @@ class TestSync:
 
     def test_the_cache_gives_the_same_back(self) -> None:
         guests = tuple(read_guests(self.LISTING.rows, "n"))
-        sync = Sync(guests, {"n/100": {"config": {"a": 1}}}, taken=5.0)
+        said: dict[str, Any] = {"warnings": ["w"], "is_complete": False, "read": {"n": 4.0}, "hidden": guests[:1]}
+        sync = Sync(guests[1:], {"n/100": {"config": {"a": 1}}}, taken=5.0, **said)
         again = Sync.from_cache(sync.for_cache(), 6.0)
         assert again is not None
-        assert again.guests == guests
-        assert [one.variables for one in again.guests] == [one.variables for one in guests]
-        assert again.details == sync.details
+        assert again == sync
+        assert sorted(again.known, key=lambda one: one.vmid) == list(guests)
+        assert [one.variables for one in again.guests] == [one.variables for one in guests[1:]]
 
-    @pytest.mark.parametrize(
-        "text",
-        ["", "{", "[]", "{}", '{"form": 0}', f'{{"form": {FORM}, "guests": [{{"x": 1}}]}}']
-        + [f'{{"form": {FORM}, "taken": {taken}, "guests": [], "details": {details}}}'
-           for taken, details in ((1, '{"/1": null}'), (1, "[]"), (1, "null"), ('"x"', "{}"))],
-    )  # fmt: skip
+    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '"x"', '{"form": 0}', f'{{"form": {FORM}}}'])
     def test_a_cache_of_another_form_is_nothing(self, text: str) -> None:
         assert Sync.from_cache(text, 100.0) is None
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [("guests", [{"x": 1}]), ("guests", None), ("hidden", [None]), ("details", {"/1": None}), ("details", [])]
+        + [("taken", "x"), ("read", {"": "x"}), ("read", []), ("warnings", None), ("form", FORM - 1)],
+    )
+    def test_a_cache_with_something_else_in_it_is_nothing(self, key: str, value: Any) -> None:
+        data = json.loads(Sync((), taken=5.0).for_cache())
+        assert Sync.from_cache(json.dumps(data), 100.0) is not None
+        assert Sync.from_cache(json.dumps({**data, key: value}), 100.0) is None
 
     def test_a_cache_from_the_future_is_nothing(self) -> None:
         """It was written before the clock was set right, and would be shown until that time comes."""

@@ -29,7 +29,7 @@ def reused(details: dict[str, Any], after: list[Guest], max_age: float = 3600.0,
     """Return the keys whose details still hold after 100 s; the details are `age` seconds old."""
     before = {f"/{vmid}": guest(vmid, uptime=50000) for vmid in range(1, 7)}
     known = {key: {**one, "taken": 9000.0 - age} for key, one in details.items()}
-    return sorted(reusable(after, before, known, ["addresses"], max_age, 100.0, 9000.0))
+    return sorted(reusable(after, before, known, ["addresses"], max_age, {"": 100.0}, 9000.0))
 
 
 def test_only_the_details_of_unchanged_vms_hold() -> None:
