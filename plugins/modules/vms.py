@@ -21,6 +21,8 @@ description:
     beside it allow. Where Proxmox VE has no answer or a lock is not free in time, fewer go on at once for a while.
   - A list with a mistake in it is refused as a whole, before anything is changed. Later a VM that fails does not stop
     the others. The task fails at the end, and a second run completes what is missing.
+  - Where several runs make a VM of the same name and tenant at the same time, one of the VMs stays, and all of the runs
+    go on with that one.
 extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
@@ -43,6 +45,8 @@ options:
       - Whether VMs are removed, with their disks, that are not in the list and bear exactly the tag of O(tenant), are
         in O(pool), or both where both are given. One of them must be given for all VMs.
       - Templates and VMs with protection are never removed. The latter are an error.
+      - A new VM whose name differs from that of a VM that would be removed in nothing but upper and lower case is an
+        error.
       - Nothing is removed when the list is empty, or when a VM of the list fails. Each VM is looked at once more
         right before.
     type: bool

@@ -6,11 +6,18 @@
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.converge import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 from tests.modules.estate_lab import Lab, open_lab, run_at_once
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "cores": 1, "memory": "256M"}
@@ -71,6 +78,28 @@ def test_runs_that_make_one_vm_at_the_same_moment_make_one(what: dict[str, Any])
         assert {result["vm"]["vmid"] for result in results if isinstance(result, dict)} == {10000}
         config = lab.client.get("nodes", *next(iter(where(lab, 10000))), "config")
         assert config["description"].startswith("one")
+
+
+@pytest.mark.parametrize("what", [BLANK, {"source": "debian-13"}], ids=["created", "cloned"])
+def test_lists_that_overlap_make_each_vm_once(what: dict[str, Any]) -> None:
+    """The runs plan other numbers for a VM, so that they do not meet at one as runs for a single VM do."""
+    with open_lab("--lag-s", "8", "--task-ms", "default=10,qmclone=200,qmcreate=100") as lab:
+        lists = [[{"name": f"web{number}"} for number in range(first, first + 6)] for first in (0, 3, 4)]
+        wish = {"tenant": "acme", "state": "started", **what}
+
+        def one(vms: list[dict[str, str]]) -> Result:
+            params = ArgumentSpecValidator(fleet_spec()).validate({**wish, "vms": vms}).validated_parameters
+            with connect(lab.connection, {}) as client:
+                return run(params, client)
+
+        with ThreadPoolExecutor(len(lists)) as pool:
+            results = list(pool.map(one, lists))
+        assert [result.failure for result in results] == [None] * len(lists)
+        for number in range(10):
+            assert len(named(lab, f"web{number}")) == 1, number
+        numbers = [{vm["name"]: vm["vmid"] for vm in result.values["vms"]} for result in results]
+        for mine, other in itertools.combinations(numbers, 2):
+            assert all(mine[name] == other[name] for name in mine.keys() & other.keys())
 
 
 def where(lab: Lab, vmid: int) -> list[tuple[str, str, int]]:

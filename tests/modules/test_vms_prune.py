@@ -27,11 +27,14 @@ def estate(quiet: Lab) -> Lab:
         "globex": {"tenant": "globex"},
         "in-pool": {"pool": "acme"},
         "nobodys": {},
-        "two-owners": {"tags": ["tenant_acme", "tenant_globex"]},
+        "two-owners": {"tags": ["tenant_acme"]},
         "own-template": {"tenant": "acme", "pool": "acme", "state": "template"},
     }
     for name, options in vms.items():
-        quiet.vm(name=name, **BLANK, **options)
+        vm = quiet.vm(name=name, **BLANK, **options)["vm"]
+        if name == "two-owners":
+            data = {"tags": "tenant_acme;tenant_globex"}
+            quiet.client.write("PUT", "nodes", vm["node"], "qemu", vm["vmid"], "config", data=data)
     quiet.simulator.reset_log()
     return quiet
 
@@ -167,3 +170,14 @@ def test_a_vm_without_a_name_goes_by_its_number(estate: Lab) -> None:
     assert {vm["vmid"] for vm in result["vms"] if vm["action"] == "removed"} == {rows["in-pool"], rows["web"]}
     left = {row["vmid"] for row in estate.client.get("cluster", "resources", type="vm")}
     assert left == set(rows.values()) - {rows["in-pool"], rows["web"]}
+
+
+def test_a_name_in_other_letters_is_no_reason_to_remove_a_vm(estate: Lab) -> None:
+    wish = {"tenant": "acme", "prune": True, **BLANK, "vms": [{"name": "keep"}, {"name": "WEB"}, {"name": "no-pool"}]}
+    for check in (True, False):
+        result = estate.run("vms", check=check, **wish)
+        assert {vm["name"]: vm["action"] for vm in result["vms"]} == {
+            "keep": "unchanged", "WEB": "failed", "no-pool": "unchanged", "web": "kept",
+        }  # fmt: skip
+        assert "'web'" in result["msg"]
+    assert estate.simulator.writes() == []

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from .picture import Picture, read_picture, refreshed
@@ -27,6 +28,17 @@ class Scene:
     def fresh(self, picture: Picture) -> Picture:
         """Return the picture, or a new one where a write may no longer rest on it."""
         return refreshed(self.client, picture)
+
+    def seen(self) -> Picture:
+        """Return a picture that is read now, without what is only planned."""
+        return read_picture(self.client)
+
+    def familiar(self) -> AbstractSet[int] | None:
+        """Return the VMs that others have not made meanwhile, or None where that is not looked for."""
+        return None
+
+    def made(self, vmid: int) -> None:
+        """Hear that this run has made the VM of this number."""
 
     def claim(self, vmid: int, node: str) -> None:
         """Hear that the VM will have this number on this node, other than was planned."""

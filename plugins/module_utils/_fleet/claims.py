@@ -72,6 +72,8 @@ class Claims:
         self._reading = threading.Lock()
         self._rows: dict[int, VmRow] = {}
         self._latest = picture
+        self._before = frozenset(picture.vms)
+        self._made: frozenset[int] = frozenset()
 
     def put(self, row: VmRow) -> None:
         """Claim what a VM will take."""
@@ -82,6 +84,16 @@ class Claims:
         """Give up a claim."""
         with self._lock:
             self._rows.pop(vmid, None)
+
+    def made(self, vmid: int) -> None:
+        """Note that this run has made the VM of this number."""
+        with self._lock:
+            self._made |= {vmid}
+
+    def familiar(self) -> frozenset[int]:
+        """Return the VMs that were there before, and those that this run has made."""
+        with self._lock:
+            return self._before | self._made
 
     def renumber(self, old: int, new: int, node: str) -> None:
         """Move a claim to another number and node."""
@@ -120,6 +132,15 @@ class View(Scene):
         if now - picture.read_at <= FRESH:
             return picture
         return self._claims.over(self._claims.read(now - FRESH), self.vmid)
+
+    def seen(self) -> Picture:
+        return self._claims.read(self.client.clock.monotonic())
+
+    def familiar(self) -> frozenset[int]:
+        return self._claims.familiar()
+
+    def made(self, vmid: int) -> None:
+        self._claims.made(vmid)
 
     def claim(self, vmid: int, node: str) -> None:
         self._claims.renumber(self.vmid, vmid, node)

@@ -15,7 +15,7 @@ from .._core.result import Result
 from .carry import Crew, Outcome, foresee
 from .claims import Claims
 from .gates import Most
-from .plan import Planned, Planner, still_within
+from .plan import Planned, Planner, refuse_look_alikes, still_within
 from .report import report
 from .wish import Scope, read_items, read_scope
 
@@ -39,6 +39,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     planned_at = client.clock.monotonic()
     planner = Planner(client, check_mode)
     plans = planner.plan(items)
+    if scope is not None:
+        plans = refuse_look_alikes(plans, planner.picture, scope)
     unwanted = planner.prune(params, scope, plans) if scope is not None else []
     if check_mode:
         outcomes = foresee(plans)

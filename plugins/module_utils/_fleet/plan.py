@@ -67,7 +67,7 @@ class Planner:
 
     def prune(self, params: Mapping[str, Any], scope: Scope, planned: list[Planned]) -> list[Planned]:
         """Return the plans to remove what lies within the scope and is not in the list."""
-        listed = {one.found.vmid for one in planned if one.found is not None}
+        listed = {vmid for one in planned for vmid in meant(one)}
         rows = out_of_list(self.picture, scope, listed)
         fresh = ask_nodes(self._memory, self.picture, {row.node for row in rows}, full=True)
         items: list[Item] = []
@@ -178,6 +178,37 @@ def row_after(prepared: Prepared) -> VmRow | None:
     if actual is None:
         return None
     return row_of(actual.vmid, wish.node or actual.node, config, pool=wish.pool or actual.pool, status=actual.status)
+
+
+def meant(planned: Planned) -> set[int]:
+    """Return the VM that an item means, and the one that the listing took for it where that knew an old name (pure)."""
+    actual = planned.prepared.actual if planned.prepared is not None else None
+    found = {planned.found.vmid} if planned.found is not None else set()
+    return found | ({actual.vmid} if actual is not None else set())
+
+
+def refuse_look_alikes(planned: list[Planned], picture: Picture, scope: Scope) -> list[Planned]:
+    """Return the plans, with an error for a new VM whose name another one in the scope has in other letters (pure).
+
+    Names are the same to DNS whatever their letters: the other one would be pruned for a slip of the pen.
+    """
+    listed = {vmid for one in planned for vmid in meant(one)}
+    there = {row.name.lower(): row for row in out_of_list(picture, scope, listed)}
+    checked: list[Planned] = []
+    for one in planned:
+        new = one.prepared is not None and one.prepared.draft is not None
+        row = there.get((one.item.desired.name or "").lower()) if new else None
+        checked.append(one if row is None else Planned(one.item, error=_look_alike(one.item, row)))
+    return checked
+
+
+def _look_alike(item: Item, row: VmRow) -> Conflict:
+    return Conflict(
+        attempted=f"vms[{item.index}], {item.desired.label}, was not planned",
+        answer=f"VM '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but upper and lower case",
+        next_step="Write the name as the VM has it, or give its vmid to rename it",
+        reason="name differs in case",
+    )
 
 
 def out_of_list(picture: Picture, scope: Scope, listed: set[int]) -> list[VmRow]:

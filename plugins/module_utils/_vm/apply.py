@@ -77,7 +77,7 @@ def _rest(replan: Replan, done: list[Step], uncertain: bool) -> list[Step]:
 
 def _needs_look(error: FleetError) -> bool:
     """Tell whether the step may have happened, or was planned from what is no longer so, such as the VM's node."""
-    if is_elsewhere(error):
+    if is_elsewhere(error) or error.reason == "already running":
         return True
     if isinstance(error, NetworkError):
         return error.dispatched is not False

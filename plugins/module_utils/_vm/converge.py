@@ -282,4 +282,5 @@ def _go_on_with_twin(prepared: Prepared, error: Conflict) -> Result:
     row = fresh.vms.get(error.details.get("twin", 0))
     if row is None:
         raise error
+    job.scene.claim(row.vmid, row.node)
     return settle(prepare_found(job, read_found(job, row, fresh), fresh))

@@ -235,6 +235,7 @@ def _create_once(client: Client, draft: Draft, timeout: int, scene: Scene) -> tu
         actual = read(None if uncertain else "stopped")
         if not seen:
             _require_ours(draft, actual.target)
+            scene.made(draft.vmid)
         seen.append(actual)
         # A clone inherits its template's password, and PVE does not show it: ours is written once, whatever is there.
         written = any("cipassword" in step.data for step in done)

@@ -17,12 +17,14 @@ from typing import Any
 from .._cluster.picture import Picture, ask_nodes
 from .._cluster.scene import Scene
 from .._cluster.tenant import parse_tags, tenants_of
-from .._core.errors import Conflict
+from .._core.errors import Conflict, NotFound
 from .marker import split_notes
 from .model import Desired
 
 # Why a VM that was made is gone again, although there is one of its name now.
 TWIN = "made meanwhile"
+# Seconds for which a VM waits until its twin with a higher number has given way to it.
+PATIENCE = 10.0
 
 
 def nameless(picture: Picture) -> frozenset[int]:
@@ -43,25 +45,52 @@ def yield_to_twin(
 ) -> None:
     """Call `remove` and raise Conflict, with the twin's number in its details, where a suspect is the VM that is meant.
 
-    Makes no request without suspects; else one, one a node that has some, and one for each of that name.
+    Where the scene tells which VMs it is familiar with, all others are suspects: runs over lists do not meet at one
+    number, so each looks once its VM can be seen. The VM with the higher number gives way at once. The other one waits
+    for that, and gives way too where nothing happens: its twin looked before it was there, and stays. Makes no request
+    without suspects; else one, one a node that has some, and one for each of that name.
     """
-    if not suspects or desired.vmid is not None or not desired.name:
+    familiar = scene.familiar()
+    if desired.vmid is not None or not desired.name or (not suspects and familiar is None):
         return
-    client, picture = scene.client, scene.now()
+    clock = scene.client.clock
+    deadline, pause = clock.monotonic() + PATIENCE, 0.25
+    while True:
+        picture = scene.seen()
+        others = frozenset() if familiar is None else picture.vms.keys() - familiar - {vmid}
+        twin = _find_twin(scene, desired, picture, {*suspects, *others})
+        if twin is None:
+            return
+        if twin in suspects or twin < vmid or clock.monotonic() > deadline:
+            break
+        clock.sleep(pause)
+        pause = min(2.0, pause * 1.5)
+    remove()
+    raise Conflict(
+        attempted=f"New {desired.label} ({vmid}) was removed again",
+        answer=f"VM {twin} of that name was being made already",
+        next_step="Run this again: it goes on with that one",
+        reason=TWIN,
+        details={"removed": vmid, "twin": twin},
+    )
+
+
+def _find_twin(scene: Scene, desired: Desired, picture: Picture, suspects: Collection[int]) -> int | None:
+    """Return the lowest number of a suspect that is the VM that is meant, or None."""
     nodes = {row.node for row in picture.vms.values() if row.vmid in suspects}
-    picture = ask_nodes(client, picture, nodes)
+    if not nodes:
+        return None
+    picture = ask_nodes(scene.client, picture, nodes)
     for row in sorted(picture.vms.values(), key=lambda one: one.vmid):
         if row.vmid not in suspects or row.name != desired.name:
             continue
-        if is_meant(client.get("nodes", row.node, "qemu", row.vmid, "config"), desired):
-            remove()
-            raise Conflict(
-                attempted=f"New {desired.label} ({vmid}) was removed again",
-                answer=f"VM {row.vmid} of that name was being made already",
-                next_step="Run this again: it goes on with that one",
-                reason=TWIN,
-                details={"removed": vmid, "twin": row.vmid},
-            )
+        try:
+            config = scene.client.get("nodes", row.node, "qemu", row.vmid, "config")
+        except NotFound:
+            continue  # it has given way
+        if is_meant(config, desired):
+            return row.vmid
+    return None
 
 
 def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:

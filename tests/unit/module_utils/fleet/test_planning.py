@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import VmRow, picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import Planned, Planner, out_of_list
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import Planned, Planner, meant, out_of_list
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.wish import Scope, read_items
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.fake_clock import FakeClock
@@ -154,3 +154,27 @@ def test_nothing_beyond_the_scope_is_pruned(
         owned = [tag for tag in owners[number].split(";") if tag.startswith("tenant_")] == [scope[0]]
         inside = (scope[0] is None or owned) and (scope[1] is None or pools[number] == scope[1])
         assert (number in gone) is (inside and number not in listed and not templates[number])
+
+
+class Renamed(Cluster):
+    """A cluster whose listing still tells the names that its VMs had."""
+
+    def _send(self, method: str, segments: tuple[Any, ...], *_rest: Any) -> Any:
+        answer = super()._send(method, segments)
+        if segments != ("cluster", "resources"):
+            return answer
+        old = {"web": "next", "gone": "web"}
+        return [{**row, "name": old.get(row["name"], row["name"])} if row["type"] == "qemu" else row for row in answer]
+
+
+def test_a_vm_that_took_over_a_name_of_the_list_is_not_pruned() -> None:
+    rows = [{**vm(number, "a", tags="tenant_acme"), "name": name} for number, name in ((100, "gone"), (101, "web"))]
+    client = Renamed([node("a"), storage("a"), *rows])
+    params = {**DEFAULTS, "tenant": "acme", "vms": [{"name": "web"}]}
+    planner = Planner(client, True)
+    planned = planner.plan(read_items(params))
+    assert planned[0].prepared is not None
+    assert planned[0].prepared.actual is not None
+    assert planned[0].prepared.actual.vmid == 101
+    assert meant(planned[0]) == {100, 101}
+    assert planner.prune(params, Scope("tenant_acme", "tenant_", None), planned) == []

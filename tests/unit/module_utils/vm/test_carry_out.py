@@ -95,3 +95,14 @@ def test_a_guard_stops_before_the_step_and_says_what_had_been_done() -> None:
         run(server, lambda _done, _uncertain: Plan(), before)
     assert caught.value.details["done"] == ["first", "second"]
     assert ("destroy", "pve1") not in server.written
+
+
+def test_a_vm_that_somebody_else_has_started_is_looked_at() -> None:
+    looks: list[bool] = []
+
+    def replan(_done: list[Step], uncertain: bool) -> Plan:
+        looks.append(uncertain)
+        return Plan()
+
+    assert run(Server(second_pve1=Conflict(reason="already running")), replan) == ["first"]
+    assert looks == [True]

@@ -86,3 +86,39 @@ def test_a_twin_is_gone_on_with_and_nobody_else() -> None:
     alone = Server(answer)
     assert look(alone, set()) == []
     assert alone.asked == []
+
+
+class Watchful(Scene):
+    """A scene that knows the VMs of its own run, and looks for those of others."""
+
+    def familiar(self) -> frozenset[int]:
+        return frozenset((101, 102))
+
+
+@pytest.mark.parametrize(
+    ("others", "seconds", "done"),
+    [
+        ({}, 0.0, []),
+        ({104: 99.0}, 0.0, ["removed", "made meanwhile: 104"]),  # the lower number stays
+        ({109: 3.0}, 3.0, []),  # the higher one gives way to ours
+        ({109: 99.0}, 10.0, ["removed", "made meanwhile: 109"]),  # it looked before ours was there
+        ({104: 99.0, 109: 99.0}, 0.0, ["removed", "made meanwhile: 104"]),
+    ],
+    ids=str,
+)
+def test_runs_over_lists_agree_on_one_of_two(others: dict[int, float], seconds: float, done: list[str]) -> None:
+    def answer(path: tuple[Any, ...], now: float) -> Any:
+        there = [101, 102, 105, *(vmid for vmid, until in others.items() if now < until)]
+        if path[0] == "cluster":
+            return [row(vmid) for vmid in there]
+        if path[-1] == "qemu":
+            return [{"vmid": vmid, "name": "web1", "status": "stopped"} for vmid in there]
+        return building("tenant_acme")
+
+    server, said = Server(answer), []
+    try:
+        yield_to_twin(Watchful(cast(Client, server)), wish(tenant="acme"), 105, set(), lambda: said.append("removed"))
+    except Conflict as error:
+        said.append(f"{error.reason}: {error.details['twin']}")
+    assert said == done
+    assert seconds <= server.clock.monotonic() <= seconds + 2
