@@ -258,6 +258,12 @@ def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None
     said = {"snapshot_policy_hosts": "all", "snapshot_policy_name": "each"}
     assert player.play(SNAPSHOT, "-i", "hosts.yml", **said).expect().changed == 2
     assert [names(lab, vmid) for vmid in vmids] == [["each"], ["each"]]
+    # The tenant is a guard then, and no reason for each host to work on all of the tenant's VMs.
+    said |= {"snapshot_policy_tenant": "hosts", "snapshot_policy_name": "guarded"}
+    assert player.play(SNAPSHOT, "-i", "hosts.yml", "--limit", "hosts-1", **said).expect().changed == 1
+    assert [names(lab, vmid) for vmid in vmids] == [["each", "guarded"], ["each"]]
+    said |= {"snapshot_policy_tenant": "others"}
+    assert "belongs to another tenant" in player.play(SNAPSHOT, "-i", "hosts.yml", **said).expect(2).output
 
 
 # Preflight.
