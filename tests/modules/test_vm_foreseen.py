@@ -168,7 +168,8 @@ CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]]
         {"state": "started", "cores": 3, "disks": [{"name": "scsi0", "size": 3}]}, ["Start", "Grow", "Set"],
     ),
     "woken, changed and rebooted": (
-        DISK, [START, HIBERNATE, rest], {"state": "started", "cores": 3, "reboot": "if_needed"}, ["Start", "Set", "Reboot"],
+        DISK, [START, HIBERNATE, rest], {"state": "started", "cores": 3, "reboot": "if_needed"},
+        ["Start", "Set", "Reboot"],
     ),
     "woken and moved": ({"scsi0": "ceph:1"}, [START, HIBERNATE, rest], {"state": "started", "node": "pve2"},
                         ["Start", "Migrate"]),

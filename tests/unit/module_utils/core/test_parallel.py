@@ -1,0 +1,117 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Work side by side: in order, within bounds, and over at once when something goes wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.parallel import all_at_once, side_by_side
+
+LONG = 10.0  # seconds that nothing here may take
+
+
+class Watched:
+    """Counts how many are at work at once; each waits until as many as expected are, or a while."""
+
+    def __init__(self, expected: int) -> None:
+        self._full = threading.Barrier(expected) if expected > 1 else None
+        self._lock = threading.Lock()
+        self.busy = self.most = 0
+
+    def work(self, item: int) -> int:
+        with self._lock:
+            self.busy += 1
+            self.most = max(self.most, self.busy)
+        if self._full is not None:
+            self._full.wait(LONG)
+        with self._lock:
+            self.busy -= 1
+        return item * item
+
+
+@pytest.mark.parametrize(
+    ("items", "workers", "at_once"), [(0, 4, 0), (1, 4, 1), (6, 1, 1), (6, 0, 1), (6, -1, 1), (6, 3, 3), (4, 9, 4)]
+)
+def test_answers_come_in_order_and_no_more_are_at_work_than_allowed(items: int, workers: int, at_once: int) -> None:
+    watched = Watched(at_once)
+    assert side_by_side(watched.work, range(items), workers) == [item * item for item in range(items)]
+    assert watched.most == at_once
+
+
+def test_one_worker_needs_no_thread() -> None:
+    threads = side_by_side(lambda _item: threading.current_thread(), [1, 2], 1)
+    assert threads == [threading.current_thread()] * 2
+    assert threading.current_thread() not in side_by_side(lambda _item: threading.current_thread(), [1, 2], 2)
+
+
+def test_a_failure_ends_what_has_not_begun_and_waits_for_nobody() -> None:
+    begun: list[int] = []
+    release = threading.Event()
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 0:
+            raise KeyError("no")
+        release.wait(LONG)
+
+    start = time.monotonic()
+    with pytest.raises(KeyError):
+        side_by_side(work, range(50), 2)
+    assert time.monotonic() - start < LONG / 2
+    release.set()
+    assert len(begun) <= 4  # two at work, and what was taken up before the failure was heard
+
+
+def test_a_failure_in_the_only_thread_ends_the_rest() -> None:
+    begun: list[int] = []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        side_by_side(work, range(5), 1)
+    assert begun == [0]
+
+
+def test_workers_that_all_do_the_same() -> None:
+    left = list(range(20))
+    done: list[int] = []
+    together = threading.Barrier(4)
+
+    def work() -> None:
+        together.wait(LONG)
+        while True:
+            try:
+                done.append(left.pop())
+            except IndexError:
+                return
+
+    all_at_once(work, 4)
+    assert sorted(done) == list(range(20))
+
+
+def test_no_worker_is_no_work() -> None:
+    all_at_once(lambda: pytest.fail("nobody asked"), 0)
+
+
+def test_what_one_worker_raises_is_heard_at_once() -> None:
+    release = threading.Event()
+    numbers = iter(range(3))
+
+    def work() -> None:
+        if next(numbers) == 0:
+            raise KeyError("no")
+        release.wait(LONG)
+
+    start = time.monotonic()
+    with pytest.raises(KeyError):
+        all_at_once(work, 3)
+    assert time.monotonic() - start < LONG / 2
+    release.set()
