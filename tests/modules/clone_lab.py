@@ -45,7 +45,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**CLONE, "source": RUNNING, "snapshot": "nosuch"}, "NotFound", "before"),
     ({**CLONE, "source": 9000, "snapshot": "nosuch"}, "NotFound", "none"),
     ({**CLONE, "source": "nosuch"}, "NotFound", "debian-13 (9000)"),
-    ({**CLONE, "source": 7777}, "NotFound", "7777"),
+    ({**CLONE, "source": 7777}, "NotFound", "7777 could not be cloned: no VM of that number"),
     ({**CLONE, "source": "local:iso/x.iso"}, "ValidationFailed", "source"),
     ({"vmid": 9000, "source": 9000}, "ValidationFailed", "9000"),
     ({**CLONE, "source": 9000, "task_timeout": 0}, "ValidationFailed", "task_timeout"),

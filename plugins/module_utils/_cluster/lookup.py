@@ -146,9 +146,10 @@ def require_template(found: VmRow | None, said: str, known: Mapping[int, VmRow])
     if found is not None:
         return found
     names = sorted(f"{row.name} ({row.vmid})" for row in known.values() if row.template)
+    what = "VM of that number" if said.isdigit() else "template or image of that name"
     raise NotFound(
         attempted=f"Template {said} could not be cloned",
-        answer=f"no template or image of that name is visible; templates are {', '.join(names) or 'none'}",
+        answer=f"no {what} is visible; templates are {', '.join(names) or 'none'}",
         next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
         reason="template missing",
     )
