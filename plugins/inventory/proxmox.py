@@ -85,16 +85,15 @@ cache_connection: ~/.cache/pve-fleet
 cache_timeout: 600
 """
 
-import gc
 import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import (
     BaseInventoryPlugin,
@@ -111,10 +110,12 @@ from ..module_utils._inventory.hosts import Guest, group_names, plain_name, shor
 from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, check_names, read_options
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
+from ..plugin_utils._collector import without_collector
 from ..plugin_utils._texts import Marker, has_template, trusted
 
 _ENDINGS = ("proxmox.yml", "proxmox.yaml", "pve.yml", "pve.yaml")
 _OUR_NAME = re.compile(r"""(?m)^\{?\s*["']?plugin["']?\s*:\s*["']?pve\.fleet\.proxmox\b""")
+_FILES = ("client_cert", "client_key", "sites_file")
 _PLAIN_NAMES = ("name", "vmid", "name_vmid", "site_name")
 
 
@@ -141,7 +142,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """
         super().parse(inventory, loader, path, cache)
         config = self._read_config_data(path)
-        with _without_collector():
+        with without_collector():
             self._fill(path, cache, config)
 
     def _fill(self, path: str, cache: bool, config: Mapping[str, Any]) -> None:
@@ -149,7 +150,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             definitions = self.option_definitions
             aliases = [alias for one in definitions.values() for alias in one.get("aliases") or ()]
             check_names(config, [*definitions, *aliases])
-            options = read_options(self.get_option, os.environ, trusted)
+            options = read_options(partial(self._given, config), os.environ, trusted)
             self.set_option("leading_separator", options.expressions.leading_separator)
             connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
             extra_vars = self._vars if self.get_option("use_extra_vars") else None
@@ -206,9 +207,21 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except Exception as error:
             self._warn([f"the inventory cache cannot be written: {_one_line(error)}"])
 
+    def _given(self, config: Mapping[str, Any], name: str) -> Any:
+        """Return an option of file or ansible.cfg; Ansible makes a list of an empty text, which means unset.
+
+        An empty text for the tenants is refused as an empty list is: it could mean nobody's VMs as well as all.
+        """
+        value = self.get_option(name)
+        is_empty = isinstance(value, list) and not any(str(one).strip() for one in value)
+        return None if is_empty and name != "tenants" and not isinstance(config.get(name), list) else value
+
     def _connection_option(self, name: str) -> Any:
         """Return an option of the connection, as a template where the file has one (a lookup of the secret)."""
         value = self.get_option(name)
+        # Ansible makes of an empty text, which means unset, the directory that a path in the same place is relative to.
+        if name in _FILES and value in (os.getcwd(), os.path.dirname(constants.CONFIG_FILE or "")):
+            return None
         return self.templar.template(value) if has_template(value) else value
 
     def _is_young(self, sync: Sync) -> bool:
@@ -352,26 +365,6 @@ class _HostsAsChildren:
 
     def add_child(self, group: str, host: str) -> None:
         self._inventory.add_host(host, group)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Spare the search for garbage, which walks again and again through an inventory that only grows and then stays.
-
-    What is there at the end is left out of later searches too; forked workers then do not copy it. An inventory of
-    before, which `meta: refresh_inventory` replaces, is given back first.
-    """
-    if gc.get_freeze_count():
-        gc.unfreeze()
-        gc.collect()
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 def _is_meant_for_us(path: str) -> bool:

@@ -84,14 +84,21 @@ def test_the_file_wins_over_the_environment(listed: Lister) -> None:
     assert len(found.hosts) == 13
 
 
-def test_an_empty_value_means_unset(listed: Lister) -> None:
+def test_an_empty_value_means_unset(listed: Lister, tmp_path: Path) -> None:
     names = [name for several in CONNECTION.values() for name in several] + list(ENVIRONMENT.values())
     assert len(names) > 40
     plain = listed()
     assert listed(environ=dict.fromkeys(names, "")).hosts.keys() == plain.hosts.keys()
     assert listed(environ=dict.fromkeys(names, " ")).groups == plain.groups
-    in_file: dict[str, Any] = dict.fromkeys(["tenant", "filters", "compose", "keyed_groups", "site", "user"], "")
+    lists = ["nodes", "pools", "statuses", "tags", "group_by", "hostnames", "fetch", "address_nics", "address_subnets"]
+    others = ["tenant", "filters", "compose", "groups", "keyed_groups", "site", "sites", "sites_file", "client_cert"]
+    in_file: dict[str, Any] = dict.fromkeys([*lists, *others], "")
     assert listed(**in_file).groups == plain.groups
+    empty = "\n".join(f"{name} =" for name in in_file)
+    (tmp_path / "own.cfg").write_text(f"[inventory_proxmox]\n{empty}\n")
+    in_ini = listed(environ={"ANSIBLE_CONFIG": str(tmp_path / "own.cfg")})
+    assert in_ini.groups == plain.groups, in_ini.errors
+    assert listed(tenants="").code != 0  # which could mean nobody's as well as everybody's
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.inventory.proxmox import _without_collector
+from ansible_collections.pve.fleet.plugins.plugin_utils._collector import without_collector
 
 
 class Ring:
@@ -31,20 +31,20 @@ def restored() -> Iterator[None]:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_it_is_as_before(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()
-    with _without_collector():
+    with without_collector():
         assert not gc.isenabled()
     assert gc.isenabled() is enabled
-    with pytest.raises(RuntimeError), _without_collector():
+    with pytest.raises(RuntimeError), without_collector():
         raise RuntimeError
     assert gc.isenabled() is enabled
 
 
 def test_an_inventory_that_was_replaced_is_given_back() -> None:
-    with _without_collector():
+    with without_collector():
         ring = Ring()
     known = weakref.ref(ring)
     del ring
     gc.collect()
     assert known() is not None
-    with _without_collector():
+    with without_collector():
         assert known() is None
