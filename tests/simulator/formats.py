@@ -112,13 +112,11 @@ _matching(
 _matching("pve-task-status-type", r"(?:ok|error|warning|unknown)", "invalid status '{}'", re.IGNORECASE)
 _matching("disk-size", r"\d+(?:\.\d+)?(?:[KMGT](?:iB)?)?", "value does not look like a valid disk size: {}")
 _matching("pve-phys-bits", r"host|[89]|[1-5]\d|6[0-4]", "value must be an integer between 8 and 64 or 'host'")
-_matching("pve-ha-resource-id", r"(?:vm|ct):\S+", "invalid HA resource ID '{}'")
+_matching("pve-ha-resource-id", r"[a-z]+:\S+", "value does not look like a valid ha resource id")
 _matching(
     "pve-ha-node", r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?::\d+)?", "value does not look like a valid ha node"
 )
-_matching(
-    "pve-ha-resource-or-vm-id", r"(?:vm|ct):\S+|[1-9][0-9]{2,8}", "value does not look like a valid resource or vm ID"
-)
+_matching("pve-ha-resource-or-vm-id", r"[a-z]+:\S+|\d+", "value does not look like a valid ha resource id")
 _matching("email", r"[\w.+\-~]+@[\w\-~]+(?:\.[\w\-~]+)*", "value does not look like a valid email address", re.ASCII)
 _matching(
     "email-or-username",

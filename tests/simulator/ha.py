@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .api import Ctx, api
-from .errors import ParamError, PveError
+from .errors import NotImplementedHere, PveError
 from .formats import split_list
 from .state import Cluster
 
@@ -17,8 +18,18 @@ if TYPE_CHECKING:
     from .tasks import Task
 
 
-def _sid(text: str) -> str:
-    return f"vm:{text}" if text.isdigit() else text
+RESOURCE_OPTIONS = ("state", "group", "comment", "failback", "max_restart", "max_relocate")
+_KINDS = {"vm": "VM", "ct": "container"}
+_MODIFIED = "detected modified configuration - file changed by other user? Try again."
+
+
+def _sid(cluster: Cluster, text: str) -> str:
+    """The resource meant, also where the number of the machine alone is given."""
+    if not text.isdigit():
+        return text
+    if int(text) not in cluster.vms:
+        raise PveError(f"unable to detect SID from VMID - VM/CT {text} does not exist")
+    return f"vm:{text}"
 
 
 def is_configured(cluster: Cluster, vmid: int) -> bool:
@@ -32,8 +43,15 @@ def is_managed(cluster: Cluster, vmid: int) -> bool:
     return resource is not None and resource.get("state", "started") != "ignored"
 
 
-def _digest(data: dict[str, Any]) -> str:
+def digest_of(data: dict[str, Any]) -> str:
+    """What tells one state of a file from another."""
     return hashlib.sha1(json.dumps(data, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+
+
+def check_digest(data: dict[str, Any], given: str | None, prefix: str) -> None:
+    """Refuse a change of another state than the one that was read."""
+    if given and given != digest_of(data):
+        raise PveError(f"{prefix}: {_MODIFIED}")
 
 
 def add_resource(cluster: Cluster, sid: str, options: dict[str, Any]) -> None:
@@ -43,10 +61,10 @@ def add_resource(cluster: Cluster, sid: str, options: dict[str, Any]) -> None:
     cluster.revision += 1
 
 
-def drop_resource(cluster: Cluster, sid: str) -> None:
-    """Take a machine from the HA manager and out of its rules."""
+def drop_resource(cluster: Cluster, sid: str, *, purge: bool = True) -> None:
+    """Take a machine from the HA manager and, when purging, out of its rules."""
     cluster.ha_resources.pop(sid, None)
-    for name in list(cluster.ha_rules):
+    for name in list(cluster.ha_rules) if purge else ():
         rule = cluster.ha_rules[name]
         left = [item for item in split_list(rule["resources"]) if item != sid]
         if left:
@@ -136,7 +154,7 @@ def request_move(ctx: Ctx, vmid: int, target: str) -> None:
 
 def at_work(cluster: Cluster, node: str) -> bool:
     """Whether the manager gives the node anything to do."""
-    return cluster.nodes[node].online and not cluster.nodes[node].maintenance
+    return node in cluster.nodes and cluster.nodes[node].online and not cluster.nodes[node].maintenance
 
 
 def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
@@ -161,27 +179,12 @@ def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
             request_move(ctx, vm.vmid, target)
 
 
-def service_status(cluster: Cluster, vmid: int) -> dict[str, Any]:
-    """The HA part of a machine's status."""
-    resource = cluster.ha_resources.get(f"vm:{vmid}")
-    if resource is None or not is_managed(cluster, vmid):
-        return {"managed": 0}
-    status: dict[str, Any] = {"managed": 1, "state": resource.get("state", "started")}
-    if resource.get("group"):
-        status["group"] = resource["group"]
-    return status
-
-
 # -- resources -----------------------------------------------------------------------------------
 
 
 def _resource(cluster: Cluster, sid: str, name: str) -> dict[str, Any]:
     resource = cluster.ha_resources[sid]
     return {**resource, "sid": sid, "type": name}
-
-
-def _may_see(ctx: Ctx, sid: str) -> bool:
-    return ctx.may("/", "Sys.Audit") or ctx.may(f"/vms/{sid.partition(':')[2]}", "VM.Audit")
 
 
 @api("GET /cluster/ha")
@@ -193,7 +196,7 @@ def ha_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 @api("GET /cluster/ha/resources")
 def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The machines under HA."""
-    digest = _digest(ctx.cluster.ha_resources)
+    digest = digest_of(ctx.cluster.ha_resources)
     return [
         {**_resource(ctx.cluster, sid, sid.partition(":")[0]), "digest": digest}
         for sid in ctx.cluster.ha_resources
@@ -206,22 +209,25 @@ def create_resource(ctx: Ctx, p: dict[str, Any]) -> None:
     """Put a machine under HA."""
     cluster = ctx.cluster
     cluster.check_quorum()
-    sid = _sid(p.pop("sid"))
+    sid = _sid(cluster, p.pop("sid"))
     kind, _dummy, name = sid.partition(":")
     if p.pop("type", kind) != kind:
-        raise PveError(f"types does not match '{kind}'")
-    vm = cluster.vms.get(int(name)) if name.isdigit() else None
-    if sid in cluster.ha_resources:
-        raise PveError(f"create resource failed: resource ID '{sid}' already defined")
-    if vm is None:
+        raise PveError("types does not match")
+    if "group" in p and not ctx.sim.schema.version.startswith("8"):
+        raise PveError("invalid parameter 'group': ha groups have been migrated to rules")
+    if kind not in _KINDS:
+        raise PveError(f"unknown section type '{kind}'")
+    if not re.fullmatch(r"[1-9][0-9]+", name):
+        raise PveError("invalid VMID")
+    if int(name) not in cluster.vms:
         raise PveError(f"resource '{sid}' does not exist in cluster")
     if kind != "vm":
-        raise PveError(f"resource '{sid}' - guest with ID {name} is not a container")
-    if p.get("group"):
-        raise PveError("create resource failed: HA groups have been migrated to rules")
+        raise PveError(f"resource '{sid}' - guest with ID {name} is not a {_KINDS[kind]}")
+    if sid in cluster.ha_resources:
+        raise PveError(f"create resource failed: resource ID '{sid}' already defined")
     add_resource(cluster, sid, p)
     if ctx.cluster.ha_active:
-        enforce(ctx, vm.vmid)
+        enforce(ctx, int(name))
 
 
 def _known(ctx: Ctx, sid: str, text: str) -> dict[str, Any]:
@@ -234,19 +240,26 @@ def _known(ctx: Ctx, sid: str, text: str) -> dict[str, Any]:
 @api("GET /cluster/ha/resources/{sid}")
 def get_resource(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One resource."""
-    sid = _sid(p["sid"])
+    sid = _sid(ctx.cluster, p["sid"])
     _known(ctx, sid, f"no such resource '{sid}'")
-    return {**_resource(ctx.cluster, sid, sid.partition(":")[0]), "digest": _digest(ctx.cluster.ha_resources)}
+    return {**_resource(ctx.cluster, sid, sid.partition(":")[0]), "digest": digest_of(ctx.cluster.ha_resources)}
 
 
 @api("PUT /cluster/ha/resources/{sid}")
 def update_resource(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change what the manager is to do with a machine."""
-    sid = _sid(p.pop("sid"))
-    resource = _known(ctx, sid, f"update resources config failed: no such resource '{sid}'")
+    cluster, prefix = ctx.cluster, "update resources config failed"
+    sid = _sid(cluster, p.pop("sid"))
+    if p.pop("type", None) not in (None, sid.partition(":")[0]):
+        raise PveError("types does not match")
+    if p.get("group") and not ctx.sim.schema.version.startswith("8"):
+        raise PveError("invalid parameter 'group': ha groups have been migrated to rules")
     digest, delete = p.pop("digest", None), split_list(p.pop("delete", None) or "")
-    if digest and digest != _digest(ctx.cluster.ha_resources):
-        raise PveError("detected modified configuration - file changed by other user? Try again.")
+    check_digest(cluster.ha_resources, digest, prefix)
+    resource = _known(ctx, sid, f"{prefix}: no such resource '{sid}'")
+    odd = next((name for name in delete if name not in RESOURCE_OPTIONS), None)
+    if odd:
+        raise PveError(f"{prefix}: no such option '{odd}'")
     resource.update(p)
     for name in delete:
         resource.pop(name, None)
@@ -258,137 +271,70 @@ def update_resource(ctx: Ctx, p: dict[str, Any]) -> None:
 @api("DELETE /cluster/ha/resources/{sid}")
 def delete_resource(ctx: Ctx, p: dict[str, Any]) -> None:
     """Take a machine from HA."""
-    sid = _sid(p["sid"])
+    sid = _sid(ctx.cluster, p["sid"])
     _known(ctx, sid, f"cannot delete service '{sid}', not HA managed!")
-    drop_resource(ctx.cluster, sid)
+    drop_resource(ctx.cluster, sid, purge=bool(p.get("purge", 1)))
 
 
 @api("POST /cluster/ha/resources/{sid}/migrate", "POST /cluster/ha/resources/{sid}/relocate")
 def move_resource(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """Ask the manager to move a machine."""
-    sid = _sid(p["sid"])
-    vmid = int(sid.partition(":")[2])
-    if not is_managed(ctx.cluster, vmid):
+    sid = _sid(ctx.cluster, p["sid"])
+    if sid not in ctx.cluster.ha_resources or ctx.cluster.ha_resources[sid].get("state") == "ignored":
         raise PveError(f"resource '{sid}' is not HA managed")
-    if p["node"] not in ctx.cluster.nodes:
-        raise PveError(f"no such cluster node '{p['node']}'")
-    request_move(ctx, vmid, p["node"])
-    return {"sid": sid, "requested-node": p["node"]}
+    request_move(ctx, int(sid.partition(":")[2]), p["node"])
+    from .ha_rules import motion
+
+    along, blocking = motion(ctx.cluster, sid)
+    answer: dict[str, Any] = {"sid": sid, "requested-node": p["node"]}
+    if along:
+        answer["comigrated-resources"] = along
+    if p["node"] in blocking:
+        answer["blocking-resources"] = blocking[p["node"]]
+    return answer
 
 
-# -- groups and rules ----------------------------------------------------------------------------
+# -- groups --------------------------------------------------------------------------------------
+
+
+def _no_groups(ctx: Ctx, verb: str) -> None:
+    """Groups are a thing of the past since 9.0."""
+    if not ctx.sim.schema.version.startswith("8"):
+        raise PveError(f"cannot {verb}: ha groups have been migrated to rules")
 
 
 @api("GET /cluster/ha/groups")
 def groups(ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
-    """Groups are a thing of the past since 9.0."""
-    if ctx.sim.schema.version.startswith("8"):
-        return []
-    raise PveError("cannot index groups: ha groups have been migrated to rules")
+    """All groups; those of PVE 8 are not simulated."""
+    _no_groups(ctx, "index groups")
+    return []
 
 
 @api("POST /cluster/ha/groups")
-def create_group(_ctx: Ctx, _p: dict[str, Any]) -> None:
-    """The same for new ones."""
-    raise PveError("create ha group failed: ha groups have been migrated to rules")
+def create_group(ctx: Ctx, _p: dict[str, Any]) -> None:
+    """Add a group."""
+    _no_groups(ctx, "create group")
+    raise NotImplementedHere("POST", "/cluster/ha/groups")
 
 
-@api("GET /cluster/ha/rules")
-def rules(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The affinity rules."""
-    digest = _digest(ctx.cluster.ha_rules)
-    return [
-        {**rule, "rule": name, "digest": digest, "order": index}
-        for index, (name, rule) in enumerate(ctx.cluster.ha_rules.items(), 1)
-        if p.get("type") in (None, rule["type"])
-        and (not p.get("resource") or _sid(p["resource"]) in split_list(rule["resources"]))
-    ]
+@api("GET /cluster/ha/groups/{group}")
+def get_group(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One group."""
+    _no_groups(ctx, "read group")
+    raise PveError(f"no such ha group '{p['group']}'")
 
 
-@api("GET /cluster/ha/rules/{rule}")
-def get_rule(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """One rule."""
-    for index, (name, rule) in enumerate(ctx.cluster.ha_rules.items(), 1):
-        if name == p["rule"]:
-            return {**rule, "rule": name, "order": index, "digest": _digest(ctx.cluster.ha_rules)}
-    raise PveError(f"no such ha rule '{p['rule']}'")
+@api("PUT /cluster/ha/groups/{group}")
+def update_group(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a group."""
+    _no_groups(ctx, "update group")
+    raise PveError(f"update ha group failed: no such ha group '{p['group']}'")
 
 
-def _check_rule(ctx: Ctx, name: str, rule: dict[str, Any], prefix: str) -> None:
-    cluster = ctx.cluster
-    members = [_sid(item) for item in split_list(rule.get("resources", ""))]
-    unknown = [item for item in members if item not in cluster.ha_resources]
-    if unknown:
-        raise PveError(f"{prefix}: cannot use unmanaged resource(s) {', '.join(unknown)}.")
-    missing = [node for node in split_list(rule.get("nodes", "")) if node.partition(":")[0] not in cluster.nodes]
-    if missing:
-        raise PveError(f"{prefix}: cannot use non-existent node(s) {', '.join(n.partition(':')[0] for n in missing)}.")
-    faults: list[str] = []
-    others = {key: value for key, value in cluster.ha_rules.items() if key != name}
-    if rule["type"] == "node-affinity":
-        for item in members:
-            if any(o["type"] == "node-affinity" and item in split_list(o["resources"]) for o in others.values()):
-                faults.append(f"resource '{item}' is already used in another node affinity rule")
-    else:
-        if len(members) < 2:
-            faults.append("rule is ineffective as there are less than two resources")
-        used = {
-            node.partition(":")[0]
-            for o in others.values()
-            if o["type"] == "node-affinity" and set(members) & set(split_list(o["resources"]))
-            for node in split_list(o.get("nodes", ""))
-        }
-        available = sum(1 for node in cluster.nodes.values() if node.online) if cluster.ha_active else 0
-        if rule.get("affinity") == "negative" and len(members) > available:
-            faults.append("rule defines more resources than available nodes")
-        priorities = [
-            {part.partition(":")[2] or "0" for part in split_list(o.get("nodes", ""))}
-            for o in others.values()
-            if o["type"] == "node-affinity" and set(members) & set(split_list(o["resources"]))
-        ]
-        if used and any(len(found) > 1 for found in priorities):
-            faults.append("resources are in node affinity rules with multiple priorities")
-    if faults:
-        raise PveError(f"{prefix}: 400 Rule '{name}' is invalid.\nresources: {', '.join(faults)}")
-
-
-@api("POST /cluster/ha/rules")
-def create_rule(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Add a rule."""
-    name = p.pop("rule")
-    if name in ctx.cluster.ha_rules:
-        raise PveError(f"create ha rule failed: HA rule '{name}' already defined")
-    _check_rule(ctx, name, p, "create ha rule failed")
-    p["resources"] = ",".join(_sid(item) for item in split_list(p["resources"]))
-    ctx.cluster.ha_rules[name] = p
-
-
-@api("PUT /cluster/ha/rules/{rule}")
-def update_rule(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change a rule."""
-    name = p.pop("rule")
-    rule = ctx.cluster.ha_rules.get(name)
-    if rule is None:
-        raise PveError(f"update HA rules failed: HA rule '{name}' does not exist")
-    delete = split_list(p.pop("delete", None) or "")
-    p.pop("digest", None)
-    kind = p.pop("type", rule["type"])
-    if kind != rule["type"]:
-        odd = next((key for key in sorted(p) if key in ("affinity", "nodes", "strict")), None)
-        if odd:
-            raise PveError(f"update HA rules failed: unexpected property '{odd}'")
-        raise ParamError({"type": "cannot change the type of a rule"})
-    changed = {**rule, **p}
-    for key in delete:
-        changed.pop(key, None)
-    _check_rule(ctx, name, changed, "update HA rules failed")
-    ctx.cluster.ha_rules[name] = changed
-
-
-@api("DELETE /cluster/ha/rules/{rule}")
-def delete_rule(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Remove a rule; one that is not there is fine."""
-    ctx.cluster.ha_rules.pop(p["rule"], None)
+@api("DELETE /cluster/ha/groups/{group}")
+def delete_group(ctx: Ctx, _p: dict[str, Any]) -> None:
+    """Remove a group; one that is not there is fine."""
+    _no_groups(ctx, "delete group")
 
 
 __all__ = ["add_resource", "drop_resource", "enforce", "is_configured", "is_managed"]

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from .api import Ctx, api
-from .ha import _may_see, at_work, is_managed
+from .ha import at_work, is_managed
 from .state import Cluster
 
 _DEAD_AFTER = 30  # seconds after which a timestamp counts as old
@@ -59,6 +59,24 @@ def _service(cluster: Cluster, sid: str) -> dict[str, Any] | None:
     return entry
 
 
+def service_status(cluster: Cluster, vmid: int) -> dict[str, Any]:
+    """The HA part of a machine's status: its state is what the manager made of it, null until it has."""
+    if not is_managed(cluster, vmid):
+        return {"managed": 0}
+    return {"managed": 1, "state": known_services(cluster).get(f"vm:{vmid}", {}).get("state")}
+
+
+def listed_state(cluster: Cluster, vmid: int) -> str | None:
+    """What lists show of an HA resource: the manager's state, else the one asked for, if any."""
+    entry = known_services(cluster).get(f"vm:{vmid}") or cluster.ha_resources[f"vm:{vmid}"]
+    return entry.get("state")
+
+
+def known_services(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """The machines the manager has taken note of."""
+    return _services(cluster) if awake(cluster) else {}
+
+
 def _services(cluster: Cluster) -> dict[str, dict[str, Any]]:
     found = {sid: _service(cluster, sid) for sid in cluster.ha_resources}
     return {sid: entry for sid, entry in found.items() if entry is not None}
@@ -78,9 +96,12 @@ def _local(cluster: Cluster, node: str, services: dict[str, dict[str, Any]]) -> 
 
 
 @api("GET /cluster/ha/status")
-def status_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
+def status_index(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
     """The parts of the status."""
-    return [{"name": "current"}, {"name": "manager_status"}]
+    names = ["current", "manager_status"]
+    if not ctx.sim.schema.version.startswith("8"):
+        names += ["disarm-ha", "arm-ha"]
+    return [{"name": name} for name in names]
 
 
 @api("GET /cluster/ha/status/current")
@@ -113,7 +134,7 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
         result.append(_fencing_row(cluster, active))
     services = _services(cluster)
     result += [_node_row(ctx, node, services) for node in sorted(node_states(cluster))]
-    return result + [_service_row(ctx, sid) for sid in cluster.ha_resources if _may_see(ctx, sid)]
+    return result + [_service_row(ctx, sid) for sid in sorted(cluster.ha_resources)]
 
 
 def _fencing_row(cluster: Cluster, active: bool) -> dict[str, Any]:
@@ -164,6 +185,7 @@ def _service_row(ctx: Ctx, sid: str) -> dict[str, Any]:
         "max_relocate": resource.get("max_relocate", 1),
         "max_restart": resource.get("max_restart", 1),
         "failback": resource.get("failback", 1),
+        **({"comment": resource["comment"]} if "comment" in resource else {}),
     }
     return {**row, "crm_state": entry["state"]} if entry and awake(cluster) else row
 

@@ -10,6 +10,7 @@ from .drives import drives_of, parse_props, split_volid
 from .errors import ParamError, PveError
 from .formats import split_list
 from .ha import is_managed, request_move
+from .ha_rules import motion
 from .migrate_volumes import Local, carry, local_volumes, scan, stamp
 from .state import Vm
 from .tasks import Task
@@ -93,6 +94,8 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     allowed: list[str] = []
     refused: dict[str, dict[str, Any]] = {}
     blocking, mapped = local_devices(ctx, vm)
+    managed = is_managed(ctx.cluster, vm.vmid)
+    along, apart = motion(ctx.cluster, f"vm:{vm.vmid}") if managed else ([], {})
     for node in ctx.cluster.nodes:
         if node == p["node"]:
             continue
@@ -102,6 +105,8 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         refused[node] = {"unavailable_storages": missing} if missing else {}
         if mapped:
             refused[node]["unavailable-resources"] = sorted(mapped)
+        if node in apart:
+            refused[node]["blocking-ha-resources"] = apart[node]
         if not refused[node]:
             allowed.append(node)
     return {
@@ -113,7 +118,7 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         "mapped-resource-info": {name: {"name": mapped[name]} for name in mapped},
         "has-dbus-vmstate": 1,
         "running": 1 if vm.run else 0,
-        **({"dependent-ha-resources": []} if is_managed(ctx.cluster, vm.vmid) else {}),
+        **({"dependent-ha-resources": along} if managed else {}),
     }
 
 

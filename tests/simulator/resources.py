@@ -6,7 +6,7 @@ from typing import Any
 
 from .api import Ctx, api
 from .ha import is_configured
-from .ha_status import node_states
+from .ha_status import listed_state, node_states
 from .state import SHARED, Cluster, NodeInfo, Storage, Vm
 from .status import load_of, used_memory, vm_status
 
@@ -72,7 +72,7 @@ def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
     if pool is not None:
         entry["pool"] = pool
     if is_configured(cluster, vmid):
-        entry["hastate"] = cluster.ha_resources[f"vm:{vmid}"].get("state", "started")
+        entry["hastate"] = listed_state(cluster, vmid)
     return entry
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .api import Ctx, api
 from .drives import agent_enabled, boot_disk_size, memory_mib
 from .errors import PveError
-from .ha import service_status
+from .ha_status import service_status
 from .state import Cluster, Vm
 
 
