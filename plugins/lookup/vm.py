@@ -19,7 +19,7 @@ extends_documentation_fragment:
   - pve.fleet.connection.plugin
 options:
   _terms:
-    description: Names or VMIDs. A name must be that of exactly one VM.
+    description: Names or VMIDs; a number is always a VMID. A name must be that of exactly one VM.
     required: true
     type: list
     elements: str

@@ -47,10 +47,13 @@ def find_row(
             attempted=attempted, answer="the name is empty", next_step="Give a name or VMID", reason="empty name"
         )
     owner = (tenant_tag(tenant, prefix),) if tenant else None
+    # A number is never a name: PVE lets a tenant call a VM by the VMID of another's.
+    is_vmid = term.isascii() and term.isdigit()
     found = [
         row
         for row in picture_of(rows).vms.values()
-        if term in (row.name, str(row.vmid)) and (owner is None or tuple(tenants_of(row.tags, prefix)) == owner)
+        if (str(row.vmid) if is_vmid else row.name) == term
+        and (owner is None or tuple(tenants_of(row.tags, prefix)) == owner)
     ]
     if len(found) > 1:
         raise Conflict(

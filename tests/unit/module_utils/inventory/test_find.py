@@ -18,6 +18,7 @@ def row(vmid: int, name: str, tags: str = "") -> dict[str, Any]:
 
 
 ROWS = [row(100, "web1", "tenant_acme"), row(101, "web1", "tenant_globex"), row(102, "db1", "tenant_acme2;x")]
+POSING = [row(103, "100", "tenant_evil"), row(104, "999", "tenant_evil")]
 
 
 @pytest.mark.parametrize(
@@ -30,10 +31,12 @@ ROWS = [row(100, "web1", "tenant_acme"), row(101, "web1", "tenant_globex"), row(
         ("db1", "acme", None),
         ("102", "acme", None),
         ("web", "", None),
+        ("100", "", 100),
+        ("999", "", None),
     ],
 )
 def test_find(term: str, tenant: str, vmid: int | None) -> None:
-    found = find_row(ROWS, term, tenant, "tenant_")
+    found = find_row(ROWS + POSING, term, tenant, "tenant_")
     assert (found["vmid"] if found else None) == vmid
 
 
