@@ -10,9 +10,9 @@ from tests.simulator_tests.client import Client
 ALICE = "alice@pve!t1=00000000-0000-4000-8000-000000000002"
 
 
-def refused(client: Client, verb: str, path: str, /, **params: object) -> str:
+def refused(client: Client, verb: str, where: str, /, **params: object) -> str:
     """The reason of a refusal with status 500."""
-    answer = client.call(verb, path, params)
+    answer = client.call(verb, where, params)
     assert answer.status == 500, answer.body
     return str(answer.reason)
 
