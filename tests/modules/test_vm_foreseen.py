@@ -106,6 +106,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], str]] = {
     "hibernated, then a template": (DISK, [START, HIBERNATE], {"state": "template"}, "Conflict"),
     "hibernated, then moved": (DISK, [START, HIBERNATE], {"node": "pve2"}, "Conflict"),
     "no key": (DISK, [], {"cloud_init": {"ssh_keys": ["hello"]}}, "ValidationFailed"),
+    "a format that the storage does not have": (
+        DISK, [], {"disks": [{"name": "scsi1", "size": 1, "format": "qcow2"}]}, "NotSupported",
+    ),
+    "moved to a storage without that format": (
+        DISK, [], {"disks": [{"name": "scsi0", "storage": "ceph", "format": "qcow2"}]}, "NotSupported",
+    ),
     "an option set and removed": (DISK, [], {"serial_console": False, "options": {"serial0": "socket"}},
                                   "ValidationFailed"),
     "an unused disk that shall be there": (DISK, [], {"disks": [{"name": "unused0", "size": 1}]}, "ValidationFailed"),
@@ -234,3 +240,12 @@ def test_a_clone_does_not_bear_the_tags_of_two_tenants(lab: Lab, name: str) -> N
     wish: dict[str, Any] = {"name": name, "source": str(base)}
     assert lab.refused(**wish, tags=["tenant_globex"])["error"]["reason"] == "several tenants"
     assert lab.vm(**wish, tenant="globex", shared_sources=[str(base)])["vm"]["tags"] == ["tenant_globex"]
+
+
+def test_a_new_vm_with_hardware_names_of_its_own_is_made_in_one_step(lab: Lab, name: str) -> None:
+    made = lab.vm(name=name, disks=[{"size": 1}], options={"smbios1": {"serial": "abc"}})
+    assert made["done"] == made["plan"]
+    assert "serial=abc" in lab.config(made["vm"])["smbios1"]
+    other = "99999999-2222-3333-4444-555555555555"
+    lab.vm(name=f"{name}-2", disks=[{"size": 1}], options={"smbios1": f"uuid={other}"})
+    assert not lab.vm(name=f"{name}-2", options={"smbios1": {"uuid": other}})["changed"]

@@ -19,6 +19,7 @@ from .._schema.check import check_options, disputed, taken_by
 from .._schema.formats import format_of
 from .._schema.versions import Version
 from .config import Change
+from .drives import RAW_ONLY
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -62,6 +63,15 @@ def check_change(known: KnownBridges, change: Change, node: str, picture: Pictur
     require_node(picture, node)
     for storage, content in sorted(change.drives.storages.items()):
         require_storage(picture, storage, node, content)
+    kinds = {row.storage: row.kind for row in picture.storages}
+    for slot, (storage, wanted) in sorted(change.drives.formats.items()):
+        if wanted != "raw" and kinds.get(storage) in RAW_ONLY:
+            raise NotSupported(
+                attempted=f"Disk {slot} could not be planned in format {wanted}",
+                answer=f"storage {storage} ({kinds[storage]}) has disks in format raw only",
+                next_step="Leave format out, or choose a storage of files",
+                reason="format",
+            )
     for volume, content in sorted(change.drives.volumes.items()):
         if content == "import" and volume_owner(volume) is not None:  # the disk of a VM, and no file
             content = "images"

@@ -15,6 +15,7 @@ from .._cluster.placement import require_node, require_storage
 from .._core.errors import FleetError, Locked, NotFound, NotSupported
 from .._core.retry import TimeBudget
 from .actual import drives, is_disk, storage_of
+from .drives import RAW_ONLY
 from .model import Actual, Desired, Disk, Source
 from .moving import read_wherever
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 _LINKS_BASE = frozenset("lvmthin zfspool zfs rbd btrfs dir nfs cifs cephfs".split())
 _LINKS_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
 _COPIES_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
-# Formats beside raw (plugindata and get_formats of each plugin); of any other PVE makes raw, and says nothing.
-_RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
 # A linked clone on these needs nothing of its template on the node it moves to.
 _MOVES_LINKED = frozenset(("lvmthin",))
 # What a snapshot's configuration has beside that of a VM.
@@ -163,7 +162,7 @@ def _check_copy(desired: Desired, source: Actual, picture: Picture, chained: fro
     kinds = {row.storage: row.kind for row in picture.storages}
     stores = [said.storage] if said.storage else [store for _slot, store, _kind in _stored(source, picture)]
     for store in stores:
-        raw_only = kinds.get(store) in _RAW_ONLY or (kinds.get(store) == "lvm" and store not in chained)
+        raw_only = kinds.get(store) in RAW_ONLY or (kinds.get(store) == "lvm" and store not in chained)
         if said.format not in (None, "raw") and raw_only:
             raise _cannot(
                 f"A clone of {source.label} in format {said.format}",

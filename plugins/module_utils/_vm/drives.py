@@ -19,6 +19,9 @@ from .model import Desired, Disk
 # What an EFI or TPM volume is created with; PVE decides its size.
 _FIRMWARE = {"efidisk0": {"efitype": "4m", "pre-enrolled-keys": "1"}, "tpmstate0": {"version": "v2.0"}}
 
+# Storages whose disks are raw (plugindata and get_formats of each plugin).
+RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
+
 
 @dataclass
 class DriveChange:
@@ -33,6 +36,7 @@ class DriveChange:
     after: dict[str, str] = field(default_factory=dict)
     storages: dict[str, str] = field(default_factory=dict)  # storage -> content it must take
     volumes: dict[str, str] = field(default_factory=dict)  # volume ID that must exist -> content
+    formats: dict[str, tuple[str, str]] = field(default_factory=dict)  # slot -> storage, format it must be able to hold
 
     @property
     def keys(self) -> set[str]:
@@ -87,6 +91,7 @@ def _create(disk: Disk, desired: Desired, change: DriveChange) -> None:
     parts = {**_FIRMWARE.get(disk.slot, {}), **parts}
     if disk.format:
         parts["format"] = disk.format
+        change.formats[disk.slot] = storage, disk.format
     shown = dict(parts, file=f"{storage}:new")
     shown.pop("format", None)
     if disk.import_from:
@@ -153,6 +158,8 @@ def _update(label: str, disk: Disk, there: Mapping[str, str], change: DriveChang
     if disk.storage and storage_of(there) and disk.storage != storage_of(there):
         change.moved[disk.slot] = disk.storage
         change.storages[disk.storage] = "images"
+        if disk.format:
+            change.formats[disk.slot] = disk.storage, disk.format
         merged["file"] = f"{disk.storage}:moved"
     if disk.slot in change.grown or disk.slot in change.moved:
         change.after[disk.slot] = render(merged, fmt)

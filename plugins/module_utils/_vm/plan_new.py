@@ -41,7 +41,9 @@ def plan_create(
             change.drives.shown[disk.slot] += f",size={render_size(size)}"
         elif size and disk.size and disk.size > size:
             change.drives.grown[disk.slot] = disk.size
-    data: dict[str, Any] = {"vmid": vmid, **change.sets, "smbios1": f"uuid={identity}"}
+    # A uuid of one's own comes after that: until then the VM is known by the one that is ours.
+    hardware = {**parse(change.sets.get("smbios1", ""), format_of("smbios1") or {}), "uuid": identity}
+    data: dict[str, Any] = {"vmid": vmid, **change.sets, "smbios1": render(hardware, format_of("smbios1") or {})}
     if desired.pool:
         data["pool"] = desired.pool
     if desired.description is not None and desired.description:
