@@ -1,5 +1,5 @@
 # Copyright (c) 2026, the pve.fleet authors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The listing of a cluster, asked for once by all lookups of one run of Ansible."""
 
