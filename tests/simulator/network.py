@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import re
+import ipaddress
 import time
 from typing import Any
 
 from .api import Ctx, Result, api
 from .errors import ParamError, PveError
 from .formats import split_list
+from .network_file import PORTS, ports, written
 from .state import NodeInfo
 from .tasks import Task
 
-SOURCE = "/usr/share/perl5/PVE/Network/Interfaces.pm"
 _BRIDGES = ("bridge", "OVSBridge")
 _FILTERS = {
     "any_bridge": _BRIDGES,
@@ -110,100 +110,54 @@ def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
+def _addresses(p: dict[str, Any]) -> None:
+    """Take a CIDR apart, and see that an address of IPv6 is one that a host can have."""
+    for six in ("", "6"):
+        if p.get(f"cidr{six}"):
+            for key in ("address", "netmask"):
+                if p.get(f"{key}{six}"):
+                    raise ParamError({f"{key}{six}": f"{key}{six} conflicts with cidr{six}"})
+            address, _dummy, mask = p.pop(f"cidr{six}").partition("/")
+            p[f"address{six}"], p[f"netmask{six}"] = address, mask
+    if p.get("address6"):
+        kind = _kind_of_address(p["address6"])
+        if kind:
+            text = f"{p['address6']} with type '{kind}', cannot be used as host IPv6 address."
+            raise ParamError({"address6": text})
+
+
+def _kind_of_address(address: str) -> str | None:
+    """What an address is for, unless it is for hosts."""
+    found = ipaddress.IPv6Address(address)
+    kinds = {"UNSPECIFIED": found.is_unspecified, "LOOPBACK": found.is_loopback, "MULTICAST": found.is_multicast}
+    return next((kind for kind, it_is in kinds.items() if it_is), None)
+
+
+def _check_alone(ifaces: dict[str, dict[str, Any]], name: str, p: dict[str, Any]) -> None:
+    """There is one default gateway, and a port belongs to one interface."""
+    others = {other: iface for other, iface in ifaces.items() if other != name}
+    for key, label in (("gateway", "Default gateway"), ("gateway6", "Default ipv6 gateway")):
+        holder = next((other for other, iface in others.items() if iface.get(key)), None)
+        if p.get(key) and holder:
+            raise ParamError({key: f"{label} already exists on interface '{holder}'."})
+    wanted = set(ports(p))
+    for other, iface in others.items():
+        for port in ports(iface):
+            if port in wanted:
+                option = next(key for key in PORTS if p.get(key))
+                raise ParamError({option: f"{port} is already used on interface '{other}'."})
+
+
 def _settings(p: dict[str, Any]) -> dict[str, Any]:
-    """What the parameters mean for the interface."""
+    """What the parameters set: the method of both families goes by the addresses that are given now."""
     iface = {key: value for key, value in p.items() if key not in ("node", "iface", "delete") and value is not None}
-    for key in ("cidr", "cidr6"):
-        six = "6" if key.endswith("6") else ""
-        if key in iface:
-            address, _dummy, mask = iface[key].partition("/")
-            iface[f"address{six}"], iface[f"netmask{six}"] = address, mask
-        elif f"address{six}" in iface and f"netmask{six}" in iface:
-            iface[key] = f"{iface[f'address{six}']}/{iface[f'netmask{six}']}"
-    for key in ("mtu", "vlan-id", "bond-primary"):
-        if key in iface:
-            iface[key] = str(iface[key])
-    if "comments" in iface and not iface["comments"].endswith("\n"):
-        iface["comments"] += "\n"
-    if iface.get("type") == "bridge":
-        iface.setdefault("bridge_ports", "")
-        iface.setdefault("bridge_stp", "off")
-        iface.setdefault("bridge_fd", "0")
-    return iface
-
-
-def _methods(iface: dict[str, Any]) -> None:
-    iface["method"] = "static" if "address" in iface else "manual"
-    iface["method6"] = "static" if "address6" in iface else "manual"
-    families = [name for name, six in (("inet", ""), ("inet6", "6")) if f"address{six}" in iface]
+    iface["method"] = "static" if iface.get("address") else "manual"
+    iface["method6"] = "static" if iface.get("address6") else "manual"
+    families = [name for name, six in (("inet", ""), ("inet6", "6")) if iface.get(f"address{six}")]
     iface["families"] = families or ["inet"]
-
-
-def _check(ifaces: dict[str, dict[str, Any]], name: str, ifupdown2: bool) -> None:
-    iface = ifaces[name]
-    kind = iface["type"]
-    if kind == "vlan":
-        _check_vlan(ifaces, name, iface, ifupdown2)
-    elif kind == "bridge":
-        for port in split_list(iface.get("bridge_ports", "")):
-            if port not in ifaces:
-                raise PveError(f"bridge '{name}' - unable to find bridge port '{port}'")
-    elif kind == "bond":
-        for slave in split_list(iface.get("slaves", "")):
-            found = ifaces.get(slave, {}).get("type", "")
-            if found not in ("eth", "bond"):
-                raise PveError(f"bond '{name}' - wrong interface type on slave '{slave}' ('{found}' != 'eth or bond')")
-
-
-def _check_vlan(ifaces: dict[str, dict[str, Any]], name: str, iface: dict[str, Any], ifupdown2: bool) -> None:
-    by_name = re.fullmatch(r"(\S+)\.(\d+)", name)
-    if by_name:
-        parent = by_name[1]
-        iface["vlan-raw-device"], iface["vlan-id"] = parent, by_name[2]
-    else:
-        if not iface.get("vlan-raw-device"):
-            raise PveError(f"missing vlan-raw-device option at {SOURCE} line 954.")
-        if re.fullmatch(r"vlan(\d+)", name):
-            iface["vlan-id"] = name[4:]
-        elif not ifupdown2:
-            raise PveError(f"custom vlan interface name need ifupdown2 at {SOURCE} line 961.")
-        parent = iface["vlan-raw-device"]
-    if parent not in ifaces:
-        raise PveError(f"vlan '{name}' - unable to find parent '{parent}'")
-
-
-def _check_all(ifaces: dict[str, dict[str, Any]]) -> None:
-    for name, iface in ifaces.items():
-        if iface["type"] != "vlan":
-            continue
-        parent = iface.get("vlan-raw-device", "")
-        kind = ifaces.get(parent, {}).get("type")
-        if kind is None:
-            raise PveError(f"vlan '{name}' - unable to find parent '{parent}'")
-        if kind not in ("eth", "bond", "bridge", "vlan"):
-            raise PveError(
-                f"vlan '{name}' - wrong interface type on parent '{parent}' ('{kind}' != 'eth|bond|bridge|vlan' )"
-            )
-
-
-_RANK = {"eth": 2.0, "unknown": 2.5, "bond": 3.0, "bridge": 4.0, "OVSBridge": 4.0, "vlan": 5.0}
-
-
-def _renumber(ifaces: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The interfaces in the order of the file: by kind, then as they were; a VLAN on an odd parent follows it."""
-
-    def rank(item: tuple[str, dict[str, Any]]) -> tuple[float, int]:
-        iface = item[1]
-        kind = _RANK.get(iface["type"], 6.0)
-        parent = ifaces.get(iface.get("vlan-raw-device", ""), {})
-        if iface["type"] == "vlan" and parent.get("type") == "unknown" and "." in item[0]:
-            kind = 2.6
-        return kind, iface["priority"]
-
-    ordered = dict(sorted(ifaces.items(), key=rank))
-    for number, iface in enumerate(ordered.values(), 3):
-        iface["priority"] = number
-    return ordered
+    if iface.get("bridge_vids") and not split_list(iface["bridge_vids"]):
+        raise ParamError({"bridge_vids": "VLAN list items are empty"})
+    return iface
 
 
 def _copy(node: NodeInfo) -> dict[str, dict[str, Any]]:
@@ -218,22 +172,21 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
     name = p["iface"]
     if name in ifaces:
         raise ParamError({"iface": "interface already exists"})
-    iface = _settings(p)
-    _methods(iface)
-    iface["priority"] = max([2, *(other["priority"] for other in ifaces.values())]) + 1
-    ifaces[name] = iface
-    _check(ifaces, name, ctx.cluster.ifupdown2)
-    if iface["type"] == "vlan":
-        iface["exists"] = None
-    node.new_ifaces = _renumber(ifaces)
+    _check_alone(ifaces, name, p)
+    _addresses(p)
+    if p["type"].startswith("OVS"):
+        raise PveError("Open VSwitch is not installed (need package 'openvswitch-switch')")
+    ifaces[name] = _settings(p)
+    node.new_ifaces = written(ifaces, name, ctx.cluster.ifupdown2)
 
 
 @api("PUT /nodes/{node}/network/{iface}")
 def update(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change an interface; options that are not named stay."""
+    """Change an interface; options that are not named stay, but an address is static only where it is named."""
     node = ctx.cluster.nodes[p["node"]]
     ifaces = _copy(node)
-    iface = ifaces.get(p["iface"])
+    name = p["iface"]
+    iface = ifaces.get(name)
     if iface is None:
         raise ParamError({"iface": "interface does not exist"})
     for key in split_list(p.get("delete") or ""):
@@ -242,15 +195,10 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
             six = key[4:]
             iface.pop(f"address{six}", None)
             iface.pop(f"netmask{six}", None)
+    _addresses(p)
+    _check_alone(ifaces, name, p)
     iface.update(_settings(p))
-    if p["type"] == "bond" and not iface.get("slaves"):
-        # A bond without slaves is not recognised as one when the file is read again.
-        for key in ("bridge_fd", "bridge_ports"):
-            iface.pop(key, None)
-        iface.update(type="unknown", slaves="", bond_miimon="100")
-        iface.setdefault("bond_mode", "balance-rr")
-    _methods(iface)
-    node.new_ifaces = _renumber(ifaces)
+    node.new_ifaces = written(ifaces, name, ctx.cluster.ifupdown2)
 
 
 @api("DELETE /nodes/{node}/network/{iface}")
@@ -261,8 +209,7 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     if p["iface"] not in ifaces:
         raise ParamError({"iface": "interface does not exist"})
     del ifaces[p["iface"]]
-    _check_all(ifaces)
-    node.new_ifaces = _renumber(ifaces)
+    node.new_ifaces = written(ifaces, p["iface"], ctx.cluster.ifupdown2)
 
 
 @api("DELETE /nodes/{node}/network")
