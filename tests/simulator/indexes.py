@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .api import HANDLERS, Ctx, api
+from .errors import ParamError
 
 _SUBDIRS = {
     "/": "version cluster nodes storage access pools",
@@ -56,3 +57,21 @@ def not_backed_up(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
         for vm in ctx.cluster.vms.values()
         if ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
     ]
+
+
+@api("GET /cluster/backup/{id}", "DELETE /cluster/backup/{id}", "GET /cluster/backup/{id}/included_volumes")
+def no_backup_job(_ctx: Ctx, p: dict[str, Any]) -> None:
+    """There is none of that name."""
+    raise ParamError({"id": f"No such job '{p['id']}'"})
+
+
+@api("GET /nodes/{node}/hardware")
+def hardware(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
+    """The kinds of hardware that can be passed on."""
+    return [{"type": "pci"}, {"type": "usb"}]
+
+
+@api("GET /nodes/{node}/capabilities/qemu/migration")
+def migration_capabilities(_ctx: Ctx, _p: dict[str, Any]) -> dict[str, bool]:
+    """What else can go along when a running machine moves."""
+    return {"has-dbus-vmstate": True}

@@ -86,7 +86,9 @@ def create(ctx: Ctx, p: dict[str, Any]) -> str:
             raise ParamError({"format": f"different storage formats ({fmt} != {extension[1]})"})
         fmt = extension[1]
     storage = check_enabled(ctx.cluster, p["storage"], node)
-    if name and is_path_based(storage) and not extension:
+    if name and is_path_based(storage) and re.fullmatch(r"snap-.*\.qcow2", name):
+        raise PveError(f"'{name}' is a snapshot filename, not a volume!")
+    if name and is_path_based(storage) and (not extension or re.search(r"[/\s]", name)):
         raise PveError(f"unable to parse volume filename '{name}'")
     if name and not is_path_based(storage):
         parse_volname(storage, name)
@@ -197,7 +199,9 @@ async def delete(ctx: Ctx, p: dict[str, Any]) -> str | None:
 @api("GET /nodes/{node}/storage/{storage}/prunebackups")
 def prune_list(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The backups, and which of them would go."""
-    storage = check_enabled(ctx.cluster, p["storage"], p["node"])
+    storage = ctx.cluster.storage(p["storage"])
+    if "backup" not in storage.content:
+        raise PveError(f"storage '{storage.name}' does not support backups")
     if not p.get("prune-backups") and not storage.config.get("prune-backups"):
         raise PveError(f"no prune-backups options configured for storage '{storage.name}'")
     return [

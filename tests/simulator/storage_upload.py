@@ -11,10 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .api import Ctx, api
-from .errors import ApiError, ParamError, PermError, PveError
+from .errors import ApiError, NotImplementedHere, ParamError, PermError, PveError
 from .state import Storage, Volume
 from .tasks import Task
-from .volumes import check_enabled, storage_path
+from .vmcheck import check_volume_access
+from .volumes import check_enabled, is_path_based, parse_volname, storage_path
 
 _EXTENSIONS = {
     "iso": re.compile(r".+\.(?:iso|img)\Z", re.IGNORECASE),
@@ -240,9 +241,17 @@ async def _download(url: str, task: Task) -> bytes:
 
 @api("GET /nodes/{node}/storage/{storage}/import-metadata")
 def import_metadata(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """What an OVA or a remote guest would become; images have none."""
-    check_enabled(ctx.cluster, p["storage"], p["node"])
-    raise PveError(f"unable to parse directory volume name '{p['volume']}'")
+    """What an OVA would become; its parts are not simulated, what is none is refused."""
+    storage = check_enabled(ctx.cluster, p["storage"], p["node"])
+    check_volume_access(ctx, None, f"{storage.name}:{p['volume']}")
+    if not is_path_based(storage):
+        raise PveError("storage does not support the importer API")
+    volume = parse_volname(storage, p["volume"])
+    if volume.content != "import":
+        raise PveError(f"invalid content type '{volume.content}'")
+    if volume.fmt not in ("ova", "ovf"):
+        raise PveError("invalid format")
+    raise NotImplementedHere("GET", "/nodes/{node}/storage/{storage}/import-metadata")
 
 
 __all__ = ["ApiError", "fetch", "put_file", "virtual_size"]

@@ -185,6 +185,38 @@ def test_an_image_on_another_node_is_not_there(pve: Client) -> None:
     assert answer.status != 200 or pve.wait(answer.data) != "OK"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a/b.raw", "unable to parse volume filename 'a/b.raw'"),
+        ("vm-100-disk-0", "unable to parse volume filename 'vm-100-disk-0'"),
+        ("snap-x.qcow2", "'snap-x.qcow2' is a snapshot filename, not a volume!"),
+    ],
+)
+def test_names_that_no_image_can_have(pve: Client, name: str, text: str) -> None:
+    params = {"vmid": 100, "filename": name, "size": "1M"}
+    assert pve.call("POST", "/nodes/pve1/storage/local/content", params).reason == text
+
+
+@pytest.mark.parametrize(
+    ("storage", "volume", "text"),
+    [
+        ("local", "import/debian-13-genericcloud-amd64.qcow2", "invalid format"),
+        ("local", "iso/x.iso", "invalid content type 'iso'"),
+        ("ceph", "vm-100-disk-0", "storage does not support the importer API"),
+    ],
+)
+def test_volumes_that_are_no_appliances(pve: Client, storage: str, volume: str, text: str) -> None:
+    call = f"/nodes/pve1/storage/{storage}/import-metadata"
+    assert pve.call("GET", call, {"volume": volume}).reason == text
+
+
+def test_backups_are_kept_only_where_they_can_be(pve: Client) -> None:
+    assert pve.call("GET", "/nodes/pve1/storage/ceph/prunebackups").reason == "storage 'ceph' does not support backups"
+    assert pve.call("GET", "/cluster/backup/none").errors == {"id": "No such job 'none'"}
+    assert pve.call("DELETE", "/cluster/backup/none").errors == {"id": "No such job 'none'"}
+
+
 def test_cluster_files_of_this_suite_are_complete() -> None:
     for path in sorted(Path(DEMO.parent).glob("*.yml")):
         assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) >= {"nodes", "storages", "tokens"}
