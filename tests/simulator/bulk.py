@@ -10,8 +10,9 @@ from .api import Ctx, api
 from .errors import PermError, PveError
 from .formats import split_list
 from .migrate import migrate_vm
-from .power import start_vm, state_storage, vm_resume, vm_shutdown, vm_suspend
+from .power import start_vm, vm_shutdown
 from .state import Vm
+from .suspend import state_storage, vm_resume, vm_suspend
 from .tasks import Task
 
 BULK = "/cluster/bulk-action"

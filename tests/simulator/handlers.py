@@ -7,7 +7,8 @@ import importlib
 MODULES = (
     "access", "access_acl", "agent", "bulk", "clone", "cloudinit", "cluster", "console", "create", "disks",
     "firewall", "ha", "ha_rules", "ha_status", "indexes", "login", "migrate", "moves", "network", "nodes", "pools",
-    "power", "resources", "snapshots", "status", "storage_content", "storage_defs", "storage_upload", "vmconfig",
+    "power", "resources", "snapshots", "status", "storage_content", "storage_defs", "storage_upload", "suspend",
+    "vmconfig",
 )  # fmt: skip
 
 

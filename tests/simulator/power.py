@@ -1,4 +1,4 @@
-"""Starting, stopping, pausing and suspending machines."""
+"""Starting, stopping and resetting machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hotplug import apply_pending
 from .state import Run, Vm
 from .tasks import Task
 from .vmcheck import check_lock
-from .volumes import allocate, check_enabled, format_line, free, is_path_based, parse_volname, volume_size
+from .volumes import free, parse_volname, volume_size
 
 # The cleanup after a QEMU process waits this long, with the lock, when it finds the machine running again.
 CLEANUP_WAIT = 30.0
@@ -315,127 +315,3 @@ def vm_reset(ctx: Ctx, p: dict[str, Any]) -> str:
             await task.work()
 
     return ctx.task(p["node"], "qmreset", vm.vmid, work)
-
-
-@api("POST /nodes/{node}/qemu/{vmid}/status/suspend")
-def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Pause the machine, or save its memory to disk and quit."""
-    ctx.root_only(p, "skiplock")
-    node, todisk = p["node"], bool(p.get("todisk"))
-    vm = running_vm(ctx, node, p["vmid"])
-    storage = p.get("statestorage")
-    if todisk:
-        if is_managed(ctx.cluster, vm.vmid):
-            raise PveError("Cannot suspend HA managed VM to disk")
-        ctx.acl.require_vm(ctx.who, vm.vmid, None, ["VM.Config.Disk"])
-        if any(name.startswith("hostpci") for name in vm.conf):
-            raise PveError(
-                "cannot suspend VM to disk due to passed-through PCI device(s), which lack the possibility to"
-                " save/restore their internal state"
-            )
-        storage = storage or state_storage(ctx, vm)
-        ctx.need(f"/storage/{storage}", "Datastore.AllocateSpace")
-
-    async def work(task: Task) -> None:
-        async with ctx.sim.locks.hold(vm.vmid, log=task.say):
-            if not p.get("skiplock") and vm.conf.get("lock") != "backup":
-                check_lock(vm)
-            if todisk and vm.conf.get("lock") == "backup":
-                raise PveError("cannot suspend to disk during backup")
-            check_migratable(vm, with_memory=todisk)
-            if not todisk:
-                await task.work()
-                if vm.run is not None:
-                    vm.run.qmpstatus = "paused"
-                return
-            await suspend_to_disk(ctx, vm, str(storage), task)
-
-    return ctx.task(node, "qmsuspend" if todisk else "qmpause", vm.vmid, work)
-
-
-def state_storage(ctx: Ctx, vm: Vm) -> str:
-    """Where the memory is saved when nobody says: the configured storage, a shared one of the machine, `local`.
-
-    Of several the last by name that holds files is taken, else the first.
-    """
-    if vm.conf.get("vmstatestorage"):
-        return vm.conf["vmstatestorage"]
-    used = {
-        parts[0]
-        for _dummy, drive in drives_of(ctx.sim.schema, vm.conf)
-        if not is_cdrom(drive) and (parts := split_volid(drive.get("file", "")))
-    }
-    found: dict[bool, str] = {}
-    for name in sorted(used):
-        storage = ctx.cluster.storage(name)
-        if storage.shared not in found or is_path_based(storage):
-            found[storage.shared] = name
-    return found.get(True) or found.get(False) or "local"
-
-
-def check_migratable(vm: Vm, *, with_memory: bool) -> None:
-    """Refuse to save or move the memory of a machine with encrypted memory or directories of the host."""
-    kinds = [name for name in ("amd-sev", "intel-tdx") if vm.conf.get(name)]
-    if any(name.startswith("virtiofs") for name in vm.conf):
-        kinds.append("virtiofs")
-    if with_memory and kinds:
-        raise PveError(f"Cannot live-migrate, snapshot (with RAM), or hibernate a VM with: {', '.join(kinds)}")
-
-
-def save_state(ctx: Ctx, vm: Vm, label: str, store: str, task: Task) -> dict[str, str]:
-    """Make the volume for the memory; the settings that go with it."""
-    storage = check_enabled(ctx.cluster, store, vm.node)
-    size = (memory_mib(vm.conf) * 2 + 500) * 1024 * 1024
-    name = f"vm-{vm.vmid}-state-{label}" + (".raw" if is_path_based(storage) else "")
-    volid = allocate(ctx.cluster, vm.node, storage, vm.vmid, "raw", size, name)
-    for line in format_line(storage, volid, "raw", size):
-        task.say(line)
-    nets = ",".join(f"{name}=0" for name in sorted(vm.conf) if name.startswith("net") and name[3:].isdigit())
-    run = vm.run
-    saved = {
-        "vmstate": volid,
-        "runningmachine": run.machine if run else "",
-        "runningcpu": run.cpu if run else "",
-    }
-    if nets:
-        saved["running-nets-host-mtu"] = nets
-    return saved
-
-
-async def suspend_to_disk(ctx: Ctx, vm: Vm, store: str, task: Task) -> None:
-    """Save the memory and quit; the machine stays locked until it is resumed."""
-    date = time.strftime("%Y-%m-%d", time.gmtime(ctx.cluster.now()))
-    saved = save_state(ctx, vm, f"suspend-{date}", store, task)
-    vm.conf.update(saved)
-    vm.conf["lock"] = "suspending"
-    ctx.cluster.write(vm)
-    await task.work()
-    task.say("State saved, quitting")
-    vm.conf["lock"] = "suspended"
-    vm.run = None
-    vm.quit_at = time.time()
-    ctx.cluster.write(vm)
-
-
-@api("POST /nodes/{node}/qemu/{vmid}/status/resume")
-def vm_resume(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Let a paused machine go on, or start one that was saved to disk."""
-    ctx.root_only(p, "skiplock", "nocheck")
-    node, vmid = p["node"], p["vmid"]
-    vm = ctx.cluster.vms.get(vmid)
-    to_disk = vm is not None and vm.node == node and vm.conf.get("lock") == "suspended"
-    if not to_disk:
-        vm = running_vm(ctx, node, vmid)
-
-    async def work(task: Task) -> None:
-        if to_disk:
-            await do_start(ctx, node, vmid, task)
-            return
-        async with ctx.sim.locks.hold(vmid, log=task.say):
-            if vm is not None and vm.run is not None and vm.run.qmpstatus != "running":
-                if not p.get("skiplock") and vm.conf.get("lock") != "backup":
-                    check_lock(vm)
-                await task.work()
-                vm.run.qmpstatus = "running"
-
-    return ctx.task(node, "qmresume", vmid, work)

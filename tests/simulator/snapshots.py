@@ -8,8 +8,9 @@ from .api import Ctx, api
 from .disks import add_unused, leave_unused
 from .drives import drives_of, is_cdrom, split_volid
 from .errors import ApiError, PveError
-from .power import check_migratable, launch, quit_vm, save_state, start_vm, state_storage
+from .power import launch, quit_vm, start_vm
 from .state import Vm
+from .suspend import check_migratable, save_state, state_storage
 from .tasks import Task
 from .vmcheck import check_lock
 from .vmconfig import disk_feature, typed
