@@ -14,6 +14,7 @@ from tests.modules.estate_lab import Lab
 NUMBERS = itertools.count(410000)
 DISK = {"scsi0": "local-lvm:2", "boot": "order=scsi0", "scsihw": "virtio-scsi-single"}
 TWO = {**DISK, "scsi1": "local-lvm:1"}
+ISO, IMAGE = "local:iso/debian-13-netinst.iso", "local:import/debian-13-genericcloud-amd64.qcow2"
 Do = Callable[[Lab, str], object]
 
 
@@ -112,6 +113,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], str]] = {
     "moved to a storage without that format": (
         DISK, [], {"disks": [{"name": "scsi0", "storage": "ceph", "format": "qcow2"}]}, "NotSupported",
     ),
+    "an ISO that is not there": (
+        {**DISK, "ide0": "none,media=cdrom"}, [], {"disks": [{"name": "ide0", "iso": "local:iso/nosuch.iso"}]},
+        "ConfigurationError",
+    ),
+    "an image that is not there": (
+        DISK, [], {"disks": [{"name": "scsi4", "import_from": "local:import/nosuch.qcow2"}]}, "ConfigurationError",
+    ),
+    "an image larger than the disk": (
+        DISK, [], {"disks": [{"name": "scsi4", "import_from": IMAGE, "size": 1}]}, "ConfigurationError",
+    ),
+    "an image for a disk that waits": (
+        {**DISK, "hotplug": "0"}, [START], {"disks": [{"name": "scsi4", "import_from": IMAGE, "size": 5}]}, "Conflict",
+    ),
     "an option set and removed": (DISK, [], {"serial_console": False, "options": {"serial0": "socket"}},
                                   "ValidationFailed"),
     "an unused disk that shall be there": (DISK, [], {"disks": [{"name": "unused0", "size": 1}]}, "ValidationFailed"),
@@ -181,6 +195,29 @@ CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]]
                         ["Start", "Migrate"]),
     "a tenant's tag by hand": ({**DISK, "tags": "x"}, [], {"tags": ["tenant_acme"]}, ["Set"]),
     "an empty serial number": (DISK, [], {"disks": [{"name": "scsi0", "serial": ""}]}, []),
+    "a disc changed": (
+        {**DISK, "ide0": "none,media=cdrom"}, [START], {"disks": [{"name": "ide0", "iso": ISO}]}, ["Set"],
+    ),
+    "a disc of the boot order changed": (
+        {**DISK, "ide0": "none,media=cdrom", "boot": "order=scsi0;ide0"}, [START],
+        {"disks": [{"name": "ide0", "iso": ISO}]}, ["Set"],
+    ),
+    "a disc changed and the order said": (
+        {**DISK, "ide0": "none,media=cdrom"}, [], {"disks": [{"name": "ide0", "iso": ISO}], "boot": ["ide0", "scsi0"]},
+        ["Set", "Set"],
+    ),
+    "an image imported": (DISK, [], {"disks": [{"name": "scsi4", "import_from": IMAGE}]}, ["Set"]),
+    "an image imported and grown": (
+        DISK, [], {"disks": [{"name": "scsi4", "import_from": IMAGE, "size": 5}, {"name": "scsi0", "size": 3}]},
+        ["Set", "Grow", "Grow"],
+    ),
+    "an image imported and grown while running": (
+        DISK, [START], {"disks": [{"name": "scsi4", "import_from": IMAGE, "size": 5}, {"name": "scsi0", "size": 3}]},
+        ["Grow", "Set", "Grow"],
+    ),
+    "an image that was imported long ago": (
+        DISK, [], {"disks": [{"name": "scsi0", "import_from": "local:import/gone.qcow2", "size": 2}]}, [],
+    ),
     "USB for a guest that cannot": (DISK, [START], {"options": {"usb0": "host=spice"}}, ["Set"]),
     "USB for Linux": ({**DISK, "ostype": "l26"}, [START], {"options": {"usb0": "host=spice"}}, ["Set"]),
     "Windows with a pinned machine": ({**DISK, "machine": "q35", "ostype": "win11"}, [], {"machine": "q35"}, []),

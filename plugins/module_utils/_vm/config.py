@@ -166,15 +166,17 @@ def _first_boot(desired: Desired, change: Change) -> None:
 
 
 def _boot_follows(target: Mapping[str, str], change: Change) -> None:
-    """PVE takes a device that goes out of the boot order, and appends a new CD drive (Qemu.pm, update_vm_api)."""
+    """PVE takes a device that goes out of the boot order, and appends a CD drive that is written (update_vm_api)."""
     fmt = format_of("boot") or {}
     order = parse(target.get("boot", ""), fmt).get("order")
     if not order:
         return
     old = order.split(";")
     new = [device for device in old if device not in change.gone]
-    made = drives({key: text for key, text in change.sets.items() if DRIVE.match(key) and key not in target})
-    new += sorted(key for key, drive in made.items() if not is_disk(drive) and not is_cloud_init(drive))
+    written = drives({key: text for key, text in change.sets.items() if DRIVE.match(key)})
+    new += sorted(
+        key for key, drive in written.items() if key not in old and not is_disk(drive) and not is_cloud_init(drive)
+    )
     if new != old:
         change.follows["boot"] = f"order={';'.join(new)}" if new else ""
 

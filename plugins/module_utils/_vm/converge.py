@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.bridges import KnownBridges
@@ -33,7 +33,7 @@ from .placing import rebalance
 from .plan import plan_absent, plan_update
 from .snapshots import check_snapshots
 from .snippets import with_snippet, write_snippet
-from .source import guard_drives
+from .source import check_images, guard_drives, with_new_volumes
 from .twins import TWIN
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Prepared:
     draft: Draft | None = None
     growth: Growth | None = None
     config: Mapping[str, str] | None = None  # what the VM's configuration will be
+    images: Mapping[str, int] = field(default_factory=dict)  # bytes of what new disks import, by slot
     read_at: float = 0.0  # when the VM was read, by the client's monotonic clock
 
 
@@ -147,12 +148,13 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Prepared:
     if node != actual.node and desired.migrate and actual.status != "hibernated":  # it is locked: the plan says so
         check_move(client, actual, node, {row.storage: row.kind for row in picture.storages}, after)
     check_snapshots(client, desired, actual, change)
+    images = check_images(client, with_new_volumes(desired, actual.target), actual.node)
     if desired.pool and desired.pool != actual.pool:
         check_pool(client, desired.pool, picture)
     grown = grow_within(client, desired, actual, after, picture)
-    plan = plan_update(desired, actual, shared=picture.shared_storages)
+    plan = plan_update(desired, actual, shared=picture.shared_storages, images=images)
     plan = with_snippet(plan, desired.snippet, job.snippet_now, actual)
-    return Prepared(job, job, plan, picture, actual, growth=grown, config=after)
+    return Prepared(job, job, plan, picture, actual, growth=grown, config=after, images=images)
 
 
 def settle(prepared: Prepared) -> Result:
@@ -241,7 +243,8 @@ def _change(prepared: Prepared, actual: Actual) -> Result:
     def replan(done: list[Step], _uncertain: bool) -> Plan:
         written = any("cipassword" in step.data for step in done)
         policy = "on_create" if written else job.desired.update_password
-        return plan_update(replace(job.desired, update_password=policy), read(done), shared=shared)
+        wish = replace(job.desired, update_password=policy)
+        return plan_update(wish, read(done), shared=shared, images=prepared.images)
 
     done, warnings = carry_out(job.client, plan, replan=replan, timeout=job.timeout)
     final = replace(read([]), pool=job.desired.pool or actual.pool)

@@ -19,26 +19,42 @@ from .._schema.check import check_options
 from . import power
 from .actual import DRIVE, drives, is_cloud_init, is_disk, storage_of
 from .config import Change, apply_to, changes
+from .drives import DriveChange
 from .hotplug import is_cloud_init_key, waits_for_stop
 from .marker import split_notes
 from .model import Actual, Desired, Plan, Step
-from .refusals import check_refusals, removes_drives
+from .refusals import check_refusals, removes_drives, require_there
 from .view import show
 
 # What PVE adds to the configuration of a VM while its memory is on disk.
 _OF_HIBERNATION = frozenset("lock vmstate runningmachine runningcpu running-nets-host-mtu".split())
 
 
-def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (), building: bool = False) -> Plan:
+def plan_update(
+    desired: Desired,
+    actual: Actual,
+    *,
+    shared: Collection[str] = (),
+    building: bool = False,
+    images: Mapping[str, int] | None = None,
+) -> Plan:
     """Return what makes an existing VM the desired one.
 
     `shared` are the storages that all nodes share; `building` says that the VM was just made and starts as a wish.
+    `images` says how large (in bytes) the images are that new disks import: such a disk grows after it is made.
     """
     power.check_wish(desired, actual)
     change = changes(desired, actual.target)
     if desired.state == "template" and not actual.template:
         change.follows["template"] = "1"
     check_data(actual.label, change.sets)
+    late = {}
+    for disk in desired.disks:
+        size = (images or {}).get(disk.slot) if disk.slot not in actual.target else None
+        if size and disk.size is None:
+            change.drives.shown[disk.slot] += f",size={render_size(size)}"
+        elif size and disk.size and disk.size > size:
+            late[disk.slot] = disk.size
     after = apply_to(change, actual.target)
     if actual.status == "hibernated" and (change.keys or (desired.node and desired.node != actual.node)):
         return _wake_first(desired, actual, shared)
@@ -50,8 +66,14 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
     if power.stops_first(desired, actual):
         steps.append(replace(power.stop(actual, desired), reread=True))  # a stop applies what waited for it
         runs = False
+    if runs:
+        require_there(actual, late, change.drives.sets)
+    else:
+        change.drives.grown.update(late)
     disk_steps = [*grow(actual, change), *_move(desired, actual, change)]
     update = _update_steps(desired, actual, change, after, running=runs)
+    if late:  # what was imported has its size once it is there
+        update[0] = replace(update[0], reread=True)
     finish: list[Step] = []
     if _ends_building(actual, change) and (disk_steps or moves_node or len(update) > 1 or update[0].is_task):
         # The marker goes when nothing is left that a run could be interrupted in.
@@ -63,6 +85,8 @@ def plan_update(desired: Desired, actual: Actual, *, shared: Collection[str] = (
         steps += [*disk_steps, *update]
     else:
         steps += [*update, *disk_steps]
+    if runs:
+        steps += grow(actual, Change(drives=DriveChange(grown=late)))
     steps += _pool(desired, actual)
     if moves_node:
         steps.append(_migrate(desired, actual, after, shared, running=runs))
@@ -255,7 +279,8 @@ def regenerate(actual: Actual) -> Step:
 
 
 def _adds_cd(change: Change, actual: Actual) -> bool:
-    new = {slot: text for slot, text in change.drives.sets.items() if slot not in actual.target}
+    order = actual.target.get("boot", "").partition("order=")[2].split(";")
+    new = {slot: text for slot, text in change.drives.sets.items() if slot not in order}
     return any(not is_disk(drive) and not is_cloud_init(drive) for drive in drives(new).values())
 
 

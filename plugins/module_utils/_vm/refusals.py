@@ -18,6 +18,7 @@ from .._schema.formats import format_of
 from . import power
 from .actual import DRIVE, drives
 from .config import Change
+from .hotplug import waits_for_stop
 from .model import Actual, Desired
 
 _DEFAULT_MEMORY = "512"
@@ -123,3 +124,15 @@ def _check_waiting_disks(actual: Actual, change: Change) -> None:
             next_step="Stop or reboot the VM first, for example with state=restarted in a task before this one",
             reason="disk waits for a stop",
         )
+
+
+def require_there(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, str]) -> None:
+    """Raise Conflict for a disk of a running VM that is imported, shall grow then, and waits for a stop until that."""
+    for slot in sorted(grown):
+        if waits_for_stop(slot, None, sets[slot], actual.live):
+            raise Conflict(
+                attempted=f"Disk {slot} of {actual.label} was not added",
+                answer="it is larger than the image it is imported from, and waits for a stop before it can grow",
+                next_step="Stop the VM first, leave size out, or use a drive that can be plugged in",
+                reason="disk waits for a stop",
+            )

@@ -148,6 +148,18 @@ def _contents(client: Client, row: StorageRow) -> list[dict[str, Any]]:
     return client.get("nodes", row.node, "storage", row.storage, "content")
 
 
+def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
+    """Return the wish with those disks alone that import an image or take an ISO which the VM does not have (pure)."""
+    there = drives(target)
+    disks = [
+        disk
+        for disk in desired.disks
+        if (disk.import_from and disk.slot not in there)
+        or (disk.volume and disk.volume != there.get(disk.slot, {}).get("file"))
+    ]
+    return replace(desired, disks=tuple(disks))
+
+
 def check_images(client: Client, desired: Desired, node: str) -> dict[str, int]:
     """Return the size in bytes of each image that a disk imports, by slot.
 
