@@ -195,6 +195,11 @@ CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]]
                         ["Start", "Migrate"]),
     "a tenant's tag by hand": ({**DISK, "tags": "x"}, [], {"tags": ["tenant_acme"]}, ["Set"]),
     "an empty serial number": (DISK, [], {"disks": [{"name": "scsi0", "serial": ""}]}, []),
+    "a boot disk removed and the order said": (
+        {**TWO, "hotplug": "0", "boot": "order=scsi1;scsi0"}, [START],
+        {"disks": [{"name": "scsi1", "state": "absent"}, {"name": "virtio0", "size": 1}], "boot": ["virtio0", "scsi0"]},
+        ["Set", "Remove", "Set"],
+    ),
     "a disc changed": (
         {**DISK, "ide0": "none,media=cdrom"}, [START], {"disks": [{"name": "ide0", "iso": ISO}]}, ["Set"],
     ),

@@ -217,6 +217,7 @@ def _update_steps(
 ) -> list[Step]:
     path = ("nodes", actual.node, "qemu", actual.vmid, "config")
     steps: list[Step] = []
+    boot = None
     protect = _protect(actual, change)
     if protect is not None:
         change = replace(change, sets={key: text for key, text in change.sets.items() if key != "protection"})
@@ -228,8 +229,7 @@ def _update_steps(
             data["delete"] = ",".join(sorted(change.deletes))
         if actual.digest and not steps:
             data["digest"] = actual.digest
-        # PVE itself appends a new CD drive to the boot order it had: ours is written behind that.
-        boot = data.pop("boot", None) if _adds_cd(change, actual) else None
+        boot = data.pop("boot", None) if _reorders(change, actual) else None
         said = _said(change, actual, after)
         creates = any(
             value.partition(",")[0].rpartition(":")[2].replace(".", "").isdigit()
@@ -240,10 +240,6 @@ def _update_steps(
         ends = _ends_building(actual, change) and change.sets.keys() == {"description"} and not change.deletes
         summary = f"Finish {actual.label}" if ends else f"Set {said} on {actual.label}"
         steps.append(Step("config", summary, method, path, data, is_task=creates))
-        if boot:
-            steps.append(
-                Step("config", f"Set the boot order of {actual.label}", "PUT", path, {"boot": boot}, is_task=False)
-            )
     if change.drives.removed:
         names = ",".join(sorted(change.drives.removed))
         data = {"delete": names, "force": 1}
@@ -251,6 +247,10 @@ def _update_steps(
             data["digest"] = actual.digest
         steps.append(
             Step("config", f"Remove {names} and their volumes from {actual.label}", "PUT", path, data, is_task=False)
+        )
+    if boot:
+        steps.append(
+            Step("config", f"Set the boot order of {actual.label}", "PUT", path, {"boot": boot}, is_task=False)
         )
     if protect is not None and protect.data["protection"]:
         steps.append(protect)
@@ -276,6 +276,15 @@ def regenerate(actual: Actual) -> Step:
     """Return the step that writes the cloud-init drive of a running VM anew; a start does that by itself."""
     path = ("nodes", actual.node, "qemu", actual.vmid, "cloudinit")
     return Step("cloudinit", f"Regenerate the cloud-init drive of {actual.label}", "PUT", path, is_task=False)
+
+
+def _reorders(change: Change, actual: Actual) -> bool:
+    """Tell whether PVE itself writes a boot order, made from the one it had: a wished one is written behind that.
+
+    It appends a CD drive, and takes a drive out that is removed.
+    """
+    live = actual.live.get("boot", "").partition("order=")[2].split(";")
+    return _adds_cd(change, actual) or bool(change.drives.removed.intersection(live))
 
 
 def _adds_cd(change: Change, actual: Actual) -> bool:
