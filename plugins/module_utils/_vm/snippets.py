@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from .._core.errors import ConfigurationError
 from .model import Actual, Plan, Snippet, Step
-from .plan import regenerate
+from .steps import regenerate
 
 
 def current_content(snippet: Snippet | None) -> str | None:
