@@ -24,7 +24,7 @@ def versions_asked(lab: Lab) -> int:
 
 NEWER: list[tuple[dict[str, Any], str]] = [
     ({"options": {"allow-ksm": False}}, "allow-ksm"),
-    ({"machine": "q35,aw-bits=48"}, "machine"),
+    ({"machine": "q35,viommu=intel,aw-bits=48"}, "machine"),
     ({"disks": [{"name": "efidisk0", "options": {"efitype": "4m", "ms-cert": "2023"}}]}, "efidisk0"),
     ({"disks": [{"name": "tpmstate0", "format": "raw", "options": {"version": "v2.0"}}]}, "tpmstate0"),
 ]
