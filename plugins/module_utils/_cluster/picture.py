@@ -47,8 +47,8 @@ class VmRow:
 
     @property
     def own_name(self) -> str:
-        """Its name, empty also where it has none: Proxmox VE lists it then as C(VM) and its number."""
-        return "" if self.name == f"VM {self.vmid}" else self.name
+        """Its name, empty also where it has none."""
+        return own_name(self.name, self.vmid)
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,11 @@ def ask_nodes(client: Client, picture: Picture, nodes: Iterable[str], *, full: b
                 fresh = _vm({**row, "node": node, "maxcpu": row.get("cpus")})
                 vms[fresh.vmid] = replace(fresh, pool=old.pool, fresh=full)
     return replace(picture, vms=vms)
+
+
+def own_name(listed: str, vmid: int) -> str:
+    """Return a VM's name, or an empty text where it has none: Proxmox VE then lists it as C(VM) and its number."""
+    return "" if listed == f"VM {vmid}" else listed
 
 
 def power_of(row: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._cluster.picture import own_name
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of
 from .._vm.addresses import is_own
 
@@ -88,8 +89,7 @@ def read_guests(rows: Iterable[Mapping[str, Any]], site: str = "", prefix: str =
 
 def _guest(row: Mapping[str, Any], site: str, prefix: str) -> Guest:
     vmid = int(row["vmid"])
-    raw_name = str(row.get("name") or "").strip()
-    name = "" if raw_name == f"VM {vmid}" else raw_name
+    name = own_name(str(row.get("name") or "").strip(), vmid)
     tags = parse_tags(str(row.get("tags") or ""))
     tenant, why = tenant_of(tags, prefix)
     template = str(row.get("template") or "0") == "1"

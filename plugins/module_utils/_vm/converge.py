@@ -138,7 +138,7 @@ def _update(job: Job, actual: Actual, picture: Picture) -> Prepared:
         job = replace(job, desired=desired, choice=choice)
     node = desired.node or actual.node
     if actual.listed and (change.keys or node != actual.node or desired.reboot != "never"):
-        current = client.get("nodes", actual.node, "qemu", actual.vmid, "status", "current")
+        current = client.get(*actual.path, "status", "current")
         actual = with_power(actual, current)
     if change.keys or node != actual.node:
         check_change(bridges, change, node, picture)

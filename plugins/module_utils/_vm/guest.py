@@ -68,7 +68,7 @@ def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
     if not _agent_is_on(actual.live.get("agent", "")):
         return fallback, "agent not configured"  # PVE says so only where the option is not there at all
     try:
-        path = ("nodes", actual.node, "qemu", actual.vmid, "agent", "network-get-interfaces")
+        path = (*actual.path, "agent", "network-get-interfaces")
         return agent_addresses(client.get(*path, tries=1, timeout=_CALL)), ""
     except (NotSupported, NetworkError, ApiError) as error:
         return fallback, error.reason or error.message

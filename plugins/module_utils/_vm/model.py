@@ -157,6 +157,11 @@ class Actual:
     def label(self) -> str:
         return f"VM '{self.name}' ({self.vmid}) on node {self.node}"
 
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """The segments of its own path in the API."""
+        return ("nodes", self.node, "qemu", self.vmid)
+
 
 @dataclass(frozen=True)
 class Step:

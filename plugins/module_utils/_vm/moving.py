@@ -68,7 +68,7 @@ def check_move(
     `kinds` are the types of the storages; `after` is the configuration that the VM is given before it moves.
     """
     answer = client.get(
-        "nodes", actual.node, "qemu", actual.vmid, "migrate", params={"target": target},
+        *actual.path, "migrate", params={"target": target},
         attempted=f"Could not ask whether {actual.label} can move to node {target}",
     )  # fmt: skip
     reason = why_not_move(without(answer, actual, after), target, kinds)

@@ -225,7 +225,7 @@ def _waits(key: str, change: Change, actual: Actual, after: Mapping[str, str]) -
 def plan_absent(desired: Desired, actual: Actual) -> Plan:
     """Return what removes a VM with its disks. Raises Conflict for a protected one that the task does not release."""
     steps: list[Step] = []
-    base = ("nodes", actual.node, "qemu", actual.vmid)
+    base = actual.path
     if actual.live.get("protection") == "1":
         if desired.plain.get("protection") != "0":
             raise Conflict(

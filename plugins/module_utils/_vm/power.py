@@ -128,7 +128,7 @@ def _label(desired: Desired, actual: Actual) -> str:
 def _step(
     action: str, summary: str, actual: Actual, data: dict[str, Any] | None = None, *, timeout: int | None = None
 ) -> Step:
-    path = ("nodes", actual.node, "qemu", actual.vmid, "status", action)
+    path = (*actual.path, "status", action)
     return Step(action, summary, "POST", path, data or {}, timeout=timeout)
 
 

@@ -37,17 +37,17 @@ def check_refusals(desired: Desired, actual: Actual, change: Change, after: Mapp
         _check_waiting_disks(actual, change)
 
 
-def removes_drives(change: Change) -> bool:
-    """Tell whether the change takes drives away, kept as unused disks or not."""
-    return bool(change.drives.removed) or any(DRIVE.match(key) for key in change.deletes)
+def taken_drives(change: Change) -> set[str]:
+    """Return the drives that the change takes away, kept as unused disks or not."""
+    return change.drives.removed | {key for key in change.deletes if DRIVE.match(key)}
 
 
 def _check_protection(desired: Desired, actual: Actual, change: Change) -> None:
-    if actual.live.get("protection") != "1" or desired.plain.get("protection") == "0" or not removes_drives(change):
+    taken = taken_drives(change)
+    if actual.live.get("protection") != "1" or desired.plain.get("protection") == "0" or not taken:
         return
-    names = sorted({*change.drives.removed, *(key for key in change.deletes if DRIVE.match(key))})
     raise Conflict(
-        attempted=f"{', '.join(names)} of {actual.label} was left alone",
+        attempted=f"{', '.join(sorted(taken))} of {actual.label} was left alone",
         answer="the VM is protected, so that its drives cannot be taken away",
         next_step="Set protection=false in the same task to lift the protection",
         reason="protected",

@@ -27,7 +27,7 @@ def check_snapshots(client: Client, desired: Desired, actual: Actual, change: Ch
     volumes = {slot: file for slot in slots if (file := volume_of(slot, actual.target.get(slot, "")))}
     if not converts and not volumes:
         return
-    base = ("nodes", actual.node, "qemu", actual.vmid)
+    base = actual.path
     names = sorted(str(row["name"]) for row in client.get(*base, "snapshot") if row["name"] != "current")
     if converts and names:
         raise Conflict(

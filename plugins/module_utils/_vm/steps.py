@@ -17,14 +17,14 @@ from .config import Change
 from .hotplug import is_cloud_init_key
 from .marker import split_notes
 from .model import Actual, Desired, Step
-from .refusals import removes_drives
+from .refusals import taken_drives
 from .view import show
 
 
 def update_steps(
     desired: Desired, actual: Actual, change: Change, after: Mapping[str, str], *, running: bool
 ) -> list[Step]:
-    path = ("nodes", actual.node, "qemu", actual.vmid, "config")
+    path = (*actual.path, "config")
     steps: list[Step] = []
     boot = None
     protect = _protect(actual, change)
@@ -71,9 +71,9 @@ def update_steps(
 def _protect(actual: Actual, change: Change) -> Step | None:
     """Return the step that switches protection where drives go too: off before that, on when they are gone."""
     wanted = change.sets.get("protection")
-    if wanted is None or not removes_drives(change):
+    if wanted is None or not taken_drives(change):
         return None
-    path = ("nodes", actual.node, "qemu", actual.vmid, "config")
+    path = (*actual.path, "config")
     data: dict[str, Any] = {"protection": int(wanted)}
     if wanted == "0" and actual.digest:
         data["digest"] = actual.digest
@@ -83,7 +83,7 @@ def _protect(actual: Actual, change: Change) -> Step | None:
 
 def regenerate(actual: Actual) -> Step:
     """Return the step that writes the cloud-init drive of a running VM anew; a start does that by itself."""
-    path = ("nodes", actual.node, "qemu", actual.vmid, "cloudinit")
+    path = (*actual.path, "cloudinit")
     return Step("cloudinit", f"Regenerate the cloud-init drive of {actual.label}", "PUT", path, is_task=False)
 
 
@@ -122,7 +122,7 @@ def grow(actual: Actual, change: Change) -> list[Step]:
             "resize",
             f"Grow {slot} of {actual.label} to {render_size(size)}",
             "PUT",
-            ("nodes", actual.node, "qemu", actual.vmid, "resize"),
+            (*actual.path, "resize"),
             {"disk": slot, "size": render_size(size)},
         )
         for slot, size in sorted(change.drives.grown.items())
@@ -136,7 +136,7 @@ def move_disks(desired: Desired, actual: Actual, change: Change) -> list[Step]:
             "move_disk",
             f"Move {slot} of {actual.label} to storage {storage}",
             "POST",
-            ("nodes", actual.node, "qemu", actual.vmid, "move_disk"),
+            (*actual.path, "move_disk"),
             {"disk": slot, "storage": storage, "delete": 1, **formats.get(slot, {})},
         )
         for slot, storage in sorted(change.drives.moved.items())
@@ -185,7 +185,7 @@ def migrate(
         "migrate",
         f"Migrate {actual.label} to node {desired.node} ({kind})",
         "POST",
-        ("nodes", actual.node, "qemu", actual.vmid, "migrate"),
+        (*actual.path, "migrate"),
         data,
         reread=True,
     )
