@@ -1,1 +1,4 @@
-"""A stateful, strict simulator of the Proxmox VE API for tests."""
+"""A simulated Proxmox VE API, see docs/simulator.md.
+
+Where it is installed, this package is `pve_simulator`.
+"""

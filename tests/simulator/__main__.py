@@ -1,4 +1,6 @@
-"""`python -m tests.simulator`: starts the server, says where it is, and stops on SIGTERM or SIGINT."""
+"""`pve-simulator`, in a clone `python -m tests.simulator`: starts the server and prints where it
+listens.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,27 @@ if __package__ in (None, ""):  # started as a file or directory
 
 from aiohttp import web
 
-from tests.simulator.build import simulation
-from tests.simulator.certs import make_certificates
-from tests.simulator.control import Control
-from tests.simulator.options import Options, UsageError, parse
-from tests.simulator.server import Server
+from .initial.build import simulation
+from .options import Options, UsageError, parse
+from .web.certs import make_certificates
+from .web.control import Control
+from .web.server import Server
 
 
-async def _listen(handler: web.Server, host: str, port: int, context: ssl.SSLContext) -> tuple[asyncio.Server, int]:
+async def _listen(
+    handler: web.Server, host: str, port: int, context: ssl.SSLContext
+) -> tuple[asyncio.Server, int]:
     loop = asyncio.get_running_loop()
     try:
-        server = await loop.create_server(handler, host, port, ssl=context, backlog=1024, reuse_address=True)
+        server = await loop.create_server(
+            handler, host, port, ssl=context, backlog=1024, reuse_address=True
+        )
     except OSError as error:
-        reason = "the port is in use" if error.errno == errno.EADDRINUSE else str(error.strerror or error)
+        reason = (
+            "the port is in use"
+            if error.errno == errno.EADDRINUSE
+            else str(error.strerror or error)
+        )
         raise UsageError(f"cannot listen on {host}:{port}: {reason}") from None
     return server, server.sockets[0].getsockname()[1]
 

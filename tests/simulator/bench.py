@@ -1,8 +1,8 @@
 """Measures the simulator: start, memory, and GETs a second with many clients at a given latency.
 
-`python -m tests.simulator.bench` starts a server with 10,000 machines, asks it with 100 clients for a few seconds,
-and prints what came out of it and what it was bound by. The clients run in processes of their own and speak the
-least HTTP that does, so that the server is what is measured.
+`python -m tests.simulator.bench` starts a server with 10,000 machines, asks it with 100 clients for
+a few seconds, and prints what came out of it and what it was bound by. The clients run in processes
+of their own and speak the least HTTP that does, so that the server is what is measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
+from .process import TOKEN_ID, TOKEN_SECRET, Simulator
 
 START_LIMIT = 5.0
 MEMORY_LIMIT = 1 << 30
@@ -58,7 +58,9 @@ class Gate:
         return await self.open
 
 
-async def _client(host: str, port: int, context: ssl.SSLContext, asked: list[bytes], gate: Gate) -> int:
+async def _client(
+    host: str, port: int, context: ssl.SSLContext, asked: list[bytes], gate: Gate
+) -> int:
     reader, writer = await asyncio.open_connection(host, port, ssl=context)
     done = 0
     end = await gate.opened()
@@ -75,7 +77,13 @@ async def _client(host: str, port: int, context: ssl.SSLContext, asked: list[byt
 
 
 def _run_clients(
-    url: tuple[str, int, str], clients: int, asked: list[bytes], seconds: float, seed: int, barrier: Any, out: Any
+    url: tuple[str, int, str],
+    clients: int,
+    asked: list[bytes],
+    seconds: float,
+    seed: int,
+    barrier: Any,
+    out: Any,
 ) -> None:
     host, port, ca = url
     try:
@@ -89,7 +97,9 @@ def _run_clients(
 
     async def everybody() -> int:
         gate = Gate(clients, barrier, seconds)
-        counts = await asyncio.gather(*(_client(host, port, context, asked, gate) for _dummy in range(clients)))
+        counts = await asyncio.gather(
+            *(_client(host, port, context, asked, gate) for _dummy in range(clients))
+        )
         return sum(counts)
 
     out.put((asyncio.run(everybody()), time.process_time()))
@@ -102,7 +112,10 @@ def _process_seconds(pid: int) -> float:
 
 def _machine_ticks() -> tuple[int, int]:
     """(idle, all) clock ticks of the machine's cores."""
-    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
+    fields = [
+        int(field)
+        for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
+    ]
     return fields[3] + fields[4], sum(fields)
 
 
@@ -115,10 +128,19 @@ def _memory(pid: int) -> int:
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """The figures of one run."""
-    begun = time.perf_counter()
-    arguments = ["--nodes", 5, "--vms", options.vms, "--seed", 1, "--latency-ms", options.latency_ms]
+    started_at = time.perf_counter()
+    arguments = [
+        "--nodes",
+        5,
+        "--vms",
+        options.vms,
+        "--seed",
+        1,
+        "--latency-ms",
+        options.latency_ms,
+    ]
     with Simulator(*arguments) as simulator:
-        started = time.perf_counter() - begun
+        started = time.perf_counter() - started_at
         asked = _requests(f"{simulator.host}:{simulator.port}", 5, options.vms, 2000, 1)
         spawn = multiprocessing.get_context("spawn")
         results: Any = spawn.Queue()
@@ -126,7 +148,10 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         share = options.clients // options.processes
         url = (simulator.host, simulator.port, simulator.ca)
         workers = [
-            spawn.Process(target=_run_clients, args=(url, share, asked, options.seconds, seed, barrier, results))
+            spawn.Process(
+                target=_run_clients,
+                args=(url, share, asked, options.seconds, seed, barrier, results),
+            )
             for seed in range(options.processes)
         ]
         for worker in workers:
@@ -150,11 +175,16 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure and tell; exit status 1 when a limit is broken that does not depend on the machine's cores."""
+    """Measure and tell.
+
+    Exit status 1 when a limit is broken that does not depend on the machine's cores.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.simulator.bench", description=__doc__)
     parser.add_argument("--vms", type=int, default=10000)
     parser.add_argument("--clients", type=int, default=100)
-    parser.add_argument("--processes", type=int, default=2, help="processes that the clients are spread over")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="processes that the clients are spread over"
+    )
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--latency-ms", type=float, default=20.0)
     options = parser.parse_args(argv)
@@ -162,19 +192,28 @@ def main(argv: list[str] | None = None) -> int:
     cores = os.cpu_count() or 1
     print(f"start   {found['start']:.2f} s with {options.vms} machines (limit {START_LIMIT:.0f} s)")
     print(f"memory  {found['memory'] / 2**20:.0f} MiB (limit {MEMORY_LIMIT / 2**20:.0f} MiB)")
-    print(f"GETs    {found['rate']:.0f} a second, {options.clients} clients, {options.latency_ms:.0f} ms latency")
+    print(
+        f"GETs    {found['rate']:.0f} a second, {options.clients} clients, {options.latency_ms:.0f}"
+        " ms latency"
+    )
     ceiling = options.clients / (options.latency_ms / 1000) if options.latency_ms else float("inf")
     if found["rate"] >= RATE_GOAL:
         verdict = f"goal of {RATE_GOAL} a second reached"
     elif found["busy"] > 0.85 or found["idle"] < 0.15:
         verdict = "bound by the machine's cores"
     else:
-        verdict = f"bound by neither goal nor cores: {ceiling:.0f} a second are possible at this latency"
+        verdict = (
+            f"bound by neither goal nor cores: {ceiling:.0f} a second are possible at this latency"
+        )
     print(
-        f"bound   {verdict}: of {cores} cores {found['idle']:.0%} were idle, the server used {found['busy']:.0%} of one"
+        f"bound   {verdict}: of {cores} cores {found['idle']:.0%} were idle, the server used"
+        f" {found['busy']:.0%} of one"
     )
     whole = found["rate"] / max(found["busy"], 0.01)
-    print(f"        and the clients {found['client_cpu']:.0%}; a whole core would serve {whole:.0f} a second")
+    print(
+        f"        and the clients {found['client_cpu']:.0%}; a whole core would serve {whole:.0f} a"
+        " second"
+    )
     return 0 if found["start"] <= START_LIMIT and found["memory"] <= MEMORY_LIMIT else 1
 
 

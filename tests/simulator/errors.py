@@ -4,9 +4,18 @@ from __future__ import annotations
 
 
 class ApiError(Exception):
-    """A refusal: HTTP status, message (its first line becomes the reason phrase) and per-parameter errors."""
+    """A refusal: HTTP status, message (its first line becomes the reason phrase) and per-parameter
+    errors.
+    """
 
-    def __init__(self, status: int, message: str, errors: dict[str, str] | None = None, *, empty: bool = False) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        errors: dict[str, str] | None = None,
+        *,
+        empty: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
@@ -60,7 +69,9 @@ class NotImplementedHere(ApiError):
 
 
 class ProxyError(ApiError):
-    """A node that does not answer the node that was asked: 595, 596 or 599, told by the reason alone."""
+    """A node that does not answer the node that was asked: 595, 596 or 599, told by the reason
+    alone.
+    """
 
     def __init__(self, reason: str, status: int = 595) -> None:
         super().__init__(status, reason, empty=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import queue
@@ -18,7 +19,12 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-ROOT = Path(__file__).resolve().parents[2]
+from .forks import Forked, Starter
+
+# `tests.simulator` in a clone, `pve_simulator` where it is installed.
+PACKAGE = __name__.rpartition(".")[0]
+# The directory that Python has to search for the package: in a clone, the root of the repository.
+ROOT = Path(__file__).resolve().parents[PACKAGE.count(".") + 1]
 CLUSTERS = Path(__file__).resolve().parent / "clusters"
 DEMO = CLUSTERS / "demo.yml"
 
@@ -34,10 +40,14 @@ class SimulatorError(RuntimeError):
 class Simulator:
     """A running simulator: `with Simulator("--cluster", DEMO) as sim: ... sim.url ...`.
 
-    The control plane is always on. Without arguments the demo cluster is served, with the listing's lag off.
+    The control plane is always on. Without arguments the demo cluster is served, with the listing's
+    lag off.
     """
 
-    def __init__(self, *args: object, timeout: float = 30.0) -> None:
+    token_id = TOKEN_ID
+    token_secret = TOKEN_SECRET
+
+    def __init__(self, *args: object, timeout: float = 300.0) -> None:
         given = [str(arg) for arg in args]
         if not given:
             given = ["--cluster", str(DEMO), "--lag-s", "0", "--auth-delay-s", "0"]
@@ -48,7 +58,14 @@ class Simulator:
         self.url = ""
         self.control = ""
         self.ca = ""
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | Forked | None = None
+
+    @property
+    def token(self) -> str:
+        """The API token of the demo cluster and of every made-up one, as the Authorization header
+        wants it.
+        """
+        return f"{self.token_id}={self.token_secret}"
 
     @property
     def host(self) -> str:
@@ -67,15 +84,7 @@ class Simulator:
 
     def start(self) -> Simulator:
         """Start it and wait until it is ready."""
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.simulator", *self.args],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = self._process()
         lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=_pump, args=(self.process, lines), daemon=True).start()
         self._errors: list[str] = []
@@ -89,7 +98,9 @@ class Simulator:
                 raise SimulatorError("the simulator was not ready in time") from None
             if line is None:
                 self.stop()
-                raise SimulatorError("".join(self._errors).strip() or "the simulator ended before it was ready")
+                raise SimulatorError(
+                    "".join(self._errors).strip() or "the simulator ended before it was ready"
+                )
             word, _dummy, value = line.strip().partition(" ")
             if word == "ready":
                 self.url = value
@@ -99,6 +110,17 @@ class Simulator:
                 self.control = value
         return self
 
+    def _process(self) -> subprocess.Popen[str] | Forked:
+        if _starter is not None:
+            return _starter.start(self.args, _environment())
+        return subprocess.Popen(
+            [sys.executable, "-m", PACKAGE, *self.args],
+            env=_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
     def stop(self) -> None:
         """Stop it, by its process ID."""
         process = self.process
@@ -107,10 +129,10 @@ class Simulator:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
+                process.wait(60)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
@@ -120,7 +142,10 @@ class Simulator:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -129,13 +154,15 @@ class Simulator:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """A request to the control plane."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.control}/{path.lstrip('/')}", data=data, method=method)
+        request = urllib.request.Request(
+            f"{self.control}/{path.lstrip('/')}", data=data, method=method
+        )
         context = ssl.create_default_context(cafile=self.ca)
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
         try:
-            with opener.open(request, timeout=30) as answer:
+            with opener.open(request, timeout=300) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise SimulatorError(f"{method} {path}: {error.read().decode()}") from None
@@ -175,7 +202,27 @@ class Simulator:
         self.ask("POST", "/reset")
 
 
-def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+_starter: Starter | None = None
+
+
+def start_from_one_process() -> None:
+    """From now on, start each server as a fork of one process, which saves most of the time."""
+    global _starter
+    if _starter is None and hasattr(os, "fork"):
+        _starter = Starter(f"{PACKAGE}.starter", _environment())
+        atexit.register(_starter.stop)
+
+
+def _environment() -> dict[str, str]:
+    """The environment of the process; in a clone it says where the package is."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    if "." in PACKAGE:
+        path = [str(ROOT), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    return environment
+
+
+def _pump(process: subprocess.Popen[str] | Forked, lines: queue.Queue[str | None]) -> None:
     assert process.stdout is not None
     try:
         for line in process.stdout:
@@ -185,7 +232,7 @@ def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> Non
     lines.put(None)
 
 
-def _collect(process: subprocess.Popen[str], errors: list[str]) -> None:
+def _collect(process: subprocess.Popen[str] | Forked, errors: list[str]) -> None:
     assert process.stderr is not None
     try:
         for line in process.stderr:

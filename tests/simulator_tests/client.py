@@ -55,11 +55,16 @@ class Client:
         if token:
             self.session.headers["Authorization"] = f"PVEAPIToken={token}"
 
-    def call(self, verb: str, path: str, params: dict[str, Any] | None = None, **options: Any) -> Answer:
-        """One request; parameters go to the query of GET and DELETE and to the form of the others."""
+    def call(
+        self, verb: str, path: str, params: dict[str, Any] | None = None, **options: Any
+    ) -> Answer:
+        """One request.
+
+        Parameters go to the query of GET and DELETE and to the form of the others.
+        """
         if params is not None:
             options["params" if verb in ("GET", "DELETE") else "data"] = params
-        answer = self.session.request(verb, self.base + path, timeout=60, **options)
+        answer = self.session.request(verb, self.base + path, timeout=300, **options)
         try:
             body = answer.json()
         except ValueError:
@@ -99,7 +104,9 @@ class Client:
 
     def task_log(self, upid: str) -> list[str]:
         """A task's lines."""
-        return [line["t"] for line in self.get(f"/nodes/{upid.split(':')[1]}/tasks/{upid}/log", limit=0)]
+        return [
+            line["t"] for line in self.get(f"/nodes/{upid.split(':')[1]}/tasks/{upid}/log", limit=0)
+        ]
 
     def do(self, verb: str, path: str, /, **params: Any) -> str:
         """A call that starts a task: its exit status."""
@@ -141,4 +148,6 @@ class Client:
 
     def volumes(self, store: str, node: str = "pve1", **params: Any) -> set[str]:
         """The volume IDs in a storage."""
-        return {item["volid"] for item in self.get(f"/nodes/{node}/storage/{store}/content", **params)}
+        return {
+            item["volid"] for item in self.get(f"/nodes/{node}/storage/{store}/content", **params)
+        }

@@ -1,4 +1,6 @@
-"""Servers for the simulator's own tests: one process for each file, back at its initial state for each test."""
+"""Servers for the simulator's own tests: one process for each file, back at its initial state for
+each test.
+"""
 
 from __future__ import annotations
 

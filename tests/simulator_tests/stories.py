@@ -1,4 +1,6 @@
-"""Replays the recorded stories, which hold more than the scorer takes: uploads, other nodes' answers, polling."""
+"""Replays the recorded stories, which hold more than the scorer takes: uploads, other nodes'
+answers, polling.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ def scorer() -> ModuleType:
 
 
 class Story:
-    """One story told to a server, line by line."""
+    """One story that is sent to a server, line by line."""
 
     def __init__(self, url: str, control: str, path: Path) -> None:
         self.replay = scorer()
         self.server = self.replay.Server(url, control)
         self.path = path
-        self.passwords = {"root@pam": "labpw123", "alice@pve": "alicepw12", "carl@pve": "carlpw1234"}
+        self.passwords = {
+            "root@pam": "labpw123",
+            "alice@pve": "alicepw12",
+            "carl@pve": "carlpw1234",
+        }
         self.tokens: dict[str, str] = {}
         self.tickets: dict[str, tuple[str, str]] = {}
 
@@ -60,11 +66,15 @@ class Story:
             session.headers["CSRFPreventionToken"] = csrf
         elif "ticket" in auth:
             data = {"username": user, "password": self.passwords[user]}
-            answer = session.post(self.server.api + "/access/ticket", data=data, timeout=60).json()["data"]
+            answer = session.post(self.server.api + "/access/ticket", data=data, timeout=60).json()[
+                "data"
+            ]
             self.tickets[user] = (answer["ticket"], answer["CSRFPreventionToken"])
             return self.session(auth)
         elif auth in self.tokens:
-            session.headers["Authorization"] = f"PVEAPIToken={auth.split(' ')[0]}={self.tokens[auth]}"
+            session.headers["Authorization"] = (
+                f"PVEAPIToken={auth.split(' ')[0]}={self.tokens[auth]}"
+            )
         return session
 
     def send(self, line: dict[str, Any]) -> tuple[int, str, Any]:
@@ -115,7 +125,12 @@ class Story:
         status, reason, body = self.send(line)
         waits = "/tasks/" in line["path"] and line["path"].endswith("/status")
         end = time.time() + 60
-        while waits and time.time() < end and status == 200 and body["data"].get("status") == "running":
+        while (
+            waits
+            and time.time() < end
+            and status == 200
+            and body["data"].get("status") == "running"
+        ):
             time.sleep(0.05)
             status, reason, body = self.send(line)
         while line.get("poll") and time.time() < end - 54 and self._differs(line, body):
@@ -124,7 +139,12 @@ class Story:
         self.server.learn(line["body"], body)
         normal = self.replay.normal
         if status != line["status"]:
-            return [f"status {line['status']} {normal(line['reason'])} expected, got {status} {normal(reason)}: {body}"]
+            return [
+                (
+                    f"status {line['status']} {normal(line['reason'])} expected, got {status}"
+                    f" {normal(reason)}: {body}"
+                )
+            ]
         if line["status"] >= 400:
             return self._refusal(line, reason, body)
         if line["path"].endswith("/log") or line.get("text"):
@@ -143,8 +163,12 @@ class Story:
         if normal(line["reason"]) != normal(reason):
             found.append(f"reason {normal(line['reason'])!r} expected, got {normal(reason)!r}")
         if normal(expected.get("message", "")) != normal(actual.get("message", "")):
-            found.append(f"message {expected.get('message')!r} expected, got {actual.get('message')!r}")
-        first, second = ({k: normal(v) for k, v in (x.get("errors") or {}).items()} for x in (expected, actual))
+            found.append(
+                f"message {expected.get('message')!r} expected, got {actual.get('message')!r}"
+            )
+        first, second = (
+            {k: normal(v) for k, v in (x.get("errors") or {}).items()} for x in (expected, actual)
+        )
         if first != second:
             found.append(f"errors {first} expected, got {second}")
         return found

@@ -45,10 +45,90 @@ def test_nobody_hands_out_more_than_they_hold(lab: Client, alice: Client) -> Non
     lab.create(200)
     lab.put("/access/acl", path="/vms/200", users="alice@pve", roles="PVEVMAdmin")
     alice.put("/access/acl", path="/vms/200", users="bob@pve", roles="PVEVMUser")
-    text = refused(alice, "PUT", "/access/acl", path="/vms/200", users="bob@pve", roles="PVESysAdmin")
+    text = refused(
+        alice, "PUT", "/access/acl", path="/vms/200", users="bob@pve", roles="PVESysAdmin"
+    )
     assert text == "ACL update failed: 400 Parameter verification failed."
-    answer = alice.call("PUT", "/access/acl", {"path": "/vms/200", "users": "bob@pve", "roles": "NoAccess"})
-    assert answer.message.endswith("role: Cannot add role 'NoAccess' - requires 'Permissions.Modify'\n")
+    answer = alice.call(
+        "PUT", "/access/acl", {"path": "/vms/200", "users": "bob@pve", "roles": "NoAccess"}
+    )
+    assert answer.message.endswith(
+        "role: Cannot add role 'NoAccess' - requires 'Permissions.Modify'\n"
+    )
+
+
+def test_who_sees_which_entries(lab: Client, alice: Client) -> None:
+    """Source: API2/ACL.pm, read_acl, and RPCEnvironment.pm, check_perm_modify."""
+
+    def seen() -> set[str]:
+        return {entry["path"] for entry in alice.get("/access/acl")}
+
+    lab.put("/access/acl", path="/pool/dev", users="bob@pve", roles="PVEVMUser")
+    lab.put("/access/acl", path="/storage/images", users="bob@pve", roles="PVEDatastoreUser")
+    assert "/pool/dev" not in seen()
+    lab.put("/access/acl", path="/pool/dev", users="alice@pve", roles="PVEPoolAdmin")
+    assert "/pool/dev" in seen(), "Pool.Allocate lets her change rights there"
+    assert "/storage/images" not in seen()
+    lab.post("/access/roles", roleid="Giver", privs="Permissions.Modify")
+    lab.put("/access/acl", path="/access", users="alice@pve", roles="Giver")
+    assert "/storage/images" not in seen(), "Permissions.Modify on /access is not Sys.Audit"
+    lab.put("/access/acl", path="/access", users="alice@pve", roles="PVEAuditor")
+    assert "/storage/images" in seen()
+
+
+def test_a_refused_entry_leaves_all_as_they_were(lab: Client) -> None:
+    """Source: API2/ACL.pm, update_acl: the file is written once, at the end."""
+    before = lab.get("/access/acl")
+    text = refused(
+        lab, "PUT", "/access/acl", path="/vms/200", users="bob@pve", roles="PVEVMUser,nosuch"
+    )
+    assert text == "ACL update failed: role 'nosuch' does not exist"
+    text = refused(
+        lab, "PUT", "/access/acl", path="/vms/200", roles="PVEVMUser", users="bob@pve,no@pve"
+    )
+    assert text == "ACL update failed: user 'no@pve' does not exist"
+    text = refused(
+        lab, "PUT", "/access/acl", path="/vms/200", roles="PVEVMUser", tokens="no@pve!t1"
+    )
+    assert text == "ACL update failed: no such user ('no@pve')"
+    assert lab.get("/access/acl") == before
+
+
+def test_a_role_in_use_is_deleted_with_its_entries(lab: Client) -> None:
+    """Source: API2/Role.pm, delete_role; AccessControl.pm, parse_user_config ignores the rest."""
+    before = lab.get("/access/acl")
+    lab.post("/access/roles", roleid="Short", privs="VM.Audit")
+    lab.put("/access/acl", path="/vms/200", users="bob@pve", roles="Short")
+    lab.delete("/access/roles/Short")
+    assert lab.get("/access/acl") == before
+
+
+def test_texts_as_user_cfg_keeps_them(lab: Client) -> None:
+    """Source: AccessControl.pm, parse_user_config strips blanks and takes "0" for nothing."""
+    lab.post("/access/groups", groupid="ops", comment="  two words ")
+    assert lab.get("/access/groups/ops")["comment"] == "two words"
+    lab.put("/access/groups/ops", comment="0")
+    assert "comment" not in lab.get("/access/groups/ops")
+    lab.post("/access/users", userid="carl@pve", comment="0", firstname=" Carl ")
+    shown = lab.get("/access/users/carl@pve")
+    assert ("comment" in shown, shown["firstname"]) == (False, "Carl")
+    lab.post("/access/users/carl@pve/token/t1", comment=" x ")
+    assert lab.get("/access/users/carl@pve/token/t1")["comment"] == "x"
+    lab.post("/pools", poolid="dev", comment=" y ")
+    assert lab.get("/pools/dev")["comment"] == "y"
+
+
+def test_which_realms_keep_passwords(lab: Client) -> None:
+    """Source: AccessControl.pm, domain_set_password; Auth/Plugin.pm, store_password."""
+    prefix = "create user failed: "
+    text = refused(lab, "POST", "/access/users", userid="carl@nosuch", password="longenough1")
+    assert text == f"{prefix}auth domain 'nosuch' does not exist"
+    lab.post(
+        "/access/domains", realm="ld", type="ldap", server1="x", base_dn="dc=x", user_attr="uid"
+    )
+    text = refused(lab, "POST", "/access/users", userid="carl@ld", password="longenough1")
+    assert text == f"{prefix}can't set password on auth type 'ldap'"
+    assert "carl@ld" not in {user["userid"] for user in lab.get("/access/users")}
 
 
 def test_a_token_is_not_its_user(lab: Client) -> None:
@@ -63,19 +143,25 @@ def test_only_the_comment_of_a_token_can_be_deleted(lab: Client) -> None:
     lab.put(path, comment="x")
     assert lab.put(path, delete="comment") == {"expire": 0, "privsep": 1}
     answer = lab.call("PUT", path, {"delete": "privsep"})
-    assert answer.message == (
-        "updating token info failed: 400 Parameter verification failed.\ndelete: unknown option 'privsep'\n"
+    assert (
+        answer.message
+        == "updating token info failed: 400 Parameter verification failed.\ndelete: unknown option"
+        " 'privsep'\n"
     )
 
 
 def test_realms(lab: Client) -> None:
-    assert refused(lab, "PUT", "/access/domains/pve") == "update auth server failed: no options specified"
+    assert (
+        refused(lab, "PUT", "/access/domains/pve")
+        == "update auth server failed: no options specified"
+    )
     text = "delete auth server failed: authentication domain 'x-y' does not exist"
     assert refused(lab, "DELETE", "/access/domains/x-y") == text
     answer = lab.call("POST", "/access/domains/x-y/sync")
     assert answer.errors == {"realm": "Realm does not exist."}
-    assert refused(lab, "POST", "/access/domains/pve/sync") == (
-        "Cannot sync realm type 'pve'! Only LDAP/AD realms can be synced."
+    assert (
+        refused(lab, "POST", "/access/domains/pve/sync")
+        == "Cannot sync realm type 'pve'! Only LDAP/AD realms can be synced."
     )
     assert lab.get("/access/users/alice@pve/tfa") == {}
 
@@ -84,17 +170,25 @@ def test_realms(lab: Client) -> None:
 
 
 def test_pools_and_rights(lab: Client, alice: Client) -> None:
-    assert refused(lab, "POST", "/pools", poolid="1st") == "create pool failed: pool name must start with a letter"
+    assert (
+        refused(lab, "POST", "/pools", poolid="1st")
+        == "create pool failed: pool name must start with a letter"
+    )
     lab.post("/pools", poolid="dev")
     lab.create(200, tags="a", pool="dev")
     assert "tags" not in alice.get("/pools", poolid="dev")[0]["members"][0]
     answer = alice.call("GET", "/pools/dev")
-    assert (answer.status, answer.reason) == (403, "Permission check failed (/pool/dev, Pool.Audit)")
+    assert (answer.status, answer.reason) == (
+        403,
+        "Permission check failed (/pool/dev, Pool.Audit)",
+    )
     (item,) = alice.get("/cluster/resources", type="vm")
     assert (item["vmid"], "pool" in item) == (200, False)
     lab.put("/access/acl", path="/pool/dev", users="alice@pve", roles="PVEPoolAdmin")
-    assert refused(alice, "PUT", "/pools", poolid="dev", vms="200", delete=1) == (
-        "update pools failed: 403 Permission check failed (/vms/200, Permissions.Modify|VM.Allocate)"
+    assert (
+        refused(alice, "PUT", "/pools", poolid="dev", vms="200", delete=1)
+        == "update pools failed: 403 Permission check failed (/vms/200,"
+        " Permissions.Modify|VM.Allocate)"
     )
     lab.put("/pools", poolid="dev", vms="200", delete=1)
     lab.put("/pools", poolid="dev", storage="images")
@@ -128,15 +222,25 @@ def test_who_sees_which_tasks(lab: Client, alice: Client) -> None:
 
 
 def test_options_belong_to_kinds_of_storages(lab: Client) -> None:
-    answer = lab.call("POST", "/storage", {"storage": "s3", "type": "dir", "path": "/x", "server": "10.0.0.1"})
+    answer = lab.call(
+        "POST", "/storage", {"storage": "s3", "type": "dir", "path": "/x", "server": "10.0.0.1"}
+    )
     assert (answer.status, answer.reason) == (500, "unexpected property 'server'")
     lab.post("/storage", storage="s3", type="lvm", vgname="vg", content="images,iso")
     assert lab.get("/storage/s3")["content"] == "images"
     prefix = "update storage failed: "
-    assert refused(lab, "PUT", "/storage/s3", format="raw") == f"{prefix}unexpected property 'format'"
-    assert refused(lab, "PUT", "/storage/s3", content="iso") == f"{prefix}storage does not support content type 'none'"
+    assert (
+        refused(lab, "PUT", "/storage/s3", format="raw") == f"{prefix}unexpected property 'format'"
+    )
+    assert (
+        refused(lab, "PUT", "/storage/s3", content="iso")
+        == f"{prefix}storage does not support content type 'none'"
+    )
     assert refused(lab, "PUT", "/storage/s3", delete="path") == f"{prefix}no such option 'path'"
-    assert refused(lab, "PUT", "/storage/s3", delete="vgname") == f"{prefix}unable to delete required option 'vgname'"
+    assert (
+        refused(lab, "PUT", "/storage/s3", delete="vgname")
+        == f"{prefix}unable to delete required option 'vgname'"
+    )
     text = f"{prefix}cannot set and delete property 'shared' at the same time!"
     assert refused(lab, "PUT", "/storage/s3", shared=1, delete="shared") == text
 
@@ -145,13 +249,91 @@ def test_a_storage_that_is_not_on_the_node_is_listed_without_figures(lab: Client
     lab.post("/storage", storage="s3", type="dir", path="/x", nodes="pve2")
     (item,) = (item for item in lab.get("/nodes/pve1/storage") if item["storage"] == "s3")
     assert (item["enabled"], item["active"], item["total"]) == (0, 0, 0)
-    assert "s3" not in [item["storage"] for item in lab.get("/nodes/pve1/storage", content="images")]
-    assert lab.call("GET", "/nodes/pve1/storage", {"storage": "nosuch"}).errors == {"storage": "No such storage."}
+    assert "s3" not in [
+        item["storage"] for item in lab.get("/nodes/pve1/storage", content="images")
+    ]
+    assert lab.call("GET", "/nodes/pve1/storage", {"storage": "nosuch"}).errors == {
+        "storage": "No such storage."
+    }
 
 
-def test_a_listing_for_one_machine_leaves_installation_media_out(sim: Simulator, lab: Client) -> None:
+def test_a_listing_for_one_machine_leaves_installation_media_out(
+    sim: Simulator, lab: Client
+) -> None:
     lab.create(200, scsi0="local:1")
     assert {"local:iso/test.iso", "local:200/vm-200-disk-0.raw"} <= lab.volumes("local")
     assert lab.volumes("local", vmid=200) == {
-        "local:200/vm-200-disk-0.raw", "local:import/disk.qcow2", "local:snippets/user.yml"
-    }  # fmt: skip
+        "local:200/vm-200-disk-0.raw",
+        "local:import/disk.qcow2",
+        "local:snippets/user.yml",
+    }
+
+
+# -- what the role of the documentation lacks ------------------------------------------------------
+
+
+def test_what_is_checked_beyond_the_schema(lab: Client) -> None:
+    """Sources: qemu-server, API2/Qemu.pm, check_vm_modify_config_perm.
+
+    For the agent the API schema of 9.x.
+    """
+    role = "VM.Allocate VM.Audit VM.Config.CDROM VM.Config.HWType VM.Config.Options"
+    lab.post("/access/roles", roleid="Fleet", privs=role)
+    lab.post("/access/users", userid="fleet@pve")
+    lab.put("/access/acl", path="/", users="fleet@pve", roles="Fleet")
+    secret = lab.post("/access/users/fleet@pve/token/t1", privsep=0)["value"]
+    fleet = Client(lab.sim, f"fleet@pve!t1={secret}")
+    path = lab.create(101, agent="1")
+    refusals = {
+        "startup": ({"startup": "order=1"}, "/, Sys.Modify"),
+        "hostpci": ({"hostpci0": "mapping=gpu"}, "/mapping/pci/gpu, Mapping.Use"),
+        "usb": ({"usb0": "mapping=key"}, "/mapping/usb/key, Mapping.Use"),
+    }
+    for change, lacking in refusals.values():
+        answer = fleet.call("PUT", f"{path}/config", change)
+        assert (answer.status, answer.reason) == (403, f"Permission check failed ({lacking})")
+    answer = fleet.call("GET", f"{path}/agent/network-get-interfaces")
+    needed = "VM.GuestAgent.Audit|VM.GuestAgent.Unrestricted"
+    assert (answer.status, answer.reason) == (403, f"Permission check failed (/vms/101, {needed})")
+
+
+# -- realms ----------------------------------------------------------------------------------------
+
+
+def test_realms_of_directories(lab: Client) -> None:
+    """Source: recordings of PVE 9.2.11 around virtual machines."""
+    prefix = "add auth server failed: "
+    assert (
+        refused(lab, "POST", "/access/domains", realm="ad1", type="ad", server1="x")
+        == f"{prefix}missing value for required option 'domain'"
+    )
+    lab.post(
+        "/access/domains",
+        realm="ad1",
+        type="ad",
+        server1="x",
+        domain="lab.test",
+        tfa="type=oath,step=30",
+        default=1,
+    )
+    (listed,) = (realm for realm in lab.get("/access/domains") if realm["realm"] == "ad1")
+    assert listed == {"realm": "ad1", "type": "ad", "default": 1, "tfa": "oath"}
+    assert lab.get("/access/domains/ad1")["domain"] == "lab.test"
+    stale = refused(lab, "PUT", "/access/domains/ad1", comment="c", digest="0" * 40)
+    assert (
+        stale
+        == "update auth server failed: detected modified configuration - file changed by other"
+        " user? Try again."
+    )
+    lab.delete("/access/domains/pve")
+    assert "pve" in {realm["realm"] for realm in lab.get("/access/domains")}
+
+
+def test_users_and_tokens_in_full(lab: Client) -> None:
+    lab.post("/access/users", userid="new@pve")
+    shown = {user["userid"]: user for user in lab.get("/access/users", full=1)}
+    assert (shown["new@pve"]["tokens"], shown["new@pve"]["realm-type"]) == (None, "pve")
+    assert lab.post("/access/users/new@pve/token/t1")["info"] == {"privsep": 1}
+    assert lab.post("/access/users/new@pve/token/t2", privsep=0)["info"] == {"privsep": "0"}
+    reason = refused(lab, "POST", "/access/users", userid="nobody@pam", password="longenough1")
+    assert reason == "create user failed: change password failed: user 'nobody' does not exist"

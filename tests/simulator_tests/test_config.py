@@ -15,7 +15,9 @@ def test_what_pve_makes_up_at_creation(pve: Client) -> None:
     path = pve.create(100, name="web", scsi0="local-lvm:4", net0="virtio,bridge=vmbr0")
     config = pve.config(path)
     assert config["scsi0"] == "local-lvm:vm-100-disk-0,size=4G"
-    assert re.fullmatch(r"virtio=BC:24:11:[0-9A-F]{2}:[0-9A-F]{2}:[0-9A-F]{2},bridge=vmbr0", config["net0"])
+    assert re.fullmatch(
+        r"virtio=BC:24:11:[0-9A-F]{2}:[0-9A-F]{2}:[0-9A-F]{2},bridge=vmbr0", config["net0"]
+    )
     assert re.fullmatch(r"[0-9a-f-]{36}", config["vmgenid"])
     assert config["smbios1"].startswith("uuid=")
     assert config["meta"].startswith("creation-qemu=")
@@ -23,7 +25,16 @@ def test_what_pve_makes_up_at_creation(pve: Client) -> None:
 
 
 def test_types_of_the_configuration(pve: Client) -> None:
-    path = pve.create(100, memory=512, cores=2, onboot=1, cpulimit="1.5", agent=1, boot="order=net0", net0="virtio")
+    path = pve.create(
+        100,
+        memory=512,
+        cores=2,
+        onboot=1,
+        cpulimit="1.5",
+        agent=1,
+        boot="order=net0",
+        net0="virtio",
+    )
     config = pve.config(path)
     assert config["memory"] == "512"
     assert (config["cores"], config["onboot"]) == (2, 1)
@@ -36,13 +47,18 @@ def test_disk_sizes_at_creation(pve: Client, asked: str, size: str) -> None:
 
 
 def test_a_disk_of_no_size_is_a_disk(lab: Client) -> None:
-    assert lab.config(lab.create(100, scsi0="images:0"))["scsi0"].startswith("images:100/vm-100-disk-0.raw")
+    assert lab.config(lab.create(100, scsi0="images:0"))["scsi0"].startswith(
+        "images:100/vm-100-disk-0.raw"
+    )
 
 
 def test_a_taken_id_is_refused_at_once_from_every_node(pve: Client) -> None:
     pve.create(100, node="pve2")
     answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 100})
-    assert (answer.status, answer.reason) == (500, "unable to create VM 100 - VM 100 already exists on node 'pve2'")
+    assert (answer.status, answer.reason) == (
+        500,
+        "unable to create VM 100 - VM 100 already exists on node 'pve2'",
+    )
 
 
 def test_of_four_clients_that_ask_for_an_id_one_gets_it(pve: Client, sim: Simulator) -> None:
@@ -57,7 +73,10 @@ def test_of_four_clients_that_ask_for_an_id_one_gets_it(pve: Client, sim: Simula
 
 def test_an_unknown_pool_is_a_missing_right(pve: Client) -> None:
     answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "pool": "x"})
-    assert (answer.status, answer.reason) == (403, "Permission check failed (pool 'x' does not exist)")
+    assert (answer.status, answer.reason) == (
+        403,
+        "Permission check failed (pool 'x' does not exist)",
+    )
 
 
 def test_put_answers_null_and_post_a_task(pve: Client) -> None:
@@ -86,7 +105,9 @@ def test_deleting_options(pve: Client) -> None:
     path = pve.create(100, onboot=1)
     pve.put(f"{path}/config", delete="onboot,description")
     assert "onboot" not in pve.config(path)
-    assert pve.call("PUT", f"{path}/config", {"delete": "nope"}).errors == {"delete": "unknown option 'nope'"}
+    assert pve.call("PUT", f"{path}/config", {"delete": "nope"}).errors == {
+        "delete": "unknown option 'nope'"
+    }
     assert pve.call("PUT", f"{path}/config", {"delete": "cores", "cores": 2}).status == 400
 
 
@@ -190,6 +211,154 @@ def test_a_guest_that_does_not_let_go(pve: Client, sim: Simulator) -> None:
     assert "error on hot-unplugging device 'net1' - still busy in guest?" in answer.errors["net1"]
 
 
+BUSY = "hotplug problem - error on hot-unplugging device '{}' - still busy in guest?\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "delete", "device"),
+    [
+        ({"net0": "virtio,bridge=vmbr0"}, "net0", "net0"),
+        ({"virtio1": "local-lvm:1"}, "virtio1", "virtio1"),
+        ({"scsi1": "local-lvm:1", "scsihw": "virtio-scsi-single"}, "scsi1", "virtioscsi1"),
+        ({"scsi1": "local-lvm:1", "scsihw": "virtio-scsi-pci"}, "scsi1", "scsihw0"),
+    ],
+)
+def test_a_guest_without_a_system_lets_go_of_nothing(
+    pve: Client, sim: Simulator, options: dict[str, str], delete: str, device: str
+) -> None:
+    """Source: qemu-server, QemuServer.pm, vm_deviceunplug and qemu_deletescsihw.
+
+    Seen on PVE 9.2.11.
+    """
+    path = pve.create(100, **options, boot="order=ide2", ide2="none,media=cdrom")
+    pve.ok("POST", f"{path}/status/start")
+    sim.steer("/vms/100", {"system": False})
+    answer = pve.call("PUT", f"{path}/config", {"delete": delete})
+    assert (answer.status, answer.errors) == (400, {delete: BUSY.format(device)})
+    assert pve.pending(path)[delete]["delete"] == 1
+    assert delete in pve.config(path, current=1)
+    assert "unused0" not in pve.config(path)
+    pve.ok("POST", f"{path}/status/stop")
+    assert delete not in pve.config(path)
+    assert ("unused0" in pve.config(path)) is (delete != "net0")
+
+
+def test_a_shared_controller_stays_and_its_disk_goes(pve: Client, sim: Simulator) -> None:
+    path = pve.create(
+        100, scsi0="local-lvm:1", scsi1="local-lvm:1", scsihw="virtio-scsi-pci", boot="order=scsi0"
+    )
+    pve.ok("POST", f"{path}/status/start")
+    sim.steer("/guests", {"system": False})
+    pve.put(f"{path}/config", delete="scsi1")
+    assert "unused0" in pve.config(path)
+
+
+def test_a_disk_that_qemu_has_let_go_of_is_not_copied(pve: Client, sim: Simulator) -> None:
+    path = pve.create(
+        100,
+        scsi1="local-lvm:1",
+        scsihw="virtio-scsi-single",
+        boot="order=ide2",
+        ide2="none,media=cdrom",
+    )
+    pve.ok("POST", f"{path}/status/start")
+    sim.steer("/vms/100", {"system": False})
+    pve.call("PUT", f"{path}/config", {"delete": "scsi1"})
+    cause = "no block node found for drive 'drive-scsi1'"
+    before = pve.volumes("local-lvm")
+    assert pve.do("POST", f"{path}/clone", newid=101) == f"clone failed: {cause}"
+    assert (
+        pve.do("POST", f"{path}/move_disk", disk="scsi1", storage="ceph")
+        == f"storage migration failed: {cause}"
+    )
+    assert pve.volumes("local-lvm") == before
+    assert pve.volumes("ceph") == {volid for volid in pve.volumes("ceph") if "vm-100-" not in volid}
+    assert 101 not in {vm["vmid"] for vm in pve.get("/nodes/pve1/qemu")}
+    # The second request finds no device any more, and the disk is detached.
+    pve.put(f"{path}/config", delete="scsi1")
+    assert pve.config(path)["unused0"] == "local-lvm:vm-100-disk-0"
+
+
+def test_a_guest_without_a_system_hears_nothing(pve: Client, sim: Simulator) -> None:
+    path = pve.create(100, agent="1")
+    pve.ok("POST", f"{path}/status/start")
+    sim.steer("/vms/100", {"system": False})
+    assert pve.call("POST", f"{path}/agent/ping").reason == "QEMU guest agent is not running"
+    assert (
+        pve.do("POST", f"{path}/status/shutdown", timeout=1)
+        == "VM quit/powerdown failed - got timeout"
+    )
+    sim.steer("/vms/100", {"system": True})
+    assert pve.do("POST", f"{path}/status/shutdown", timeout=5) == "OK"
+
+
+# -- what is seen of a machine in the making -------------------------------------------------------
+
+
+def test_a_clone_in_the_making_has_no_name(pve: Client, sim: Simulator) -> None:
+    """Source: qemu-server, API2/Qemu.pm, clone_vm: a temporary file, then the whole configuration
+    after each disk.
+    """
+    path = pve.create(
+        100, name="source", tags="b;a", description="from", scsi0="local-lvm:1", scsi1="local-lvm:1"
+    )
+    sim.steer("settings", {"task_ms": "qmclone=600"})
+    upid = pve.post(
+        f"{path}/clone", newid=101, name="fresh", description="mine", pool="acme", full=1
+    )
+    clone = "/nodes/pve1/qemu/101"
+    config = pve.config(clone)
+    assert {key: value for key, value in config.items() if key != "digest"} == {
+        "description": " qmclone temporary file",
+        "lock": "clone",
+    }
+    (listed,) = (vm for vm in pve.get("/nodes/pve1/qemu") if vm["vmid"] == 101)
+    assert (listed["name"], listed["lock"], "tags" in listed) == ("VM 101", "clone", False)
+    pve.until(lambda: "scsi0" in pve.config(clone))
+    config = pve.config(clone)
+    assert (config["name"], config["description"], config["tags"]) == ("fresh", "mine", "a;b")
+    assert config["lock"] == "clone"
+    assert "scsi1" not in config
+    assert 101 not in [
+        member.get("vmid") for member in pve.get("/pools", poolid="acme")[0]["members"]
+    ]
+    assert pve.wait(upid) == "OK"
+    assert "lock" not in pve.config(clone)
+    assert 101 in [member.get("vmid") for member in pve.get("/pools", poolid="acme")[0]["members"]]
+
+
+def test_a_machine_in_the_making_has_a_lock_only(pve: Client, sim: Simulator) -> None:
+    """Source: qemu-server, API2/Qemu.pm, create_vm, create_and_lock_config."""
+    sim.steer("settings", {"task_ms": "qmcreate=600"})
+    upid = pve.post(
+        "/nodes/pve1/qemu", vmid=100, name="fresh", tags="a", description="mine", pool="acme"
+    )
+    config = pve.config("/nodes/pve1/qemu/100")
+    assert {key: value for key, value in config.items() if key != "digest"} == {"lock": "create"}
+    assert pve.wait(upid) == "OK"
+    config = pve.config("/nodes/pve1/qemu/100")
+    assert (config["name"], config["tags"], config["description"]) == ("fresh", "a", "mine")
+    assert "lock" not in config
+
+
+@pytest.mark.parametrize("kind", ["qmclone", "qmcreate", "qmmove"])
+def test_a_copy_that_fails_leaves_no_volume(pve: Client, sim: Simulator, kind: str) -> None:
+    path = pve.create(100, scsi0="local-lvm:1")
+    before = pve.volumes("local-lvm") | pve.volumes("ceph")
+    sim.fault(task=kind, fail="No space left on device")
+    if kind == "qmclone":
+        status = pve.do("POST", f"{path}/clone", newid=101, full=1, storage="ceph")
+    elif kind == "qmmove":
+        status = pve.do("POST", f"{path}/move_disk", disk="scsi0", storage="ceph")
+    else:
+        source = "ceph:0,import-from=local:import/debian-13-genericcloud-amd64.qcow2"
+        status = pve.do("POST", "/nodes/pve1/qemu", vmid=101, scsi0=source)
+    prefix = {"qmclone": "clone failed: ", "qmmove": "storage migration failed: ", "qmcreate": ""}
+    assert status == f"{prefix[kind]}No space left on device"
+    assert pve.volumes("local-lvm") | pve.volumes("ceph") == before
+    assert 101 not in {vm["vmid"] for vm in pve.get("/nodes/pve1/qemu")}
+
+
 def test_disks_and_networks_are_plugged_into_a_running_machine(pve: Client) -> None:
     path = pve.create(100, scsi0="local-lvm:1", scsihw="virtio-scsi-pci")
     pve.ok("POST", f"{path}/status/start")
@@ -206,7 +375,10 @@ def test_a_missing_bridge_is_noticed_at_start(pve: Client) -> None:
 
 # -- cloud-init ------------------------------------------------------------------------------------
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC0cOqEBxGZ0mZvVL6a2cNnX2QZ5HHyZ4f0eS0b0uZbQ someone@example"
+KEY = (
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC0cOqEBxGZ0mZvVL6a2cNnX2QZ5HHyZ4f0eS0b0uZbQ"
+    " someone@example"
+)
 
 
 def test_ssh_keys_are_encoded_twice(pve: Client) -> None:
@@ -215,7 +387,10 @@ def test_ssh_keys_are_encoded_twice(pve: Client) -> None:
     path = pve.create(100, ide2="local-lvm:cloudinit")
     pve.put(f"{path}/config", sshkeys=quote(KEY, safe=""))
     assert pve.config(path)["sshkeys"] == quote(KEY, safe="")
-    assert "invalid urlencoded string" in pve.call("PUT", f"{path}/config", {"sshkeys": KEY}).errors["sshkeys"]
+    assert (
+        "invalid urlencoded string"
+        in pve.call("PUT", f"{path}/config", {"sshkeys": KEY}).errors["sshkeys"]
+    )
     answer = pve.call("PUT", f"{path}/config", {"sshkeys": "nokey"})
     assert (answer.status, answer.reason) == (500, "SSH public key validation error")
 
@@ -226,7 +401,9 @@ def test_addresses_that_are_refused(pve: Client, value: str) -> None:
     assert pve.call("PUT", f"{path}/config", {"ipconfig0": value}).status == 400
 
 
-@pytest.mark.parametrize("value", ["ip=dhcp", "ip=10.0.0.2/24,gw=10.0.0.1", "ip6=auto", "ip=10.0.0.2/24,ip6=dhcp"])
+@pytest.mark.parametrize(
+    "value", ["ip=dhcp", "ip=10.0.0.2/24,gw=10.0.0.1", "ip6=auto", "ip=10.0.0.2/24,ip6=dhcp"]
+)
 def test_addresses_that_are_taken(pve: Client, value: str) -> None:
     path = pve.create(100)
     pve.put(f"{path}/config", ipconfig0=value)
@@ -262,9 +439,13 @@ def test_cloud_init_of_a_running_machine_waits_for_its_image(pve: Client) -> Non
 
 def test_the_machine_of_a_windows_guest_is_pinned(pve: Client) -> None:
     """Machine.pm, check_and_pin_machine_string: at creation, and with a change of ostype alone."""
-    version = ".".join(pve.config(pve.create(100))["meta"].partition("creation-qemu=")[2].split(".")[:2])
+    version = ".".join(
+        pve.config(pve.create(100))["meta"].partition("creation-qemu=")[2].split(".")[:2]
+    )
     assert pve.config(pve.create(101, ostype="win11"))["machine"] == f"pc-i440fx-{version}"
-    assert pve.config(pve.create(102, ostype="w2k8", machine="q35"))["machine"] == f"pc-q35-{version}"
+    assert (
+        pve.config(pve.create(102, ostype="w2k8", machine="q35"))["machine"] == f"pc-q35-{version}"
+    )
     path = pve.create(103, ostype="l26", machine="q35")
     assert pve.config(path)["machine"] == "q35"
     pve.put(f"{path}/config", ostype="win10")
@@ -276,7 +457,9 @@ def test_the_machine_of_a_windows_guest_is_pinned(pve: Client) -> None:
     assert pve.config(path)["machine"] == "pc"
 
 
-@pytest.mark.parametrize(("now", "wanted", "stored"), [(1024, 1600, 2048), (4096, 1600, 1536), (2048, 2048, 2048)])
+@pytest.mark.parametrize(
+    ("now", "wanted", "stored"), [(1024, 1600, 2048), (4096, 1600, 1536), (2048, 2048, 2048)]
+)
 def test_memory_is_plugged_in_dimms(pve: Client, now: int, wanted: int, stored: int) -> None:
     """Memory.pm, qemu_memory_hotplug: up to at least, or down to at most what is wanted."""
     path = pve.create(100, memory=now, numa=1, hotplug="memory")

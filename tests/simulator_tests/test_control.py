@@ -22,16 +22,24 @@ def test_answering_a_status(pve: Client, sim: Simulator) -> None:
 
 @pytest.mark.parametrize(
     ("status", "reason", "empty"),
-    [(500, "got timeout", False), (595, "Connection refused", True), (596, "Connection timed out", True)],
+    [
+        (500, "got timeout", False),
+        (595, "Connection refused", True),
+        (596, "Connection timed out", True),
+    ],
 )
-def test_the_usual_text_of_a_status(pve: Client, sim: Simulator, status: int, reason: str, empty: bool) -> None:
+def test_the_usual_text_of_a_status(
+    pve: Client, sim: Simulator, status: int, reason: str, empty: bool
+) -> None:
     sim.fault(path="/version", status=status)
     answer = pve.call("GET", "/version")
     assert (answer.status, answer.reason, answer.text == "") == (status, reason, empty)
 
 
 def test_a_text_of_ones_own(pve: Client, sim: Simulator) -> None:
-    sim.fault(path="/clone$", status=500, message="can't lock file '/var/lock/x.lock' - got timeout")
+    sim.fault(
+        path="/clone$", status=500, message="can't lock file '/var/lock/x.lock' - got timeout"
+    )
     answer = pve.call("POST", "/nodes/pve1/qemu/9000/clone", {"newid": 100})
     assert answer.reason == "can't lock file '/var/lock/x.lock' - got timeout"
     assert pve.get("/cluster/nextid") == "100"
@@ -48,7 +56,9 @@ def test_dropping_a_write(pve: Client, sim: Simulator, when: str, there: bool) -
 
 def test_cutting_a_body(pve: Client, sim: Simulator) -> None:
     sim.fault(path="/cluster/resources", cut=20)
-    with pytest.raises((requests.exceptions.ChunkedEncodingError, requests.exceptions.ConnectionError)):
+    with pytest.raises(
+        (requests.exceptions.ChunkedEncodingError, requests.exceptions.ConnectionError)
+    ):
         pve.call("GET", "/cluster/resources")
     assert pve.get("/cluster/resources")
 
@@ -70,7 +80,15 @@ def test_a_rule_can_hold_for_ever(pve: Client, sim: Simulator) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [{"status": 503, "colour": "red"}, {"path": "/x"}, {"status": 500, "path": "("}, {"drop": "sometimes"}]
+    "rule",
+    [
+        {"status": 503, "colour": "red"},
+        {"path": "/x"},
+        {"status": 500, "path": "("},
+        {"drop": "sometimes"},
+        {"steer": "PUT /vms/100"},
+        {"steer": [["PUT", "/vms/100"]]},
+    ],
 )
 def test_rules_that_make_no_sense(sim: Simulator, rule: dict[str, object]) -> None:
     with pytest.raises(SimulatorError):
@@ -147,7 +165,10 @@ def test_the_log_and_its_counts(pve: Client, sim: Simulator) -> None:
 def test_refusals_are_in_the_log(pve: Client, sim: Simulator) -> None:
     pve.call("GET", "/nope")
     pve.call("POST", "/pools", {"poolid": "acme"})
-    assert [(entry["path"], entry["status"]) for entry in sim.log()] == [("/nope", 501), ("/pools", 500)]
+    assert [(entry["path"], entry["status"]) for entry in sim.log()] == [
+        ("/nope", 501),
+        ("/pools", 500),
+    ]
 
 
 def test_secrets_are_not_in_the_log(pve: Client, sim: Simulator) -> None:
@@ -174,6 +195,45 @@ def test_a_machine_is_deleted_behind_the_back(pve: Client, sim: Simulator) -> No
     assert pve.call("GET", f"{path}/config").status == 500
     assert "ceph:vm-100-disk-0" not in pve.volumes("ceph")
     assert pve.create(100) == path
+
+
+def test_another_client_makes_a_machine(pve: Client, sim: Simulator) -> None:
+    entry = {"node": "pve2", "name": "theirs", "config": {"scsi0": "ceph:vm-777-disk-0,size=1G"}}
+    sim.ask("POST", "/vms/777", entry)
+    assert pve.get("/nodes/pve2/qemu/777/config")["name"] == "theirs"
+    assert "ceph:vm-777-disk-0" in {one["volid"] for one in sim.ask("GET", "/volumes")}
+    assert 777 in {one["vmid"] for one in sim.ask("GET", "/vms")}
+    with pytest.raises(SimulatorError, match="twice"):
+        sim.ask("POST", "/vms/777", entry)
+
+
+def test_a_fault_steers_the_cluster_right_before_a_request(pve: Client, sim: Simulator) -> None:
+    pve.create(100)
+    steer = [["DELETE", "/vms/100", None], ["POST", "/vms/100", {"node": "pve1", "name": "new"}]]
+    sim.fault(method="GET", path="/100/config$", nth=2, steer=steer)
+    names = [pve.get("/nodes/pve1/qemu/100/config").get("name") for _dummy in range(3)]
+    assert names[1:] == ["new", "new"]
+    assert names[0] != "new"
+
+
+def test_a_node_forgets_its_tasks(pve: Client, sim: Simulator) -> None:
+    pve.create(100)
+    upid = pve.post("/nodes/pve1/qemu/100/status/start")
+    pve.wait(upid)
+    sim.ask("DELETE", "/tasks")
+    answer = pve.call("GET", f"/nodes/pve1/tasks/{upid}/status")
+    assert (answer.status, answer.errors) == (400, {"upid": "no such task"})
+
+
+def test_without_quorum_a_change_does_not_get_into_the_file(pve: Client, sim: Simulator) -> None:
+    """pmxcfs is read-only then: what a call changed in memory is gone with its process."""
+    pve.create(100)
+    before = pve.get("/nodes/pve1/qemu/100/config")
+    sim.steer("/cluster", {"quorate": False})
+    pve.call("PUT", "/nodes/pve1/qemu/100/config", {"cores": 7})
+    pve.call("POST", "/nodes/pve1/qemu/100/template")
+    sim.steer("/cluster", {"quorate": True})
+    assert pve.get("/nodes/pve1/qemu/100/config") == before
 
 
 def test_a_guest_powers_itself_off(pve: Client, sim: Simulator) -> None:
@@ -210,7 +270,10 @@ def test_reset(pve: Client, sim: Simulator) -> None:
 
 def test_the_manager_knows_no_node_before_it_has_had_work(pve: Client, sim: Simulator) -> None:
     told = pve.get("/cluster/ha/status/manager_status")
-    assert told == {"manager_status": {"node_status": {}}, "quorum": {"node": "pve1", "quorate": "1"}}
+    assert told == {
+        "manager_status": {"node_status": {}},
+        "quorum": {"node": "pve1", "quorate": "1"},
+    }
     pve.create(100)
     pve.post("/cluster/ha/resources", sid="vm:100", state="stopped")
     told = pve.get("/cluster/ha/status/manager_status")
@@ -224,7 +287,10 @@ def test_the_manager_knows_no_node_before_it_has_had_work(pve: Client, sim: Simu
     }
     assert told["lrm_status"]["pve2"]["mode"] == "active"
     sim.steer("/nodes/pve3", {"online": False})
-    assert pve.get("/cluster/ha/status/manager_status")["manager_status"]["node_status"]["pve3"] == "unknown"
+    assert (
+        pve.get("/cluster/ha/status/manager_status")["manager_status"]["node_status"]["pve3"]
+        == "unknown"
+    )
 
 
 def test_maintenance_moves_what_the_manager_manages(pve: Client, sim: Simulator) -> None:
@@ -277,3 +343,19 @@ def test_settings_can_be_changed_on_the_way(pve: Client, sim: Simulator) -> None
     started = time.monotonic()
     pve.get("/version")
     assert time.monotonic() - started >= 0.2
+
+
+@pytest.mark.parametrize("given", ["qmcreate=700", {"qmcreate": 700}])
+def test_the_duration_of_tasks_can_be_changed_on_the_way(
+    pve: Client, sim: Simulator, given: object
+) -> None:
+    sim.steer("/settings", {"task_ms": given})
+    started = time.monotonic()
+    pve.create(100)
+    assert time.monotonic() - started >= 0.7
+
+
+@pytest.mark.parametrize("given", ["qmcreate", "qmcreate=-1", ["qmcreate"]])
+def test_a_duration_that_makes_no_sense_is_refused(sim: Simulator, given: object) -> None:
+    with pytest.raises(SimulatorError, match="task_ms|bad request"):
+        sim.steer("/settings", {"task_ms": given})

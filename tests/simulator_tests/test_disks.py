@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -19,20 +20,32 @@ def test_growing_a_disk(pve: Client) -> None:
     pve.ok("PUT", f"{path}/resize", disk="scsi0", size="5G")
     pve.ok("PUT", f"{path}/resize", disk="scsi0", size="+0")
     assert pve.config(path)["scsi0"].endswith("size=5G")
-    assert pve.do("PUT", f"{path}/resize", disk="scsi0", size="1G") == "shrinking disks is not supported"
+    assert (
+        pve.do("PUT", f"{path}/resize", disk="scsi0", size="1G")
+        == "shrinking disks is not supported"
+    )
 
 
 @pytest.mark.parametrize("size", ["-1G", "+1g", "+1GB", "big"])
 def test_sizes_that_are_none(pve: Client, size: str) -> None:
-    answer = pve.call("PUT", f"{pve.create(100, scsi0='local-lvm:1')}/resize", {"disk": "scsi0", "size": size})
+    answer = pve.call(
+        "PUT", f"{pve.create(100, scsi0='local-lvm:1')}/resize", {"disk": "scsi0", "size": size}
+    )
     assert answer.errors == {"size": "value does not match the regex pattern"}
 
 
 def test_disks_that_are_not_resized(pve: Client) -> None:
-    path = pve.create(100, ide2="local:iso/debian-13-netinst.iso,media=cdrom", ide3="none,media=cdrom")
-    assert pve.do("PUT", f"{path}/resize", disk="scsi9", size="+1G") == "disk 'scsi9' does not exist"
+    path = pve.create(
+        100, ide2="local:iso/debian-13-netinst.iso,media=cdrom", ide3="none,media=cdrom"
+    )
+    assert (
+        pve.do("PUT", f"{path}/resize", disk="scsi9", size="+1G") == "disk 'scsi9' does not exist"
+    )
     assert pve.do("PUT", f"{path}/resize", disk="ide2", size="+1G") == "you can't resize a cdrom"
-    assert pve.do("PUT", f"{path}/resize", disk="ide3", size="+1G") == "unable to parse volume ID 'none'"
+    assert (
+        pve.do("PUT", f"{path}/resize", disk="ide3", size="+1G")
+        == "unable to parse volume ID 'none'"
+    )
 
 
 def test_moving_a_disk_to_another_storage(pve: Client) -> None:
@@ -110,6 +123,27 @@ def test_rollback_without_memory_leaves_the_machine_stopped(pve: Client) -> None
     assert pve.state(path) == "stopped"
 
 
+def test_the_lock_is_held_for_a_while_after_a_rollback_of_a_running_machine(
+    pve: Client, sim: Simulator
+) -> None:
+    path = pve.create(100, scsi0="local-lvm:1")
+    pve.ok("POST", f"{path}/snapshot", snapname="s1")
+    sim.steer("settings", {"cleanup_s": 120})
+    pve.ok("POST", f"{path}/snapshot/s1/rollback")
+    pve.put(f"{path}/config", description="not held: the machine did not run")
+    sim.steer("settings", {"cleanup_s": 1.5})
+    pve.ok("POST", f"{path}/status/start")
+    started = time.monotonic()
+    pve.ok("POST", f"{path}/snapshot/s1/rollback")
+    pve.put(f"{path}/config", description="later")
+    assert time.monotonic() - started >= 1.5
+    sim.steer("settings", {"cleanup_s": 120})
+    pve.ok("POST", f"{path}/status/start")
+    pve.ok("POST", f"{path}/snapshot/s1/rollback")
+    refused = "can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout"
+    assert pve.do("POST", f"{path}/status/start") == refused
+
+
 def test_rollback_with_memory_leaves_it_running(pve: Client) -> None:
     path = pve.create(100, scsi0="local-lvm:1")
     pve.ok("POST", f"{path}/status/start")
@@ -166,7 +200,15 @@ def test_a_linked_clone_rests_on_the_template(pve: Client) -> None:
 
 
 def test_a_full_clone_stands_alone(pve: Client) -> None:
-    pve.ok("POST", "/nodes/pve1/qemu/9000/clone", newid=100, name="web", full=1, storage="local-lvm", pool="acme")
+    pve.ok(
+        "POST",
+        "/nodes/pve1/qemu/9000/clone",
+        newid=100,
+        name="web",
+        full=1,
+        storage="local-lvm",
+        pool="acme",
+    )
     template, config = pve.config("/nodes/pve1/qemu/9000"), pve.config("/nodes/pve1/qemu/100")
     assert config["scsi0"].startswith("local-lvm:vm-100-disk-0,")
     assert "template" not in config
@@ -177,14 +219,19 @@ def test_a_full_clone_stands_alone(pve: Client) -> None:
 
 
 def test_what_a_clone_keeps(pve: Client) -> None:
-    path = pve.create(100, name="web", scsi0="ceph:1", scsi1="ceph:1", tags="a;b", onboot=1, description="hello")
+    path = pve.create(
+        100, name="web", scsi0="ceph:1", scsi1="ceph:1", tags="a;b", onboot=1, description="hello"
+    )
     pve.put(f"{path}/config", delete="scsi1")
     pve.ok("POST", f"{path}/snapshot", snapname="s1")
     pve.ok("POST", f"{path}/clone", newid=101)
     before, after = pve.config(path), pve.config("/nodes/pve1/qemu/101")
     assert after["name"] == "Copy-of-VM-web"
     assert (after["tags"], after["onboot"], after["description"]) == ("a;b", 1, "hello")
-    assert (after["vmgenid"] != before["vmgenid"], after["smbios1"] != before["smbios1"]) == (True, True)
+    assert (after["vmgenid"] != before["vmgenid"], after["smbios1"] != before["smbios1"]) == (
+        True,
+        True,
+    )
     assert "unused0" not in after
     assert names(pve, "/nodes/pve1/qemu/101") == {"current": None}
 
@@ -194,7 +241,10 @@ def test_clones_that_are_refused(pve: Client) -> None:
     assert answer.reason == "parameter 'storage' not allowed for linked clones"
     path = pve.create(101, scsi0="local-lvm:1")
     answer = pve.call("POST", f"{path}/clone", {"newid": 100, "full": 0})
-    assert answer.reason == "Linked clone feature is not supported for 'local-lvm:vm-101-disk-0' (scsi0)"
+    assert (
+        answer.reason
+        == "Linked clone feature is not supported for 'local-lvm:vm-101-disk-0' (scsi0)"
+    )
     answer = pve.call("POST", f"{path}/clone", {"newid": 100, "target": "pve2"})
     assert answer.reason == "can't clone VM to node 'pve2' (VM uses local storage)"
     answer = pve.call("POST", "/nodes/pve1/qemu/999/clone", {"newid": 100})
@@ -206,7 +256,10 @@ def test_a_template_is_for_ever(pve: Client) -> None:
     pve.ok("POST", f"{path}/template")
     assert pve.config(path)["template"] == 1
     assert pve.config(path)["scsi0"].startswith("ceph:base-100-disk-0")
-    assert pve.call("POST", f"{path}/template", {}).reason == "you can't convert a template to a template"
+    assert (
+        pve.call("POST", f"{path}/template", {}).reason
+        == "you can't convert a template to a template"
+    )
     assert pve.do("POST", f"{path}/status/start") == "you can't start a vm if it's a template"
     path = pve.create(101, scsi0="ceph:1")
     pve.ok("POST", f"{path}/snapshot", snapname="s1")
@@ -270,7 +323,9 @@ def test_what_keeps_a_machine_where_it_is(lab: Client) -> None:
     def refusal(**params: int) -> str:
         upid = lab.post(f"{path}/migrate", target="pve2", **params)
         assert lab.wait(upid) == "migration aborted"
-        return next(line for line in lab.task_log(upid) if "can't migrate local disk" in line).partition(": ")[2]
+        return next(
+            line for line in lab.task_log(upid) if "can't migrate local disk" in line
+        ).partition(": ")[2]
 
     assert refusal() == "can't migrate local disk 'local:iso/test.iso': local cdrom image"
     lab.put(f"{path}/config", ide2="none,media=cdrom")
@@ -278,7 +333,10 @@ def test_what_keeps_a_machine_where_it_is(lab: Client) -> None:
     lab.ok("DELETE", f"{path}/snapshot/s1")
     lab.ok("POST", f"{path}/status/start")
     disk = "can't migrate local disk 'images:300/vm-300-disk-0.qcow2': "
-    assert refusal(online=1) == disk + "can't live migrate attached local disks without with-local-disks option"
+    assert (
+        refusal(online=1)
+        == disk + "can't live migrate attached local disks without with-local-disks option"
+    )
     lab.ok("POST", f"{path}/snapshot", snapname="s1")
     expected = disk + "online storage migration not possible if non-replicated snapshot exists"
     assert refusal(online=1, **{"with-local-disks": 1}) == expected

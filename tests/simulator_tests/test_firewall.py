@@ -22,7 +22,9 @@ def test_options(fw: Client) -> None:
     fw.put(f"{BASE}/options", enable=1, policy_in="DROP", digest=empty["digest"])
     assert {"enable": 1, "policy_in": "DROP"}.items() <= fw.get(f"{BASE}/options").items()
     answer = fw.call("PUT", f"{BASE}/options", {"enable": 0, "digest": empty["digest"]})
-    assert answer.reason == "detected modified configuration - file changed by other user? Try again."
+    assert (
+        answer.reason == "detected modified configuration - file changed by other user? Try again."
+    )
     answer = fw.call("PUT", f"{BASE}/options", {"delete": "nosuch"})
     assert answer.errors == {"delete": "no such option 'nosuch'"}
 
@@ -42,7 +44,14 @@ def test_rules_come_on_top_and_can_be_moved(fw: Client) -> None:
     fw.put(f"{BASE}/rules/0", enable=1, source="10.0.0.0/8", comment="-")
     rule = fw.get(f"{BASE}/rules/0")
     del rule["digest"]
-    assert rule == {"type": "in", "action": "ACCEPT", "enable": 1, "source": "10.0.0.0/8", "ipversion": 4, "pos": 0}
+    assert rule == {
+        "type": "in",
+        "action": "ACCEPT",
+        "enable": 1,
+        "source": "10.0.0.0/8",
+        "ipversion": 4,
+        "pos": 0,
+    }
     fw.delete(f"{BASE}/rules/0")
     assert fw.call("GET", f"{BASE}/rules/2").reason == "no rule at position 2"
 
@@ -75,14 +84,19 @@ def test_aliases(fw: Client) -> None:
     fw.put(f"{BASE}/aliases/lan", cidr="10.0.0.1", rename="host")
     assert [alias["name"] for alias in fw.get(f"{BASE}/aliases")] == ["host"]
     assert fw.call("GET", f"{BASE}/aliases/lan").errors == {"name": "no such alias"}
-    assert fw.get(f"{BASE}/refs") == [{"type": "alias", "name": "host", "ref": "host", "scope": "guest"}]
+    assert fw.get(f"{BASE}/refs") == [
+        {"type": "alias", "name": "host", "ref": "host", "scope": "guest"}
+    ]
 
 
 def test_address_sets(fw: Client) -> None:
     fw.post(f"{BASE}/ipset", name="web", comment="x")
     assert fw.get(f"{BASE}/ipset")[0].items() >= {"name": "web", "comment": "x"}.items()
     fw.post(f"{BASE}/ipset/web", cidr="10.1.2.3/8", nomatch=1)
-    assert fw.get(f"{BASE}/ipset/web/10.0.0.0/8").items() >= {"cidr": "10.0.0.0/8", "nomatch": 1}.items()
+    assert (
+        fw.get(f"{BASE}/ipset/web/10.0.0.0/8").items()
+        >= {"cidr": "10.0.0.0/8", "nomatch": 1}.items()
+    )
     answer = fw.call("POST", f"{BASE}/ipset/web", {"cidr": "10.0.0.0/8"})
     assert answer.errors == {"cidr": "address '10.0.0.0/8' already exists"}
     assert fw.call("DELETE", f"{BASE}/ipset/web").reason == "IPSet 'web' is not empty"

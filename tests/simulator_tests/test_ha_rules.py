@@ -1,4 +1,6 @@
-"""The HA manager's resources and rules: what is kept, what is refused, and what a move takes along."""
+"""The HA manager's resources and rules: what is kept, what is refused, and what a move takes
+along.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,21 @@ def place(ha: Client, name: str, nodes: str, *vmids: int, **more: Any) -> Any:
     """Add a rule that says where machines belong."""
     resources = ",".join(f"vm:{vmid}" for vmid in vmids)
     return ha.call(
-        "POST", RULES, {"rule": name, "type": "node-affinity", "nodes": nodes, "resources": resources, **more}
+        "POST",
+        RULES,
+        {"rule": name, "type": "node-affinity", "nodes": nodes, "resources": resources, **more},
     )
 
 
 def group(ha: Client, name: str, affinity: str, *vmids: int) -> Any:
     """Add a rule that keeps machines together or apart."""
     resources = ",".join(f"vm:{vmid}" for vmid in vmids)
-    params = {"rule": name, "type": "resource-affinity", "affinity": affinity, "resources": resources}
+    params = {
+        "rule": name,
+        "type": "resource-affinity",
+        "affinity": affinity,
+        "resources": resources,
+    }
     return ha.call("POST", RULES, params)
 
 
@@ -56,8 +65,13 @@ def test_a_resource_changes(ha: Client) -> None:
     before = ha.get(path)
     ha.put(path, comment="c", failback=0, digest=before["digest"])
     answer = ha.call("PUT", path, {"comment": "d", "digest": before["digest"]})
-    assert answer.reason.startswith("update resources config failed: detected modified configuration")
-    assert ha.call("PUT", path, {"delete": "sid"}).reason == "update resources config failed: no such option 'sid'"
+    assert answer.reason.startswith(
+        "update resources config failed: detected modified configuration"
+    )
+    assert (
+        ha.call("PUT", path, {"delete": "sid"}).reason
+        == "update resources config failed: no such option 'sid'"
+    )
     assert ha.call("PUT", path, {"group": "gone"}).reason == f"invalid parameter 'group': {MOVED}"
     ha.put(path, delete="state,failback")
     assert {key: value for key, value in ha.get(path).items() if key != "digest"} == {
@@ -94,7 +108,10 @@ def test_a_rule_changes(ha: Client) -> None:
     for params, text in (
         ({"delete": "nodes"}, "unable to delete required option 'nodes'"),
         ({"delete": "affinity"}, "no such option 'affinity'"),
-        ({"strict": 0, "delete": "strict"}, "cannot set and delete property 'strict' at the same time!"),
+        (
+            {"strict": 0, "delete": "strict"},
+            "cannot set and delete property 'strict' at the same time!",
+        ),
         ({"nodes": "gone"}, "cannot use non-existent node(s) gone."),
         ({"resources": "vm:109"}, "cannot use unmanaged resource(s) vm:109."),
         ({"type": "resource-affinity"}, "unexpected property 'type'"),
@@ -117,9 +134,15 @@ def test_rules_that_cannot_be_kept(ha: Client) -> None:
     assert "less than two resources" in group(ha, "alone", "positive", 100).body["message"]
     assert group(ha, "apart", "negative", 100, 101).status == 200
     answer = group(ha, "together", "positive", 100, 101, 102)
-    assert "rule shares two or more resources with a negative resource affinity rule" in answer.body["message"]
+    assert (
+        "rule shares two or more resources with a negative resource affinity rule"
+        in answer.body["message"]
+    )
     answer = place(ha, "both", "pve1", 101, strict=1)
-    assert "would restrict these to less nodes than available to the resources" in answer.body["message"]
+    assert (
+        "would restrict these to less nodes than available to the resources"
+        in answer.body["message"]
+    )
     answer = place(ha, "ranks", "pve1:2,pve2:1", 101)
     assert "cannot be in a node affinity rule with multiple priorities" in answer.body["message"]
 
@@ -135,7 +158,10 @@ def test_a_move_takes_along_and_is_kept_away(ha: Client) -> None:
         "comigrated-resources": ["vm:100"],
         "blocking-resources": [{"sid": "vm:102", "cause": "resource-affinity"}],
     }
-    assert ha.post(f"{RESOURCES}/vm:102/migrate", node="gone") == {"sid": "vm:102", "requested-node": "gone"}
+    assert ha.post(f"{RESOURCES}/vm:102/migrate", node="gone") == {
+        "sid": "vm:102",
+        "requested-node": "gone",
+    }
     ha.delete(f"{RESOURCES}/vm:101", purge=0)
     assert ha.get(f"{RULES}/together")["resources"] == "vm:100,vm:101"
     ha.delete(f"{RESOURCES}/vm:100")

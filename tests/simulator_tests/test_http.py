@@ -31,7 +31,10 @@ def test_an_answer_is_data_in_json(pve: Client) -> None:
             "GET",
             "/nodes/nowhere/status",
             500,
-            "hostname lookup 'nowhere' failed - failed to get address info for: nowhere: Name or service not known",
+            (
+                "hostname lookup 'nowhere' failed - failed to get address info for: nowhere: Name"
+                " or service not known"
+            ),
         ),
         ("GET", "/nodes/pve1/qemu/999/config", 500, NO_FILE.format("pve1", 999)),
         ("GET", "/nodes/pve2/qemu/9000/config", 500, NO_FILE.format("pve2", 9000)),
@@ -47,12 +50,16 @@ def test_a_refusal_has_its_text_in_reason_and_message(
 
 
 def test_refused_parameters_are_named_one_by_one(pve: Client) -> None:
-    answer = pve.call("POST", "/nodes/pve1/qemu", {"vmid": 7, "cores": "many", "color": "red", "onboot": "yes"})
+    answer = pve.call(
+        "POST", "/nodes/pve1/qemu", {"vmid": 7, "cores": "many", "color": "red", "onboot": "yes"}
+    )
     assert (answer.status, answer.reason) == (400, "Parameter verification failed.")
     assert answer.errors == {
         "vmid": "invalid format - value does not look like a valid VM ID\n",
         "cores": "type check ('integer') failed - got 'many'",
-        "color": "property is not defined in schema and the schema does not allow additional properties",
+        "color": (
+            "property is not defined in schema and the schema does not allow additional properties"
+        ),
         "onboot": "type check ('boolean') failed - got 'yes'",
     }
 
@@ -65,7 +72,9 @@ def test_booleans_in_forms_are_digits(pve: Client, value: str) -> None:
 
 def test_json_bodies_work_with_their_own_booleans(pve: Client) -> None:
     body = json.dumps({"vmid": 100, "onboot": True, "tags": ["b", "a"]})
-    answer = pve.call("POST", "/nodes/pve1/qemu", data=body, headers={"Content-Type": "application/json"})
+    answer = pve.call(
+        "POST", "/nodes/pve1/qemu", data=body, headers={"Content-Type": "application/json"}
+    )
     assert pve.wait(answer.data) == "OK"
     config = pve.config("/nodes/pve1/qemu/100")
     assert (config["onboot"], config["tags"]) == (1, "a;b")
@@ -80,7 +89,9 @@ def test_query_parameters_join_the_body(pve: Client) -> None:
 def test_a_body_must_not_contradict_the_path(pve: Client) -> None:
     path = pve.create(100)
     answer = pve.call("PUT", f"{path}/config", {"vmid": 101, "cores": 2})
-    assert answer.errors == {"vmid": "duplicate parameter (already defined in URI) with conflicting values!"}
+    assert answer.errors == {
+        "vmid": "duplicate parameter (already defined in URI) with conflicting values!"
+    }
 
 
 def test_a_delete_body_is_ignored(pve: Client) -> None:
@@ -95,17 +106,23 @@ def test_without_credentials_the_body_is_empty(sim: Simulator) -> None:
 
 
 def test_a_wrong_token_is_refused(sim: Simulator) -> None:
-    answer = Client(sim, token="root@pam!fleet=00000000-0000-4000-8000-000000000000").call("GET", "/version")
+    answer = Client(sim, token="root@pam!fleet=00000000-0000-4000-8000-000000000000").call(
+        "GET", "/version"
+    )
     assert (answer.status, answer.text) == (401, "")
 
 
 def test_domains_need_no_credentials(sim: Simulator) -> None:
-    assert {"pam", "pve"} <= {item["realm"] for item in Client(sim, token=None).get("/access/domains")}
+    assert {"pam", "pve"} <= {
+        item["realm"] for item in Client(sim, token=None).get("/access/domains")
+    }
 
 
 def test_the_token_header_takes_a_space(sim: Simulator) -> None:
     client = Client(sim, token=None)
-    client.session.headers["Authorization"] = "PVEAPIToken root@pam!fleet=00000000-0000-4000-8000-0000000000f1"
+    client.session.headers["Authorization"] = (
+        "PVEAPIToken root@pam!fleet=00000000-0000-4000-8000-0000000000f1"
+    )
     assert client.get("/version")["release"] == "9.2"
 
 
@@ -116,13 +133,19 @@ def test_a_ticket_reads_with_the_cookie_and_writes_with_the_csrf_token(sim: Simu
     client.session.cookies.set("PVEAuthCookie", login["ticket"])
     assert client.get("/version")["release"] == "9.2"
     answer = client.call("POST", "/pools", {"poolid": "x"})
-    assert (answer.status, answer.reason, answer.text) == (401, "Permission denied - invalid csrf token", "")
+    assert (answer.status, answer.reason, answer.text) == (
+        401,
+        "Permission denied - invalid csrf token",
+        "",
+    )
     client.session.headers["CSRFPreventionToken"] = login["CSRFPreventionToken"]
     assert client.post("/pools", poolid="x") is None
 
 
 def test_a_failed_login_has_a_body(sim: Simulator) -> None:
-    answer = Client(sim, token=None).call("POST", "/access/ticket", {"username": "root@pam", "password": "wrong1"})
+    answer = Client(sim, token=None).call(
+        "POST", "/access/ticket", {"username": "root@pam", "password": "wrong1"}
+    )
     assert (answer.status, answer.reason) == (401, "authentication failure")
     assert answer.body["data"] is None
 
@@ -146,7 +169,10 @@ def test_a_missing_right_is_named(lab: Client) -> None:
     bob = Client(lab.sim, AUDITOR)
     bob.put("/nodes/pve1/qemu/200/config", description="mine")
     answer = bob.call("PUT", "/nodes/pve1/qemu/200/config", {"cores": 2})
-    assert (answer.status, answer.reason) == (403, "Permission check failed (/vms/200, VM.Config.CPU)")
+    assert (answer.status, answer.reason) == (
+        403,
+        "Permission check failed (/vms/200, VM.Config.CPU)",
+    )
 
 
 def test_what_may_not_be_seen_is_left_out(lab: Client) -> None:
@@ -177,12 +203,16 @@ def test_next_id_is_a_string_and_reserves_nothing(pve: Client) -> None:
     assert pve.get("/cluster/nextid") == "100"
     pve.create(100)
     assert pve.get("/cluster/nextid") == "101"
-    assert pve.call("GET", "/cluster/nextid", {"vmid": 100}).errors == {"vmid": "VM 100 already exists"}
+    assert pve.call("GET", "/cluster/nextid", {"vmid": 100}).errors == {
+        "vmid": "VM 100 already exists"
+    }
 
 
 def test_localhost_is_the_node_that_was_asked(pve: Client) -> None:
     pve.create(100)
-    assert [vm["vmid"] for vm in pve.get("/nodes/localhost/qemu")] == [vm["vmid"] for vm in pve.get("/nodes/pve1/qemu")]
+    assert [vm["vmid"] for vm in pve.get("/nodes/localhost/qemu")] == [
+        vm["vmid"] for vm in pve.get("/nodes/pve1/qemu")
+    ]
     upid = pve.post("/nodes/localhost/qemu/100/status/stop")
     assert upid.startswith("UPID:pve1:")
 

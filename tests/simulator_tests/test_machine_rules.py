@@ -33,7 +33,10 @@ def refused(client: Client, verb: str, path: str, **params: object) -> str:
 def test_an_undefined_value_is_not_written(pve: Client) -> None:
     path = pve.create(100, name="web")
     answer = pve.call("PUT", f"{path}/config", json={"name": None})
-    assert (answer.status, answer.reason) == (500, "unable to parse value of 'name' - got undefined value")
+    assert (answer.status, answer.reason) == (
+        500,
+        "unable to parse value of 'name' - got undefined value",
+    )
     assert pve.config(path)["name"] == "web"
 
 
@@ -53,7 +56,9 @@ def test_a_windows_gets_a_certain_machine_version(lab: Client) -> None:
     assert "machine" not in lab.config(path)
     lab.put(f"{path}/config", ostype="w2k8")
     assert lab.config(path)["machine"] == "pc-i440fx-7.2"
-    assert lab.config(lab.create(102, ostype="win11", machine="pc-q35-6.0"))["machine"] == "pc-q35-6.0"
+    assert (
+        lab.config(lab.create(102, ostype="win11", machine="pc-q35-6.0"))["machine"] == "pc-q35-6.0"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,10 +69,15 @@ def test_a_windows_gets_a_certain_machine_version(lab: Client) -> None:
         ({"vga": "serial0,clipboard=vnc"}, "vga type serial0 is not compatible with VNC clipboard"),
     ],
 )
-def test_hardware_that_does_not_go_together(pve: Client, options: dict[str, str], text: str) -> None:
+def test_hardware_that_does_not_go_together(
+    pve: Client, options: dict[str, str], text: str
+) -> None:
     path = pve.create(100)
     assert refused(pve, "PUT", f"{path}/config", **options) == text
-    assert pve.do("POST", "/nodes/pve1/qemu", vmid=101, **options) == f"unable to create VM 101 - {text}"
+    assert (
+        pve.do("POST", "/nodes/pve1/qemu", vmid=101, **options)
+        == f"unable to create VM 101 - {text}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +98,9 @@ def test_a_path_on_a_storage_is_a_volume(lab: Client) -> None:
     path = lab.create(100)
     lab.put(f"{path}/config", ide2="/var/lib/vz/template/iso/test.iso")
     assert lab.config(path)["ide2"] == "local:iso/test.iso,media=cdrom,size=1M"
-    answer = lab.call("PUT", f"{path}/config", {"ide3": "/var/lib/vz/template/iso/test.iso,media=disk"})
+    answer = lab.call(
+        "PUT", f"{path}/config", {"ide3": "/var/lib/vz/template/iso/test.iso,media=disk"}
+    )
     assert answer.errors == {"ide3": "unexpected media type (iso != images)"}
     answer = lab.call("PUT", f"{path}/config", {"ide3": "/home/test.iso,media=cdrom"})
     assert answer.errors == {"ide3": "unable to associate path '/home/test.iso' to any storage"}
@@ -96,7 +108,9 @@ def test_a_path_on_a_storage_is_a_volume(lab: Client) -> None:
 
 def test_a_firmware_disk_that_is_imported_says_what_it_is(lab: Client) -> None:
     answer = lab.call(
-        "POST", "/nodes/pve1/qemu", {"vmid": 100, "efidisk0": "images:0,import-from=local:import/disk.qcow2"}
+        "POST",
+        "/nodes/pve1/qemu",
+        {"vmid": 100, "efidisk0": "images:0,import-from=local:import/disk.qcow2"},
     )
     assert answer.errors == {"efidisk0": "need to specify 'efitype' when using 'import-from'"}
 
@@ -106,7 +120,9 @@ def test_devices_of_the_host_are_for_root(sim: Simulator, root: Client) -> None:
     path = pve.create(100, serial0="socket")
     text = "only root can {} 'serial0' config for real devices"
     assert refused(pve, "PUT", f"{path}/config", serial0="/dev/ttyS0") == text.format("modify")
-    assert refused(pve, "POST", "/nodes/pve1/qemu", vmid=101, serial0="/dev/ttyS0") == text.format("set")
+    assert refused(pve, "POST", "/nodes/pve1/qemu", vmid=101, serial0="/dev/ttyS0") == text.format(
+        "set"
+    )
     root.put(f"{path}/config", serial0="/dev/ttyS0")
     assert refused(pve, "PUT", f"{path}/config", delete="serial0") == text.format("delete")
     text = "only root can set 'usb0' config for real devices"
@@ -114,7 +130,9 @@ def test_devices_of_the_host_are_for_root(sim: Simulator, root: Client) -> None:
 
 
 def test_the_boot_order_follows_the_live_one(pve: Client) -> None:
-    path = pve.create(100, scsi0="local-lvm:1", scsi1="local-lvm:1", net0="virtio", boot="order=scsi0;scsi1")
+    path = pve.create(
+        100, scsi0="local-lvm:1", scsi1="local-lvm:1", net0="virtio", boot="order=scsi0;scsi1"
+    )
     pve.ok("POST", f"{path}/status/start")
     pve.put(f"{path}/config", boot="order=net0")
     pve.put(f"{path}/config", ide3="none,media=cdrom")
@@ -123,7 +141,7 @@ def test_the_boot_order_follows_the_live_one(pve: Client) -> None:
     assert answer.errors == {"scsi1": "hotplug problem - can't unplug bootdisk 'scsi1'\n"}
 
 
-def test_the_password_in_a_snapshot_is_told(pve: Client) -> None:
+def test_password_in_a_snapshot_is_returned(pve: Client) -> None:
     path = pve.create(100, cipassword="$5$abcdefgh$x")
     pve.ok("POST", f"{path}/snapshot", snapname="s1")
     assert pve.config(path, snapshot="s1")["cipassword"] == "**********"
@@ -135,7 +153,9 @@ def test_what_is_not_restored(pve: Client) -> None:
     call = {"vmid": 100, "archive": missing}
     assert refused(pve, "POST", "/nodes/pve1/qemu", **call) == f"volume '{missing}' does not exist"
     call = {"vmid": 100, "archive": "local:iso/debian-13-netinst.iso"}
-    text = "unable to use volume local:iso/debian-13-netinst.iso - content type needs to be 'backup'"
+    text = (
+        "unable to use volume local:iso/debian-13-netinst.iso - content type needs to be 'backup'"
+    )
     assert refused(pve, "POST", "/nodes/pve1/qemu", **call) == text
     answer = pve.call("POST", "/nodes/pve1/qemu", {**call, "scsi0": "local-lvm:1"})
     assert answer.errors == {"scsi0": "option conflicts with option 'archive'"}
@@ -149,7 +169,9 @@ def test_a_start_during_a_backup_resumes(sim: Simulator, pve: Client) -> None:
     pve.ok("POST", f"{path}/status/start")
     sim.steer("/vms/100", {"lock": "backup"})
     pve.ok("POST", f"{path}/status/start")
-    assert pve.do("POST", f"{path}/status/suspend", todisk=1) == "cannot suspend to disk during backup"
+    assert (
+        pve.do("POST", f"{path}/status/suspend", todisk=1) == "cannot suspend to disk during backup"
+    )
 
 
 def test_root_may_pass_over_a_lock(sim: Simulator, pve: Client, root: Client) -> None:
@@ -167,15 +189,21 @@ def test_root_may_pass_over_a_lock(sim: Simulator, pve: Client, root: Client) ->
 def test_a_shutdown_without_patience_fails(pve: Client) -> None:
     path = pve.create(100)
     pve.ok("POST", f"{path}/status/start")
-    assert pve.do("POST", f"{path}/status/shutdown", timeout=0) == "VM quit/powerdown failed - got timeout"
+    assert (
+        pve.do("POST", f"{path}/status/shutdown", timeout=0)
+        == "VM quit/powerdown failed - got timeout"
+    )
     pve.ok("POST", f"{path}/status/shutdown", timeout=0, forceStop=1)
     assert pve.state(path) == "stopped"
 
 
-def test_what_may_be_told_to_the_monitor(pve: Client) -> None:
+def test_allowed_monitor_commands(pve: Client) -> None:
     path = pve.create(100)
     assert pve.post(f"{path}/monitor", command="info status") == "ERROR: VM 100 not running\n"
-    assert refused(pve, "POST", f"{path}/monitor", command="device_add x") == "root-only command 'device_add'"
+    assert (
+        refused(pve, "POST", f"{path}/monitor", command="device_add x")
+        == "root-only command 'device_add'"
+    )
     assert "limiting to root user" in refused(pve, "POST", f"{path}/monitor", command="nonsense")
     missing = "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist"
     assert refused(pve, "POST", "/nodes/pve1/qemu/999/monitor", command="info x") == missing
@@ -204,7 +232,11 @@ def test_files_in_the_guest(pve: Client) -> None:
     pve.ok("POST", f"{path}/status/start")
     pve.post(f"{path}/agent/file-write", file="/x", content="hello")
     assert pve.get(f"{path}/agent/file-read", file="/x") == {"content": "hello", "bytes-read": 5}
-    assert pve.get(f"{path}/agent/file-read", file="/x", count=2) == {"content": "he", "bytes-read": 2, "truncated": 1}
+    assert pve.get(f"{path}/agent/file-read", file="/x", count=2) == {
+        "content": "he",
+        "bytes-read": 2,
+        "truncated": 1,
+    }
 
 
 # -- cloud-init ------------------------------------------------------------------------------------
@@ -213,33 +245,37 @@ def test_files_in_the_guest(pve: Client) -> None:
 def test_the_user_data(pve: Client) -> None:
     path = pve.create(100, name="web.example.org", ipconfig0="ip=dhcp", net0="virtio")
     text = pve.get(f"{path}/cloudinit/dump", type="user")
-    assert text == (
-        "#cloud-config\nhostname: web\nmanage_etc_hosts: true\nfqdn: web.example.org\nchpasswd:\n  expire: False\n"
-        "users:\n  - default\npackage_upgrade: true\n"
+    assert (
+        text == "#cloud-config\nhostname: web\nmanage_etc_hosts: true\nfqdn:"
+        " web.example.org\nchpasswd:\n  expire: False\nusers:\n  - default\npackage_upgrade:"
+        " true\n"
     )
     pve.put(f"{path}/config", name="web", ciuser="root", ciupgrade=0, sshkeys="")
-    assert pve.get(f"{path}/cloudinit/dump", type="user") == (
-        "#cloud-config\nhostname: web\nmanage_etc_hosts: true\nfqdn: web\nuser: root\ndisable_root: False\n"
-        "chpasswd:\n  expire: False\n"
+    assert (
+        pve.get(f"{path}/cloudinit/dump", type="user")
+        == "#cloud-config\nhostname: web\nmanage_etc_hosts: true\nfqdn: web\nuser:"
+        " root\ndisable_root: False\nchpasswd:\n  expire: False\n"
     )
 
 
 def test_the_network_data(lab: Client) -> None:
     address = "ip=10.0.0.5/22,gw=10.0.0.1,ip6=fd00::5/64,gw6=fd00::1"
     path = lab.create(100, net0="virtio=BC:24:11:00:00:01", net1="virtio", ipconfig0=address)
-    assert lab.get(f"{path}/cloudinit/dump", type="network") == (
-        "version: 1\nconfig:\n    - type: physical\n      name: eth0\n      mac_address: 'bc:24:11:00:00:01'\n"
-        "      subnets:\n      - type: static\n        address: '10.0.0.5'\n        netmask: '255.255.252.0'\n"
-        "        gateway: '10.0.0.1'\n      - type: static6\n        address: 'fd00::5/64'\n"
-        "        gateway: 'fd00::1'\n"
-        "    - type: nameserver\n      address:\n      - '10.99.0.1'\n      search:\n      - 'lab.test'\n"
+    assert (
+        lab.get(f"{path}/cloudinit/dump", type="network")
+        == "version: 1\nconfig:\n    - type: physical\n      name: eth0\n      mac_address:"
+        " 'bc:24:11:00:00:01'\n      subnets:\n      - type: static\n        address:"
+        " '10.0.0.5'\n        netmask: '255.255.252.0'\n        gateway: '10.0.0.1'\n      -"
+        " type: static6\n        address: 'fd00::5/64'\n        gateway: 'fd00::1'\n    - type:"
+        " nameserver\n      address:\n      - '10.99.0.1'\n      search:\n      - 'lab.test'\n"
     )
     lab.put(f"{path}/config", citype="configdrive2", nameserver="1.1.1.1", searchdomain="ex.org")
-    assert lab.get(f"{path}/cloudinit/dump", type="network") == (
-        "auto lo\niface lo inet loopback\n\n        dns_nameservers 1.1.1.1\n        dns_search ex.org\n"
-        "auto eth0\niface eth0 inet static\n        address 10.0.0.5\n        netmask 255.255.252.0\n"
-        "        gateway 10.0.0.1\niface eth0 inet6 static\n        address fd00::5\n        netmask 64\n"
-        "        gateway fd00::1\n"
+    assert (
+        lab.get(f"{path}/cloudinit/dump", type="network")
+        == "auto lo\niface lo inet loopback\n\n        dns_nameservers 1.1.1.1\n        dns_search"
+        " ex.org\nauto eth0\niface eth0 inet static\n        address 10.0.0.5\n        netmask"
+        " 255.255.252.0\n        gateway 10.0.0.1\niface eth0 inet6 static\n        address"
+        " fd00::5\n        netmask 64\n        gateway fd00::1\n"
     )
     assert '"uuid": "' in lab.get(f"{path}/cloudinit/dump", type="meta")
 
@@ -247,9 +283,14 @@ def test_the_network_data(lab: Client) -> None:
 def test_a_custom_file_that_is_missing_stops_a_start(lab: Client) -> None:
     path = lab.create(100, ide2="images:cloudinit", memory=16)
     lab.put(f"{path}/config", cicustom="user=local:snippets/none.yml")
-    assert lab.do("POST", f"{path}/status/start") == "volume 'local:snippets/none.yml' does not exist"
+    assert (
+        lab.do("POST", f"{path}/status/start") == "volume 'local:snippets/none.yml' does not exist"
+    )
     lab.put(f"{path}/config", cicustom="user=local:iso/test.iso")
-    assert lab.do("POST", f"{path}/status/start") == "local:iso/test.iso is not in the snippets directory"
+    assert (
+        lab.do("POST", f"{path}/status/start")
+        == "local:iso/test.iso is not in the snippets directory"
+    )
 
 
 # -- clones ----------------------------------------------------------------------------------------
@@ -258,7 +299,9 @@ def test_a_custom_file_that_is_missing_stops_a_start(lab: Client) -> None:
 def test_an_id_that_another_node_has_fails_within_the_clone(pve: Client) -> None:
     path = pve.create(100, scsi0="ceph:1")
     pve.create(101, node="pve2")
-    text = "close (rename) atomic file '/etc/pve/nodes/pve1/qemu-server/101.conf' failed: File exists"
+    text = (
+        "close (rename) atomic file '/etc/pve/nodes/pve1/qemu-server/101.conf' failed: File exists"
+    )
     assert pve.do("POST", f"{path}/clone", newid=101) == text
 
 
@@ -272,15 +315,21 @@ def test_rights_to_volumes(sim: Simulator, pve: Client) -> None:
     pve.put("/nodes/pve1/qemu/101/config", delete="scsi1")
     path = "/nodes/pve1/qemu/100/config"
     answer = owner.call("PUT", path, {"scsi5": "local-lvm:vm-101-disk-1"})
-    assert (answer.status, answer.reason) == (403, "Permission check failed (/storage/local-lvm, Datastore.Audit)")
+    assert (answer.status, answer.reason) == (
+        403,
+        "Permission check failed (/storage/local-lvm, Datastore.Audit)",
+    )
     answer = owner.call("PUT", path, {"ide2": "local:iso/debian-13-netinst.iso,media=cdrom"})
     text = "Permission check failed (/storage/local, Datastore.AllocateSpace|Datastore.Audit)"
     assert (answer.status, answer.reason) == (403, text)
-    assert pve.call("PUT", path, {"unused3": "local:iso/debian-13-netinst.iso"}).reason == (
-        "unable to use volume local:iso/debian-13-netinst.iso - content type needs to be 'images'"
+    assert (
+        pve.call("PUT", path, {"unused3": "local:iso/debian-13-netinst.iso"}).reason
+        == "unable to use volume local:iso/debian-13-netinst.iso - content type needs to be"
+        " 'images'"
     )
     pve.put("/access/acl", path="/storage", users="ops@pve", roles="PVEAuditor")
     assert owner.volumes("local-lvm") == {"local-lvm:vm-100-disk-0"}
     assert owner.volumes("local") == {
-        "local:iso/debian-13-netinst.iso", "local:import/debian-13-genericcloud-amd64.qcow2"
-    }  # fmt: skip
+        "local:iso/debian-13-netinst.iso",
+        "local:import/debian-13-genericcloud-amd64.qcow2",
+    }

@@ -28,13 +28,27 @@ def net(lab: Client) -> Client:
 @pytest.mark.parametrize(
     ("params", "errors"),
     [
-        ({"gateway": "10.8.0.254"}, {"gateway": "Default gateway already exists on interface 'vmbr7'."}),
-        ({"cidr": "10.8.0.1/24", "address": "10.8.0.1", "netmask": "24"}, {"address": "address conflicts with cidr"}),
-        ({"cidr6": "::1/128"}, {"address6": "::1 with type 'LOOPBACK', cannot be used as host IPv6 address."}),
-        ({"cidr6": "ff02::1/64"}, {"address6": "ff02::1 with type 'MULTICAST', cannot be used as host IPv6 address."}),
+        (
+            {"gateway": "10.8.0.254"},
+            {"gateway": "Default gateway already exists on interface 'vmbr7'."},
+        ),
+        (
+            {"cidr": "10.8.0.1/24", "address": "10.8.0.1", "netmask": "24"},
+            {"address": "address conflicts with cidr"},
+        ),
+        (
+            {"cidr6": "::1/128"},
+            {"address6": "::1 with type 'LOOPBACK', cannot be used as host IPv6 address."},
+        ),
+        (
+            {"cidr6": "ff02::1/64"},
+            {"address6": "ff02::1 with type 'MULTICAST', cannot be used as host IPv6 address."},
+        ),
     ],
 )
-def test_settings_that_cannot_be(net: Client, params: dict[str, Any], errors: dict[str, str]) -> None:
+def test_settings_that_cannot_be(
+    net: Client, params: dict[str, Any], errors: dict[str, str]
+) -> None:
     answer = net.call("POST", BASE, {"iface": "vmbr8", "type": "bridge", **params})
     assert (answer.status, answer.errors) == (400, errors)
 
@@ -42,8 +56,14 @@ def test_settings_that_cannot_be(net: Client, params: dict[str, Any], errors: di
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"iface": "vmbr7.5000", "type": "vlan"}, "vlan 'vmbr7.5000' - vlan-id 5000 should be <= 4094"),
-        ({"iface": "vmbr8", "type": "OVSBridge"}, "Open VSwitch is not installed (need package 'openvswitch-switch')"),
+        (
+            {"iface": "vmbr7.5000", "type": "vlan"},
+            "vlan 'vmbr7.5000' - vlan-id 5000 should be <= 4094",
+        ),
+        (
+            {"iface": "vmbr8", "type": "OVSBridge"},
+            "Open VSwitch is not installed (need package 'openvswitch-switch')",
+        ),
         (
             {"iface": "vmbr8", "type": "bridge", "bridge_ports": "vmbr7"},
             "iface vmbr7 - ip address can't be set on interface if bridged in vmbr8",
@@ -72,7 +92,10 @@ def test_a_port_belongs_to_one(net: Client) -> None:
 
 def test_a_bridge_with_vlans_has_them_all_by_default(net: Client) -> None:
     net.post(BASE, iface="vmbr8", type="bridge", bridge_vlan_aware=1)
-    assert shown(net, "vmbr8", "bridge_vlan_aware", "bridge_vids") == {"bridge_vlan_aware": 1, "bridge_vids": "2-4094"}
+    assert shown(net, "vmbr8", "bridge_vlan_aware", "bridge_vids") == {
+        "bridge_vlan_aware": 1,
+        "bridge_vids": "2-4094",
+    }
     net.post(BASE, iface="vmbr9", type="bridge", bridge_vids="5")
     assert shown(net, "vmbr9", "bridge_vids") == {"bridge_vids": None}
 
@@ -81,8 +104,13 @@ def test_both_families(net: Client) -> None:
     net.post(BASE, iface="vmbr8", type="bridge", cidr6="fd00::1/64", cidr="10.8.0.1/24")
     keys = ("families", "method", "method6", "cidr", "cidr6", "netmask6")
     assert list(shown(net, "vmbr8", *keys).values()) == [
-        ["inet", "inet6"], "static", "static", "10.8.0.1/24", "fd00::1/64", "64",
-    ]  # fmt: skip
+        ["inet", "inet6"],
+        "static",
+        "static",
+        "10.8.0.1/24",
+        "fd00::1/64",
+        "64",
+    ]
 
 
 def test_an_address_is_static_only_where_it_is_named(net: Client) -> None:
@@ -95,12 +123,24 @@ def test_an_address_is_static_only_where_it_is_named(net: Client) -> None:
 
 
 def test_a_name_says_what_an_interface_is(net: Client) -> None:
-    net.post(BASE, iface="bond3", type="bond", slaves="eth7", bond_mode="active-backup", **{"bond-primary": "eth7"})
+    net.post(
+        BASE,
+        iface="bond3",
+        type="bond",
+        slaves="eth7",
+        bond_mode="active-backup",
+        **{"bond-primary": "eth7"},
+    )
     assert shown(net, "bond3", "type", "slaves", "bond_miimon", "bond-primary") == {
-        "type": "bond", "slaves": "eth7", "bond_miimon": "100", "bond-primary": "eth7",
-    }  # fmt: skip
+        "type": "bond",
+        "slaves": "eth7",
+        "bond_miimon": "100",
+        "bond-primary": "eth7",
+    }
     answer = net.call("PUT", f"{BASE}/bond3", {"type": "bond", "bond-primary": "eth9"})
-    assert answer.reason.startswith("bond 'bond3' - bond-primary interface is not a slave at /usr/share/perl5/PVE/")
+    assert answer.reason.startswith(
+        "bond 'bond3' - bond-primary interface is not a slave at /usr/share/perl5/PVE/"
+    )
     net.post(BASE, iface="team", type="eth")
     assert shown(net, "team", "type") == {"type": "unknown"}
     net.post(BASE, iface="vmbr7:1", type="alias", address="10.7.0.9", netmask="255.255.255.0")

@@ -146,13 +146,18 @@ def test_the_ha_manager_acts_in_its_next_round(pve: Client, sim: Simulator) -> N
         pve.until(lambda wanted=state: pve.state(path) == wanted)  # type: ignore[misc]
     assert pve.get("/cluster/ha/resources/vm:100")["state"] == "stopped"
     refused = pve.call("POST", f"{path}/status/stop", {"overrule-shutdown": 1})
-    assert (refused.status, refused.errors) == (400, {"overrule-shutdown": "Not applicable for HA resources."})
+    assert (refused.status, refused.errors) == (
+        400,
+        {"overrule-shutdown": "Not applicable for HA resources."},
+    )
 
 
 def test_unreferenced_volumes_survive_unless_asked(pve: Client) -> None:
     for extra, left in (({}, True), ({"destroy-unreferenced-disks": 1}, False)):
         path = pve.create(100, scsi0="local-lvm:1")
-        pve.post("/nodes/pve1/storage/local-lvm/content", vmid=100, filename="vm-100-disk-7", size="1G")
+        pve.post(
+            "/nodes/pve1/storage/local-lvm/content", vmid=100, filename="vm-100-disk-7", size="1G"
+        )
         pve.ok("DELETE", path, **extra)
         assert ("local-lvm:vm-100-disk-7" in pve.volumes("local-lvm")) is left
         if left:
@@ -170,10 +175,17 @@ def test_destroying_leaves_the_pool(pve: Client) -> None:
 
 def test_a_task_from_start_to_end(pve: Client) -> None:
     upid = pve.post("/nodes/pve1/qemu", vmid=100)
-    assert re.fullmatch(r"UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:100:root@pam!fleet:", upid)
+    assert re.fullmatch(
+        r"UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:100:root@pam!fleet:", upid
+    )
     assert pve.wait(upid) == "OK"
     status = pve.status_of(upid)
-    assert (status["type"], status["id"], status["user"], status["tokenid"]) == ("qmcreate", "100", "root@pam", "fleet")
+    assert (status["type"], status["id"], status["user"], status["tokenid"]) == (
+        "qmcreate",
+        "100",
+        "root@pam",
+        "fleet",
+    )
     assert pve.task_log(upid)[-1] == "TASK OK"
     assert upid in {item["upid"] for item in pve.get("/nodes/pve1/tasks")}
     assert upid in {item["upid"] for item in pve.get("/cluster/tasks")}
@@ -216,15 +228,24 @@ def test_a_task_can_be_stopped(pve: Client, sim: Simulator) -> None:
 def test_two_writers_wait_for_the_lock(pve: Client, sim: Simulator) -> None:
     path = pve.create(100)
     sim.steer("/settings", {"task_ms": {"qmstart": 500}})
-    upid = pve.post(f"{path}/status/start")
     started = time.monotonic()
+    upid = pve.post(f"{path}/status/start")
     pve.put(f"{path}/config", description="later")
-    assert time.monotonic() - started > 0.2
+    assert time.monotonic() - started >= 0.5
     assert pve.wait(upid) == "OK"
 
 
 def test_task_slots_of_a_node() -> None:
-    args = ("--cluster", CLUSTERS / "demo.yml", "--task-ms", "default=300", "--task-slots", "1", "--lag-s", "0")
+    args = (
+        "--cluster",
+        CLUSTERS / "demo.yml",
+        "--task-ms",
+        "default=300",
+        "--task-slots",
+        "1",
+        "--lag-s",
+        "0",
+    )
     with Simulator(*args) as sim:
         pve = Client(sim)
         started = time.monotonic()
@@ -251,16 +272,23 @@ def test_errors_of_the_agent(pve: Client, sim: Simulator) -> None:
 
 def test_addresses_come_from_cloud_init_or_dhcp(pve: Client) -> None:
     path = pve.create(
-        100, agent=1, net0="virtio,bridge=vmbr0", net1="virtio,bridge=vmbr1", ide2="ceph:cloudinit",
-        ipconfig0="ip=10.7.0.5/24,gw=10.7.0.1", ipconfig1="ip=dhcp",
-    )  # fmt: skip
+        100,
+        agent=1,
+        net0="virtio,bridge=vmbr0",
+        net1="virtio,bridge=vmbr1",
+        ide2="ceph:cloudinit",
+        ipconfig0="ip=10.7.0.5/24,gw=10.7.0.1",
+        ipconfig1="ip=dhcp",
+    )
     pve.ok("POST", f"{path}/status/start")
     found = pve.get(f"{path}/agent/network-get-interfaces")["result"]
     config = pve.config(path)
     by_mac = {item["hardware-address"]: item for item in found}
     first = by_mac[config["net0"].split(",")[0].split("=")[1].lower()]
     second = by_mac[config["net1"].split(",")[0].split("=")[1].lower()]
-    assert ("10.7.0.5", 24) in {(item["ip-address"], item["prefix"]) for item in first["ip-addresses"]}
+    assert ("10.7.0.5", 24) in {
+        (item["ip-address"], item["prefix"]) for item in first["ip-addresses"]
+    }
     addresses = [item for item in second["ip-addresses"] if item["ip-address-type"] == "ipv4"]
     assert len(addresses) == 1
     again = pve.get(f"{path}/agent/network-get-interfaces")["result"]
@@ -281,3 +309,38 @@ def test_freezing_the_file_systems(pve: Client) -> None:
     for command, status in (("freeze", "frozen"), ("thaw", "thawed")):
         assert pve.post(f"{path}/agent/fsfreeze-{command}")["result"] == 1
         assert pve.post(f"{path}/agent/fsfreeze-status")["result"] == status
+
+
+# -- what was seen on PVE 9.2.11 -------------------------------------------------------------------
+
+
+def test_keys_without_the_certificates_of_2023_are_a_warning(pve: Client, sim: Simulator) -> None:
+    """Source: qemu-server, QemuServer.pm, check_efi_vars, and OVMF.pm, create_efidisk."""
+    path = pve.create(100, bios="ovmf", efidisk0="local-lvm:1,efitype=4m,pre-enrolled-keys=1")
+    disk = pve.config(path)["efidisk0"]
+    assert "ms-cert=2023k" in disk
+    pve.ok("POST", f"{path}/status/start")
+    pve.ok("POST", f"{path}/status/stop")
+    sim.steer("/vms/100", {"config": {"efidisk0": disk.replace("ms-cert=2023k", "ms-cert=2011")}})
+    upid = pve.post(f"{path}/status/start")
+    assert pve.wait(upid) == "WARNINGS: 1"
+    assert pve.task_log(upid)[:2] == [
+        "WARN: EFI disk without 'ms-cert=2023k' option, suggesting that not all UEFI 2023",
+        "certificates from Microsoft are enrolled yet.",
+    ]
+    assert pve.state(path) == "running"
+
+
+def test_the_saved_memory_names_machine_and_mtu(pve: Client) -> None:
+    """Source: qemu-server, QemuServer/Network.pm, get_nets_host_mtu, and QemuServer/Machine.pm."""
+    path = pve.create(
+        100,
+        net0="virtio,bridge=vmbr0",
+        net1="e1000,bridge=vmbr0",
+        net2="virtio,bridge=vmbr0,mtu=9000",
+    )
+    pve.ok("POST", f"{path}/status/start")
+    pve.ok("POST", f"{path}/status/suspend", todisk=1)
+    config = pve.config(path)
+    assert config["runningmachine"] == "pc-i440fx-10.1+pve0"
+    assert config["running-nets-host-mtu"] == "net0=1500,net2=9000"

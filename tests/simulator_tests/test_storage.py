@@ -29,9 +29,21 @@ def kinds_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator
     document = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
     document["storages"] += [
         {"storage": "dirs", "type": "dir", "path": "/srv/dirs", "content": ["images", "iso"]},
-        {"storage": "thin", "type": "lvmthin", "vgname": "vg", "thinpool": "thin", "content": ["images"]},
+        {
+            "storage": "thin",
+            "type": "lvmthin",
+            "vgname": "vg",
+            "thinpool": "thin",
+            "content": ["images"],
+        },
         {"storage": "tank", "type": "zfspool", "pool": "tank", "content": ["images"]},
-        {"storage": "share", "type": "nfs", "server": "10.99.0.200", "export": "/srv", "content": ["images", "iso"]},
+        {
+            "storage": "share",
+            "type": "nfs",
+            "server": "10.99.0.200",
+            "export": "/srv",
+            "content": ["images", "iso"],
+        },
     ]
     path = tmp_path_factory.mktemp("kinds") / "kinds.yml"
     document["web"].append({"url": SUMMED, "size": 4096, "sha256": "ab" * 32})
@@ -89,13 +101,18 @@ def test_the_space_of_a_storage(kinds: Client) -> None:
     before = kinds.get("/nodes/pve1/storage/ceph/status")
     assert before["total"] == before["used"] + before["avail"]
     path = kinds.create(100, scsi0="local-lvm:10")
-    entry = next(item for item in kinds.get("/nodes/pve1/storage") if item["storage"] == "local-lvm")
+    entry = next(
+        item for item in kinds.get("/nodes/pve1/storage") if item["storage"] == "local-lvm"
+    )
     assert entry["active"] == 1
     assert kinds.config(path)["scsi0"].endswith("size=10G")
 
 
 def test_a_storage_that_is_not_there(kinds: Client) -> None:
-    assert kinds.call("GET", "/nodes/pve1/storage/none/content").reason == "storage 'none' does not exist"
+    assert (
+        kinds.call("GET", "/nodes/pve1/storage/none/content").reason
+        == "storage 'none' does not exist"
+    )
     answer = kinds.call("POST", "/nodes/pve1/qemu", {"vmid": 100, "scsi0": "none:1"})
     assert "none" in answer.reason or "none" in kinds.wait(answer.data)
 
@@ -109,16 +126,27 @@ def test_defining_and_removing_a_storage(kinds: Client) -> None:
     answer = kinds.call("GET", "/nodes/pve2/storage/more/content")
     assert answer.reason == "storage 'more' is not available on node 'pve2'"
     kinds.put("/storage/more", delete="nodes", disable=1)
-    assert kinds.call("GET", "/nodes/pve1/storage/more/content").reason == "storage 'more' is disabled"
+    assert (
+        kinds.call("GET", "/nodes/pve1/storage/more/content").reason == "storage 'more' is disabled"
+    )
     kinds.delete("/storage/more")
-    assert kinds.call("DELETE", "/storage/more").reason == "delete storage failed: storage 'more' does not exist"
+    assert (
+        kinds.call("DELETE", "/storage/more").reason
+        == "delete storage failed: storage 'more' does not exist"
+    )
 
 
 def test_filling_the_contents_listing(kinds: Client) -> None:
     kinds.create(100, scsi0="dirs:1,format=qcow2")
     (item,) = kinds.get("/nodes/pve1/storage/dirs/content", vmid=100)
-    assert (item["volid"], item["format"], item["size"]) == ("dirs:100/vm-100-disk-0.qcow2", "qcow2", 1 << 30)
-    assert {item["content"] for item in kinds.get("/nodes/pve1/storage/local/content", content="iso")} == {"iso"}
+    assert (item["volid"], item["format"], item["size"]) == (
+        "dirs:100/vm-100-disk-0.qcow2",
+        "qcow2",
+        1 << 30,
+    )
+    assert {
+        item["content"] for item in kinds.get("/nodes/pve1/storage/local/content", content="iso")
+    } == {"iso"}
 
 
 def upload(client: Client, name: str, data: bytes, **fields: str) -> str:
@@ -132,7 +160,11 @@ def upload(client: Client, name: str, data: bytes, **fields: str) -> str:
 def test_uploading(pve: Client) -> None:
     data = b"x" * 4096
     assert upload(pve, "my.iso", data, content="iso") == "OK"
-    (item,) = (item for item in pve.get("/nodes/pve1/storage/local/content") if item["volid"] == "local:iso/my.iso")
+    (item,) = (
+        item
+        for item in pve.get("/nodes/pve1/storage/local/content")
+        if item["volid"] == "local:iso/my.iso"
+    )
     assert item["size"] == 4096
     good, wrong = hashlib.sha256(data).hexdigest(), "0" * 64
     fields = {"content": "iso", "checksum-algorithm": "sha256"}
@@ -147,7 +179,13 @@ def test_uploading(pve: Client) -> None:
 
 def test_downloading(pve: Client) -> None:
     url = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
-    pve.ok("POST", "/nodes/pve2/storage/local/download-url", content="import", filename="new.qcow2", url=url)
+    pve.ok(
+        "POST",
+        "/nodes/pve2/storage/local/download-url",
+        content="import",
+        filename="new.qcow2",
+        url=url,
+    )
     assert "local:import/new.qcow2" in pve.volumes("local", "pve2")
     pve.ok(
         "POST",
@@ -175,12 +213,19 @@ def test_a_download_and_its_checksum(kinds: Client) -> None:
     kinds.ok("POST", call, checksum="ab" * 32, **params)
     kinds.ok("POST", call, checksum="ab" * 32, **params)
     assert "aborting" in kinds.do("POST", call, checksum="0" * 64, **params)
-    assert "refusing to override existing file" in kinds.do("POST", call, content="iso", filename="s.iso", url=SUMMED)
+    assert "refusing to override existing file" in kinds.do(
+        "POST", call, content="iso", filename="s.iso", url=SUMMED
+    )
 
 
 def test_an_image_on_another_node_is_not_there(pve: Client) -> None:
-    pve.sim.steer("/volumes/pve2", {"volid": "local:import/debian-13-genericcloud-amd64.qcow2", "gone": True})
-    params = {"vmid": 100, "scsi0": "ceph:0,import-from=local:import/debian-13-genericcloud-amd64.qcow2"}
+    pve.sim.steer(
+        "/volumes/pve2", {"volid": "local:import/debian-13-genericcloud-amd64.qcow2", "gone": True}
+    )
+    params = {
+        "vmid": 100,
+        "scsi0": "ceph:0,import-from=local:import/debian-13-genericcloud-amd64.qcow2",
+    }
     answer = pve.call("POST", "/nodes/pve2/qemu", params)
     assert answer.status != 200 or pve.wait(answer.data) != "OK"
 
@@ -206,17 +251,24 @@ def test_names_that_no_image_can_have(pve: Client, name: str, text: str) -> None
         ("ceph", "vm-100-disk-0", "storage does not support the importer API"),
     ],
 )
-def test_volumes_that_are_no_appliances(pve: Client, storage: str, volume: str, text: str) -> None:
+def test_volumes_that_are_not_appliances(pve: Client, storage: str, volume: str, text: str) -> None:
     call = f"/nodes/pve1/storage/{storage}/import-metadata"
     assert pve.call("GET", call, {"volume": volume}).reason == text
 
 
 def test_backups_are_kept_only_where_they_can_be(pve: Client) -> None:
-    assert pve.call("GET", "/nodes/pve1/storage/ceph/prunebackups").reason == "storage 'ceph' does not support backups"
+    assert (
+        pve.call("GET", "/nodes/pve1/storage/ceph/prunebackups").reason
+        == "storage 'ceph' does not support backups"
+    )
     assert pve.call("GET", "/cluster/backup/none").errors == {"id": "No such job 'none'"}
     assert pve.call("DELETE", "/cluster/backup/none").errors == {"id": "No such job 'none'"}
 
 
 def test_cluster_files_of_this_suite_are_complete() -> None:
     for path in sorted(Path(DEMO.parent).glob("*.yml")):
-        assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) >= {"nodes", "storages", "tokens"}
+        assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) >= {
+            "nodes",
+            "storages",
+            "tokens",
+        }

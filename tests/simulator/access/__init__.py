@@ -1,0 +1,1 @@
+"""Logins, accounts and the access list."""

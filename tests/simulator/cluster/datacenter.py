@@ -1,0 +1,218 @@
+"""The cluster: status, options, the next free ID, tasks and log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..config.checks import allowed_tags
+from ..core.api import Ctx, api
+from ..errors import ParamError, PveError
+from ..schema.formats import split_list
+from ..schema.validate import split_property_string
+
+_TEXT_OPTIONS = ("bwlimit",)  # given as they stand, not taken apart
+
+
+@api("GET /cluster/status")
+def status(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cluster and its members."""
+    cluster = ctx.cluster
+    result: list[dict[str, Any]] = [
+        {
+            "type": "cluster",
+            "id": "cluster",
+            "name": cluster.name,
+            "nodes": len(cluster.nodes),
+            "quorate": 1 if cluster.quorate else 0,
+            "version": cluster.config_version,
+        }
+    ]
+    for node in cluster.nodes.values():
+        result.append(
+            {
+                "type": "node",
+                "id": f"node/{node.name}",
+                "name": node.name,
+                "nodeid": node.nodeid,
+                "ip": node.ip,
+                "local": 1 if node.name == cluster.local else 0,
+                "online": 1 if node.online else 0,
+                "level": "",
+            }
+        )
+    return result
+
+
+@api("GET /cluster/config/nodes")
+def config_nodes(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The members as corosync knows them."""
+    return [
+        {
+            "name": node.name,
+            "node": node.name,
+            "nodeid": str(node.nodeid),
+            "quorum_votes": "1",
+            "ring0_addr": node.ip,
+        }
+        for node in ctx.cluster.nodes.values()
+    ]
+
+
+@api("GET /cluster/nextid")
+def nextid(ctx: Ctx, p: dict[str, Any]) -> str:
+    """The lowest free ID in the range that is set, or the one asked for if it is free.
+
+    Nothing is reserved.
+    """
+    vms = ctx.cluster.vms
+    if p.get("vmid") is not None:
+        if p["vmid"] in vms:
+            raise ParamError({"vmid": f"VM {p['vmid']} already exists"})
+        return str(p["vmid"])
+    limits = _parts(ctx.cluster.options.get("next-id", ""))
+    lower, upper = int(limits.get("lower", 100)), int(limits.get("upper", 1000000))
+    for vmid in range(lower, upper):
+        if vmid not in vms:
+            return str(vmid)
+    raise PveError(f"unable to get any free VMID in range [{lower}, {upper}]")
+
+
+def _parts(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+# -- options -------------------------------------------------------------------------------------
+
+
+@api("GET /cluster/options")
+def get_options(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
+    """The datacenter's options; only what concerns tags and consoles for who may not look."""
+    cluster = ctx.cluster
+    audit = ctx.may("/", "Sys.Audit")
+    names = list(cluster.options) if audit else [n for n in _PUBLIC if n in cluster.options]
+    result: dict[str, Any] = {name: _shown(ctx, name, cluster.options[name]) for name in names}
+    if audit:
+        result["description"] = cluster.options.get("description", "")
+        result.setdefault("mac_prefix", "BC:24:11")
+    result["allowed-tags"] = _allowed(ctx)
+    return result
+
+
+_PUBLIC = ("console", "tag-style")
+
+
+def _shown(ctx: Ctx, name: str, text: str) -> Any:
+    if name == "registered-tags":
+        return sorted(split_list(text), key=split_list(text).index)
+    method = ctx.sim.schema.methods.get(("PUT", "/cluster/options"))
+    prop = method.props.get(name, {}) if method else {}
+    keys = prop.get("format")
+    if not isinstance(keys, dict) or name in _TEXT_OPTIONS:
+        return text
+    parts: dict[str, Any] = dict(split_property_string(keys, text))
+    for key, value in parts.items():
+        if keys.get(key, {}).get("type") == "boolean":
+            parts[key] = int(value)
+        elif key == "user-allow-list":
+            parts[key] = split_list(value)
+    return parts
+
+
+def _allowed(ctx: Ctx) -> list[str]:
+    privileged = ctx.may("/", "Sys.Modify") or ctx.may("/", "Sys.Audit")
+    allowed, registered, free = allowed_tags(ctx, privileged=ctx.may("/", "Sys.Modify"))
+    if free or privileged and ctx.may("/", "Sys.Modify"):
+        mode = _parts(ctx.cluster.options.get("user-tag-access", "")).get("user-allow", "free")
+        if mode in ("free", "existing") or _list_mode_shows_used(mode):
+            allowed |= {
+                tag
+                for vm in ctx.cluster.vms.values()
+                if vm.conf.get("tags") and ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
+                for tag in split_list(vm.conf["tags"])
+            }
+    if not ctx.may("/", "Sys.Modify"):
+        allowed -= registered
+    return sorted(allowed)
+
+
+def _list_mode_shows_used(mode: str) -> bool:
+    return mode == "list"
+
+
+@api("PUT /cluster/options")
+def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change the datacenter's options."""
+    cluster = ctx.cluster
+    cluster.check_cfs("datacenter_cfg")
+    delete = split_list(p.pop("delete", None) or "")
+    limits = _parts(p.get("next-id") or "")
+    lower, upper = limits.get("lower"), limits.get("upper")
+    if lower and upper and int(lower) > int(upper):
+        raise PveError(f"lower ({lower}) <= upper ({upper}) boundary rule broken")
+    for name, value in p.items():
+        text = str(value)
+        if name == "description" and text and not text.endswith("\n"):
+            text += "\n"
+        if name == "registered-tags":
+            text = ";".join(split_list(text))
+        cluster.options[name] = text
+    for name in delete:
+        cluster.options.pop(name, None)
+    cluster.revision += 1
+
+
+# -- tasks and log -------------------------------------------------------------------------------
+
+
+@api("GET /cluster/tasks")
+def tasks(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The recent tasks of every node, running ones first.
+
+    A token without rights is told of none.
+    """
+    found = []
+    audit = ctx.may("/", "Sys.Audit")
+    for node in ctx.cluster.nodes:
+        newest = ctx.cluster.tasks.newest(node)[:25]
+        found += [task for task in newest if audit or task.owner.partition("!")[0] == ctx.who]
+    found.sort(key=lambda task: (not task.running, -task.start))
+    result: list[dict[str, Any]] = []
+    for task in found:
+        entry = task.as_dict()
+        entry.pop("pstart")
+        if not task.running:
+            entry.pop("pid")
+        if task.running:
+            entry["saved"] = "0"
+            entry["user"] = task.owner
+            entry.pop("tokenid", None)
+        else:
+            entry["endtime"] = int(task.end or 0)
+            entry["saved"] = "1"
+            entry["status"] = task.status
+        result.append(entry)
+    return result
+
+
+@api("GET /cluster/log")
+def log(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The newest lines of the cluster log."""
+    lines = ctx.cluster.log
+    total = len(lines)
+    result: list[dict[str, Any]] = []
+    for index, line in enumerate(reversed(lines)):
+        if len(result) >= p.get("max", 50):
+            break
+        if not ctx.may("/", "Sys.Syslog") and line["user"] != ctx.who:
+            continue
+        number = str(total - index)
+        result.append(
+            {
+                **line,
+                "id": f"{number}:{line['node']}",
+                "uid": number,
+                "pid": 203,
+                "tag": "pvedaemon",
+            }
+        )
+    return result

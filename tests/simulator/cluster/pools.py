@@ -1,0 +1,194 @@
+"""Pools and their members."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..core.acl import stored_text
+from ..core.api import Ctx, api
+from ..core.state import Cluster
+from ..errors import PermError, PveError
+from ..schema.formats import split_list
+from .resources import refresh, storage_entry, vm_stats
+
+
+def add_to_pool(cluster: Cluster, pool: str, vmid: int) -> None:
+    """Make the machine a member."""
+    old = cluster.pool_of.get(vmid)
+    if old in cluster.pools:
+        cluster.pools[old]["vms"].pop(vmid, None)
+    cluster.pools[pool]["vms"][vmid] = 1
+    cluster.pool_of[vmid] = pool
+    cluster.revision += 1
+
+
+def _pool(ctx: Ctx, name: str, prefix: str = "") -> dict[str, Any]:
+    found = ctx.cluster.pools.get(name)
+    if found is None:
+        raise PveError(f"{prefix}pool '{name}' does not exist")
+    return found
+
+
+def _members(ctx: Ctx, pool: dict[str, Any], kind: str | None) -> list[dict[str, Any]]:
+    cluster = ctx.cluster
+    refresh(cluster)
+    members: list[dict[str, Any]] = []
+    if kind in (None, "qemu"):
+        for vmid in sorted(pool["vms"], key=str):
+            vm = cluster.vms.get(vmid)
+            if vm is not None:
+                members.append(vm_stats(cluster, vm))
+    if kind in (None, "storage"):
+        for name in sorted(pool["storage"]):
+            storage = cluster.storages.get(name)
+            if storage is not None:
+                node = next(
+                    (node for node in cluster.nodes if storage.available_on(node)), cluster.local
+                )
+                members.append(storage_entry(cluster, storage, node))
+    return members
+
+
+def _shown(name: str, pool: dict[str, Any]) -> dict[str, Any]:
+    result = {"poolid": name}
+    if pool.get("comment"):
+        result["comment"] = pool["comment"]
+    return result
+
+
+@api("GET /pools")
+def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pools that the caller may see, or one with its members."""
+    if p.get("poolid") is not None:
+        pool = _pool(ctx, p["poolid"])  # told to everybody, unlike in the path of the same meaning
+        return [{**_shown(p["poolid"], pool), "members": _members(ctx, pool, p.get("type"))}]
+    return [
+        _shown(name, ctx.cluster.pools[name])
+        for name in sorted(ctx.cluster.pools)
+        if ctx.may(f"/pool/{name}", "Pool.Audit")
+    ]
+
+
+@api("GET /pools/{poolid}")
+def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One pool."""
+    pool = _pool(ctx, p["poolid"])
+    return {**_shown(p["poolid"], pool), "members": _members(ctx, pool, p.get("type"))}
+
+
+@api("POST /pools")
+def create(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Make a pool; the pool above it has to exist."""
+    name, pools = p["poolid"], ctx.cluster.pools
+    ctx.cluster.check_cfs("user_cfg", "create pool failed: ")
+    if name in pools:
+        raise PveError(f"create pool failed: pool '{name}' already exists")
+    parent = name.rpartition("/")[0]
+    if parent and parent not in pools:
+        raise PveError(f"create pool failed: parent '{parent}' of pool '{name}' does not exist")
+    if not re.match("[A-Za-z]", name.rpartition("/")[2]):
+        raise PveError("create pool failed: pool name must start with a letter")
+    pools[name] = {"comment": stored_text(p.get("comment", "")), "vms": {}, "storage": {}}
+    ctx.acl.changed()
+
+
+def _need(ctx: Ctx, prefix: str, path: str, *privs: str) -> None:
+    """A right that is looked at with the file locked: the refusal becomes a text of the failure."""
+    try:
+        ctx.need(path, *privs, any_of=True)
+    except PermError as error:
+        raise PveError(f"{prefix}{error.status} {error.message}") from None
+
+
+@api("PUT /pools", "PUT /pools/{poolid}")
+def update(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change the comment, add or remove members."""
+    prefix = "update pools failed: "
+    name = p["poolid"]
+    ctx.cluster.check_cfs("user_cfg", prefix)
+    pool = _pool(ctx, name, prefix)
+    delete = bool(p.get("delete"))
+    vms = [int(vmid) for vmid in split_list(p.get("vms") or "")]
+    moves = []
+    for vmid in vms:
+        _need(ctx, prefix, f"/vms/{vmid}", "Permissions.Modify", "VM.Allocate")
+        if delete:
+            if vmid not in pool["vms"]:
+                raise PveError(f"{prefix}VM {vmid} is not a pool member")
+            continue
+        if vmid in pool["vms"]:
+            raise PveError(f"{prefix}VM {vmid} is already a pool member")
+        old = ctx.cluster.pool_of.get(vmid)
+        if old is not None:
+            if not p.get("allow-move"):
+                raise PveError(
+                    f"{prefix}VM {vmid} belongs already to pool '{old}' and 'allow-move' is not set"
+                )
+            _need(ctx, prefix, f"/pool/{old}", "Pool.Allocate")
+        moves.append(vmid)
+    for store in split_list(p.get("storage") or ""):
+        _need(ctx, prefix, f"/storage/{store}", "Permissions.Modify", "Datastore.Allocate")
+        if delete:
+            if store not in pool["storage"]:
+                raise PveError(f"{prefix}Storage '{store}' is not a pool member")
+        elif store in pool["storage"]:
+            raise PveError(f"{prefix}Storage '{store}' is already a pool member")
+    if p.get("comment") is not None:
+        pool["comment"] = stored_text(p["comment"])
+    _apply(ctx, name, pool, delete, vms, moves, split_list(p.get("storage") or ""))
+
+
+def _apply(
+    ctx: Ctx,
+    name: str,
+    pool: dict[str, Any],
+    delete: bool,
+    vms: list[int],
+    moves: list[int],
+    stores: list[str],
+) -> None:
+    cluster = ctx.cluster
+    if delete:
+        for vmid in vms:
+            pool["vms"].pop(vmid, None)
+            cluster.pool_of.pop(vmid, None)
+        for store in stores:
+            pool["storage"].pop(store, None)
+    else:
+        for vmid in moves:
+            add_to_pool(cluster, name, vmid)
+        for store in stores:
+            pool["storage"][store] = 1
+    cluster.revision += 1
+    ctx.acl.changed()
+
+
+@api("DELETE /pools", "DELETE /pools/{poolid}")
+def delete(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a pool that is empty."""
+    prefix = "delete pool failed: "
+    name = p["poolid"]
+    ctx.cluster.check_cfs("user_cfg", prefix)
+    pool = _pool(ctx, name, prefix)
+    below = next(
+        (other for other in sorted(ctx.cluster.pools) if other.startswith(f"{name}/")), None
+    )
+    what = None
+    if below is not None:
+        what = f"pool '{below}'"
+    else:
+        # What is a member only by name does not count.
+        vms = sorted(vmid for vmid in pool["vms"] if vmid in ctx.cluster.vms)
+        stores = sorted(store for store in pool["storage"] if store in ctx.cluster.storages)
+        if vms:
+            what = f"VM {vms[0]}"
+        elif stores:
+            what = f"storage '{stores[0]}'"
+    if what:
+        raise PveError(f"{prefix}pool '{name}' is not empty (contains {what})")
+    for vmid in pool["vms"]:
+        ctx.cluster.pool_of.pop(vmid, None)
+    del ctx.cluster.pools[name]
+    ctx.acl.entries.pop(f"/pool/{name}", None)
+    ctx.acl.changed()

@@ -1,0 +1,302 @@
+"""The cluster-wide list of everything, which lags behind what happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.api import Ctx, api
+from ..core.state import Cluster, NodeInfo, Report, Storage, Vm
+from ..ha.records import is_configured
+from ..ha.status import listed_state, node_states
+from ..volumes.space import used_bytes
+from .status import load_of, used_memory, vm_status
+
+# Seconds that pmxcfs keeps statistics which are not renewed (pve-cluster, src/pmxcfs/status.c,
+# cfs_rrd_dump).
+STATISTICS_KEPT = 300
+
+
+def refresh(cluster: Cluster) -> None:
+    """Let the status daemons report what changed long enough ago."""
+    if not cluster.due:
+        return
+    now = cluster.now()
+    ready = [vmid for vmid, due in cluster.due.items() if due <= now]
+    for vmid in ready:
+        del cluster.due[vmid]
+        vm = cluster.vms.get(vmid)
+        if vm is None:
+            continue
+        if not cluster.nodes[vm.node].online and vmid in cluster.reports:
+            cluster.due[vmid] = now + max(cluster.lag, 0.1)
+            continue
+        cluster.reports[vmid] = _report(cluster, vm)
+
+
+def _report(cluster: Cluster, vm: Vm) -> Report:
+    status = vm_status(cluster, vm)
+    return Report(
+        name=status["name"],
+        status=status["status"],
+        template=1 if vm.template else 0,
+        maxcpu=status["cpus"],
+        maxmem=status["maxmem"],
+        maxdisk=status["maxdisk"],
+        started=vm.run.started if vm.run else 0.0,
+    )
+
+
+def _reported_until(cluster: Cluster, vm: Vm, report: Report) -> float:
+    """When the statistics were written last: every few seconds as long as the guest and its node
+    are there.
+    """
+    if report.guest_gone:
+        return report.guest_gone
+    node = cluster.nodes[vm.node]
+    if not node.online:
+        return node.down_at
+    return cluster.now()
+
+
+def vm_stats(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+    """What the status daemon reported last of the guest that has, or had, this VMID.
+
+    PVE keys the statistics by VMID only (pve-manager, API2Tools.pm, extract_vm_stats): a VM with a
+    number that was freed a moment ago is listed under the former guest's name, state and size until
+    the daemon has run.
+    """
+    vmid = vm.vmid
+    entry: dict[str, Any] = {"id": f"qemu/{vmid}", "node": vm.node, "type": "qemu", "vmid": vmid}
+    report = cluster.reports.get(vmid)
+    if report is None:
+        return {**entry, "status": "unknown"}
+    until = _reported_until(cluster, vm, report)
+    if cluster.now() - until > STATISTICS_KEPT:
+        return {**entry, "status": "unknown"}
+    running = report.status == "running"
+    up = max(0, int(until - report.started)) if running else 0
+    mem = used_memory(vm, report.maxmem) if running else 0
+    entry.update(
+        name=report.name,
+        status=report.status,
+        template=report.template,
+        maxcpu=report.maxcpu,
+        maxmem=report.maxmem,
+        maxdisk=report.maxdisk,
+        cpu=round(load_of(vm, until), 6) if running else 0,
+        mem=mem,
+        memhost=mem,
+        disk=0,
+        uptime=up,
+        netin=up * 1200,
+        netout=up * 900,
+        diskread=up * 2048,
+        diskwrite=up * 4096,
+    )
+    return entry
+
+
+def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+    """The machine as the list shows it: what the nodes report is late, what stands in its
+    configuration is not.
+    """
+    vmid = vm.vmid
+    entry = vm_stats(cluster, vm)
+    conf = vm.conf
+    for key in ("lock", "tags"):
+        if conf.get(key):
+            entry[key] = conf[key]
+    pool = cluster.pool_of.get(vmid)
+    if pool is not None:
+        entry["pool"] = pool
+    if is_configured(cluster, vmid):
+        entry["hastate"] = listed_state(cluster, vmid)
+    return entry
+
+
+def pool_entry(cluster: Cluster, name: str) -> dict[str, Any]:
+    """A pool with what its running machines take together."""
+    entry: dict[str, Any] = {"id": f"/pool/{name}", "type": "pool", "pool": name}
+    for vmid in cluster.pools[name]["vms"]:
+        vm, report = cluster.vms.get(vmid), cluster.reports.get(vmid)
+        if vm is None or report is None or report.status != "running":
+            continue
+        stats = vm_stats(cluster, vm)
+        if not stats.get("uptime"):
+            continue
+        cpus = entry.get("maxcpu", 0)
+        entry["uptime"] = max(entry.get("uptime", 0), stats["uptime"])
+        entry["mem"] = entry.get("mem", 0) + stats["mem"]
+        entry["maxmem"] = entry.get("maxmem", 0) + stats["maxmem"]
+        used = entry.get("cpu", 0) * cpus + stats["cpu"] * stats["maxcpu"]
+        entry["maxcpu"] = cpus + stats["maxcpu"]
+        entry["cpu"] = used / entry["maxcpu"]
+    return entry
+
+
+def node_loads(cluster: Cluster) -> dict[str, tuple[float, int]]:
+    """(CPU share, memory in use) of every node, from what runs there; worked out once a second."""
+    key = (cluster.revision, int(cluster.now()))
+    if cluster.loads is not None and cluster.loads[0] == key:
+        return cluster.loads[1]
+    refresh(cluster)
+    cpu = dict.fromkeys(cluster.nodes, 0.02)
+    mem = dict.fromkeys(cluster.nodes, 1610612736)
+    now = cluster.now()
+    for vm in cluster.vms.values():
+        if vm.run is None:
+            continue
+        report = cluster.reports.get(vm.vmid)
+        cpus, most = (report.maxcpu, report.maxmem) if report else (1, 0)
+        cpu[vm.node] += load_of(vm, now) * cpus / cluster.nodes[vm.node].cpus
+        mem[vm.node] += used_memory(vm, most)
+    loads = {
+        name: (round(min(cpu[name], 1.0), 6), min(mem[name], node.memory))
+        for name, node in cluster.nodes.items()
+    }
+    cluster.loads = (key, loads)
+    return loads
+
+
+def node_load(cluster: Cluster, node: NodeInfo) -> tuple[float, int]:
+    """The same for one node."""
+    return node_loads(cluster)[node.name]
+
+
+def node_entry(cluster: Cluster, node: NodeInfo, *, figures: bool = True) -> dict[str, Any]:
+    """The node as the list shows it: to everybody, with figures only to those who have Sys.Audit on
+    it.
+    """
+    entry: dict[str, Any] = {
+        "id": f"node/{node.name}",
+        "type": "node",
+        "node": node.name,
+        "level": "",
+    }
+    if figures:
+        entry.update(maxcpu=node.cpus, maxmem=node.memory, maxdisk=node.disk)
+    state = node_states(cluster).get(node.name)
+    if state is not None:
+        entry["hastate"] = state
+    if not node.online:
+        return {**entry, "cgroup-mode": 1, "status": "offline"}
+    if not figures:
+        return {**entry, "cgroup-mode": 1, "status": "online"}
+    cpu, mem = node_load(cluster, node)
+    up = int(cluster.now() - cluster.boot_time)
+    return {
+        **entry,
+        "cgroup-mode": 1,
+        "status": "online",
+        "cpu": cpu,
+        "mem": mem,
+        "disk": 30928461824,
+        "uptime": up,
+    }
+
+
+def plugin_content(storage: Storage) -> str:
+    """The content types, or what an empty setting stands for."""
+    return ",".join(storage.content) or "none"
+
+
+def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, Any]:
+    """The storage on a node as the list shows it."""
+    # What a node said last stands for a good while after it is gone.
+    return {
+        "id": f"storage/{node}/{storage.name}",
+        "type": "storage",
+        "storage": storage.name,
+        "node": node,
+        "plugintype": storage.kind,
+        "shared": 1 if storage.shared else 0,
+        "content": ",".join(storage.content),
+        "status": "available",
+        "disk": used_bytes(storage, node),
+        "maxdisk": storage.total,
+    }
+
+
+@api("GET /cluster/resources")
+def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """Machines, nodes and storages that the caller may see."""
+    cluster, kind = ctx.cluster, p.get("type")
+    refresh(cluster)
+    result: list[dict[str, Any]] = []
+    if kind in (None, "vm"):
+        everything = ctx.may("/", "VM.Audit") and not _restricted(ctx)
+        for vm in cluster.vms.values():
+            if everything or ctx.may(f"/vms/{vm.vmid}", "VM.Audit"):
+                entry = vm_entry(cluster, vm)
+                if "pool" in entry and not ctx.may(f"/pool/{entry['pool']}", "Pool.Audit"):
+                    del entry["pool"]
+                result.append(entry)
+    if kind is None:
+        result += [
+            pool_entry(cluster, name)
+            for name in cluster.pools
+            if ctx.may(f"/pool/{name}", "Pool.Audit")
+        ]
+    result += _networks(ctx, kind)
+    if kind in (None, "node"):
+        result += [
+            node_entry(cluster, node, figures=ctx.may(f"/nodes/{node.name}", "Sys.Audit"))
+            for node in cluster.nodes.values()
+        ]
+    if kind in (None, "storage"):
+        for storage in cluster.storages.values():
+            if storage.disabled or not ctx.may(f"/storage/{storage.name}", "Datastore.Audit"):
+                continue
+            result += [
+                storage_entry(cluster, storage, node)
+                for node in cluster.nodes
+                if storage.available_on(node)
+            ]
+    # The order means nothing, and is another one each time.
+    cluster.order.shuffle(result)
+    return result
+
+
+def _networks(ctx: Ctx, kind: str | None) -> list[dict[str, Any]]:
+    """The zone that every node has: an `sdn` entry up to 8.x, a `network` one since."""
+    if not ctx.may("/sdn/zones/localnetwork", "SDN.Audit", "SDN.Use", any_of=True):
+        return []
+    old = ctx.sim.schema.version.startswith("8")
+    if kind not in ((None, "sdn") if old else (None, "network")):
+        return []
+    result: list[dict[str, Any]] = []
+    for name in ctx.cluster.nodes:
+        status = "ok"
+        if old:
+            result.append(
+                {
+                    "id": f"sdn/{name}/localnetwork",
+                    "node": name,
+                    "sdn": "localnetwork",
+                    "status": status,
+                    "type": "sdn",
+                }
+            )
+        else:
+            result.append(
+                {
+                    "id": f"network/{name}/zone/localnetwork",
+                    "network": "localnetwork",
+                    "network-type": "zone",
+                    "node": name,
+                    "status": status,
+                    "type": "network",
+                }
+            )
+    return result
+
+
+def _restricted(ctx: Ctx) -> bool:
+    """Whether rights below /vms could take away what is held on /."""
+    if ctx.caller is not None and ctx.caller.user == "root@pam":
+        token = ctx.acl.users.get("root@pam", {}).get("tokens", {}).get(ctx.who.partition("!")[2])
+        return token is not None and bool(token.get("privsep", 1))
+    return True
+
+
+__all__ = ["node_entry", "node_load", "plugin_content", "refresh", "storage_entry", "vm_stats"]

@@ -1,0 +1,1 @@
+"""The state of the cluster, tasks, locks, rights and the dispatcher: what every call needs."""

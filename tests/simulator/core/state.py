@@ -1,0 +1,369 @@
+"""What the simulated cluster consists of: nodes, storages with volumes, virtual machines, accounts,
+settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PveError
+
+if TYPE_CHECKING:
+    from ..schema.definition import Schema
+    from .tasks import TaskBoard
+
+SHARED = ""  # the key of the volumes of a shared storage, where a node's name stands otherwise
+
+
+@dataclass(slots=True)
+class Volume:
+    """A file or block volume on a storage."""
+
+    name: str
+    content: str
+    fmt: str
+    size: int
+    ctime: int
+    vmid: int | None = None
+    used: int | None = None
+    parent: str | None = None
+    virtual_size: int | None = None
+    notes: str | None = None
+    protected: bool = False
+    snapshots: dict[str, int] = field(default_factory=dict)
+    # the node on which a logical volume that holds a qcow2 image is active
+    active: str | None = None
+    blob: bytes | None = None
+    sums: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Storage:
+    """A storage definition and, per node or once for all, its volumes."""
+
+    name: str
+    kind: str
+    config: dict[str, str]
+    total: int
+    base_used: int
+    volumes: dict[str, dict[str, Volume]] = field(default_factory=dict)
+
+    @property
+    def content(self) -> list[str]:
+        """The content types, as configured."""
+        return [
+            item for item in self.config.get("content", "").split(",") if item and item != "none"
+        ]
+
+    @property
+    def shared(self) -> bool:
+        """Whether every node sees the same volumes."""
+        return self.config.get("shared") == "1" or self.kind in SHARED_KINDS
+
+    @property
+    def disabled(self) -> bool:
+        """Whether it is switched off."""
+        return self.config.get("disable") == "1"
+
+    def on(self, node: str) -> dict[str, Volume]:
+        """The volumes that the node sees, by name."""
+        return self.volumes.setdefault(SHARED if self.shared else node, {})
+
+    def available_on(self, node: str) -> bool:
+        """Whether the definition covers the node."""
+        nodes = self.config.get("nodes")
+        return not nodes or node in nodes.split(",")
+
+
+SHARED_KINDS = frozenset(
+    {"nfs", "cifs", "cephfs", "rbd", "iscsi", "pbs", "zfs", "iscsidirect", "glusterfs"}
+)
+PATH_KINDS = frozenset({"dir", "nfs", "cifs", "cephfs", "btrfs", "glusterfs"})
+
+
+@dataclass(slots=True)
+class Run:
+    """The QEMU process of a running guest."""
+
+    pid: int
+    started: float
+    qmpstatus: str = "running"
+    machine: str = "pc-i440fx-10.1"
+    cpu: str = "kvm64,+kvm_pv_eoi,+kvm_pv_unhalt,+lahf_lm,+sep"
+    frozen: bool = False
+    # drives that QEMU has let go of and the configuration still names
+    lost: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class Vm:
+    """A virtual machine; the configuration is kept as text, as in PVE's file."""
+
+    vmid: int
+    node: str
+    conf: dict[str, str]
+    pending: dict[str, str] = field(default_factory=dict)
+    pending_delete: dict[str, bool] = field(default_factory=dict)
+    snapshots: dict[str, dict[str, str]] = field(default_factory=dict)
+    cloudinit: dict[str, str] | None = None
+    run: Run | None = None
+    agent: str = "running"
+    acpi: bool | None = None
+    digest: str | None = None
+    quit_at: float = 0.0
+    execs: dict[int, dict[str, Any]] | None = None
+    stuck: set[str] | None = None
+    system: bool | None = None
+    filed: tuple[dict[str, Any], ...] | None = None
+
+    def file(self) -> None:
+        """Note what the machine's file holds."""
+        snapshots = {name: dict(kept) for name, kept in self.snapshots.items()}
+        self.filed = (dict(self.conf), dict(self.pending), dict(self.pending_delete), snapshots)
+
+    def read_again(self) -> None:
+        """Forget changes that did not get into the file."""
+        if self.filed is not None:
+            self.conf, self.pending, self.pending_delete, self.snapshots = self.filed
+            self.digest = None
+            self.file()
+
+    @property
+    def template(self) -> bool:
+        """Whether it is a template."""
+        return self.conf.get("template") == "1"
+
+
+@dataclass(slots=True)
+class Report:
+    """What a node's status daemon reported last of a guest.
+
+    Pmxcfs keeps it by VMID, the guest may be gone.
+    """
+
+    name: str
+    status: str
+    template: int
+    maxcpu: int
+    maxmem: int
+    maxdisk: int
+    started: float
+    guest_gone: float = 0.0
+
+
+@dataclass(slots=True)
+class NodeInfo:
+    """A cluster member."""
+
+    name: str
+    nodeid: int
+    ip: str
+    cpus: int = 2
+    sockets: int = 1
+    memory: int = 25276502016
+    disk: int = 270553174016
+    online: bool = True
+    maintenance: bool = False
+    down_at: float = 0.0
+    ifaces: dict[str, dict[str, Any]] = field(default_factory=dict)
+    new_ifaces: dict[str, dict[str, Any]] | None = None
+    dns: dict[str, str] = field(default_factory=dict)
+    config: dict[str, str] = field(default_factory=dict)
+    next_pid: int = 1000
+    fingerprint: str = ""
+
+
+class Cluster:
+    """The whole picture, changed by handlers and tasks."""
+
+    def __init__(self, schema: Schema, seed: int = 0) -> None:
+        self.schema = schema
+        self.random = random.Random(seed)
+        self.order = random.Random(seed)
+        self.name = "pve"
+        self.config_version = 1
+        self.quorate = True
+        self.quorum_lost = 0.0
+        self.version = {"release": "9.2", "version": "9.2.11", "repoid": "14a22df3"}
+        self.nodes: dict[str, NodeInfo] = {}
+        self.local = ""
+        self.storages: dict[str, Storage] = {}
+        self.vms: dict[int, Vm] = {}
+        self.pools: dict[str, dict[str, Any]] = {}
+        self.options: dict[str, str] = {}
+        self.acpi = True
+        self.system = True
+        self.ha_resources: dict[str, dict[str, Any]] = {}
+        self.ha_rules: dict[str, dict[str, Any]] = {}
+        self.ha_awake = False
+        # where the manager took machines from, for a maintenance
+        self.ha_homes: dict[int, str] = {}
+        self.pool_of: dict[int, str] = {}
+        self.firewalls: dict[int, dict[str, Any]] = {}
+        self.web: dict[str, dict[str, Any]] = {}
+        self.log: list[dict[str, Any]] = []
+        self.boot_time = time.time() - 3226
+        self.firmware = True
+        self.kernel = "6.14.11-4-pve"
+        self.qemu = "7.2.22"  # of the cluster that the facts were observed on
+        self.lag = 0.0
+        self.list_time = 0.0
+        self.cleanup = 0.0
+        self.due: dict[int, float] = {}
+        self.reports: dict[int, Report] = {}
+        self.revision = 0
+        self.loads: tuple[tuple[int, int], dict[str, tuple[float, int]]] | None = None
+        self.ifupdown2 = True
+        self.ha_active = True
+        self.timedatectl = True
+        self.realms: dict[str, dict[str, Any]] = {}
+        self.servers: set[str] = set()
+        self.thin_pools: set[str] = set()
+        self.tasks: TaskBoard
+
+    # -- time and chance -------------------------------------------------------------------------
+
+    @staticmethod
+    def now() -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def uuid(self) -> str:
+        """A random UUID from the seeded source."""
+        bits = self.random.getrandbits(128)
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"
+
+    def mac(self) -> str:
+        """A random MAC address under the cluster's prefix."""
+        prefix = self.options.get("mac_prefix", "BC:24:11").rstrip(":").upper()
+        missing = 6 - prefix.count(":") - 1
+        return ":".join(
+            [prefix] + [f"{self.random.getrandbits(8):02X}" for _dummy in range(missing)]
+        )
+
+    # -- virtual machines ------------------------------------------------------------------------
+
+    def vm_at(self, node: str, vmid: int) -> Vm:
+        """The machine, if its configuration lies on that node."""
+        vm = self.vms.get(vmid)
+        if vm is None or vm.node != node:
+            raise PveError(
+                f"Configuration file 'nodes/{node}/qemu-server/{vmid}.conf' does not exist"
+            )
+        return vm
+
+    def vm_found(self, node: str, vmid: int) -> Vm:
+        """The machine, told in the words of the calls that look for the file themselves."""
+        vm = self.vms.get(vmid)
+        if vm is None or vm.node != node:
+            raise PveError(f"unable to find configuration file for VM {vmid} on node '{node}'")
+        return vm
+
+    def write(self, vm: Vm) -> None:
+        """Note that the configuration changed.
+
+        Refused without quorum, as /etc/pve is read-only then.
+        """
+        if not self.quorate:
+            vm.read_again()
+            raise PveError(
+                f"unable to open file '/etc/pve/nodes/{vm.node}/qemu-server/{vm.vmid}.conf.tmp.1' -"
+                " Permission denied"
+            )
+        for conf in (vm.conf, vm.pending, *vm.snapshots.values()):
+            _as_filed(conf)
+        vm.file()
+        vm.digest = None
+        self.touch(vm.vmid)
+
+    def touch(self, vmid: int) -> None:
+        """The machine changed: listings show it when they are refreshed next."""
+        self.revision += 1
+        self.due.setdefault(vmid, self.now() + self.lag)
+
+    def remove_vm(self, vmid: int) -> None:
+        """Drop the machine from the picture; what was reported of it stays, under its number."""
+        self.vms.pop(vmid, None)
+        self.firewalls.pop(vmid, None)
+        self.due.pop(vmid, None)
+        report = self.reports.get(vmid)
+        if report is not None and not report.guest_gone:
+            report.guest_gone = self.now()
+        pool = self.pool_of.pop(vmid, None)
+        if pool in self.pools:
+            self.pools[pool]["vms"].pop(vmid, None)
+        self.revision += 1
+
+    def digest(self, vm: Vm) -> str:
+        """SHA1 over the configuration as PVE's file would have it."""
+        if vm.digest is None:
+            vm.digest = hashlib.sha1(config_text(vm).encode(), usedforsecurity=False).hexdigest()
+        return vm.digest
+
+    def check_quorum(self) -> None:
+        """Refuse what needs a writable cluster filesystem."""
+        if not self.quorate:
+            raise PveError("cluster not ready - no quorum?")
+
+    def check_cfs(self, file: str, prefix: str = "") -> None:
+        """Refuse a change of a cluster-wide file without quorum."""
+        if not self.quorate:
+            raise PveError(f"{prefix}cfs-lock 'file-{file}' error: no quorum!")
+
+    def storage(self, name: str) -> Storage:
+        """The storage definition."""
+        storage = self.storages.get(name)
+        if storage is None:
+            raise PveError(f"storage '{name}' does not exist")
+        return storage
+
+    def vms_on(self, node: str) -> Iterator[Vm]:
+        """The machines whose configuration lies on the node."""
+        return (vm for vm in self.vms.values() if vm.node == node)
+
+
+def _as_filed(conf: dict[str, str]) -> None:
+    """Make of the settings what is read again from a file with one line for each of them."""
+    for key, value in list(conf.items()):
+        if key == "description":
+            kept = value.rstrip()
+            if kept or value:
+                conf[key] = kept
+            else:
+                del conf[key]
+        elif "\n" in value or "\r" in value:
+            raise PveError(f"unable to parse value of '{key}' - property contains a line feed")
+        elif not value or value[0].isspace() or value[-1].isspace():
+            conf[key] = value.strip() or " "
+
+
+def _section(values: dict[str, str], pending: bool = False) -> str:
+    lines = []
+    description = values.get("description")
+    if description and description != " ":
+        lines += ["#" + line for line in description.split("\n")]
+    lines += [f"{key}: {values[key]}" for key in sorted(values) if key != "description"]
+    return "".join(line + "\n" for line in lines)
+
+
+def config_text(vm: Vm) -> str:
+    """The configuration file of the machine."""
+    text = _section(vm.conf)
+    if vm.pending or vm.pending_delete:
+        pending = dict(vm.pending)
+        if vm.pending_delete:
+            pending["delete"] = ",".join(
+                ("!" if force else "") + name for name, force in sorted(vm.pending_delete.items())
+            )
+        text += "\n[PENDING]\n" + _section(pending)
+    if vm.cloudinit:
+        text += "\n[special:cloudinit]\n" + _section(vm.cloudinit)
+    for name in sorted(vm.snapshots):
+        text += f"\n[{name}]\n" + _section(vm.snapshots[name])
+    return text

@@ -1,0 +1,1 @@
+"""How closely the simulator agrees with a real Proxmox VE."""

@@ -1,0 +1,130 @@
+"""`python -m tests.simulator.fidelity`: how closely the simulator agrees with recordings of a real
+Proxmox VE.
+
+The recordings lie beside the repository, in ../shared; where they are absent, those in
+tests/simulator/data are used, which hold the same exchanges without what tells of the recorded
+hosts. Without any, the comparison fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from ..process import Simulator
+from .replay import Figures, Line, Replay, Verdict, figures_of
+from .sets import RecordedSet, load_packed, load_shared
+from .vectors import disagreements
+
+# The lowest shares that pass, and what they are about.
+Goals = dict[str, tuple[float, str]]
+GOALS: Goals = {
+    "status": (0.99, "HTTP status"),
+    "errors": (0.98, "texts of refusals"),
+    "keys": (0.98, "keys of answers"),
+    "values": (0.95, "values of answers"),
+}
+# The same for what lies around virtual machines, of which directories, jobs and containers are not
+# simulated.
+AROUND: Goals = {
+    "status": (0.95, "HTTP status"),
+    "errors": (0.90, "texts of refusals"),
+    "keys": (0.93, "keys of answers"),
+    "values": (0.89, "values of answers"),
+}
+# Refusals of a login are held back for 3 s otherwise, and those about a dead node as well.
+QUICK = ("--auth-delay-s", "0", "--proxy-delay-s", "0")
+
+
+def replay(cluster: str, stories: list[list[Line]]) -> list[Verdict]:
+    """The verdicts on recordings that are replayed one after another on a server of their own."""
+    with tempfile.TemporaryDirectory(prefix="pve-simulator-") as directory:
+        file = Path(directory) / "cluster.yml"
+        file.write_text(cluster, encoding="utf-8")
+        with Simulator("--cluster", file, *QUICK) as simulator:
+            session = Replay(simulator)
+            return [verdict for story in stories for verdict in session.run(story)]
+
+
+def passes(figures: Figures, goals: Goals) -> bool:
+    """Print the shares; False when one is too low, or is about nothing."""
+    passed = True
+    for name, (goal, what) in goals.items():
+        good, total = figures[name]
+        share = good / total if total else 0.0
+        note = ""
+        if share < goal:
+            note = "  TOO LOW"
+            passed = False
+        print(f"{name:7} {good:5}/{total:<5} {share:.3f}  (at least {goal:.2f})  {what}{note}")
+    return passed
+
+
+def print_disagreements(verdicts: list[Verdict], limit: int) -> None:
+    """Print the first requests that were answered otherwise."""
+    different = [verdict for verdict in verdicts if verdict.why]
+    for verdict in different[:limit]:
+        print(verdict.request[:160])
+        for line in verdict.why[:4]:
+            print(f"     {line[:300]}")
+
+
+def score(recorded: RecordedSet, show: int) -> bool:
+    """Print how closely the simulator agrees with a set; False when it is not true enough."""
+    total = len(recorded.machines) + len(recorded.around)
+    print(f"replaying {recorded.name}: {total} stories of a real Proxmox VE", flush=True)
+    verdicts = replay(recorded.cluster, recorded.machines)
+    print_disagreements(verdicts, show)
+    good = passes(figures_of(verdicts), GOALS)
+    print("around virtual machines:", flush=True)
+    verdicts = [
+        verdict for story in recorded.around for verdict in replay(recorded.cluster, [story])
+    ]
+    print_disagreements(verdicts, show)
+    good = passes(figures_of(verdicts), AROUND) and good
+    return vectors_agree(recorded) and good
+
+
+def vectors_agree(recorded: RecordedSet) -> bool:
+    """Compare the verdicts on parameter sets; False when one differs, or there are none."""
+    found = disagreements(recorded.vectors)
+    for line in found:
+        print(line)
+    total = len(recorded.vectors)
+    print(f"vectors {total - len(found):5}/{total:<5} verdicts on parameters")
+    return total > 0 and not found
+
+
+def choose(which: str | None) -> RecordedSet | None:
+    """The set of that name; without a name the one beside the repository, or else the one in it."""
+    if which == "packed":
+        return load_packed()
+    if which == "shared":
+        return load_shared()
+    return load_shared() or load_packed()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 0 when the simulator is true enough.
+
+    1 when it is not, or there is nothing to compare it with.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulator.fidelity", description=__doc__.split("\n", maxsplit=1)[0]
+    )
+    parser.add_argument(
+        "--show", type=int, default=0, metavar="N", help="also print the first N disagreements"
+    )
+    parser.add_argument(
+        "--set",
+        choices=("shared", "packed"),
+        help="the recordings in ../shared or those of this repository",
+    )
+    options = parser.parse_args(argv)
+    recorded = choose(options.set)
+    if recorded is None:
+        print("fidelity: there are no recordings to compare with", file=sys.stderr)
+        return 1
+    return 0 if score(recorded, options.show) else 1

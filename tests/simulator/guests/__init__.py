@@ -1,0 +1,1 @@
+"""The calls of virtual machines, beside their configuration."""

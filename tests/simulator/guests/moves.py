@@ -1,0 +1,290 @@
+"""Moves disks to other storages, and hands them to other machines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ..config.checks import check_lock
+from ..config.disks import add_unused
+from ..config.update import Update
+from ..config.vmconfig import to_base
+from ..core.api import Ctx, api
+from ..core.state import Vm
+from ..core.tasks import Task
+from ..errors import ApiError, ParamError, PveError
+from ..schema.units import format_size
+from ..volumes.drives import (
+    boot_devices,
+    is_cdrom,
+    is_cloudinit,
+    is_unused,
+    parse_drive,
+    print_boot,
+    print_drive,
+    split_volid,
+)
+from ..volumes.volumes import (
+    allocate,
+    check_enabled,
+    default_format,
+    find_volume,
+    format_line,
+    formats,
+    free,
+    has_feature,
+    in_snapshots,
+    is_path_based,
+    own_key,
+    parse_volname,
+    volume_size,
+)
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/move_disk")
+def move_disk(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Move a disk to another storage, or hand it to another machine."""
+    storage, target = p.get("storage"), p.get("target-vmid")
+    if storage and target:
+        text = "either set 'storage' or 'target-vmid', but not both"
+        raise ParamError({"storage": text, "target-vmid": text})
+    if target:
+        return _reassign(ctx, p, target)
+    if not storage:
+        if p["vmid"] not in ctx.cluster.vms:
+            ctx.cluster.vm_at(p["node"], p["vmid"])
+        text = "both 'storage' and 'target-vmid' missing, either needs to be set"
+        raise ParamError({"storage": text, "target-vmid": text})
+    return _move(ctx, p, storage)
+
+
+def _move(ctx: Ctx, p: dict[str, Any], store: str) -> str:
+    ctx.need(f"/storage/{store}", "Datastore.AllocateSpace")
+    node, vmid, name, fmt = p["node"], p["vmid"], p["disk"], p.get("format")
+
+    def check() -> tuple[Vm, dict[str, str], bool]:
+        vm = ctx.cluster.vm_at(node, vmid)
+        check_lock(vm)
+        if p.get("digest") and p["digest"] != ctx.cluster.digest(vm):
+            raise PveError(
+                "detected modified configuration - file changed by other user? Try again."
+            )
+        if name not in vm.conf:
+            raise PveError(f"disk '{name}' does not exist")
+        drive = parse_drive(ctx.sim.schema, name, vm.conf[name])
+        parts = split_volid(drive.get("file", ""))
+        if is_cdrom(drive, no_cloudinit=True):
+            raise PveError("you can't move a cdrom")
+        if parts is None:
+            raise PveError(f"disk '{name}' has no associated volume")
+        old = parse_volname(ctx.cluster.storage(parts[0]), parts[1])
+        if parts[0] == store and (not fmt or old.fmt == fmt):
+            raise PveError("you can't move to the same storage with same format")
+        if "images" not in check_enabled(ctx.cluster, store, node).content:
+            raise ParamError({"storage": f"storage '{store}' does not support vm images"})
+        kept = in_snapshots(ctx.sim.schema, vm, drive["file"])
+        if kept and p.get("delete"):
+            raise PveError("you can't move a disk with snapshots and delete the source")
+        return vm, drive, kept
+
+    check()
+
+    async def work(task: Task) -> None:
+        async with ctx.sim.locks.hold(vmid, log=task.say):
+            vm, drive, kept = check()
+            if vm.run is not None and name == "tpmstate0":
+                raise PveError(
+                    "storage migration failed: cannot move TPM state while VM is running"
+                )
+            await _copy_over(ctx, vm, name, drive, store, fmt, bool(p.get("delete")), kept, task)
+
+    return ctx.task(node, "qmmove", vmid, work)
+
+
+async def _copy_over(
+    ctx: Ctx,
+    vm: Vm,
+    name: str,
+    drive: dict[str, str],
+    store: str,
+    fmt: str | None,
+    delete: bool,
+    kept: bool,
+    task: Task,
+) -> None:
+    cluster = ctx.cluster
+    old = drive["file"]
+    source = old.partition(":")[0]
+    task.say(f"copying volume '{old}' from current storage '{source}' to target storage '{store}'")
+    if kept:
+        task.say("moving disk with snapshots, snapshots will not be moved!")
+    try:
+        new, size = await copy_disk(ctx, vm.node, vm.vmid, name, drive, store, fmt, task, vm)
+    except ApiError as error:
+        raise PveError(f"storage migration failed: {error.text}") from None
+    drive["file"] = new
+    if not is_unused(name):
+        drive["size"] = format_size(size)
+    vm.conf[name] = print_drive(ctx.sim.schema, name, drive)
+    if not delete:
+        place = add_unused(vm, old)
+        task.say(f"adding source volume '{old}' as '{place}' to config")
+    if vm.template:
+        to_base(ctx, vm, name)
+    try:
+        cluster.write(vm)
+    except ApiError as error:
+        # Qemu.pm, move_vm_disk: what was copied goes again.
+        free(cluster, vm.node, new)
+        raise PveError(f"storage migration failed: {error.text}") from None
+    if delete:
+        task.say(f"removing source volume '{old}' after successful copy")
+        try:
+            free(cluster, vm.node, old)
+        except ApiError as error:
+            task.say(error.text)
+
+
+async def copy_disk(
+    ctx: Ctx,
+    node: str,
+    vmid: int,
+    name: str,
+    drive: dict[str, str],
+    store: str,
+    fmt: str | None,
+    task: Task,
+    running: Vm | None = None,
+) -> tuple[str, int]:
+    """Copy a disk in full to a storage: the new volume ID and its size.
+
+    Out of a running machine where one is given.
+    """
+    cluster = ctx.cluster
+    storage = check_enabled(cluster, store, node)
+    parsed = parse_volname(
+        cluster.storage(drive["file"].partition(":")[0]), drive["file"].partition(":")[2]
+    )
+    size = volume_size(cluster, node, drive["file"])
+    wanted = fmt or parsed.fmt
+    target = wanted if wanted in formats(storage) else default_format(storage)
+    task.say(f"create full clone of drive {name} ({drive['file']})")
+    own = None
+    if is_cloudinit(drive):
+        own = f"vm-{vmid}-cloudinit" + (f".{target}" if is_path_based(storage) else "")
+    source = find_volume(cluster, node, drive["file"])
+    if source is not None:
+        source.active = node
+    volid = allocate(cluster, node, storage, vmid, target, size, own, say=task.say)
+    for line in format_line(storage, volid, target, size):
+        task.say(line)
+    task.say(f"allocated target volume '{volid}'")
+    if own is None:
+        try:
+            if running is not None and running.run is not None and name in running.run.lost:
+                raise PveError(f"no block node found for drive 'drive-{name}'")
+            await task.copy(size)
+        except (ApiError, asyncio.CancelledError):
+            free(cluster, node, volid)
+            raise
+    return volid, size
+
+
+def _reassign(ctx: Ctx, p: dict[str, Any], target: int) -> str:
+    node, vmid, name = p["node"], p["vmid"], p["disk"]
+    place = p.get("target-disk") or name
+    ctx.acl.require_vm(ctx.who, target, None, ["VM.Config.Disk"])
+    if target == vmid:
+        raise ParamError({"target-vmid": "must be different than source VMID to reassign disk"})
+    drive = _check_reassign(ctx, p, target, place)[2]
+    ctx.need(f"/storage/{drive['file'].partition(':')[0]}", "Datastore.AllocateSpace")
+
+    async def work(task: Task) -> None:
+        async with ctx.sim.locks.hold(vmid, log=task.say), ctx.sim.locks.hold(target, log=task.say):
+            source, other, drive = _check_reassign(ctx, p, target, place)
+            await _hand_over(ctx, source, other, name, place, drive, task)
+
+    return ctx.task(node, "qmmove", f"{vmid}-{name}>{target}-{place}", work)
+
+
+def _check_reassign(
+    ctx: Ctx, p: dict[str, Any], target: int, place: str
+) -> tuple[Vm, Vm, dict[str, str]]:
+    vms, vmid, name = ctx.cluster.vms, p["vmid"], p["disk"]
+    if vmid not in vms:
+        raise PveError(f"could not find VM {vmid}")
+    if target not in vms:
+        raise PveError(f"could not find target VM {target}")
+    source, other = ctx.cluster.vm_at(p["node"], vmid), vms[target]
+    if source.node != other.node:
+        raise PveError(f"Both VMs need to be on the same node ({source.node} != {other.node})")
+    check_lock(source)
+    check_lock(other)
+    if source.template or other.template:
+        raise PveError("Can't move disks from or to template VMs")
+    for vm, key in ((source, "digest"), (other, "target-digest")):
+        if p.get(key) and p[key] != ctx.cluster.digest(vm):
+            text = "detected modified configuration - file changed by other user? Try again."
+            raise PveError(f"VM {vm.vmid}: {text}")
+    if name not in source.conf:
+        raise PveError(f"Disk '{name}' for VM '{vmid}' does not exist")
+    if place in other.conf:
+        raise PveError(f"Target disk key '{place}' is already in use for VM '{target}'")
+    return source, other, _check_movable(ctx, source, name)
+
+
+def _check_movable(ctx: Ctx, source: Vm, name: str) -> dict[str, str]:
+    """The drive, which another machine can have."""
+    drive = parse_drive(ctx.sim.schema, name, source.conf[name])
+    if is_cdrom(drive, no_cloudinit=True):
+        raise PveError("CD drive contents can't be moved to another VM")
+    if split_volid(drive.get("file", "")) is None:
+        raise PveError(f"Volume '{drive.get('file', '')}' not managed by PVE")
+    if in_snapshots(ctx.sim.schema, source, drive["file"]):
+        raise PveError("Can't move disk used by a snapshot to another VM")
+    store, volume = drive["file"].split(":", 1)
+    if not has_feature(
+        ctx.cluster.storage(store), "rename", parse_volname(ctx.cluster.storage(store), volume)
+    ):
+        raise PveError("Storage does not support moving of this disk to another VM")
+    if source.run is not None and not is_unused(name):
+        raise PveError(
+            "Cannot move disk to another VM while the source VM is running - detach first"
+        )
+    return drive
+
+
+async def _hand_over(
+    ctx: Ctx, source: Vm, other: Vm, name: str, place: str, drive: dict[str, str], task: Task
+) -> None:
+    cluster = ctx.cluster
+    await task.work()
+    task.say(f"reassign disk '{name}' from VM '{source.vmid}' as '{place}' to VM '{other.vmid}'")
+    store, volume = drive["file"].split(":", 1)
+    storage = cluster.storage(store)
+    key = own_key(storage, volume)
+    held = storage.on(source.node).pop(key, None)
+    if held is None:
+        raise PveError(f"volume '{drive['file']}' does not exist")
+    new = allocate(cluster, source.node, storage, other.vmid, held.fmt, held.size, linked=True)
+    made = storage.on(source.node)[new.partition(":")[2]]
+    made.virtual_size, made.used, made.parent, made.ctime = (
+        held.virtual_size,
+        held.used,
+        held.parent,
+        held.ctime,
+    )
+    drive["file"] = f"{store}:{volume[: len(volume) - len(key)]}{made.name}"
+    devices = boot_devices(source.conf)
+    if devices and name in devices:
+        task.say(f"removing disk '{name}' from boot order config")
+        source.conf["boot"] = print_boot([device for device in devices if device != name])
+    del source.conf[name]
+    task.say(f"removing disk '{name}' from VM '{source.vmid}' config")
+    cluster.write(source)
+    if is_unused(place):
+        other.conf[place] = drive["file"]
+        cluster.write(other)
+        return
+    text = print_drive(ctx.sim.schema, place, drive)
+    await Update(ctx, {"node": other.node, "vmid": other.vmid, place: text}).run(task)

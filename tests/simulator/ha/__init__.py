@@ -1,0 +1,1 @@
+"""The HA manager: its resources, rules and status."""

@@ -1,0 +1,123 @@
+"""What the HA manager does with the machines: it starts, stops and moves them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..core.api import Ctx
+from ..core.tasks import Task
+from ..running.migration import migrate
+from ..running.power import do_start, do_stop
+from .records import at_work, is_managed
+
+
+def request_start(ctx: Ctx, vmid: int) -> None:
+    """Set what the manager is to bring about: it acts in its next round."""
+    resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+    if resource is not None:
+        resource["state"] = "started"
+    enforce(ctx, vmid)
+
+
+def request_stop(ctx: Ctx, vmid: int, timeout: int) -> None:
+    """Leave the manager a command to stop the machine; until it reads that, nothing shows it."""
+
+    def stop() -> None:
+        resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+        if resource is not None:
+            resource["state"] = "stopped"
+            ctx.cluster.revision += 1
+            _act(ctx, vmid, timeout)
+
+    _in_next_round(ctx, stop)
+
+
+def enforce(ctx: Ctx, vmid: int) -> None:
+    """Let the manager start or stop the machine as its state asks for."""
+    _in_next_round(ctx, lambda: _act(ctx, vmid, 60))
+
+
+def _in_next_round(ctx: Ctx, act: Callable[[], object]) -> None:
+    """The manager works in rounds (CRM.pm, LRM.pm): it takes what is set for tasks of type `ha`
+    until it acts.
+    """
+    pause = ctx.cluster.tasks.duration("ha")
+
+    async def later() -> None:
+        await asyncio.sleep(pause)
+        act()
+
+    if pause > 0:
+        ctx.sim.background(later())
+    else:
+        act()
+
+
+def _act(ctx: Ctx, vmid: int, timeout: int) -> None:
+    """Begin the task that brings the machine to its state.
+
+    A shutdown ends by force (Resources/PVEVM.pm).
+    """
+    resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+    vm = ctx.cluster.vms.get(vmid)
+    if resource is None or vm is None:
+        return
+    state = resource.get("state", "started")
+    if state in ("started", "enabled") and vm.run is None:
+
+        async def start(task: Task) -> None:
+            await do_start(ctx, vm.node, vmid, task)
+
+        ctx.cluster.tasks.start(vm.node, "qmstart", vmid, "root@pam", start)
+    elif state in ("stopped", "disabled") and vm.run is not None:
+
+        async def stop(task: Task) -> None:
+            await do_stop(
+                ctx, vm.node, vmid, task, shutdown=timeout > 0, force=True, timeout=timeout
+            )
+
+        ctx.cluster.tasks.start(
+            vm.node, "qmshutdown" if timeout else "qmstop", vmid, "root@pam", stop
+        )
+
+
+def request_move(ctx: Ctx, vmid: int, target: str) -> None:
+    """Let the manager move the machine; it sends none to a node that is not at work."""
+    vm = ctx.cluster.vms[vmid]
+    if not at_work(ctx.cluster, target):
+        ctx.cluster.tasks.note(
+            ctx.cluster.local, "root@pam", f"crm command error - node not online: {target}", 3
+        )
+        return
+
+    async def move(task: Task) -> None:
+        await migrate(ctx, vm, target, {}, True, task)
+
+    _in_next_round(
+        ctx, lambda: ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move)
+    )
+
+
+def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
+    """Take the node from the HA manager, which moves its machines away, or give it back, and they
+    return.
+    """
+    cluster = ctx.cluster
+    info = cluster.nodes[node]
+    if info.maintenance == wanted:
+        return
+    info.maintenance = wanted
+    cluster.ha_awake = True
+    cluster.revision += 1
+    if not wanted:
+        for vmid in [vmid for vmid, home in cluster.ha_homes.items() if home == node]:
+            del cluster.ha_homes[vmid]
+            if vmid in cluster.vms and is_managed(cluster, vmid) and cluster.vms[vmid].node != node:
+                request_move(ctx, vmid, node)
+        return
+    target = next((name for name in cluster.nodes if at_work(cluster, name)), None)
+    for vm in list(cluster.vms_on(node)):
+        if target is not None and vm.run is not None and is_managed(cluster, vm.vmid):
+            cluster.ha_homes[vm.vmid] = node
+            request_move(ctx, vm.vmid, target)

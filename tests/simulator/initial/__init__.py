@@ -1,0 +1,1 @@
+"""The cluster at the start: described by a file, or made up."""

@@ -1,0 +1,258 @@
+"""How machines start and stop within a task."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ..config.checks import check_lock
+from ..config.cloudinit_drive import renew_cloudinit
+from ..config.hotplug import apply_pending, has_system
+from ..core.api import Ctx
+from ..core.state import Run, Vm
+from ..core.tasks import Task
+from ..errors import ApiError, PveError
+from ..volumes.drives import (
+    agent_enabled,
+    drives_of,
+    is_cdrom,
+    memory_mib,
+    parse_drive,
+    parse_net,
+    split_volid,
+)
+from ..volumes.volumes import free, parse_volname, set_active, volume_size
+
+# The cleanup after a QEMU process waits this long, with the lock, when it finds the machine running
+# again.
+CLEANUP_WAIT = 30.0
+# A start this soon after the process quit meets that cleanup.
+CLEANUP_RACE = 3.0
+
+
+async def do_start(ctx: Ctx, node: str, vmid: int, task: Task, *, skiplock: bool = False) -> None:
+    """Start the machine within a task."""
+    async with ctx.sim.locks.hold(vmid, log=task.say):
+        vm = ctx.cluster.vm_at(node, vmid)
+        if vm.template:
+            raise PveError("you can't start a vm if it's a template")
+        lock = vm.conf.get("lock")
+        if lock == "backup" and vm.run is not None:
+            vm.run.qmpstatus = "running"
+            return
+        suspended = lock == "suspended"
+        if not skiplock and not suspended:
+            check_lock(vm)
+        if vm.run is not None:
+            raise PveError(f"VM {vmid} already running")
+        resume = suspended or "vmstate" in vm.conf
+        await task.work()
+        launch(ctx, vm, resume=resume)
+        warn_of_certificates(ctx, vm, task)
+        if resume:
+            _resumed(ctx, vm, task)
+    if time.time() - vm.quit_at < CLEANUP_RACE:
+        _cleanup_holds_lock(ctx, vm)
+
+
+def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
+    """Bring up the QEMU process after the checks that it would fail at."""
+    cluster = ctx.cluster
+    if not resume and (vm.pending or vm.pending_delete):
+        apply_pending(ctx, vm)
+    renew_cloudinit(ctx, vm)
+    node = cluster.nodes[vm.node]
+    for name, drive in drives_of(ctx.sim.schema, vm.conf):
+        parts = split_volid(drive.get("file", ""))
+        if parts is not None:
+            content = parse_volname(cluster.storage(parts[0]), parts[1]).content
+            if content not in cluster.storage(parts[0]).content:
+                raise PveError(f"storage '{parts[0]}' does not support content-type '{content}'")
+            volume_size(cluster, vm.node, drive["file"])
+        elif not is_cdrom(drive) and not drive.get("file", "").startswith("/"):
+            raise PveError(f"unable to activate {name}")
+    for name, value in sorted(vm.conf.items()):
+        if name.startswith("net") and name[3:].isdigit():
+            bridge = parse_net(ctx.sim.schema, value).get("bridge")
+            if bridge and bridge not in node.ifaces:
+                raise PveError(f"bridge '{bridge}' does not exist")
+    cores = int(vm.conf.get("sockets", "1")) * int(vm.conf.get("cores", "1"))
+    vcpus = int(vm.conf.get("vcpus", "0")) or cores
+    if cores > node.cpus or vcpus > node.cpus:
+        raise PveError(f"MAX {node.cpus} vcpus allowed per VM on this node")
+    if vcpus > cores:
+        raise PveError(f"vcpus '{vcpus}' greater than max '{cores}'")
+    check_free_memory(ctx, vm)
+    node.next_pid += 1
+    vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
+    set_active(cluster, ctx.sim.schema, vm, vm.node)
+    cluster.touch(vm.vmid)
+
+
+def warn_of_certificates(ctx: Ctx, vm: Vm, task: Task) -> None:
+    """Keys that were enrolled without Microsoft's certificates of 2023 (qemu-server, QemuServer.pm,
+    check_efi_vars).
+    """
+    keys = ctx.sim.schema.vm_options["efidisk0"]["format"]
+    if "efidisk0" not in vm.conf or "ms-cert" not in keys:
+        return
+    disk = parse_drive(ctx.sim.schema, "efidisk0", vm.conf["efidisk0"])
+    if disk.get("pre-enrolled-keys") == "1" and disk.get("ms-cert") != "2023k":
+        task.warn(
+            "EFI disk without 'ms-cert=2023k' option, suggesting that not all UEFI 2023\n"
+            "certificates from Microsoft are enrolled yet."
+        )
+
+
+def check_free_memory(ctx: Ctx, vm: Vm) -> None:
+    """A node cannot give more memory to one machine than it has."""
+    node = ctx.cluster.nodes[vm.node]
+    if memory_mib(vm.conf) * 1024 * 1024 > node.memory:
+        raise PveError("start failed: QEMU exited with code 1")
+
+
+def machine_type(ctx: Ctx, vm: Vm) -> str:
+    """The machine version that QEMU runs."""
+    version = ".".join(ctx.cluster.qemu.split(".")[:2])
+    text = vm.conf.get("machine", "pc").split(",")[0].removeprefix("type=")
+    if text in ("q35", "pc", "pc-i440fx"):
+        return f"pc-q35-{version}" if text == "q35" else f"pc-i440fx-{version}"
+    return text
+
+
+def _resumed(ctx: Ctx, vm: Vm, task: Task) -> None:
+    task.say("Resuming suspended VM")
+    state = vm.conf.get("vmstate")
+    if state:
+        task.say(f"activating and using '{state}' as vmstate")
+        try:
+            free(ctx.cluster, vm.node, state)
+        except ApiError as error:
+            task.say(error.text)
+    for key in ("lock", "vmstate", "runningmachine", "runningcpu", "running-nets-host-mtu"):
+        vm.conf.pop(key, None)
+    ctx.cluster.write(vm)
+    task.say("Resumed VM, removing state")
+
+
+def _cleanup_holds_lock(ctx: Ctx, vm: Vm) -> None:
+    """The cleanup of the process that quit finds a new one, and waits for it with the lock in
+    hand.
+    """
+
+    async def cleanup() -> None:
+        try:
+            async with ctx.sim.locks.hold(vm.vmid, 60):
+                end = int(vm.quit_at) + CLEANUP_WAIT
+                while vm.run is not None and time.time() < end:
+                    await asyncio.sleep(0.2)
+        except ApiError:
+            return
+
+    ctx.sim.background(cleanup())
+
+
+def cleanup_after_rollback(ctx: Ctx, vm: Vm) -> None:
+    """The cleanup of the process that a rollback stopped holds the machine's lock for a while, 20 s
+    on a real node.
+    """
+
+    async def cleanup() -> None:
+        try:
+            async with ctx.sim.locks.hold(vm.vmid, 60):
+                await asyncio.sleep(ctx.cluster.cleanup)
+        except ApiError:
+            return
+
+    if ctx.cluster.cleanup:
+        ctx.sim.background(cleanup())
+
+
+def quit_vm(ctx: Ctx, vm: Vm) -> None:
+    """The QEMU process is gone: pending changes take effect."""
+    vm.run = None
+    vm.execs = None
+    set_active(ctx.cluster, ctx.sim.schema, vm, None)
+    if ctx.cluster.vms.get(vm.vmid) is vm:
+        if (vm.pending or vm.pending_delete) and ctx.cluster.quorate:
+            apply_pending(ctx, vm)
+        ctx.cluster.touch(vm.vmid)
+
+
+def answers_shutdown(ctx: Ctx, vm: Vm) -> bool:
+    """Whether the guest powers down when it is asked to."""
+    if vm.run is None or vm.run.qmpstatus != "running" or not has_system(ctx.cluster, vm):
+        return False
+    if agent_enabled(vm.conf) and vm.agent == "running":
+        return True
+    return ctx.cluster.acpi if vm.acpi is None else vm.acpi
+
+
+async def do_stop(
+    ctx: Ctx,
+    node: str,
+    vmid: int,
+    task: Task,
+    *,
+    shutdown: bool,
+    force: bool | None,
+    timeout: int | None,
+    skiplock: bool = False,
+) -> None:
+    """Stop or shut down the machine within a task."""
+    if force is None and not shutdown:
+        force = True
+    async with ctx.sim.locks.hold(vmid, log=task.say):
+        vm = ctx.cluster.vm_found(node, vmid)
+        await stop_locked(
+            ctx, vm, task, shutdown=shutdown, force=bool(force), timeout=timeout, skiplock=skiplock
+        )
+
+
+async def stop_locked(
+    ctx: Ctx,
+    vm: Vm,
+    task: Task,
+    *,
+    shutdown: bool,
+    force: bool,
+    timeout: int | None,
+    skiplock: bool = False,
+) -> None:
+    """The same with the lock already held."""
+    if vm.run is None:
+        return
+    if not skiplock:
+        check_lock(vm)
+    if timeout is None and shutdown:
+        timeout = _down_delay(vm)
+    if shutdown and (timeout == 0 or not answers_shutdown(ctx, vm)):
+        await _wait_for_guest(ctx, vm, 60 if timeout is None else timeout)
+        if vm.run is not None:
+            if not force:
+                raise PveError("VM quit/powerdown failed - got timeout")
+            task.say("VM still running - terminating now with SIGTERM")
+    else:
+        await task.work()
+    quit_vm(ctx, vm)
+
+
+def _down_delay(vm: Vm) -> int | None:
+    for part in vm.conf.get("startup", "").split(","):
+        if part.startswith("down="):
+            return int(part[5:])
+    return None
+
+
+async def _wait_for_guest(ctx: Ctx, vm: Vm, timeout: float) -> None:
+    end = time.time() + timeout
+    while time.time() < end and vm.run is not None and not answers_shutdown(ctx, vm):
+        await asyncio.sleep(min(0.1, max(0.0, end - time.time())))
+
+
+def running_vm(ctx: Ctx, node: str, vmid: int) -> Vm:
+    """The machine, refused when it does not run."""
+    vm = ctx.cluster.vm_found(node, vmid)
+    if vm.run is None:
+        raise PveError(f"VM {vmid} not running")
+    return vm

@@ -1,0 +1,1 @@
+"""Storages: their definitions, contents and uploads."""

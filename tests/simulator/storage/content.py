@@ -1,0 +1,258 @@
+"""The volumes on a storage: listing, allocating, describing, deleting."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from ..config.checks import check_volume_access
+from ..core.api import Ctx, api
+from ..core.state import Storage, Volume
+from ..core.tasks import Task
+from ..errors import ApiError, ParamError, PveError
+from ..volumes.space import has_chains, whole_size
+from ..volumes.volumes import (
+    allocate,
+    base_in_use,
+    check_enabled,
+    default_format,
+    is_path_based,
+    own_key,
+    parse_volname,
+    storage_path,
+)
+
+CONTENT = "/nodes/{node}/storage/{storage}/content"
+
+
+def _listed_lv(storage: Storage, volume: Volume, node: str) -> dict[str, Any]:
+    """A logical volume.
+
+    The size of a qcow2 image in one is known where it is active (LVMPlugin.pm, list_images).
+    """
+    size = volume.virtual_size or volume.size
+    entry: dict[str, Any] = {
+        "volid": f"{storage.name}:{volume.name}",
+        "content": volume.content,
+        "format": volume.fmt,
+        "ctime": volume.ctime,
+        "vmid": volume.vmid,
+    }
+    if volume.fmt == "qcow2" and volume.active != node:
+        entry["approximate-size"] = whole_size(storage, volume.fmt, size)
+    else:
+        entry["size"] = size
+    return entry
+
+
+def _listed(storage: Storage, volume: Volume, node: str) -> dict[str, Any]:
+    if storage.kind == "lvm":
+        return _listed_lv(storage, volume, node)
+    name = (
+        f"{volume.parent}/{volume.name}"
+        if volume.parent and storage.kind != "lvmthin"
+        else volume.name
+    )
+    entry: dict[str, Any] = {
+        "volid": f"{storage.name}:{name}",
+        "content": volume.content,
+        "format": volume.fmt,
+        "size": volume.size,
+        "ctime": volume.ctime,
+    }
+    if volume.content == "images":
+        entry["vmid"] = volume.vmid
+        entry["parent"] = (
+            f"../{volume.parent}" if volume.parent and is_path_based(storage) else volume.parent
+        )
+        if volume.used is not None:
+            entry["used"] = volume.used
+    elif volume.content == "backup":
+        entry["subtype"] = "qemu"
+        if volume.vmid is not None:
+            entry["vmid"] = volume.vmid
+        if volume.notes:
+            entry["notes"] = volume.notes
+        if volume.protected:
+            entry["protected"] = 1
+    return entry
+
+
+@api(f"GET {CONTENT}")
+def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The volumes that the caller may see."""
+    storage = check_enabled(ctx.cluster, p["storage"], p["node"])
+    result = []
+    for volume in storage.on(p["node"]).values():
+        if p.get("content") not in (None, volume.content) or volume.content not in storage.content:
+            continue
+        # Files that belong to no machine are told beside those of the one that is asked for, but
+        # for two kinds.
+        if p.get("vmid") not in (None, volume.vmid) and volume.content not in (
+            "snippets",
+            "import",
+        ):
+            continue
+        try:
+            check_volume_access(ctx, None, f"{storage.name}:{volume.name}")
+        except ApiError:
+            continue
+        result.append(_listed(storage, volume, p["node"]))
+    result.sort(key=lambda entry: entry["volid"].lower())
+    return result
+
+
+_SIZE = re.compile(r"(\d+)([MG])?\Z")
+
+
+@api(f"POST {CONTENT}")
+def create(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Allocate a disk image."""
+    node, name, vmid = p["node"], p["filename"], p["vmid"]
+    found = _SIZE.match(str(p["size"]))
+    kib = int(found[1]) * {None: 1, "M": 1024, "G": 1024 * 1024}[found[2]] if found else 0
+    fmt = p.get("format")
+    extension = re.search(r"\.(raw|qcow2|vmdk|subvol)\Z", name)
+    if extension:
+        if fmt and fmt != extension[1]:
+            raise ParamError({"format": f"different storage formats ({fmt} != {extension[1]})"})
+        fmt = extension[1]
+    storage = check_enabled(ctx.cluster, p["storage"], node)
+    if name and is_path_based(storage) and re.fullmatch(r"snap-.*\.qcow2", name):
+        raise PveError(f"'{name}' is a snapshot filename, not a volume!")
+    if name and is_path_based(storage) and (not extension or re.search(r"[/\s]", name)):
+        raise PveError(f"unable to parse volume filename '{name}'")
+    if name and not is_path_based(storage):
+        parse_volname(storage, name)
+    return allocate(
+        ctx.cluster, node, storage, vmid, fmt or default_format(storage), kib * 1024, name or None
+    )
+
+
+def _volume_id(p: dict[str, Any]) -> tuple[str, str]:
+    """(storage, volume name) of the path parameter, which may or may not begin with the storage."""
+    volume = p["volume"]
+    store = p.get("storage")
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]):(.+)", volume)
+    if found:
+        if store and store != found[1]:
+            raise ParamError({"volume": f"storage ID mismatch ({found[1]} != {store})\n"})
+        return found[1], found[2]
+    if not store:
+        raise ParamError({"volume": "no storage ID specified"})
+    return store, volume
+
+
+def _held(ctx: Ctx, node: str, store: str, name: str) -> tuple[Storage, Volume | None]:
+    storage = ctx.cluster.storage(store)
+    return storage, storage.on(node).get(own_key(storage, name))
+
+
+@api(f"GET {CONTENT}/{{volume}}")
+def info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """What is known about a volume."""
+    store, name = _volume_id(p)
+    storage, volume = _held(ctx, p["node"], store, name)
+    parse_volname(storage, name)
+    check_volume_access(ctx, None, f"{store}:{name}")
+    asleep = (
+        volume is not None
+        and has_chains(storage)
+        and volume.fmt == "qcow2"
+        and volume.active != p["node"]
+    )
+    if volume is None or asleep:
+        raise PveError(f"volume_size_info on '{store}:{name}' failed - no format")
+    result: dict[str, Any] = {
+        "path": storage_path(storage, name),
+        "size": volume.virtual_size or volume.size,
+        "used": volume.used if volume.used is not None else volume.size,
+        "format": "raw" if volume.content in ("backup", "iso") else volume.fmt,
+    }
+    if volume.parent:
+        result["parent"] = volume.parent
+    if volume.notes:
+        result["notes"] = volume.notes
+    if volume.protected:
+        result["protected"] = 1
+    return result
+
+
+@api(f"PUT {CONTENT}/{{volume}}")
+def update(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change the notes or the protection of a backup."""
+    store, name = _volume_id(p)
+    storage, volume = _held(ctx, p["node"], store, name)
+    parsed = parse_volname(storage, name)
+    check_volume_access(ctx, None, f"{store}:{name}")
+    if p.get("notes") is not None and parsed.content != "backup":
+        raise PveError("only backups can have notes")
+    if p.get("protected") is not None and parsed.content != "backup":
+        raise PveError("only backups support attribute 'protected'")
+    if volume is None:
+        raise PveError(f"volume '{store}:{name}' does not exist")
+    if p.get("notes") is not None:
+        volume.notes = p["notes"]
+    if p.get("protected") is not None:
+        volume.protected = bool(p["protected"])
+
+
+@api(f"DELETE {CONTENT}/{{volume}}")
+async def delete(ctx: Ctx, p: dict[str, Any]) -> str | None:
+    """Delete a volume; with a delay the answer may wait for the end of the task."""
+    node = p["node"]
+    store, name = _volume_id(p)
+    storage, _dummy = _held(ctx, node, store, name)
+    parsed = parse_volname(storage, name)
+    if parsed.content == "backup" and parsed.vmid is not None:
+        ctx.need(f"/storage/{store}", "Datastore.AllocateSpace")
+        ctx.need(f"/vms/{parsed.vmid}", "VM.Backup")
+    else:
+        ctx.need(f"/storage/{store}", "Datastore.Allocate")
+    ident = f"{parsed.vmid}@{store}" if parsed.vmid is not None else store
+
+    async def work(task: Task) -> None:
+        await task.work()
+        key = own_key(storage, name)
+        volume = storage.on(node).get(key)
+        if volume is not None and volume.protected:
+            raise PveError(f"cannot remove protected volume '{name}' on '{store}'")
+        if volume is not None and base_in_use(ctx.cluster, storage, node, key):
+            raise PveError(f"base volume '{name}' is still in use by linked clones")
+        if storage.on(node).pop(key, None) is None and is_path_based(storage):
+            task.say(f"disk image '{storage_path(storage, name)}' does not exist")
+        task.say(f"Removed volume '{store}:{name}'")
+
+    upid = ctx.task(node, "imgdel", ident, work)
+    if not p.get("delay"):
+        return upid
+    task = ctx.cluster.tasks.by_upid[upid]
+    if task.handle is not None:
+        await asyncio.wait([task.handle], timeout=p["delay"])
+    if task.running:
+        return upid
+    if task.status != "OK":
+        raise PveError(str(task.status))
+    return None
+
+
+@api("GET /nodes/{node}/storage/{storage}/prunebackups")
+def prune_list(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The backups, and which of them would go."""
+    storage = ctx.cluster.storage(p["storage"])
+    if "backup" not in storage.content:
+        raise PveError(f"storage '{storage.name}' does not support backups")
+    if not p.get("prune-backups") and not storage.config.get("prune-backups"):
+        raise PveError(f"no prune-backups options configured for storage '{storage.name}'")
+    return [
+        {
+            "volid": f"{storage.name}:{v.name}",
+            "ctime": v.ctime,
+            "mark": "keep",
+            "type": "qemu",
+            "vmid": v.vmid,
+        }
+        for v in storage.on(p["node"]).values()
+        if v.content == "backup"
+    ]

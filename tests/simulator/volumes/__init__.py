@@ -1,0 +1,1 @@
+"""Drives in a machine's configuration, and the volumes behind them."""

@@ -1,0 +1,1 @@
+"""The HTTP servers: the API and the control plane."""

@@ -1,0 +1,379 @@
+"""The control plane: what no API call can do, faults on purpose, and the log of the requests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from ..config.disks import add_unused
+from ..core.faults import BadFault, parse_fault
+from ..core.state import Run, Vm, Volume
+from ..errors import ApiError
+from ..ha.manager import set_maintenance
+from ..initial.clusterfile import Builder
+from ..options import UsageError, parse_task_ms
+from ..running.power import quit_vm
+from ..volumes.drives import is_net, with_mac
+from ..volumes.volumes import find_volume, parse_volname, set_active
+
+if TYPE_CHECKING:
+    from .server import Server
+
+
+class Refused(Exception):
+    """The control request makes no sense; the text says why."""
+
+
+_SETTINGS = ("latency_ms", "lag_s", "list_ms", "cleanup_s", "task_ms", "auth_delay_s")
+
+
+def _task_durations(value: Any) -> dict[str, float]:
+    """Milliseconds by task type: from the text that the option `--task-ms` takes, or from an
+    object.
+    """
+    if isinstance(value, str):
+        try:
+            return parse_task_ms(value)
+        except UsageError as error:
+            raise Refused(str(error).replace("--task-ms", "task_ms")) from None
+    return {name: float(ms) for name, ms in value.items()}
+
+
+class Control:
+    """Answers the control plane's requests; see docs/simulator.md for the list."""
+
+    def __init__(self, server: Server, rebuild: Callable[[], None]) -> None:
+        self.server = server
+        self.rebuild = rebuild
+        server.steer = self.steer
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        try:
+            body = await request.read()
+            data = json.loads(body) if body.strip() else None
+            parts = [part for part in request.rel_url.path.split("/") if part]
+            result = self.run(request.method, parts, data)
+        except (Refused, BadFault, ApiError) as error:
+            text = error.message if isinstance(error, ApiError) else str(error)
+            return web.json_response({"error": text.strip()}, status=400)
+        except (AttributeError, ValueError, TypeError, KeyError) as error:
+            return web.json_response({"error": f"bad request: {error}"}, status=400)
+        return web.json_response(result)
+
+    def steer(self, method: str, path: str, body: Any) -> None:
+        """Carry out what a fault rule asks for; what makes no sense any more, such as a change of a
+        machine that is gone, is left out.
+        """
+        with contextlib.suppress(Refused, ApiError):
+            self.run(method.upper(), [part for part in path.split("/") if part], body)
+
+    def run(self, method: str, parts: list[str], data: Any) -> Any:
+        """Carry a request out and return what to answer."""
+        what = parts[0] if parts else ""
+        route: dict[tuple[str, str], Callable[[list[str], Any], Any]] = {
+            ("PUT", "vms"): self._put_vm,
+            ("GET", "vms"): self._get_vm,
+            ("POST", "vms"): self._create_vm,
+            ("DELETE", "vms"): self._delete_vm,
+            ("PUT", "guests"): self._put_guests,
+            ("PUT", "nodes"): self._put_node,
+            ("PUT", "cluster"): self._put_cluster,
+            ("GET", "volumes"): self._volumes,
+            ("PUT", "volumes"): self._put_volume,
+            ("GET", "pools"): lambda _p, _d: self.server.sim.cluster.pools,
+            ("DELETE", "tasks"): self._forget_tasks,
+            ("PUT", "settings"): self._put_settings,
+            ("GET", "log"): lambda _p, _d: self.server.log.as_list(),
+            ("DELETE", "log"): self._reset_log,
+            ("GET", "counts"): lambda _p, _d: dict(self.server.log.counts),
+            ("GET", "faults"): lambda _p, _d: [rule.as_dict() for rule in self.server.faults.rules],
+            ("POST", "faults"): self._add_faults,
+            ("PUT", "faults"): self._set_faults,
+            ("DELETE", "faults"): self._clear_faults,
+            ("POST", "reset"): self._reset,
+            ("GET", "state"): self._state,
+        }
+        handler = route.get((method, what))
+        if handler is None:
+            known = ", ".join(sorted(f"{verb} /{name}" for verb, name in route))
+            raise Refused(f"unknown control request {method} /{'/'.join(parts)}; there are {known}")
+        return handler(parts[1:], data)
+
+    # -- machines --------------------------------------------------------------------------------
+
+    def _vm(self, parts: list[str]) -> Vm:
+        vmid = int(parts[0])
+        vm = self.server.sim.cluster.vms.get(vmid)
+        if vm is None:
+            raise Refused(f"there is no VM {vmid}")
+        return vm
+
+    def _get_vm(self, parts: list[str], _data: Any) -> Any:
+        if not parts:
+            vms = self.server.sim.cluster.vms.values()
+            return [self._show(vm) for vm in sorted(vms, key=lambda vm: vm.vmid)]
+        return self._show(self._vm(parts))
+
+    def _show(self, vm: Vm) -> dict[str, Any]:
+        return {
+            "vmid": vm.vmid,
+            "node": vm.node,
+            "running": vm.run is not None,
+            "config": vm.conf,
+            "pending": vm.pending,
+            "delete": sorted(vm.pending_delete),
+            "snapshots": vm.snapshots,
+            "agent": vm.agent,
+        }
+
+    def _put_vm(self, parts: list[str], data: dict[str, Any]) -> Any:
+        vm = self._vm(parts)
+        cluster = self.server.sim.cluster
+        for key, value in data.items():
+            if key in ("acpi", "system", "busy", "qmpstatus"):
+                _set_in_guest(vm, key, value)
+            elif key == "lock":
+                self._change(vm, {"lock": value or None})
+            elif key == "agent":
+                if value not in ("silent", "running"):
+                    raise Refused("agent is 'silent' or 'running'")
+                vm.agent = value
+            elif key == "config":
+                self._change(vm, value)
+            elif key == "node":
+                self._move(vm, value)
+            elif key == "running":
+                self._power(vm, bool(value))
+            else:
+                raise Refused(
+                    f"unknown key '{key}'; known are lock, agent, acpi, system, config, node,"
+                    " running, busy, qmpstatus"
+                )
+        vm.file()
+        vm.digest = None
+        cluster.touch(vm.vmid)
+        return {"ok": True}
+
+    def _change(self, vm: Vm, changes: dict[str, Any]) -> None:
+        """Change the configuration behind everybody's back."""
+        for name, value in changes.items():
+            if value is None:
+                vm.conf.pop(name, None)
+            elif is_net(name):
+                vm.conf[name] = with_mac(self.server.sim.cluster, str(value))
+            elif name.startswith("unused"):
+                add_unused(vm, str(value))
+            else:
+                vm.conf[name] = str(value)
+
+    def _move(self, vm: Vm, node: str) -> None:
+        """What the HA manager does when a node fails: the machine turns up on another one."""
+        cluster = self.server.sim.cluster
+        if node not in cluster.nodes:
+            raise Refused(f"there is no node '{node}'")
+        vm.node = node
+        if vm.run is not None:
+            cluster.nodes[node].next_pid += 1
+            vm.run = Run(cluster.nodes[node].next_pid, cluster.now())
+
+    def _power(self, vm: Vm, running: bool) -> None:
+        """The guest powers itself on or off."""
+        cluster = self.server.sim.cluster
+        if running and vm.run is None:
+            cluster.nodes[vm.node].next_pid += 1
+            vm.run = Run(cluster.nodes[vm.node].next_pid, cluster.now())
+            set_active(cluster, self.server.sim.schema, vm, vm.node)
+        elif not running and vm.run is not None:
+            quit_vm(self.server.context(), vm)
+
+    def _create_vm(self, parts: list[str], data: dict[str, Any]) -> Any:
+        """Another client made a machine; the body is an entry of `vms` of a cluster file."""
+        try:
+            Builder(self.server.sim, {}).add_vm({**data, "vmid": int(parts[0])}, f"VM {parts[0]}")
+        except UsageError as error:
+            raise Refused(str(error)) from None
+        self.server.sim.cluster.touch(int(parts[0]))
+        self.server.sim.acl.changed()
+        return {"ok": True}
+
+    def _delete_vm(self, parts: list[str], _data: Any) -> Any:
+        """The machine is gone, as if another client had destroyed it."""
+        vm = self._vm(parts)
+        sim = self.server.sim
+        for storage in sim.cluster.storages.values():
+            volumes = storage.on(vm.node)
+            for name in [name for name, volume in volumes.items() if volume.vmid == vm.vmid]:
+                del volumes[name]
+        sim.cluster.remove_vm(vm.vmid)
+        sim.acl.changed()
+        return {"ok": True}
+
+    def _put_guests(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        for key, value in data.items():
+            if key not in ("acpi", "system"):
+                raise Refused(f"unknown key '{key}'; known are acpi, system")
+            setattr(self.server.sim.cluster, key, bool(value))
+        return {"ok": True}
+
+    # -- the cluster -----------------------------------------------------------------------------
+
+    def _put_node(self, parts: list[str], data: dict[str, Any]) -> Any:
+        cluster = self.server.sim.cluster
+        node = cluster.nodes.get(parts[0] if parts else "")
+        if node is None:
+            raise Refused(f"there is no node '{parts[0] if parts else ''}'")
+        for key, value in data.items():
+            if key == "online":
+                node.online = bool(value)
+                node.down_at = 0.0 if node.online else cluster.now()
+                if not node.online:
+                    for task in cluster.tasks.newest(node.name):
+                        cluster.tasks.stop(task)
+            elif key == "memory":
+                node.memory = int(value)
+            elif key == "cpus":
+                node.cpus = int(value)
+            elif key == "maintenance":
+                if not cluster.ha_active:
+                    raise Refused("the HA manager does not run in this cluster")
+                set_maintenance(self.server.context(), node.name, bool(value))
+            else:
+                raise Refused(f"unknown key '{key}'; known are online, maintenance, memory, cpus")
+        if "online" in data:
+            alive = sum(1 for other in cluster.nodes.values() if other.online)
+            self._set_quorum(alive * 2 > len(cluster.nodes))
+        cluster.revision += 1
+        return {"ok": True, "quorate": cluster.quorate}
+
+    def _put_cluster(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        for key, value in data.items():
+            if key != "quorate":
+                raise Refused(f"unknown key '{key}'; known is quorate")
+            self._set_quorum(bool(value))
+        return {"ok": True}
+
+    def _set_quorum(self, quorate: bool) -> None:
+        cluster = self.server.sim.cluster
+        if cluster.quorate and not quorate:
+            cluster.quorum_lost = cluster.now()
+        cluster.quorate = quorate
+
+    def _volumes(self, _parts: list[str], _data: Any) -> Any:
+        """Every volume that is there: node (empty on a shared storage), volid, size."""
+        cluster = self.server.sim.cluster
+        found = []
+        for name, storage in cluster.storages.items():
+            nodes = [""] if storage.shared else list(cluster.nodes)
+            for node in nodes:
+                found += [
+                    {
+                        "node": node,
+                        "volid": f"{name}:{volume}",
+                        "size": storage.on(node)[volume].size,
+                    }
+                    for volume in storage.on(node)
+                ]
+        return found
+
+    def _forget_tasks(self, _parts: list[str], _data: Any) -> Any:
+        """No node knows its tasks any more: their files are gone from /var/log/pve/tasks."""
+        self.server.sim.cluster.tasks.forget()
+        return {"ok": True}
+
+    def _put_volume(self, parts: list[str], data: dict[str, Any]) -> Any:
+        """Make or remove a volume, or change its size, below the API: PUT /volumes/NODE {volid,
+        new|gone|size}.
+        """
+        cluster = self.server.sim.cluster
+        if data.get("new"):
+            store, _dummy, name = data["volid"].partition(":")
+            storage = cluster.storage(store)
+            parsed = parse_volname(storage, name)
+            storage.on(parts[0])[name] = Volume(
+                name,
+                parsed.content,
+                parsed.fmt,
+                int(data.get("size", 1)),
+                int(data.get("ctime", cluster.now())),
+                parsed.vmid,
+            )
+            return {"ok": True}
+        volume = find_volume(cluster, parts[0], data["volid"])
+        if volume is None:
+            raise Refused(f"there is no volume '{data['volid']}' on {parts[0]}")
+        if data.get("gone"):
+            store = data["volid"].partition(":")[0]
+            cluster.storages[store].on(parts[0]).pop(volume.name, None)
+        if "size" in data:
+            volume.size = int(data["size"])
+        return {"ok": True}
+
+    def _put_settings(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        server = self.server
+        for key, value in data.items():
+            if key == "latency_ms":
+                server.latency = float(value) / 1000
+            elif key == "lag_s":
+                server.sim.cluster.lag = float(value)
+            elif key == "list_ms":
+                server.sim.cluster.list_time = float(value) / 1000
+            elif key == "cleanup_s":
+                server.sim.cluster.cleanup = float(value)
+            elif key == "task_ms":
+                server.sim.cluster.tasks.durations.update(_task_durations(value))
+            elif key == "auth_delay_s":
+                server.options.auth_delay_s = float(value)
+            else:
+                raise Refused(f"unknown key '{key}'; known are {', '.join(_SETTINGS)}")
+        return {"ok": True}
+
+    # -- faults, log, reset ----------------------------------------------------------------------
+
+    def _add_faults(self, _parts: list[str], data: Any) -> Any:
+        rules = [parse_fault(item) for item in (data if isinstance(data, list) else [data])]
+        self.server.faults.rules.extend(rules)
+        return {"ok": True, "faults": len(self.server.faults.rules)}
+
+    def _set_faults(self, parts: list[str], data: Any) -> Any:
+        self.server.faults.rules.clear()
+        return self._add_faults(parts, data)
+
+    def _clear_faults(self, _parts: list[str], _data: Any) -> Any:
+        self.server.faults.rules.clear()
+        return {"ok": True}
+
+    def _reset_log(self, _parts: list[str], _data: Any) -> Any:
+        self.server.log.reset()
+        return {"ok": True}
+
+    def _reset(self, _parts: list[str], _data: Any) -> Any:
+        self.rebuild()
+        return {"ok": True}
+
+    def _state(self, _parts: list[str], _data: Any) -> Any:
+        cluster = self.server.sim.cluster
+        return {
+            "nodes": {name: node.online for name, node in cluster.nodes.items()},
+            "quorate": cluster.quorate,
+            "vms": len(cluster.vms),
+            "running": sum(1 for vm in cluster.vms.values() if vm.run is not None),
+            "requests": self.server.log.total,
+            "faults": len(self.server.faults.rules),
+        }
+
+
+def _set_in_guest(vm: Vm, key: str, value: Any) -> None:
+    """What the guest and its QEMU do."""
+    if key == "acpi":
+        vm.acpi = None if value is None else bool(value)
+    elif key == "system":
+        vm.system = None if value is None else bool(value)
+    elif key == "busy":
+        vm.stuck = set(value or ())
+    elif vm.run is not None:
+        vm.run.qmpstatus = str(value)
