@@ -1,8 +1,8 @@
 # Everything is built below .venv and build; nothing is installed elsewhere. `make` alone lists the targets.
 
 VENV ?= .venv
-# Test processes at once.
-JOBS ?= 2
+# Processes at once of tests and linters: as many as there are cores.
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Handed to the program behind a target: make test ARGS="tests/unit -k size"
 ARGS ?=
 
@@ -17,7 +17,7 @@ STAMP := $(VENV)/.built
 REQUIREMENTS := requirements-dev.txt $(filter-out tests/requirements-bench%,$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
-LINTERS := lint-ruff lint-types lint-yaml lint-changelog lint-docs lint-ansible sanity
+LINTERS := lint-ruff lint-types lint-density lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity
 
 # Linters run side by side where this make can keep their outputs apart.
 AT_ONCE := $(if $(filter output-sync,$(.FEATURES)),--jobs=$(JOBS) --output-sync=target)
@@ -30,7 +30,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage test test-long schema simulator fidelity demo bench build docs clean
+.PHONY: help env lint $(LINTERS) format stage density test unit test-long faults schema simulator fidelity demo bench build docs clean options
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,9 @@ $(STAMP): $(REQUIREMENTS)
 lint: $(STAMP) ## Run every linter, to the end also when one fails
 	@$(MAKE) --keep-going $(AT_ONCE) $(LINTERS)
 
+density: $(STAMP) ## How dense the code of each room is
+	@$(PY) -m tests.tools.density plugins
+
 lint-ruff: $(STAMP) ## Python: errors, imports, format
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -60,6 +63,12 @@ format: $(STAMP) ## Let ruff rewrite the Python files
 lint-types: $(STAMP) ## Python: types
 	@mkdir -p $(dir $(PLUGINS_LINK)) && ln -sfn ../../../../../plugins $(PLUGINS_LINK)
 	$(PY) -m mypy -p ansible_collections.pve.fleet.plugins -p tests
+
+lint-density: $(STAMP) ## Python: rooms that are too dense, conditional expressions within others
+	@$(PY) -m tests.tools.density $(or $(ARGS),--check)
+
+lint-words: $(STAMP) ## Idioms that hinder a reader; ARGS="docs roles" lists those of some directories
+	@$(PY) -m tests.tools.idioms $(ARGS)
 
 lint-yaml: $(STAMP) ## YAML: syntax and form
 	$(PY) -m yamllint --strict .
@@ -85,9 +94,15 @@ sanity: stage ## ansible-test sanity, without an ignore file
 test: $(STAMP) ## Every test that is not marked long
 	$(PY) -m pytest -n $(JOBS) -m "not long" $(ARGS)
 
+unit: $(STAMP) ## The unit tests alone, which start no simulator: less than a minute
+	$(PY) -m pytest -n $(JOBS) -m "not long" tests/unit $(ARGS)
+
 test-long: $(STAMP) ## The long tests too, then the tests on other ansible-core and Python versions
 	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(JOBS) $(ARGS)
 	JOBS=$(JOBS) $(PY) -m tests.tools.matrix
+
+faults: $(STAMP) ## Meet every write with every fault, the whole table: about 10 minutes; ARGS="snapshot" for a part
+	@$(PY) -m tests.faults --jobs $(JOBS) $(ARGS)
 
 simulator: $(STAMP) ## Start the simulated Proxmox VE, for example ARGS="--port 8006"
 	@$(PY) -m tests.simulator $(ARGS)
@@ -102,7 +117,11 @@ bench: $(STAMP) ## Measure beside community.proxmox, about 20 minutes; ARGS="--o
 	$(PY) -m tests.bench $(ARGS)
 
 schema: $(STAMP) ## Write the facts about VM options anew from the official API schema
+	$(PY) -m tests.tools.pack_schema
 	$(PY) -m tests.tools.make_schema
+
+options: $(STAMP) ## Write specifications and documentation from the declared options, tests/tools/options
+	$(PY) -m tests.tools.make_options
 
 build: $(STAMP) ## The collection artifact, in build/
 	@mkdir -p build

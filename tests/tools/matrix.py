@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs tests and sanity on every supported ansible-core whose Python exists here.
@@ -35,7 +35,8 @@ class Pair:
         return f"core{self.core}-py{self.python}"
 
 
-# AWX and Automation Platform still run 2.16 to 2.18. Each release is tried on its oldest Python, some on their newest.
+# AWX and Automation Platform still run 2.16 to 2.18. Each release is tried on its oldest Python,
+# some on their newest.
 PAIRS = (
     Pair("2.16.19", "3.10"),
     Pair("2.16.19", "3.11"),
@@ -49,13 +50,21 @@ PAIRS = (
 
 
 def find_python(version: str) -> str | None:
-    """Return an interpreter of this version that can build environments; pyenv's are found without being chosen."""
+    """Return an interpreter of this version that can build environments.
+
+    Pyenv's are found without being chosen.
+    """
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
     candidates = [f"python{version}", *sorted(map(str, pyenv.glob(f"{version}.*/bin/python")))]
     check = f"import ensurepip, sys, venv; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
     for candidate in candidates:
         try:
-            found = subprocess.run([candidate, "-c", check], capture_output=True, check=False).returncode == 0
+            found = (
+                subprocess.run(
+                    [candidate, "-c", check], capture_output=True, check=False
+                ).returncode
+                == 0
+            )
         except OSError:
             continue
         if found:
@@ -64,16 +73,22 @@ def find_python(version: str) -> str | None:
 
 
 def build_environment(pair: Pair, python: str) -> Path:
-    """Return the interpreter of the pair's environment, built when it is missing or its requirements changed."""
+    """Return the interpreter of the pair's environment, built when it is missing or its
+    requirements changed.
+    """
     home = REPO / ".venvs" / pair.name
     interpreter = home / "bin" / "python"
-    digest = hashlib.sha256((REPO / REQUIREMENTS).read_bytes() + (REPO / DATA_REQUIREMENTS).read_bytes()).hexdigest()
+    digest = hashlib.sha256(
+        (REPO / REQUIREMENTS).read_bytes() + (REPO / DATA_REQUIREMENTS).read_bytes()
+    ).hexdigest()
     stamp = home / ".built"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
         return interpreter
     subprocess.run([python, "-m", "venv", "--clear", str(home)], check=True)
     install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*install, f"ansible-core=={pair.core}", "-r", REQUIREMENTS], cwd=REPO, check=True)
+    subprocess.run(
+        [*install, f"ansible-core=={pair.core}", "-r", REQUIREMENTS], cwd=REPO, check=True
+    )
     # Only data: neither what it depends on nor the Pythons its own code needs matter.
     data = ["--no-deps", "--ignore-requires-python", "-r", DATA_REQUIREMENTS]
     subprocess.run([*install, *data], cwd=REPO, check=True)
@@ -107,7 +122,10 @@ def run_pair(pair: Pair) -> str:
 def main(words: list[str]) -> int:
     pairs = [pair for pair in PAIRS if all(word in pair.name for word in words)]
     if not pairs:
-        print(f"no pair matches {' '.join(words)}; there are: {', '.join(p.name for p in PAIRS)}", file=sys.stderr)
+        print(
+            f"no pair matches {' '.join(words)}; there are: {', '.join(p.name for p in PAIRS)}",
+            file=sys.stderr,
+        )
         return 2
     outcomes = {pair.name: run_pair(pair) for pair in pairs}
     print("\n===== matrix =====")

@@ -1,10 +1,12 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs ``ansible-test sanity`` over the staged copy, without containers: ``python -m tests.tools.sanity [ARGS]``.
+"""Runs ``ansible-test sanity`` over the staged copy, without containers: ``python -m
+tests.tools.sanity [ARGS]``.
 
-ansible-test builds virtual environments and downloads a pip installer for each. That download is the only thing that
-does not come from a package index, so the installer is provided here, from what Python itself carries (ensurepip).
+ansible-test builds virtual environments and downloads a pip installer for each. That download is
+the only thing that does not come from a package index, so the installer is provided here, from what
+Python itself carries (ensurepip).
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from types import SimpleNamespace
 
 from tests.tools.stage import stage
 
-# ansible-test runs this file instead of the get-pip.py it would download. It clears PIP_* from the environment, so on
-# networks with a certificate authority of their own the system's bundle has to be named here.
+# ansible-test runs this file instead of the get-pip.py it would download. It clears PIP_* from the
+# environment, so on networks with a certificate authority of their own the system's bundle has to
+# be named here.
 _BOOTSTRAP = '''\
 """Installs pip from ensurepip, then the version that was asked for when an index offers it."""
 import ensurepip
@@ -30,7 +33,12 @@ import sys
 ensurepip.bootstrap(default_pip=True)
 options = [a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel")]
 command = [sys.executable, "-m", "pip", "install", "--quiet"]
-for bundle in (ssl.get_default_verify_paths().cafile, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/cert.pem"):
+bundles = (
+    ssl.get_default_verify_paths().cafile,
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/cert.pem",
+)
+for bundle in bundles:
     if bundle and os.path.exists(bundle):
         command += ["--cert", bundle]
         break
@@ -40,7 +48,10 @@ if subprocess.call(command + options):
 
 
 def wanted_pip(python_version: str) -> str:
-    """Return the pip version that the installed ansible-test asks for; it differs between releases."""
+    """Return the pip version that the installed ansible-test asks for.
+
+    It differs between releases.
+    """
     from ansible_test._internal.python_requirements import get_venv_packages
 
     version: str = get_venv_packages(SimpleNamespace(version=python_version))["pip"]
@@ -48,7 +59,10 @@ def wanted_pip(python_version: str) -> str:
 
 
 def provide_pip_installer(python_version: str) -> None:
-    """Put the installer where ansible-test looks first; a file that is already there is respected."""
+    """Put the installer where ansible-test looks first.
+
+    A file that is already there is respected.
+    """
     name = f"get_pip_{wanted_pip(python_version).replace('.', '_')}.py"
     path = Path("~/.ansible/test/cache", name).expanduser()
     if not path.exists():
@@ -63,7 +77,14 @@ def main(arguments: list[str]) -> int:
     environment = dict(os.environ)
     # For shellcheck, which pip installed beside ansible-test.
     environment["PATH"] = os.pathsep.join([str(bin_directory), environment.get("PATH", os.defpath)])
-    command = [str(bin_directory / "ansible-test"), "sanity", "--venv", "--python", python_version, *arguments]
+    command = [
+        str(bin_directory / "ansible-test"),
+        "sanity",
+        "--venv",
+        "--python",
+        python_version,
+        *arguments,
+    ]
     return subprocess.run(command, cwd=stage(), env=environment, check=False).returncode
 
 

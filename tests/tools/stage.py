@@ -1,10 +1,12 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps a copy of the working tree where Ansible's tools want it: ``build/ansible_collections/pve/fleet``.
+"""Keeps a copy of the working tree where Ansible's tools want it:
+``build/ansible_collections/pve/fleet``.
 
-ansible-test refuses a linked directory, and it asks git for the files, so the copy is a git repository of its own.
-Only what changed is copied, and what the tools leave in the copy (caches, virtual environments) stays there.
+ansible-test refuses a linked directory, and it asks git for the files, so the copy is a git
+repository of its own. Only what changed is copied, and what the tools leave in the copy (caches,
+virtual environments) stays there.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _KEPT = {".git", ".ansible", ".mypy_cache", ".ruff_cache", "tests/output"}
 
 
 def source_files(repo: Path = REPO) -> list[str]:
-    """Return the files of the working tree, relative: tracked ones and new ones that are not ignored."""
+    """Return the files of the working tree, relative: tracked ones and new ones that are not
+    ignored.
+    """
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=repo,
@@ -40,14 +44,20 @@ def _same(source: Path, target: Path) -> bool:
     if source.is_symlink() or target.is_symlink() or not target.is_file():
         return False
     old, new = target.stat(), source.stat()
-    return (old.st_size, old.st_mtime_ns, old.st_mode) == (new.st_size, new.st_mtime_ns, new.st_mode)
+    return (old.st_size, old.st_mtime_ns, old.st_mode) == (
+        new.st_size,
+        new.st_mtime_ns,
+        new.st_mode,
+    )
 
 
 def _present(root: Path) -> Iterator[str]:
     """Yield the files below root that a former run may have put there."""
     for directory, subdirectories, files in os.walk(root):
         relative = Path(directory).relative_to(root)
-        subdirectories[:] = [name for name in subdirectories if (relative / name).as_posix() not in _KEPT]
+        subdirectories[:] = [
+            name for name in subdirectories if (relative / name).as_posix() not in _KEPT
+        ]
         for name in files + [name for name in subdirectories if Path(directory, name).is_symlink()]:
             yield (relative / name).as_posix()
 

@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The staged copy follows the working tree."""
@@ -25,7 +25,11 @@ def tree(tmp_path: Path) -> Path:
 
 
 def copied(copy: Path) -> dict[str, str]:
-    files = (path for path in copy.rglob("*") if path.is_file() and ".git" not in path.relative_to(copy).parts)
+    files = (
+        path
+        for path in copy.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(copy).parts
+    )
     return {path.relative_to(copy).as_posix(): path.read_text() for path in files}
 
 
@@ -35,7 +39,9 @@ def test_copies_what_git_would_know_and_makes_a_repository(tree: Path, tmp_path:
     assert (copy / ".git").is_dir()
 
 
-def test_second_run_follows_edits_and_removals_and_keeps_what_tools_left(tree: Path, tmp_path: Path) -> None:
+def test_second_run_follows_edits_and_removals_and_keeps_what_tools_left(
+    tree: Path, tmp_path: Path
+) -> None:
     copy = stage(tree, tmp_path / "copy")
     (copy / "tests" / "output").mkdir(parents=True)
     (copy / "tests" / "output" / "cache").write_text("kept\n")
@@ -44,4 +50,8 @@ def test_second_run_follows_edits_and_removals_and_keeps_what_tools_left(tree: P
     (tree / "plugins").write_text("now a file\n")
     (tree / ".gitignore").write_text("*.log\n*.tmp\n")
     stage(tree, copy)
-    assert copied(copy) == {".gitignore": "*.log\n*.tmp\n", "plugins": "now a file\n", "tests/output/cache": "kept\n"}
+    assert copied(copy) == {
+        ".gitignore": "*.log\n*.tmp\n",
+        "plugins": "now a file\n",
+        "tests/output/cache": "kept\n",
+    }

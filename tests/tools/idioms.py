@@ -1,0 +1,176 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds idioms that readers of this repository have to read twice.
+
+``python -m tests.tools.idioms`` fails when a directory holds more of them than ``idioms.yml``
+allows. ``python -m tests.tools.idioms DIRECTORY...`` lists every one below the directories, and
+``--write`` lowers the counts of ``idioms.yml`` to what is found.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import yaml
+
+from tests.tools.stage import REPO, source_files
+
+BASELINE = Path(__file__).with_name("idioms.yml")
+SUFFIXES = {".py", ".md", ".yml", ".j2"}
+# These files name what they look for.
+_SELF = {"tests/tools/idioms.py", "tests/tools/idioms.yml", "tests/unit/test_tools_idioms.py"}
+
+# Each idiom and what to write instead. A blank stands for white space, an underscore or a comment
+# mark.
+IDIOMS = {
+    r"(?:is|are|was|were) no": "is not a, is not, has no, there is no",
+    r"shall": "must, can, is, will",
+    r"bears?|borne|bearing": "has, carries",
+    r"nobody(?:'s)?": "no one, belongs to no tenant",
+    r"somebody(?:'s)?": "someone, name who",
+    r"wish(?:es|ed)?|\w*wished": "want, desired, InSync",
+    r"told": "reported, returned, set",
+    r"meanwhile": "since then, in between",
+    r"so many|as many as": "at most, the number of",
+    r"goes on|go on|went on|going on": "continues, runs",
+    r"of ours|of theirs": "name whose",
+    r"tells? (?:whether|about|of)": "whether, report, describe",
+    r"anew": "again",
+    r"begun": "started",
+    r"what (?:it|they) should be": "name the desired state",
+    r"neither .{1,40} any good": "is rejected",
+    r"look at what": "preview, check",
+    r"whose it is|whose they are|whose the VM is": "the owner, which tenant owns it",
+}
+# "There is no such template" is what the first idiom has to become.
+_FINE = re.compile(
+    r"\bthere[\s_#]+(?:is|are|was|were)[\s_#]+no\b|\bno[\s_#]+longer\b", re.IGNORECASE
+)
+_PATTERNS = {
+    idiom: re.compile(
+        rf"(?<![A-Za-z])(?:{idiom})(?![A-Za-z])".replace(" ", r"[\s_#]+"),
+        re.IGNORECASE,
+    )
+    for idiom in IDIOMS
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One idiom in one file."""
+
+    file: str
+    line: int
+    idiom: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: '{self.text}'; better: {IDIOMS[self.idiom]}"
+
+
+def find_idioms(file: str, text: str) -> Iterator[Finding]:
+    """Yield what is found in the text of a file."""
+    plain = _FINE.sub(lambda match: re.sub(r"\w", "-", match.group()), text)
+    for idiom, pattern in _PATTERNS.items():
+        for match in pattern.finditer(plain):
+            line = plain.count("\n", 0, match.start()) + 1
+            yield Finding(file, line, idiom, " ".join(match.group().split()))
+
+
+def find_in_repository(repo: Path = REPO) -> list[Finding]:
+    """Return what is found in the files of the working tree."""
+    findings: list[Finding] = []
+    for name in source_files(repo):
+        if PurePosixPath(name).suffix not in SUFFIXES or name in _SELF:
+            continue
+        findings.extend(find_idioms(name, (repo / name).read_text(encoding="utf-8")))
+    return findings
+
+
+def room_of(file: str) -> str:
+    """Return the directory whose count a file belongs to: at most two levels deep."""
+    return "/".join(PurePosixPath(file).parts[:-1][:2]) or "."
+
+
+def split_allowed(
+    findings: list[Finding], allowed: list[dict[str, str]]
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings that are not allowed, and the complaints about the allow-list itself."""
+    entries = {(entry["file"], entry["idiom"]) for entry in allowed}
+    found = {(finding.file, finding.idiom) for finding in findings}
+    left = [finding for finding in findings if (finding.file, finding.idiom) not in entries]
+    unused = [
+        f"{file}: '{idiom}' is allowed but not there" for file, idiom in sorted(entries - found)
+    ]
+    unexplained = [
+        f"{entry['file']}: '{entry['idiom']}' is allowed without a reason"
+        for entry in allowed
+        if not entry.get("reason")
+    ]
+    return left, unused + unexplained
+
+
+def compare(findings: list[Finding], baseline: dict[str, int]) -> list[str]:
+    """Return a line for each finding in a directory that holds more than the baseline allows."""
+    counts = Counter(room_of(finding.file) for finding in findings)
+    lines: list[str] = []
+    for room, count in sorted(counts.items()):
+        limit = baseline.get(room, 0)
+        if count <= limit:
+            continue
+        lines.extend(str(finding) for finding in findings if room_of(finding.file) == room)
+        lines.append(
+            f"{room}: {count} idioms, at most {limit} are allowed in tests/tools/idioms.yml"
+        )
+    return lines
+
+
+def _quoted(room: str) -> str:
+    return room if room[0].isalpha() else f'"{room}"'
+
+
+def _write(baseline: dict[str, int], findings: list[Finding]) -> None:
+    """Lower the counts in the file of the baseline; it keeps its comments and the allow-list."""
+    counts = Counter(room_of(finding.file) for finding in findings)
+    lowered = {room: min(limit, counts[room]) for room, limit in baseline.items()}
+    text = BASELINE.read_text(encoding="utf-8")
+    head, _mark, rest = text.partition("baseline:\n")
+    _allowed, _mark, tail = rest.partition("allowed:")
+    lines = [f"  {_quoted(room)}: {count}\n" for room, count in sorted(lowered.items()) if count]
+    if not lines:
+        head, lines = f"{head}baseline: {{}}\n", []
+    else:
+        head = f"{head}baseline:\n"
+    BASELINE.write_text(f"{head}{''.join(lines)}allowed:{tail}", encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Print what is found and return 1 where it is too much."""
+    settings = yaml.safe_load(BASELINE.read_text(encoding="utf-8"))
+    findings, complaints = split_allowed(find_in_repository(), settings["allowed"])
+    roots = [argument.rstrip("/") for argument in arguments if not argument.startswith("-")]
+    if roots:
+        listed = [
+            one
+            for one in findings
+            if any(one.file == root or one.file.startswith(f"{root}/") for root in roots)
+        ]
+        print("\n".join(str(finding) for finding in listed))
+        return 1 if listed else 0
+    if "--write" in arguments:
+        _write(settings["baseline"], findings)
+        return 0
+    complaints += compare(findings, settings["baseline"])
+    print("\n".join([*complaints, f"{len(findings)} idioms in all"]))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
