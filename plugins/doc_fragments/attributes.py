@@ -14,13 +14,17 @@ class ModuleDocFragment:
 options: {}
 attributes:
   check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    description: Can run in C(check_mode) and return changed status prediction without modifying the
+      target.
   diff_mode:
-    description: Returns details on what has changed (or would change in C(check_mode)), when in diff mode.
+    description: Returns details on what has changed (or would change in C(check_mode)), when in
+      diff mode.
   idempotent:
     description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-      - This assumes that the system controlled or queried by the module has not changed in a relevant way.
+      - When run twice in a row outside check mode, with the same arguments, the second invocation
+        indicates no change.
+      - This assumes that the system controlled or queried by the module has not changed in a
+        relevant way.
   platform:
     description: Target OS or family that can be operated against.
     support: full

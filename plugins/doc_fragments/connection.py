@@ -15,21 +15,25 @@ def _with_ini(documentation: str) -> str:
     for index, part in enumerate(parts):
         name = part.split(":", 1)[0].strip()
         if index and name != "sites":
-            parts[index] = f"{part}    ini:\n      - section: inventory_proxmox\n        key: {name}\n"
+            parts[index] = (
+                f"{part}    ini:\n      - section: inventory_proxmox\n        key: {name}\n"
+            )
     return "".join(parts) + requirements + rest
 
 
 class ModuleDocFragment:
-    """The fragments `pve.fleet.connection` for modules and `pve.fleet.connection.plugin` for plugins."""
+    """The fragments `pve.fleet.connection` for modules and `pve.fleet.connection.plugin` for
+    plugins.
+    """
 
     DOCUMENTATION = r"""
 options:
   host:
     description:
-      - Where the API of Proxmox VE is, as a host name or address, with or without a port, or as a URL with or without
-        C(/api2/json).
+      - Where the API of Proxmox VE is, as a host name or address, with or without a port, or as a
+        URL with or without C(/api2/json).
       - Any node of the cluster will do.
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PVE_ENDPOINT).
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
     type: str
     aliases: [api_host, endpoint, url]
   port:
@@ -40,7 +44,7 @@ options:
   user:
     description:
       - The user with its realm, for example V(root@pam).
-      - Environment variables E(PROXMOX_USER), E(PVE_USERNAME).
+      - Environment variables E(PROXMOX_USER), E(PROXMOX_USERNAME), E(PVE_USERNAME).
     type: str
     aliases: [api_user]
   password:
@@ -63,26 +67,30 @@ options:
     aliases: [api_token_secret]
   validate_certs:
     description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the name of O(host). The default is
-        V(true).
-      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning E(PVE_INSECURE_SKIP_VERIFY).
+      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
+        O(host). The default is V(true).
+      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
+        E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
   ca_path:
     description:
-      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files, or as the PEM text itself. On a
-        node it is C(/etc/pve/pve-root-ca.pem).
-      - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE) have no effect.
+      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files, or as the PEM
+        text itself. On a node it is C(/etc/pve/pve-root-ca.pem).
+      - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
+        have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
     type: str
     aliases: [ca_bundle]
   client_cert:
     description:
-      - A client certificate to show, as a path to a PEM file, for a proxy in front of the API that demands one.
+      - A client certificate to show, as a path to a PEM file, for a proxy in front of the API that
+        demands one.
       - Environment variable E(PROXMOX_CLIENT_CERT).
     type: path
   client_key:
     description:
-      - The key of O(client_cert), as a path to a PEM file, when the certificate's file does not hold it.
+      - The key of O(client_cert), as a path to a PEM file, when the certificate's file does not
+        hold it.
       - Environment variable E(PROXMOX_CLIENT_KEY).
     type: path
   timeout:
@@ -93,21 +101,35 @@ options:
     type: float
   retries:
     description:
-      - How often a request is tried in all when the network or a proxy fails, with growing pauses. The default is V(3).
+      - How often a request is tried in all when the network or a proxy fails. Left out, it is tried
+        for O(retry_timeout), but three times only at an address where nothing answers at all, and
+        for a node that the cluster cannot reach.
       - A request that changes something is sent again only when it certainly did not happen.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
+  retry_timeout:
+    description:
+      - Seconds to go on trying, with growing pauses, when the network, a proxy or Proxmox VE fails
+        for a while, such as with status 503. It holds for the first request of a task as for every
+        later one. The default is V(30).
+      - Waiting for a task of Proxmox VE that has begun bears such a failure for two minutes at
+        least.
+      - Environment variable E(PROXMOX_RETRY_TIMEOUT).
+    type: float
   lock_timeout:
     description:
-      - Seconds to go on trying when Proxmox VE refuses a request because of a lock. The default is V(60).
+      - Seconds to go on trying when Proxmox VE refuses a request because of a lock. The default is
+        V(60).
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
   site:
     description:
       - The name of the site to work on, one of O(sites) or of O(sites_file).
-      - Without it the site that is marked as the default is used, or the one named V(default), or the only one.
+      - Without it the site that is marked as the default is used, or the one named V(default), or
+        the only one.
       - Mutually exclusive with O(host).
-      - Environment variable E(PROXMOX_SITE).
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
+        where no sites are defined.
     type: str
   sites:
     description:
@@ -165,15 +187,42 @@ options:
       retries:
         description: See O(retries).
         type: int
+      retry_timeout:
+        description: See O(retry_timeout).
+        type: float
       lock_timeout:
         description: See O(lock_timeout).
         type: float
       node:
         description:
           - The node to use on this site when nothing else names or chooses one.
-          - Without a site this is the environment variable E(PROXMOX_NODE) or E(PVE_NODE_SELECTOR).
+          - Without a site this is the environment variable E(PROXMOX_NODE).
+          - Where neither is set, E(PVE_NODE_SELECTOR) is a list of preferred nodes, separated by
+            commas. A new VM goes to one of them, or to another node where none of them fits.
         type: str
         aliases: [default_node]
+      nodes:
+        description:
+          - The nodes that VMs of this site may be placed on. Left out, all nodes of the cluster.
+          - A VM that is on another node already can be managed, and stays there.
+        type: list
+        elements: str
+      storages:
+        description: The storages that this site may use for new disks, images and clones. Left out,
+          all storages.
+        type: list
+        elements: str
+      bridges:
+        description: The bridges and VNets that network cards of this site may use. Left out, all of
+          them.
+        type: list
+        elements: str
+      max_vms_per_node:
+        description:
+          - The most VMs on a node of this site, one number or a dictionary of nodes and their
+            numbers.
+          - It holds for tasks that do not say it in C(placement).
+        type: raw
   sites_file:
     description:
       - A YAML file with the list of O(sites), for when they shall not stand in every task.
@@ -181,10 +230,13 @@ options:
     type: path
 requirements:
   - python >= 3.10
-  - proxmoxer >= 2.0
-  - requests >= 2.25
+  - proxmoxer >= 2.2.0, < 3
+  - requests >= 2.28.0
+  - PyYAML >= 6.0
 notes:
-  - An empty option or environment variable counts as not set.
+  - Where an option has several environment variables, the first of them that is set counts, in the
+    order in which they are listed, and the others are ignored.
+  - An empty option or environment variable of the connection counts as not set.
   - When both a token and a password are given in the same place, the token is used.
   - Proxies and C(.netrc) from the environment are not used.
 """

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the items of a fleet: made from that of a VM, because they are the same options once more."""
+"""Documentation of the items of a fleet: made from that of a VM, because they are the same options
+once more.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ def _options(*texts: str) -> dict[str, Any]:
 
 
 def _referring(options: dict[str, Any], path: str, *, within_list: bool = False) -> dict[str, Any]:
-    """Return options that refer to those said for all VMs; only the items of nested lists keep their defaults."""
+    """Return options that refer to those said for all VMs.
+
+    Only the items of nested lists keep their defaults.
+    """
     found: dict[str, Any] = {}
     for name, option in options.items():
         said = {key: value for key, value in option.items() if key != "default" or within_list}
@@ -28,7 +33,9 @@ def _referring(options: dict[str, Any], path: str, *, within_list: bool = False)
         if "suboptions" in option:
             listed = option["type"] == "list"
             below = f"{path}{name}[]." if listed else f"{path}{name}."
-            said["suboptions"] = _referring(option["suboptions"], below, within_list=within_list or listed)
+            said["suboptions"] = _referring(
+                option["suboptions"], below, within_list=within_list or listed
+            )
         found[name] = said
     return found
 
@@ -41,10 +48,16 @@ class ModuleDocFragment:
             "options": {
                 "vms": {
                     "suboptions": {
-                        "name": {"description": "Name of the VM, a DNS name. A new VM needs it.", "type": "str"},
+                        "name": {
+                            "description": "Name of the VM, a DNS name. A new VM needs it.",
+                            "type": "str",
+                        },
                         "vmid": {
                             "description": [
-                                "Number of the VM. A new one without it gets a free one of O(vmid_range).",
+                                (
+                                    "Number of the VM. A new one without it gets a free one of"
+                                    " O(vmid_range)."
+                                ),
                                 "With O(vms[].name) too, a different name renames the VM.",
                             ],
                             "type": "int",

@@ -14,9 +14,12 @@ options:
   tenant:
     description:
       - Show the VMs of this tenant only.
-      - A VM belongs to a tenant when exactly one of its tags is O(tenant_prefix) followed by the name of the tenant,
-        and nothing more. A VM without such a tag, or with two, belongs to nobody and is left out.
+      - A VM belongs to a tenant when exactly one of its tags is O(tenant_prefix) followed by the
+        name of the tenant, and nothing more. A VM without such a tag, or with two, belongs to
+        no tenant and is left out.
       - Mutually exclusive with O(tenants).
+      - Left out, the VMs of every tenant are shown, so it is an error when it is given without a
+        value, also in the environment.
       - Environment variable E(PROXMOX_TENANT).
     type: str
     ini:
@@ -24,7 +27,7 @@ options:
         key: tenant
   tenants:
     description:
-      - Show the VMs of these tenants only. An empty list is an error.
+      - Show the VMs of these tenants only. An empty list or variable is an error.
       - Environment variable E(PROXMOX_TENANTS), separated by commas or as JSON.
     type: list
     elements: str
@@ -59,7 +62,8 @@ options:
         key: pools
   statuses:
     description:
-      - Show the VMs with one of these statuses only, for example V(running), V(stopped), V(unknown).
+      - Show the VMs with one of these statuses only, for example V(running), V(stopped),
+        V(unknown).
       - Environment variable E(PROXMOX_INVENTORY_STATUSES), separated by commas or as JSON.
     type: list
     elements: str
@@ -87,8 +91,8 @@ options:
     description:
       - A list of Jinja expressions. A VM is shown when all of them are true.
       - They see the variables from the listing, before any detail is fetched.
-      - A VM for which an expression fails, or is neither true nor false, is left out, and a warning says so. With
-        O(strict) the inventory fails.
+      - A VM for which an expression fails, or is neither true nor false, is left out, and a warning
+        says so. With O(strict) the inventory fails.
       - Environment variable E(PROXMOX_INVENTORY_FILTERS), one expression or a list as JSON.
     type: raw
     ini:
@@ -96,11 +100,15 @@ options:
         key: filters
   group_by:
     description:
-      - The groups to make, any of V(tenant), V(tag), V(node), V(status), V(pool), V(site), V(template) and V(os). The
-        default is all of them.
-      - They are named C(tenant_ID), C(tag_TAG), C(node_NODE), C(status_STATUS), C(pool_POOL), C(site_SITE), C(template)
-        and C(os_TYPE), with characters that a group cannot have replaced. V(os) needs O(fetch=config).
-      - When two values would share a group because of such a replacement, a short hash keeps them apart.
+      - The groups to make, any of V(tenant), V(tag), V(node), V(status), V(pool), V(site),
+        V(template) and V(os). The default is all of them.
+      - They are named C(tenant_ID), C(tag_TAG), C(node_NODE), C(status_STATUS), C(pool_POOL),
+        C(site_SITE), C(template) and C(os_TYPE), with characters that a group cannot have replaced.
+        V(os) needs O(fetch=config).
+      - The tag that names the tenant of a VM makes a group C(tag_TAG) only where there are no
+        groups by tenant.
+      - When two values would share a group because of such a replacement, a short hash keeps them
+        apart.
       - Environment variable E(PROXMOX_INVENTORY_GROUP_BY), separated by commas or as JSON.
     type: list
     elements: str
@@ -110,11 +118,13 @@ options:
   hostnames:
     description:
       - How a host is named; the first of these that gives a name is used. The default is V(name).
-      - V(name) is the name of the VM, V(vmid) is C(vm-VMID), V(name_vmid) is C(NAME_VMID), V(site_name) is
-        C(SITE_NAME), V(address) is the address from O(fetch=addresses). Anything else is a Jinja expression.
-      - A VM that gets no name is C(vm-VMID). When several VMs get the same name, each becomes C(NAME_VMID), and over
-        several sites C(NAME_VMID_SITE) where needed. They are never merged, and a warning says so. The same happens
-        to a VM whose name means something else to Ansible or to a resolver, such as C(localhost) or C(127.1).
+      - V(name) is the name of the VM, V(vmid) is C(vm-VMID), V(name_vmid) is C(NAME_VMID),
+        V(site_name) is C(SITE_NAME), V(address) is the address from O(fetch=addresses). Anything
+        else is a Jinja expression.
+      - A VM that gets no name is C(vm-VMID). When several VMs get the same name, each becomes
+        C(NAME_VMID), and over several sites C(NAME_VMID_SITE) where needed. They are never merged,
+        and a warning says so. The same happens to a VM whose name means something else to Ansible
+        or to a resolver, such as C(localhost) or C(127.1).
       - Environment variable E(PROXMOX_INVENTORY_HOSTNAMES), separated by commas or as JSON.
     type: list
     elements: str
@@ -123,9 +133,10 @@ options:
         key: hostnames
   fetch:
     description:
-      - What to ask each shown VM for, any of V(addresses), V(config) and V(snapshots). The default is nothing.
-      - V(addresses) asks the guest agents of running VMs. With V(config) too, a VM whose agent is off is not asked, and
-        the addresses of cloud-init are used where the agent gives none.
+      - What to ask each shown VM for, any of V(addresses), V(config) and V(snapshots). The default
+        is nothing.
+      - V(addresses) asks the guest agents of running VMs. With V(config) too, a VM whose agent is
+        off is not asked, and the addresses of cloud-init are used where the agent gives none.
       - What cannot be fetched leaves the host as it is, with the reason in C(proxmox_errors).
       - Environment variable E(PROXMOX_INVENTORY_FETCH), separated by commas or as JSON.
     type: list
@@ -159,12 +170,12 @@ options:
         key: fetch_deadline
   fetch_max_age:
     description:
-      - Seconds after which a detail from the cache is fetched again, though nothing tells that its VM has changed, V(0)
-        for never. The default is V(3600). It needs O(cache).
-      - A VM has changed when the listing shows another node, status, name, pool, lock or lack of it, other tags, CPUs,
-        memory or disk size, or a restart. The listing shows no other change of a configuration, no snapshot and no new
-        address, so this is how long one may go unseen. The details of different VMs grow old at different times, from
-        half of this time on.
+      - Seconds after which a detail from the cache is fetched again, though nothing tells that its
+        VM has changed, V(0) for never. The default is V(3600). It needs O(cache).
+      - A VM has changed when the listing shows another node, status, name, pool, lock or lack of
+        it, other tags, CPUs, memory or disk size, or a restart. The listing shows no other change
+        of a configuration, no snapshot and no new address, so this is how long one may go unseen.
+        The details of different VMs grow old at different times, from half of this time on.
       - With C(--flush-cache) everything is fetched again.
       - Environment variable E(PROXMOX_INVENTORY_FETCH_MAX_AGE).
     type: float
@@ -181,8 +192,8 @@ options:
         key: address_family
   address_nics:
     description:
-      - The NICs that the address may come from, in order of preference, by their name in the guest, their MAC address,
-        or with O(fetch=config) by their name in Proxmox VE such as V(net0).
+      - The NICs that the address may come from, in order of preference, by their name in the guest,
+        their MAC address, or with O(fetch=config) by their name in Proxmox VE such as V(net0).
       - Environment variable E(PROXMOX_INVENTORY_ADDRESS_NICS), separated by commas or as JSON.
     type: list
     elements: str
@@ -200,7 +211,8 @@ options:
         key: address_subnets
   ansible_host:
     description:
-      - A Jinja expression for C(ansible_host). It is not set when the expression gives nothing, or when this is empty.
+      - A Jinja expression for C(ansible_host). It is not set when the expression gives nothing, or
+        when this is empty.
       - The default is C(proxmox_address | default('')).
       - Environment variable E(PROXMOX_INVENTORY_ANSIBLE_HOST).
     type: str
@@ -233,9 +245,9 @@ options:
         key: groups
   keyed_groups:
     description:
-      - A list of groups to make from the values of an expression, each a dictionary with C(key) and optionally
-        C(prefix), C(separator), C(parent_group), C(default_value) and C(trailing_separator), as in
-        P(ansible.builtin.constructed#inventory).
+      - A list of groups to make from the values of an expression, each a dictionary with C(key) and
+        optionally C(prefix), C(separator), C(parent_group), C(default_value) and
+        C(trailing_separator), as in P(ansible.builtin.constructed#inventory).
       - Environment variable E(PROXMOX_INVENTORY_KEYED_GROUPS), as JSON.
     type: raw
     ini:
@@ -243,8 +255,8 @@ options:
         key: keyed_groups
   leading_separator:
     description:
-      - Whether the name of a group of O(keyed_groups) without a prefix begins with the separator. The default is
-        V(true).
+      - Whether the name of a group of O(keyed_groups) without a prefix begins with the separator.
+        The default is V(true).
       - Environment variable E(PROXMOX_INVENTORY_LEADING_SEPARATOR).
     type: bool
     ini:
@@ -252,9 +264,9 @@ options:
         key: leading_separator
   dead_site:
     description:
-      - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is told by a warning
-        while the other sites are shown (V(report)). When no site can be read, the inventory fails. A site whose
-        settings are incomplete counts as one that cannot be read.
+      - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is
+        told by a warning while the other sites are shown (V(report)). When no site can be read, the
+        inventory fails. A site whose settings are incomplete counts as one that cannot be read.
       - Environment variable E(PROXMOX_INVENTORY_DEAD_SITE).
     type: str
     ini:
@@ -262,8 +274,8 @@ options:
         key: dead_site
   stale:
     description:
-      - Whether the last good inventory of a site from the cache is shown, with a warning, when the site cannot be read
-        (V(allow)) or not (V(refuse), the default). It needs O(cache).
+      - Whether the last good inventory of a site from the cache is shown, with a warning, when the
+        site cannot be read (V(allow)) or not (V(refuse), the default). It needs O(cache).
       - A site that answers and refuses the credentials is an error all the same.
       - Environment variable E(PROXMOX_INVENTORY_STALE).
     type: str

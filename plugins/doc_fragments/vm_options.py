@@ -2,38 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+"""The options of a VM, shared by every module that creates or changes one.
+
+Written by `make options` from vm.yml: do not edit.
+"""
+
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    # What is asked of the guest, for modules that tell its addresses.
-    GUEST = r"""
-options:
-  addresses:
-    description:
-      - Whether the addresses of the guest are told, without loopback and link-local ones. They come from its agent, or
-        from cloud-init where the agent does not answer.
-    type: bool
-    default: false
-  address_family:
-    description: Which family RV(ignore:address) is of.
-    type: str
-    choices: [ipv4, ipv6, any]
-    default: ipv4
-  address_nics:
-    description:
-      - Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's or the MAC.
-    type: list
-    elements: str
-    default: []
-  address_subnets:
-    description: Subnets that RV(ignore:address) may be in, in order, such as V(10.0.0.0/24).
-    type: list
-    elements: str
-    default: []
-"""
-
-    # Which VM is meant.
     IDENTITY = r"""
 options:
   name:
@@ -44,111 +21,111 @@ options:
   vmid:
     description:
       - Number of the VM, 100 to 999999999.
-      - A new VM without it gets the lowest free one of O(vmid_range), or the next one where others are faster. A new
-        template gets the lowest free one of O(vmid_bands.template).
-      - A new VM with a number outside the bands for numbers chosen by hand is made, with a warning.
+      - A new VM without it gets one of O(vmid_range), and a new template one of
+        O(vmid_bands.template), see O(vmid_choice).
+      - A new VM with a number outside the bands for numbers chosen by hand is made,
+        with a warning.
     type: int
 """
 
-    # What a VM is made from, and what becomes of it.
     LIFE = r"""
 options:
   state:
     description:
-      - V(present) makes sure that the VM exists with these options and leaves its power state alone; a new VM stays
-        off.
-      - V(started) and V(stopped) also switch it on or off. V(started) resumes what is paused or hibernated.
-      - V(paused) lets it stand still in memory, V(hibernated) writes its memory to disk and stops it, V(resumed) undoes
-        both. These three want a VM that is not stopped.
-      - V(restarted) reboots a running VM in every run and starts a stopped one, V(reset) presses the reset button.
+      - V(present) makes sure that the VM exists with these options and leaves its power state
+        alone; a new VM stays off.
+      - V(started) and V(stopped) also switch it on or off. V(started) resumes what is paused
+        or hibernated.
+      - V(paused) lets it stand still in memory, V(hibernated) writes its memory to disk and stops
+        it, V(resumed) undoes both. These three want a VM that is not stopped.
+      - V(restarted) reboots a running VM in every run and starts a stopped one, V(reset) presses
+        the reset button.
       - V(template) stops the VM and converts it into a template, which cannot be undone.
       - V(absent) stops the VM and removes it with its disks.
     type: str
-    choices: [present, started, stopped, restarted, reset, paused, hibernated, resumed, template, absent]
+    choices:
+      - present
+      - started
+      - stopped
+      - restarted
+      - reset
+      - paused
+      - hibernated
+      - resumed
+      - template
+      - absent
     default: present
   pool:
-    description: The resource pool the VM shall be in. It must exist.
+    description:
+      - The resource pool of the VM. It must exist.
+      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate on
+        that pool.
     type: str
   adopt:
     description:
-      - With O(tenant), take over a VM that bears no tenant's tag. Without this such a VM is refused.
-      - A VM that bears another tenant's tag is refused in any case.
+      - With O(tenant), take over a VM without a tenant tag. Otherwise such a VM is refused.
+      - A VM with the tag of another tenant is always refused.
     type: bool
     default: false
   source:
     description:
       - What a new VM is made from. An existing VM is not changed by it.
       - Digits are the VMID of a template or VM to clone.
-      - C(storage:path) is a volume; one that ends in C(.iso) is put into a CD drive, any other is imported as first
-        disk.
-      - Any other text is the exact name of one template, or else of one ISO or importable image, with or without
-        ending.
+      - C(storage:path) is a volume; one that ends in C(.iso) is put into a CD drive, any other
+        is imported as first disk.
+      - Any other text is the exact name of one template, or else of one ISO or importable image,
+        with or without ending.
       - Left out, a new VM is blank, with the disks of O(disks).
     type: str
-  wait_for:
-    description:
-      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address) until it tells an
-        address that O(address_family), O(address_nics) and O(address_subnets) allow.
-      - Check mode does not wait.
-    type: str
-    choices: [none, agent, address]
-    default: none
-  wait_timeout:
-    description: Seconds to wait for O(wait_for).
-    type: int
-    default: 300
   full:
     description:
       - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
       - Left out, a clone is linked where PVE can do that, else full.
     type: bool
+  wait_for:
+    description:
+      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address)
+        until it tells an address that O(address_family), O(address_nics) and O(address_subnets)
+        allow.
+      - Check mode does not wait.
+    type: str
+    choices: [none, agent, address]
+    default: none
+  wait_timeout:
+    description:
+      - Seconds to wait for O(wait_for).
+      - Environment variable E(PROXMOX_WAIT_TIMEOUT).
+    type: int
+    default: 300
 """
 
-    # Everything that describes a VM, shared by the modules that make or change one.
     DOCUMENTATION = r"""
 options:
   node:
     description:
-      - The node the VM shall be on. An existing VM is migrated there unless O(migrate=false).
-      - Left out, a VM stays where it is unless O(rebalance=true), and a new one goes to the default node of the
-        connection, or else to the online node that O(placement) chooses among those with the storages and bridges it
-        needs.
+      - Node of the VM. An existing VM is migrated there unless O(migrate=false).
+      - Left out, a VM stays where it is unless O(rebalance=true), and a new
+        one goes to the default node of the connection, or else to the online
+        node that O(placement) chooses among those with the storages and bridges
+        it needs.
       - It wins over O(placement).
     type: str
   tenant:
     description:
-      - The tenant the VM belongs to. It bears the tag O(tenant_prefix) + O(tenant), kept on every update.
-      - A VM without exactly this tenant's tag is refused before anything is written, however it is named.
+      - The tenant of the VM. The VM has the tag O(tenant_prefix) + O(tenant),
+        which every update keeps.
+      - A VM without exactly this tenant's tag is refused before anything is
+        written, however it is named.
+      - Left out, VMs of every tenant can be changed, so it is an error when
+        it is given without a value, such as that of a variable that is empty.
     type: str
   tenant_prefix:
     description: What a tenant's tag starts with.
     type: str
     default: tenant_
-  class:
-    description: Name of an entry of O(classes). What the task says itself wins over the class.
-    type: str
-  classes:
-    description: Named sizes. Each holds options of this module, such as C(cores), C(memory), C(disks) or C(machine).
-    type: dict
-    default: {}
-  networks:
-    description:
-      - Named networks for O(nics[].network). Each is the name of a bridge, or a dictionary with C(bridge) and any of
-        C(vlan),
-        C(trunks), C(firewall), C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
-      - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and V(management) are C(vmbr2) unless given
-        here.
-    type: dict
-    default: {}
-  storage_classes:
-    description:
-      - Named storages for O(disks[].storage_class). Each is the name of a storage, or a dictionary with C(storage) and
-        any of
-        C(format), C(cache), C(ssd), C(discard), C(iothread), C(backup), C(replicate).
-    type: dict
-    default: {}
   cores:
-    description: Cores per socket, 1 to 1024. A new VM that is not cloned gets 2.
+    description: Cores per socket, 1 to 1024. A new VM that is not cloned gets
+      2.
     type: int
   sockets:
     description: CPU sockets.
@@ -157,7 +134,8 @@ options:
     description: Hotplugged virtual CPUs.
     type: int
   cpu:
-    description: CPU type, with flags as PVE writes them, such as V(host) or V(x86-64-v2-AES,flags=+aes).
+    description: CPU type, with flags as PVE writes them, such as V(host) or
+      V(x86-64-v2-AES,flags=+aes).
     type: str
   cpulimit:
     description: Limit of CPU usage in CPUs, V(0) for none.
@@ -170,222 +148,93 @@ options:
     type: bool
   memory:
     description:
-      - Memory such as V(4G) or V(512M). Units are binary, a bare number is MiB. At most 2 TiB.
-      - With C(memory) in O(hotplug) it consists of modules, and a change becomes the next size that they add up to.
+      - Memory such as V(4G) or V(512M). Units are binary, a bare number is
+        MiB. At most 2 TiB.
+      - With C(memory) in O(hotplug) it consists of modules, and a change becomes
+        the next size that they add up to.
     type: raw
-  memory_floor:
-    description: The least O(memory) that is accepted, a policy against typing errors. PVE itself accepts 16 MiB.
-    type: raw
-    default: 64M
   balloon:
-    description: Least memory of the balloon device, V(0) switches the device off. A bare number is MiB.
+    description: Least memory of the balloon device, V(0) switches the device
+      off. A bare number is MiB.
     type: raw
   bios:
-    description: Firmware. V(uefi) means V(ovmf) and V(bios) means V(seabios). A new VM with UEFI gets an EFI disk.
+    description: Firmware. V(uefi) means V(ovmf) and V(bios) means V(seabios).
+      A new VM with UEFI gets an EFI disk.
     type: str
-    choices: [seabios, ovmf, bios, uefi]
+    choices: ['', seabios, ovmf, bios, uefi]
   machine:
     description:
       - Machine type, such as V(q35) or V(pc). V(i440fx) means V(pc).
-      - Proxmox VE adds its newest version to the type of a Windows guest, and the type without one then fits.
+      - Proxmox VE adds its newest version to the type of a Windows guest, and
+        the type without one then fits.
     type: str
   ostype:
     description:
-      - Kind of guest. V(linux) means V(l26), V(windows) means V(win11). A new VM that is not cloned gets V(l26).
+      - Kind of guest. V(linux) means V(l26), V(windows) means V(win11). A new
+        VM that is not cloned gets V(l26).
     type: str
   scsihw:
     description: SCSI controller. A new VM that is not cloned gets V(virtio-scsi-single).
     type: str
   boot:
-    description: Boot order, devices such as V(scsi0) or the words V(disk), V(cdrom) and V(network).
+    description: Boot order, devices such as V(scsi0) or the words V(disk),
+      V(cdrom) and V(network).
     type: list
     elements: str
   agent:
     description:
-      - Whether the guest agent is used, V(true), V(false) or PVE's own form such as V(1,fstrim_cloned_disks=1).
+      - Whether the guest agent is used, V(true), V(false) or PVE's own form
+        such as V(1,fstrim_cloned_disks=1), or a dictionary with these keys,
+        C(enabled) among them.
+      - A new VM uses it unless this option or its template says otherwise.
+        An existing VM keeps what it has.
     type: raw
   onboot:
     description: Whether the VM starts with its node.
     type: bool
   startup:
-    description: Order and delays of starting, such as V(order=2,up=30).
+    description: Order and delays of starting, such as V(order=2,up=30). Proxmox
+      VE asks for C(Sys.Modify) on C(/).
     type: str
   protection:
     description: Whether PVE refuses to remove the VM and its disks.
     type: bool
   hotplug:
-    description: What can be changed while the VM runs, such as V(network,disk,usb,memory,cpu), or V(0).
+    description: What can be changed while the VM runs, such as V(network,disk,usb,memory,cpu),
+      or V(0).
     type: str
   vga:
     description: Display, such as V(std), V(serial0) or V(virtio,memory=64).
     type: str
   serial_console:
-    description: Whether the VM has a serial port C(serial0) that PVE's console can use.
+    description: Whether the VM has a serial port C(serial0) that PVE's console
+      can use.
     type: bool
   description:
     description: Notes. An empty text removes them.
     type: str
   tags:
-    description: Tags that the VM bears. Other tags stay unless O(tags_exact=true).
+    description:
+      - Tags of the VM. Other tags stay unless O(tags_exact=true).
+      - A VM that is cloned from a template does not get the tags of the template,
+        but for that of a tenant. Tags that an existing VM has are not changed.
     type: list
     elements: str
   tags_exact:
-    description: Whether tags that are not in O(tags) are removed. A tenant's tag is never removed.
+    description: Whether tags that are not in O(tags) are removed. A tenant's
+      tag is never removed.
     type: bool
     default: false
   options:
     description:
-      - Any other option of PVE by its own name, such as C(watchdog), C(rng0), C(hostpci0) or C(smbios1).
-      - A property string can be given as text or as a dictionary of its sub-keys; only what is given is compared.
+      - Any other option of PVE by its own name, such as C(watchdog), C(rng0),
+        C(hostpci0) or C(smbios1).
+      - A property string can be given as text or as a dictionary of its sub-keys;
+        only what is given is compared.
+      - What Proxmox VE 9.2 does not know is refused before any write, unless
+        the server is newer.
       - A null removes the option.
     type: dict
-  default_storage:
-    description: Storage of new disks that name none.
-    type: str
-    default: local-lvm
-  vmid_range:
-    description: First and last VMID for new VMs that name none.
-    type: list
-    elements: int
-    default: [10000, 99999]
-  vmid_bands:
-    description: The other bands of VMIDs, each as its first and last number.
-    type: dict
-    suboptions:
-      template:
-        description: For templates. Left out, V([100, 999]).
-        type: list
-        elements: int
-      manual:
-        description: For numbers chosen by hand. Left out, V([1000, 9999]).
-        type: list
-        elements: int
-      reserved:
-        description: For others. Left out, V([100000, 999999999]).
-        type: list
-        elements: int
-  placement:
-    description:
-      - How the node of a new VM is chosen, and with O(rebalance=true) that of an existing one. The result and the
-        error tell why each node was taken or refused.
-      - Only online nodes with the storages and bridges that the VM needs come into question.
-      - Every VM on a node counts, running or not; templates do not.
-    type: dict
-    suboptions:
-      nodes:
-        description: Preferred nodes, the best first. Others are taken only where none of these fits.
-        type: list
-        elements: str
-      exclude:
-        description: Nodes that are never taken.
-        type: list
-        elements: str
-      strategy:
-        description:
-          - Which of the nodes that fit is taken.
-          - V(least_used) takes the one with the smallest share of its memory given to VMs, then the one with fewest.
-          - V(round_robin) takes the one with fewest VMs, then the one after that of the newest VM.
-          - V(first) takes the first of O(placement.nodes), or the first by name.
-          - V(random) draws one by O(placement.seed) and the VM's name. The same seed, name and nodes give the same
-            node.
-        type: str
-        choices: [least_used, round_robin, first, random]
-        default: least_used
-      seed:
-        description: Any text, for O(placement.strategy=random).
-        type: str
-      max_vms_per_node:
-        description: The most VMs that may be on the node, this one included.
-        type: int
-      min_free_memory:
-        description: Memory that must be free on the node when this VM has all of its own. A bare number is MiB.
-        type: raw
-      cpu_overcommit:
-        description: How often each core of the node may be given to VMs, such as V(4).
-        type: float
-      memory_overcommit:
-        description: How often the memory of the node may be given to VMs, such as V(1.0) for no overcommitment.
-        type: float
-      affinity:
-        description:
-          - Other VMs that this one shall be together with. Each entry is a tag, or C(name:) and a shell pattern for
-            names, as in V(name:db-*).
-          - With O(tenant) only VMs of that tenant are meant. Where there is none yet, any node will do.
-        type: list
-        elements: str
-      anti_affinity:
-        description: Other VMs that this one shall be apart from, written as in O(placement.affinity).
-        type: list
-        elements: str
-      affinity_policy:
-        description: Whether affinity and anti-affinity must hold, or only decide among nodes that fit.
-        type: str
-        choices: [required, preferred]
-        default: required
-  rebalance:
-    description:
-      - Whether an existing VM moves when its node no longer meets the constraints of O(placement). A preference alone
-        moves nothing.
-    type: bool
-    default: false
-  shared_sources:
-    description:
-      - Names and VMIDs of VMs and templates that every tenant may clone.
-      - With O(tenant), a VM can be made from what bears this tenant's tag, from a template that bears no tenant's tag,
-        and from these. This holds for their disks in O(source) and O(disks[].import_from) too.
-    type: list
-    elements: str
-  quota:
-    description:
-      - The most that the O(tenant) may have. A task that would exceed it fails before its first write.
-      - What is exceeded already stops only what grows.
-      - Where several runs exceed it together, the VM with the highest number among the new ones is removed again and
-        its run fails.
-    type: dict
-    suboptions:
-      vms:
-        description: Number of VMs, running or not.
-        type: int
-      cores:
-        description: Sum of their cores.
-        type: int
-      memory:
-        description: Sum of their memory. A bare number is MiB.
-        type: raw
-      disk:
-        description: Sum of all their disks, detached ones and those of templates included. A bare number is GiB.
-        type: raw
-  quotas:
-    description: Quotas by tenant, each a dictionary like O(quota). That of O(tenant) counts where O(quota) is left out.
-    type: dict
-    default: {}
-  migrate:
-    description: Whether a VM that is on another node than O(node) is migrated; if not, that is an error.
-    type: bool
-    default: true
-  reboot:
-    description:
-      - Whether a running VM is rebooted when the task is done, so that options that wait for a stop are applied.
-      - V(if_needed) reboots only where options wait, V(always) reboots in every run.
-    type: str
-    choices: [never, if_needed, always]
-    default: never
-  graceful:
-    description: Whether O(state=absent) shuts a running VM down instead of pulling the plug.
-    type: bool
-    default: false
-  force:
-    description: Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that is an error.
-    type: bool
-    default: false
-  shutdown_timeout:
-    description: Seconds that a guest has to shut down. V(0) pulls the plug at once.
-    type: int
-    default: 60
-  task_timeout:
-    description: Seconds to wait for each task of PVE. The task itself goes on after that.
-    type: int
-    default: 300
   disks:
     description: Disks and CD drives. Those that are not listed are left alone.
     type: list
@@ -393,9 +242,10 @@ options:
     suboptions:
       name:
         description:
-          - The drive, such as V(scsi0), V(virtio1), V(efidisk0) or V(tpmstate0). Left out, the first free one of
-            O(disks[].bus).
-          - V(unused0) and so on are detached disks; O(disks[].state=absent) destroys them.
+          - The drive, such as V(scsi0), V(virtio1), V(efidisk0) or V(tpmstate0).
+            Left out, the first free one of O(disks[].bus).
+          - V(unused0) and so on are detached disks; O(disks[].state=absent)
+            destroys them.
         type: str
       bus:
         description: Bus of a disk without a name, V(scsi) if left out.
@@ -403,8 +253,10 @@ options:
         choices: [ide, sata, scsi, virtio]
       size:
         description:
-          - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. Larger than now grows the disk.
-          - Smaller than now is refused before anything is written. V(efidisk0) and V(tpmstate0) have no size to choose.
+          - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is
+            GiB. Larger than now grows the disk.
+          - Smaller than now is refused before anything is written. V(efidisk0)
+            and V(tpmstate0) have no size to choose.
         type: raw
       storage:
         description: The storage. A disk that is on another one is moved.
@@ -413,7 +265,8 @@ options:
         description: Name of an entry of O(storage_classes).
         type: str
       format:
-        description: Format on a storage of files, of a disk that is new or moves to another storage.
+        description: Format on a storage of files, of a disk that is new or
+          moves to another storage.
         type: str
         choices: [raw, qcow2, vmdk]
       import_from:
@@ -425,7 +278,7 @@ options:
       cache:
         description: Cache mode.
         type: str
-        choices: [none, writethrough, writeback, directsync, unsafe]
+        choices: ['', none, writethrough, writeback, directsync, unsafe]
       ssd:
         description: Whether the guest sees an SSD.
         type: bool
@@ -448,23 +301,21 @@ options:
         description: Serial number the guest sees.
         type: str
       options:
-        description: Any other sub-key of the drive by PVE's own name; a null removes it.
+        description: Any other sub-key of the drive by PVE's own name; a null
+          removes it.
         type: dict
       state:
-        description: V(detached) keeps the volume as an unused disk, V(absent) destroys it.
+        description: V(detached) keeps the volume as an unused disk, V(absent)
+          destroys it.
         type: str
         choices: [present, detached, absent]
         default: present
   disks_exact:
     description:
-      - Whether disks that O(disks) does not list are detached. Their volumes stay, as unused disks.
-      - Firmware, CD and cloud-init drives are not meant. Without O(disks) nothing is detached.
-    type: bool
-    default: false
-  nics_exact:
-    description:
-      - Whether network cards that O(nics) does not list are removed. Without O(nics) none is, with an empty list all
-        are.
+      - Whether disks that O(disks) does not list are detached. Their volumes
+        stay, as unused disks.
+      - Firmware, CD and cloud-init drives are not meant. Without O(disks) nothing
+        is detached.
     type: bool
     default: false
   nics:
@@ -473,16 +324,19 @@ options:
     elements: dict
     suboptions:
       name:
-        description: The card, such as V(net0). Left out, the position in the list.
+        description: The card, such as V(net0). Left out, the position in the
+          list.
         type: str
       model:
         description: Model; a new card gets V(virtio).
         type: str
       network:
-        description: Name of an entry of O(networks), or the name of a bridge that starts with C(vmbr).
+        description: Name of an entry of O(networks), or the name of a bridge
+          that starts with C(vmbr).
         type: str
       bridge:
-        description: Bridge or VNet; a new card without O(nics[].network) gets C(vmbr0). It must exist on the node.
+        description: Bridge or VNet; a new card without O(nics[].network) gets
+          C(vmbr0). It must exist on the node.
         type: str
       vlan:
         description: VLAN tag, 1 to 4094. V(0) removes it.
@@ -522,13 +376,20 @@ options:
         description: IPv6 gateway for cloud-init.
         type: str
       options:
-        description: Any other sub-key of the card by PVE's own name; a null removes it.
+        description: Any other sub-key of the card by PVE's own name; a null
+          removes it.
         type: dict
       state:
         description: V(absent) removes the card.
         type: str
         choices: [present, absent]
         default: present
+  nics_exact:
+    description:
+      - Whether network cards that O(nics) does not list are removed. Without
+        O(nics) none is, with an empty list all are.
+    type: bool
+    default: false
   cloud_init:
     description:
       - Data for cloud-init. A VM without a cloud-init drive gets one.
@@ -536,7 +397,8 @@ options:
     type: dict
     suboptions:
       storage:
-        description: Storage of a new cloud-init drive. Left out, that of the first disk.
+        description: Storage of a new cloud-init drive. Left out, that of the
+          first disk.
         type: str
       drive:
         description: Where a new cloud-init drive is put.
@@ -545,7 +407,7 @@ options:
       type:
         description: Format of the data.
         type: str
-        choices: [configdrive2, nocloud, opennebula]
+        choices: ['', configdrive2, nocloud, opennebula]
       user:
         description: The user that cloud-init makes.
         type: str
@@ -555,13 +417,15 @@ options:
       update_password:
         description:
           - PVE never shows a password, so it cannot be compared.
-          - V(on_create) sets it where the VM is new or has none, V(always) sets it in every run and reports a change.
+          - V(on_create) sets it where the VM is new or has none, V(always)
+            sets it in every run and reports a change.
         type: str
         choices: [always, on_create]
         default: on_create
       ssh_keys:
         description:
-          - Public keys of that user, all of them; an empty list removes them. Lines that begin with C(#) do not count.
+          - Public keys of that user, all of them; an empty list removes them.
+            Lines that begin with C(#) do not count.
         type: list
         elements: str
       upgrade:
@@ -576,18 +440,21 @@ options:
         type: str
       user_data:
         description:
-          - Full user data that replaces what PVE generates, beginning with C(#cloud-config) or C(#!). It is checked as
-            YAML.
-          - PVE's API cannot upload snippets. So the text is written to the file of O(cloud_init.snippets.user) in
-            O(cloud_init.snippet_directory), on the machine where the task runs, and only where it differs.
+          - Full user data that replaces what PVE generates, beginning with
+            C(#cloud-config) or C(#!). It is checked as YAML.
+          - PVE's API cannot upload snippets. So the text is written to the
+            file of O(cloud_init.snippets.user) in O(cloud_init.snippet_directory),
+            on the machine where the task runs, and only where it differs.
           - A diff shows its checksum only.
         type: str
       snippet_directory:
         description:
-          - Where the C(snippets) directory of that storage is mounted on the machine where the task runs.
+          - Where the C(snippets) directory of that storage is mounted on the
+            machine where the task runs.
         type: path
       snippets:
-        description: Volume IDs of snippets that replace what PVE generates. They must be on a storage already.
+        description: Volume IDs of snippets that replace what PVE generates.
+          They must be on a storage already.
         type: dict
         suboptions:
           user:
@@ -602,4 +469,275 @@ options:
           vendor:
             description: Vendor data.
             type: str
+  class:
+    description:
+      - Name of an entry of O(classes). What the task says itself wins over
+        the class.
+      - Dictionaries are merged by key, O(disks) and O(nics) by slot, tags add
+        up, and other lists are replaced.
+      - An empty list of disks or network cards takes none of the class.
+    type: str
+  classes:
+    description: Named sizes. Each holds options of this module, such as C(cores),
+      C(memory), C(disks) or C(machine).
+    type: dict
+    default: {}
+  networks:
+    description:
+      - Named networks for O(nics[].network). Each is the name of a bridge,
+        or a dictionary with C(bridge) and any of C(vlan), C(trunks), C(firewall),
+        C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
+      - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and
+        V(management) are C(vmbr2) unless given here.
+    type: dict
+    default: {}
+  storage_classes:
+    description:
+      - Named storages for O(disks[].storage_class). Each is the name of a storage,
+        or a dictionary with C(storage) and any of C(type), C(format), C(cache),
+        C(ssd), C(discard), C(iothread), C(backup), C(replicate).
+      - C(type) is V(thin) or V(thick). The storage decides that, not the disk.
+        A storage that allocates the other way is refused before any write.
+        V(thin) switches C(discard) on unless the class or the disk says otherwise.
+    type: dict
+    default: {}
+  memory_floor:
+    description: The least O(memory) that is accepted, a policy against typing
+      errors. PVE itself accepts 16 MiB.
+    type: raw
+    default: 64M
+  default_storage:
+    description: Storage of new disks that name none.
+    type: str
+    default: local-lvm
+  vmid_choice:
+    description:
+      - How the number of a new VM is chosen that names none. Numbers of VMs
+        that exist never change.
+      - With V(by_name), the number follows from tenant and name. A VM that
+        is created again gets the number it had, as long as no other VM has
+        it, also on another site. Runs that create the same VM at the same time
+        try the same number, so that Proxmox VE lets exactly one of them create
+        it.
+      - With V(lowest), it is the lowest free number. Runs that create the same
+        VM at the same time can then create two VMs, which the next run reports.
+    type: str
+    choices: [by_name, lowest]
+    default: by_name
+  vmid_range:
+    description: First and last VMID for new VMs that name none.
+    type: list
+    elements: int
+    default: [10000, 99999]
+  vmid_bands:
+    description: The other bands of VMIDs, each as its first and last number.
+    type: dict
+    suboptions:
+      template:
+        description: For templates. Left out, V([100, 999]).
+        type: list
+        elements: int
+      manual:
+        description: For numbers chosen by hand. Left out, V([1000, 9999]).
+        type: list
+        elements: int
+      reserved:
+        description: For others. Left out, V([100000, 999999999]).
+        type: list
+        elements: int
+  placement:
+    description:
+      - How the node of a new VM is chosen, and with O(rebalance=true) that
+        of an existing one. The result and the error tell why each node was
+        taken or refused.
+      - Only online nodes with the storages and bridges that the VM needs come
+        into question.
+      - Every VM on a node counts, running or not; templates do not.
+    type: dict
+    suboptions:
+      nodes:
+        description: Preferred nodes, the best first. Others are taken only
+          where none of these fits.
+        type: list
+        elements: str
+      exclude:
+        description: Nodes that are never taken.
+        type: list
+        elements: str
+      strategy:
+        description:
+          - Which of the nodes that fit is taken.
+          - V(least_used) takes the one with the smallest share of its memory
+            given to VMs, in steps of 5 %, then the one with fewest VMs.
+          - V(round_robin) takes the one with fewest VMs.
+          - Where several nodes are equal, the name of the VM decides, so that
+            VMs that are created at the same time spread.
+          - V(first) takes the first of O(placement.nodes), or the first by
+            name.
+          - V(random) draws one by O(placement.seed) and the VM's name. The
+            same seed, name and nodes give the same node.
+        type: str
+        choices: [least_used, round_robin, first, random]
+        default: least_used
+      seed:
+        description: Any text, for O(placement.strategy=random).
+        type: str
+      max_vms_per_node:
+        description:
+          - The most VMs that may be on the node, this one included.
+          - Either one number, or a dictionary of nodes and their numbers. A
+            node that it does not name has no limit.
+        type: raw
+      min_free_memory:
+        description: Memory that must be free on the node when this VM has all
+          of its own. A bare number is MiB.
+        type: raw
+      cpu_overcommit:
+        description: How often each core of the node may be given to VMs, such
+          as V(4).
+        type: float
+      memory_overcommit:
+        description:
+          - How often the memory of the node may be given to VMs, such as V(1.0)
+            for no overcommitment.
+          - Without it, a new VM that is started goes to a node that has its
+            memory free.
+        type: float
+      storage_overcommit:
+        description:
+          - How often the free bytes of a storage may be given to new and growing
+            disks. Most storages take them only as the guest writes them.
+          - A storage of type C(lvm) takes them at once, so there all of them
+            must be free, whatever this says.
+          - It also applies where O(node) names the node.
+        type: float
+        default: 10.0
+      affinity:
+        description:
+          - Other VMs to place on the same node as this one. Each entry is a
+            tag, or C(name:) and a shell pattern for names, as in V(name:db-*).
+          - With O(tenant) only VMs of that tenant are meant. Where there is
+            none yet, any node will do.
+        type: list
+        elements: str
+      anti_affinity:
+        description: Other VMs to place on other nodes than this one, written
+          as in O(placement.affinity).
+        type: list
+        elements: str
+      affinity_policy:
+        description: Whether affinity and anti-affinity must hold, or only decide
+          among nodes that fit.
+        type: str
+        choices: [required, preferred]
+        default: required
+  rebalance:
+    description:
+      - Whether an existing VM moves when its node no longer meets the constraints
+        of O(placement). A preference alone moves nothing.
+    type: bool
+    default: false
+  shared_sources:
+    description:
+      - Names and VMIDs of VMs and templates that every tenant may clone.
+      - With O(tenant), a VM can be created from what has this tenant's tag,
+        from a template without a tenant tag, and from these. This holds for
+        their disks in O(source) and O(disks[].import_from) too.
+    type: list
+    elements: str
+  quota:
+    description:
+      - The most that the O(tenant) may have. A task that would exceed it fails
+        before its first write.
+      - What is exceeded already stops only what grows.
+      - Where several runs exceed it together, the VM with the highest number
+        among the new ones is removed again and its run fails.
+    type: dict
+    suboptions:
+      vms:
+        description: Number of VMs, running or not.
+        type: int
+      cores:
+        description: Sum of their cores.
+        type: int
+      memory:
+        description: Sum of their memory. A bare number is MiB.
+        type: raw
+      disk:
+        description: Sum of all their disks, detached ones and those of templates
+          included. A bare number is GiB.
+        type: raw
+  quotas:
+    description: Quotas by tenant, each a dictionary like O(quota). That of
+      O(tenant) counts where O(quota) is left out.
+    type: dict
+    default: {}
+  migrate:
+    description: Whether a VM that is on another node than O(node) is migrated;
+      if not, that is an error.
+    type: bool
+    default: true
+  reboot:
+    description:
+      - Whether a running VM is rebooted when the task is done, so that options
+        that wait for a stop are applied.
+      - V(if_needed) reboots only where options wait, V(always) reboots in every
+        run. A paused VM is resumed for that.
+    type: str
+    choices: [never, if_needed, always]
+    default: never
+  graceful:
+    description: Whether O(state=absent) shuts a running VM down instead of
+      pulling the plug.
+    type: bool
+    default: false
+  force:
+    description:
+      - Whether a shutdown that is not done after O(shutdown_timeout) becomes
+        a stop; if not, that is an error.
+      - A reboot is then a shutdown and a start, because Proxmox VE cannot force
+        a reboot.
+    type: bool
+    default: false
+  shutdown_timeout:
+    description:
+      - Seconds that a guest has to shut down, also for a reboot. V(0) stops
+        it at once.
+      - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
+    type: int
+    default: 60
+  task_timeout:
+    description:
+      - Seconds to wait for each task of PVE. The task itself continues after
+        that.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
+"""
+
+    GUEST = r"""
+options:
+  addresses:
+    description:
+      - Whether to return the addresses of the guest, without loopback and link-local ones. They
+        come from its agent, or from cloud-init where the agent does not answer.
+    type: bool
+    default: false
+  address_family:
+    description: Which family RV(ignore:address) is of.
+    type: str
+    choices: [ipv4, ipv6, any]
+    default: ipv4
+  address_nics:
+    description:
+      - Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's
+        or the MAC.
+    type: list
+    elements: str
+    default: []
+  address_subnets:
+    description: Subnets that RV(ignore:address) may be in, in order, such as V(10.0.0.0/24).
+    type: list
+    elements: str
+    default: []
 """

@@ -12,11 +12,14 @@ author:
 version_added: 0.1.0
 short_description: VMs of Proxmox VE, grouped by tenant
 description:
-  - Makes every VM of one or several Proxmox VE clusters a host, from a single request to each cluster.
-  - With O(sites) or O(sites_file), and neither O(site) nor O(host), all sites are read, side by side.
-  - Groups the hosts by tenant, tag, node, status, pool, site and template, and by what the constructed options add.
-  - The file of the inventory must be named C(*.proxmox.yml), C(*.proxmox.yaml), C(*.pve.yml) or C(*.pve.yaml), or have
-    one of these endings as its whole name.
+  - Makes every VM of one or several Proxmox VE clusters a host, from a single request to each
+    cluster.
+  - With O(sites) or O(sites_file), and neither O(site) nor O(host), all sites are read, side by
+    side.
+  - Groups the hosts by tenant, tag, node, status, pool, site and template, and by what the
+    constructed options add.
+  - The file of the inventory must be named C(*.proxmox.yml), C(*.proxmox.yaml), C(*.pve.yml) or
+    C(*.pve.yaml), or have one of these endings as its whole name.
   - Texts that a tenant can set, such as the name of a VM, are never read as templates.
 extends_documentation_fragment:
   - pve.fleet.connection.plugin
@@ -107,15 +110,22 @@ from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.details import detail_variables
 from ..module_utils._inventory.hosts import Guest, group_names, plain_name, shortened, unique_names
-from ..module_utils._inventory.options import ADDRESS, Expressions, InventoryOptions, check_names, read_options
+from ..module_utils._inventory.options import (
+    ADDRESS,
+    Expressions,
+    InventoryOptions,
+    check_names,
+    read_options,
+)
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
-from ..plugin_utils._collector import without_collector
-from ..plugin_utils._texts import Marker, has_template, trusted
+from ..plugin_utils._gc import gc_paused
+from ..plugin_utils._trust import Marker, has_template, trusted
 
 _ENDINGS = ("proxmox.yml", "proxmox.yaml", "pve.yml", "pve.yaml")
 _OUR_NAME = re.compile(r"""(?m)^\{?\s*["']?plugin["']?\s*:\s*["']?pve\.fleet\.proxmox\b""")
 _FILES = ("client_cert", "client_key", "sites_file")
+_OWNERS = ("tenant", "tenants", "tenant_prefix")
 _PLAIN_NAMES = ("name", "vmid", "name_vmid", "site_name")
 
 
@@ -126,23 +136,26 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     inventory: Any
 
     def verify_file(self, path: str) -> bool:
-        """Return whether the file's name says that it is for this plugin; warn of one that only its content says so."""
+        """Return whether the file's name is one of this plugin; warn where only the content is."""
         name = os.path.basename(path)
-        if name in _ENDINGS or name.endswith(tuple(f".{ending}" for ending in _ENDINGS)):
+        endings = tuple(f".{ending}" for ending in _ENDINGS)
+        if name in _ENDINGS or name.endswith(endings):
             return super().verify_file(path)
         if _is_meant_for_us(path):
-            self._warn([f"{path} is not read, because its name does not end in .proxmox.yml or .pve.yml"])
+            self._warn(
+                [f"{path} is not read, because its name does not end in .proxmox.yml or .pve.yml"]
+            )
         return False
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory; raises AnsibleParserError with one line that says what to do.
 
-        Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is asked for anew; what is cached can
-        only stand in for a dead site.
+        Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is read again;
+        cached VMs are shown for a dead site only.
         """
         super().parse(inventory, loader, path, cache)
         config = self._read_config_data(path)
-        with without_collector():
+        with gc_paused():
             self._fill(path, cache, config)
 
     def _fill(self, path: str, cache: bool, config: Mapping[str, Any]) -> None:
@@ -160,7 +173,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             sync = old if old is not None and may_stand and self._is_young(old) else None
             if sync is None:
                 is_wanted = partial(self._is_wanted, options.expressions)
-                sync = run_sync(connection, os.environ, options, is_wanted, read_sites_file, old, anew=not cache)
+                sync = run_sync(
+                    connection, os.environ, options, is_wanted, read_sites_file, old, anew=not cache
+                )
                 self._store(path, identity, sync)
             self._warn(sync.warnings)
             self._populate(sync, options)
@@ -168,14 +183,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise AnsibleParserError(f"{error.message} ({error.category})") from None
         except ImportError as error:
             raise AnsibleParserError(
-                f"the Python library {error.name} is missing for {sys.executable}: install it (ConfigurationError)"
+                f"the Python library {error.name} is missing for {sys.executable}: install it"
+                " (ConfigurationError)"
             ) from None
 
     def _read_config_data(self, path: str) -> Any:
         """Read the file; a cache that cannot be opened costs a warning, not the inventory.
 
-        The cache is opened without an end, because what is too old to be shown still tells what need not be fetched
-        again; `cache_timeout` is looked at by `_is_young`.
+        The cache is opened without an end, because what is too old to be shown still tells what
+        need not be fetched again; `cache_timeout` is looked at by `_is_young`.
         """
         self._caches = False
         try:
@@ -186,7 +202,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             # The options are set: it is the cache that cannot be opened, or not in this way.
             config = self.loader.load_from_file(path)
         if self.get_option("cache"):
-            places = {"_uri": self.get_option("cache_connection"), "_prefix": self.get_option("cache_prefix")}
+            places = {
+                "_uri": self.get_option("cache_connection"),
+                "_prefix": self.get_option("cache_prefix"),
+            }
             known = {key: value for key, value in places.items() if value is not None}
             name = self.get_option("cache_plugin") or "memory"
             try:
@@ -208,32 +227,49 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._warn([f"the inventory cache cannot be written: {_one_line(error)}"])
 
     def _given(self, config: Mapping[str, Any], name: str) -> Any:
-        """Return an option of file or ansible.cfg; Ansible makes a list of an empty text, which means unset.
+        """Return an option of file or ansible.cfg.
 
-        An empty text for the tenants is refused as an empty list is: it could mean nobody's VMs as well as all.
+        Ansible makes a list of an empty text, which means unset.
+
+        An empty text for the tenants is refused as an empty list is: it could mean no tenant's VMs
+        as well as all. So is one of these options that the file has without a value.
         """
         value = self.get_option(name)
-        is_empty = isinstance(value, list) and not any(str(one).strip() for one in value)
-        return None if is_empty and name != "tenants" and not isinstance(config.get(name), list) else value
+        if value is None and name in _OWNERS and name in config:
+            return ""
+        if name == "tenants" or not isinstance(value, list) or isinstance(config.get(name), list):
+            return value
+        has_text = any(str(one).strip() for one in value)
+        return value if has_text else None
 
     def _connection_option(self, name: str) -> Any:
-        """Return an option of the connection, as a template where the file has one (a lookup of the secret)."""
+        """Return an option of the connection, as a template where the file has one (a lookup of the
+        secret).
+        """
         value = self.get_option(name)
-        # Ansible makes of an empty text, which means unset, the directory that a path in the same place is relative to.
+        # Ansible makes of an empty text, which means unset, the directory that a path in the same
+        # place is relative to.
         if name in _FILES and value in (os.getcwd(), os.path.dirname(constants.CONFIG_FILE or "")):
             return None
-        return self.templar.template(value) if has_template(value) else value
+        if has_template(value):
+            return self.templar.template(value)
+        return value
 
     def _is_young(self, sync: Sync) -> bool:
-        """Return whether a sync from the cache may be shown without asking anybody; 0 is without end, as in Ansible.
+        """Return whether a sync from the cache may be shown without a request.
 
-        One that lacks a site may not: the site is asked for again each time.
+        A `cache_timeout` of 0 sets no limit, as in Ansible. A sync that lacks a site may not be
+        shown: the site is read again each time.
         """
+        if not sync.is_complete:
+            return False
         limit = float(self.get_option("cache_timeout") or 0)
-        return sync.is_complete and (not limit or sync.age(time.time()) <= limit)
+        if not limit:
+            return True
+        return sync.age(time.time()) <= limit
 
     def _cached(self, path: str, identity: str) -> Sync | None:
-        """Return what the cache holds for exactly these options, of any age, or None."""
+        """Return the cached sync of exactly these options, of any age, or None."""
         if not self._caches:
             return None
         try:
@@ -256,12 +292,17 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for expression in wanted.filters:
             try:
                 answer = str(self._compose(expression, guest.variables)).strip().lower()
-                why = "" if answer in ("true", "false") else f"{answer[:40]!r} is neither true nor false"
+                why = (
+                    ""
+                    if answer in ("true", "false")
+                    else f"{answer[:40]!r} is neither true nor false"
+                )
             except Exception as error:
                 answer, why = "", _one_line(error)
             if why and wanted.strict:
                 raise AnsibleParserError(
-                    f"Could not decide the filter {expression!r} for the VM {guest.key.lstrip('/')}: {why}"
+                    f"Could not decide the filter {expression!r} for the VM"
+                    f" {guest.key.lstrip('/')}: {why}"
                 )
             if answer != "true":
                 return False, f"{expression}: {why}" if why else ""
@@ -273,29 +314,45 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if options.fetch:
             known = [
                 guest.with_variables(
-                    detail_variables(sync.details.get(guest.key, {}), options.fetch, options.addresses)
+                    detail_variables(
+                        sync.details.get(guest.key, {}), options.fetch, options.addresses
+                    )
                 )
                 for guest in known
             ]
-        # With those that are not shown, so that nobody is called otherwise while a site is dead.
-        names, warnings = unique_names(known, [self._wanted_name(guest, options) for guest in known])
+        # With those that are not shown, so that no name changes while a site is dead.
+        names, warnings = unique_names(
+            known, [self._wanted_name(guest, options) for guest in known]
+        )
         guests = known[: len(sync.guests)]
         names = names[: len(guests)]
-        groups, more = group_names(guests, options.group_by, to_safe_group_name)
-        self._warn([*shortened(warnings, "names like these"), *shortened(more, "groups like these")])
+        groups, more = group_names(
+            guests, options.group_by, to_safe_group_name, options.tenant_prefix
+        )
+        self._warn(
+            [*shortened(warnings, "names like these"), *shortened(more, "groups like these")]
+        )
         for group in sorted({group for found in groups for group in found}):
             self.inventory.add_group(group)
         mark = Marker()
         for guest, name, found in zip(guests, names, groups, strict=True):
             self._add(mark(guest.variables), name, found, options.expressions, mark)
 
-    def _add(self, variables: dict[str, Any], name: str, groups: list[str], wanted: Expressions, mark: Marker) -> None:
+    def _add(
+        self,
+        variables: dict[str, Any],
+        name: str,
+        groups: list[str],
+        wanted: Expressions,
+        mark: Marker,
+    ) -> None:
         self.inventory.add_host(name)
-        # Not by the inventory's own method: that walks through each value to mark where it comes from, which for
-        # thousands of hosts takes longer than everything else here.
+        # Not by the inventory's own method: that walks through each value to mark where it comes
+        # from, which for thousands of hosts takes longer than everything else here.
         self.inventory.hosts[name].vars.update(variables)
         for group in groups:
-            self.inventory.add_host(name, group)  # add_child would take a group of the host's name instead
+            # add_child would take a group of the host's name instead
+            self.inventory.add_host(name, group)
         address = self._ansible_host(wanted, variables, name, mark)
         if address:
             self.inventory.hosts[name].vars["ansible_host"] = address
@@ -303,9 +360,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             variables = {**variables, "inventory_hostname": name}
             self._set_composite_vars(wanted.compose, variables, name, strict=wanted.strict)
             self._add_to_composed_groups(wanted, variables, name)
-            self._add_host_to_keyed_groups(wanted.keyed_groups, variables, name, strict=wanted.strict)
+            self._add_host_to_keyed_groups(
+                wanted.keyed_groups, variables, name, strict=wanted.strict
+            )
 
-    def _add_to_composed_groups(self, wanted: Expressions, variables: dict[str, Any], name: str) -> None:
+    def _add_to_composed_groups(
+        self, wanted: Expressions, variables: dict[str, Any], name: str
+    ) -> None:
         whole = self.inventory
         self.inventory = _HostsAsChildren(whole)
         try:
@@ -313,7 +374,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         finally:
             self.inventory = whole
 
-    def _ansible_host(self, wanted: Expressions, variables: dict[str, Any], name: str, mark: Marker) -> Any:
+    def _ansible_host(
+        self, wanted: Expressions, variables: dict[str, Any], name: str, mark: Marker
+    ) -> Any:
         if wanted.ansible_host == ADDRESS:  # without the cost of a template for each host
             return variables.get("proxmox_address")
         if not wanted.ansible_host.strip():
@@ -322,7 +385,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return mark(self._compose(wanted.ansible_host, variables))
         except Exception as error:
             if wanted.strict:
-                raise AnsibleError(f"Could not set ansible_host for host {name}: {_one_line(error)}") from None
+                raise AnsibleError(
+                    f"Could not set ansible_host for host {name}: {_one_line(error)}"
+                ) from None
             return None
 
     def _wanted_name(self, guest: Guest, options: InventoryOptions) -> str:
@@ -351,10 +416,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 
 class _HostsAsChildren:
-    """The inventory, for those who add hosts by `add_child`: that takes a group where there is one of the host's name.
+    """The inventory, for those who add hosts by `add_child`: that takes a group where there is one
+    of the host's name.
 
-    A VM called `web` in a group called `web` would then end the inventory, and in another one bring all hosts of the
-    group `web` into it, those of other tenants too.
+    A VM called `web` in a group called `web` would then end the inventory, and in another one bring
+    all hosts of the group `web` into it, those of other tenants too.
     """
 
     def __init__(self, inventory: Any) -> None:

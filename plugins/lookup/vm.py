@@ -10,11 +10,13 @@ name: vm
 author:
   - The pve.fleet authors (@pve-fleet)
 version_added: 0.1.0
-short_description: Facts of a VM of Proxmox VE by name or VMID
+short_description: Gather facts of a VM by name or VMID
 description:
-  - Returns what the cluster's listing says about a VM, with the keys that M(pve.fleet.vm_info) returns too.
-  - The listing is asked for once in a run of Ansible and kept for its other lookups. A VM that it does not hold,
-    because it was created meanwhile, makes it be asked for again.
+  - Returns a VM as the cluster's listing shows it, with the keys of M(pve.fleet.vm_info).
+  - The listing is read once in a run of Ansible and reused by later lookups. If it does not contain
+    the VM, it is read again.
+  - The listing can show a VM under the name of a removed VM for some seconds, so a name is checked
+    on the node of the VM. This takes one request for each node in a run of Ansible.
 extends_documentation_fragment:
   - pve.fleet.connection.plugin
 options:
@@ -26,6 +28,8 @@ options:
   tenant:
     description:
       - Find VMs of this tenant only.
+      - Left out, VMs of every tenant are found, so it is an error when it is given without a value,
+        also in the environment.
       - Environment variable E(PROXMOX_TENANT).
     type: str
   tenant_prefix:
@@ -34,7 +38,8 @@ options:
       - Environment variable E(PROXMOX_TENANT_PREFIX).
     type: str
   refresh:
-    description: Whether to ask Proxmox VE even when the listing is known from an earlier lookup of this run.
+    description: Whether to ask Proxmox VE even when the listing is known from an earlier lookup of
+      this run.
     type: bool
     default: false
 seealso:
@@ -53,7 +58,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: The facts of each VM, as M(pve.fleet.vm_info) returns them; what only its configuration knows is null.
+  description: The facts of each VM, as M(pve.fleet.vm_info) returns them; what only its
+    configuration knows is null.
   type: list
   elements: dict
 """
@@ -68,10 +74,10 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._api.client import connect
-from ..module_utils._cluster.tenant import PREFIX
+from ..module_utils._cluster.tenant import PREFIX, blank_owner, is_blank
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
-from ..module_utils._inventory.find import find_row
+from ..module_utils._inventory.find import find_vm
 from ..module_utils._inventory.options import ENVIRONMENT
 from ..module_utils._spec.connection import CONNECTION_OPTIONS
 from ..plugin_utils._listing import SharedListing
@@ -80,28 +86,45 @@ from ..plugin_utils._listing import SharedListing
 class LookupModule(LookupBase):
     """Facts of VMs by name or VMID."""
 
-    def run(self, terms: list[Any], variables: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:
-        """Return the facts of each VM; raises AnsibleLookupError with one line that says what to do."""
+    def run(
+        self, terms: list[Any], variables: Mapping[str, Any] | None = None, **options: Any
+    ) -> list[Any]:
+        """Return the facts of each VM.
+
+        Raises AnsibleLookupError with one line that says what to do.
+        """
         self.set_options(var_options=variables, direct=options)
-        tenant = self._option("tenant")
-        prefix = self._option("tenant_prefix") or PREFIX
         connection = {name: self.get_option(name) for name in CONNECTION_OPTIONS}
         try:
+            tenant = self._owner("tenant", options)
+            prefix = self._owner("tenant_prefix", options) or PREFIX
             with connect(connection, os.environ, read_file=read_sites_file) as client:
                 began = time.time()
+                since = began if self.get_option("refresh") else 0.0
                 listing = SharedListing(client)
-                rows = listing.rows(began if self.get_option("refresh") else 0.0)
                 found = []
                 for term in terms:
-                    row = find_row(rows, str(term), tenant, prefix)
-                    if row is None:  # made meanwhile, perhaps
-                        rows = listing.rows(began)
-                        row = find_row(rows, str(term), tenant, prefix, must_exist=True)
+                    row = find_vm(listing, str(term), tenant, prefix, since=since, now=began)
                     found.append(wrap_var(row))
                 return found
         except FleetError as error:
             raise AnsibleLookupError(f"{error.message} ({error.category})") from None
 
-    def _option(self, name: str) -> str:
-        """Return an option that the inventory has too, from where the inventory has it."""
-        return str(self.get_option(name) or os.environ.get(ENVIRONMENT[name], "")).strip()
+    def _owner(self, name: str, given: Mapping[str, Any]) -> str:
+        """Return an option that the inventory has too, from where the inventory has it, or an empty
+        text.
+
+        Raises ValidationFailed where it is given without a value: VMs of every tenant would be
+        found.
+        """
+        value = self.get_option(name)
+        if value is None and name not in given:
+            variable = ENVIRONMENT[name]
+            value, place = os.environ.get(variable), variable
+            if value is None:
+                return ""
+        else:
+            place = name
+        if is_blank(value):
+            raise blank_owner(name, place)
+        return str(value).strip()

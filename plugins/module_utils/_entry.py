@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import traceback
@@ -15,33 +16,51 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
+from . import _bytecode  # before the other files: it makes their imports faster
 from ._api.client import Client
+from ._api.endpoint import credentials_in
 from ._api.settings import Connection, resolve
-from ._core.errors import ConfigurationError, FleetError
+from ._cluster.tenant import require_named_owners
+from ._core.errors import ConfigurationError, FleetError, ValidationFailed
+from ._core.options import shorter_refusal
 from ._core.result import Result
 from ._spec.connection import CONNECTION_OPTIONS, connection_spec
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
-"""`run(params, client, check_mode)`: the work of a module, without the options of the connection in `params`."""
+"""`run(params, client, check_mode)`: the work of a module, without the options of the connection in
+`params`.
+"""
 
 Lend = Callable[[Connection], AbstractContextManager[Client]]
 """Gives a client for the time of one run."""
 
 Secrets = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Finds among arguments, not yet checked, secrets that the specification cannot point at, such as those of a class."""
+"""Finds among arguments, not yet checked, secrets that the specification cannot point at, such as
+those of a class.
+"""
+
+OnFailure = Callable[[Mapping[str, Any], FleetError], Mapping[str, Any]]
+"""Returns what a result holds beside `msg` and `error` when the work itself returned none."""
 
 LIBRARIES = ("proxmoxer", "requests")
 _VAULT = re.compile(r"(?m)^\s*\$ANSIBLE_VAULT;|:\s*!vault\b")
+Conditions = Callable[[FleetError], list[dict[str, Any]]]
+"""Returns the conditions of a task that failed."""
+
+_URLS = ("host", "api_host", "endpoint", "url", "source_url")
+_NOT_STARTED = (126, 127)  # how a shell ends that cannot run the interpreter
 VERBOSE = 3  # from here on a result tells the requests
 
 
 @dataclass(frozen=True)
 class Entry:
-    """All there is to a module: its work, its options without the connection, and AnsibleModule's checks of them.
+    """All there is to a module: its work, its options without the connection, and AnsibleModule's
+    checks of them.
 
-    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets` finds what shall not be
-    shown beside the options with `no_log`. A module declares one as `ENTRY`; its own process and the controller's both
-    read it.
+    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets`
+    finds what shall not be shown beside the options with `no_log`. `conditions` are those of a
+    failure, where the module's results have some. A module declares one as `ENTRY`; its own process
+    and the controller's both read it.
     """
 
     run: Run
@@ -49,6 +68,8 @@ class Entry:
     checks: Mapping[str, Any] = field(default_factory=dict)
     supports_check_mode: bool = True
     secrets: Secrets = lambda _arguments: ()
+    conditions: Conditions | None = None
+    on_failure: OnFailure | None = None
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
@@ -56,11 +77,15 @@ class Entry:
         return {**connection_spec(), **self.spec}
 
     def main(self) -> None:
-        """Run as a process of its own: arguments, client, `run`, and one of `exit_json` and `fail_json`."""
-        module = _discreet(self.secrets)(
-            argument_spec=self.whole_spec, supports_check_mode=self.supports_check_mode, **self.checks
+        """Run as a process of its own: arguments, client, `run`, and one of `exit_json` and
+        `fail_json`.
+        """
+        module = _module_class(self)(
+            argument_spec=self.whole_spec,
+            supports_check_mode=self.supports_check_mode,
+            **self.checks,
         )
-        _require_libraries(module)
+        self._require_libraries(module)
         outcome = self.perform(
             module.params,
             os.environ,
@@ -68,12 +93,56 @@ class Entry:
             diff=module._diff,
             verbosity=module._verbosity,
             lend=own_client,
+            given=module.given,
         )
+        _bytecode.save()
         for warning in outcome.warnings:
             module.warn(warning)
         if outcome.failed:
             module.fail_json(**outcome.values)
         module.exit_json(**outcome.values)
+
+    def hidden(self, arguments: Mapping[str, Any]) -> set[str]:
+        """Return what must not be shown beside the options with `no_log`: also a login within a
+        URL.
+        """
+        found = set(self.secrets(arguments))
+        sites = arguments.get("sites")
+        for given in (arguments, *(sites if isinstance(sites, list) else ())):
+            for name in _URLS if isinstance(given, Mapping) else ():
+                found |= credentials_in(str(given.get(name) or ""))
+        return found
+
+    def _require_libraries(self, module: AnsibleModule) -> None:
+        """End with Ansible's own text when a library is missing."""
+        for library in LIBRARIES:
+            if importlib.util.find_spec(library) is None:
+                error = ConfigurationError(reason=f"missing library {library}", dispatched=False)
+                module.fail_json(**{**self.failed(error), "msg": missing_required_lib(library)})
+
+    def failed(self, error: FleetError) -> dict[str, Any]:
+        """Return what the result of a failed task holds: `changed`, `msg`, `error`, and conditions
+        if any.
+        """
+        values = {"changed": error.came_after_changes, **error.as_result()}
+        return (
+            values if self.conditions is None else {**values, "conditions": self.conditions(error)}
+        )
+
+    def refused(self, msg: str) -> dict[str, Any]:
+        """Return the same for arguments that Ansible refuses, with its message but not its list of
+        all names.
+        """
+        values = self.failed(ValidationFailed(reason="arguments", dispatched=False))
+        return {**values, "msg": shorter_refusal(msg, self.whole_spec)}
+
+    def no_result(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the same for a module that could not be started or broke off, from what Ansible
+        made of it.
+        """
+        if found.get("rc") in _NOT_STARTED:
+            return self.failed(ConfigurationError(reason="interpreter", dispatched=False))
+        return self.failed(FleetError(reason="no result"))
 
     def perform(
         self,
@@ -84,12 +153,20 @@ class Entry:
         diff: bool,
         verbosity: int,
         lend: Lend,
+        given: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """Return what a run with these checked arguments came to; no exception of ours or of a mistake gets out."""
+        """Return what a run with these checked arguments came to.
+
+        No exception of ours or of a mistake gets out.
+
+        `given` are the arguments as the user wrote them, before Ansible has filled in what is
+        missing.
+        """
         client: Client | None = None
         failed = True
         warnings: tuple[str, ...] = ()
         try:
+            require_named_owners(arguments, given)
             options = {key: arguments.get(key) for key in CONNECTION_OPTIONS}
             connection = resolve(options, environ, read_sites_file)
             params = {key: value for key, value in arguments.items() if key in self.spec}
@@ -98,23 +175,40 @@ class Entry:
             values = result.as_dict(diff=diff)
             failed, warnings = result.failure is not None, result.warnings
         except FleetError as error:
-            values = {"changed": error.came_after_changes, **error.as_result()}
+            more = self.on_failure(arguments, error) if self.on_failure is not None else {}
+            values = {**more, **self.failed(error)}
         except Exception as error:
-            values = {**unexpected(error), "exception": traceback.format_exc()}
+            values = {**self.failed(unexpected(error)), "exception": traceback.format_exc()}
         if client is not None and verbosity >= VERBOSE:
             values["requests"] = client.record()
         return Outcome(failed, values, warnings)
 
 
-def _discreet(secrets: Secrets) -> type[AnsibleModule]:
-    """Return AnsibleModule as it hides more, from its first word on: log, refusal of arguments and result."""
+def _module_class(entry: Entry) -> Any:
+    """Return AnsibleModule as it hides more, from its first word on, and fails in the same shape
+    whatever the cause.
+    """
 
-    class Discreet(AnsibleModule):
+    class Module(AnsibleModule):
+        given: Mapping[str, Any]
+
         def _load_params(self) -> None:
             super()._load_params()
-            self.no_log_values.update(secrets(self.params))
+            self.given = dict(self.params)
+            self.no_log_values.update(entry.hidden(self.params))
 
-    return Discreet
+        def fail_json(self, msg: str, **values: Any) -> Any:
+            """Fail.
+
+            Where Ansible itself refuses the arguments, with the `error` that our own failures have.
+            """
+            if "error" not in values:
+                values = {**entry.refused(str(msg)), **values}
+                msg = values["msg"]
+            values.pop("msg", None)
+            super().fail_json(msg, **values)
+
+    return Module
 
 
 @dataclass(frozen=True)
@@ -136,30 +230,30 @@ def own_client(connection: Connection) -> Iterator[Client]:
         client.close()
 
 
-def unexpected(error: BaseException) -> dict[str, Any]:
-    """Return `msg` and `error` for a mistake of ours."""
-    return {
-        "msg": f"An unexpected {type(error).__name__} occurred: {error}. "
-        "This is a mistake in the collection pve.fleet: please report it with the output of -vvv.",
-        "error": {
-            "category": "InternalError",
-            "reason": type(error).__name__,
-            "status": None,
-            "path": None,
-            "upid": None,
-            "retryable": False,
-            "tries": None,
-        },
-    }
+def unexpected(error: BaseException) -> FleetError:
+    """Return the error for a bug of ours."""
+    return FleetError(
+        attempted=f"An unexpected {type(error).__name__} occurred",
+        answer=str(error),
+        next_step=(
+            "This is a bug in the collection pve.fleet: please report it with the output of -vvv"
+        ),
+        reason=type(error).__name__,
+    )
 
 
 def read_sites_file(path: str) -> Any:
-    """Return the data of a YAML file with sites; raises ConfigurationError when it cannot be read."""
+    """Return the data of a YAML file with sites.
+
+    Raises ConfigurationError when it cannot be read.
+    """
     attempted = f"Could not read the sites file {path}"
     try:
         import yaml
     except ImportError:
-        raise _sites_error(attempted, "the Python library PyYAML is missing", "Install PyYAML") from None
+        raise _sites_error(
+            attempted, "the Python library PyYAML is missing", "Install PyYAML"
+        ) from None
     try:
         with open(os.path.expanduser(path), encoding="utf-8") as stream:
             text = stream.read()
@@ -167,8 +261,8 @@ def read_sites_file(path: str) -> Any:
             raise _sites_error(
                 attempted,
                 "ansible-vault encrypted it, and a module has no key",
-                "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of an inventory, "
-                "write the list itself",
+                "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of"
+                " an inventory, write the list itself",
             )
         return yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
@@ -182,17 +276,9 @@ def read_sites_file(path: str) -> Any:
 
 def _sites_error(attempted: str, answer: str, next_step: str) -> ConfigurationError:
     return ConfigurationError(
-        attempted=attempted, answer=answer, next_step=next_step, reason="unreadable sites file", dispatched=False
+        attempted=attempted,
+        answer=answer,
+        next_step=next_step,
+        reason="unreadable sites file",
+        dispatched=False,
     )
-
-
-def _require_libraries(module: AnsibleModule) -> None:
-    """End with Ansible's own text when a library is missing."""
-    from importlib.util import find_spec
-
-    for library in LIBRARIES:
-        if find_spec(library) is None:
-            module.fail_json(
-                msg=missing_required_lib(library),
-                error=ConfigurationError(reason=f"missing library {library}").as_result()["error"],
-            )

@@ -8,109 +8,79 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: node_info
-short_description: Tell about the nodes of a cluster
+short_description: Gather information about the nodes of a cluster
 version_added: "0.1.0"
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns the nodes of a cluster with their state, figures, storages, VMs, health, and the room that is left.
-  - It makes four requests however many nodes there are, and with O(details) or O(node) one more for each node that is
-    told of and online.
-  - A node that is down, and a part that the caller may not see, leave gaps in the result, a reason in RV(missing) or
-    RV(nodes[].error), and a warning; they never fail the task.
+  - Returns the nodes of a cluster with their status, usage, storages, VMs, health and remaining
+    capacity.
+  - This takes four requests, independent of the number of nodes, and with O(details) or O(node) one
+    more for each returned node that is online.
+  - An offline node, or a part for which the caller lacks permission, never fails the task. Its
+    values are null, RV(missing) or RV(nodes[].error) has the reason, and a warning is shown.
 extends_documentation_fragment:
+  - pve.fleet.node_info_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-options:
-  node:
-    description: Only this node. One that the cluster does not have is an error.
-    type: str
-  details:
-    description:
-      - Whether each node is asked itself, for its CPU model, load, kernel and version, and for figures that are not up
-        to ten seconds old as those of the listing are.
-      - Left out, O(node) is asked, and without it none is.
-    type: bool
-  cpu_overcommit:
-    description:
-      - How often each core of a node may be given to VMs.
-      - This and the next three are meant as in O(pve.fleet.vm#module:placement).
-    type: float
-    default: 4.0
-  memory_overcommit:
-    description: How often the memory of a node may be given to VMs.
-    type: float
-    default: 1.0
-  min_free_memory:
-    description: Memory of a node that nobody may use, such as V(4G). A bare number is MiB.
-    type: raw
-  max_vms_per_node:
-    description: How many VMs a node may have.
-    type: int
-  memory_warn:
-    description: From what share of memory in use on, in percent, a node is worth a warning.
-    type: int
-    default: 90
-  storage_warn:
-    description: From what share in use on, in percent, a storage or root file system is worth a warning.
-    type: int
-    default: 90
 seealso:
   - module: pve.fleet.cluster_info
 """
 
 EXAMPLES = r"""
-- name: All nodes
+- name: Read all nodes
   pve.fleet.node_info:
   register: estate
 
-- name: Nodes that are not well, and why
+- name: Show unhealthy nodes and the reasons
   ansible.builtin.debug:
     msg: "{{ item.node }}: {{ item.health.reasons | join(', ') }}"
   loop: "{{ estate.nodes | rejectattr('health.status', 'eq', 'ok') }}"
   loop_control:
     label: "{{ item.node }}"
 
-- name: Is there room for four more VMs of 8 GiB on the node, if it keeps 8 GiB for itself?
+- name: Check that four more VMs with 8 GiB fit on the node, with 8 GiB kept free
   pve.fleet.node_info:
     node: pve1
     min_free_memory: 8G
     max_vms_per_node: 40
   register: pve1
-  failed_when: pve1.nodes[0].capacity is none or pve1.nodes[0].capacity.memory_left < 4 * 8 * 1024 ** 3
+  failed_when: pve1.nodes[0].capacity is none or pve1.nodes[0].capacity.memory_left < 4 * 8 * 1024
+    ** 3
 """
 
 RETURN = r"""
 nodes:
-  description: The nodes, sorted by name. Figures of a node that is down are null.
+  description: The nodes, sorted by name. The usage of an offline node is null.
   returned: success
   type: list
   elements: dict
   contains:
-    node: {description: Its name., type: str, sample: pve1}
+    node: {description: Name of the node., type: str, sample: pve1}
     status:
-      description: V(online), V(offline), or V(unknown) where the caller may not see it.
+      description: V(online), V(offline), or V(unknown) if the caller lacks permission.
       type: str
       sample: online
-    ip: {description: Its address in the cluster network., type: str, sample: 10.99.0.11}
-    nodeid: {description: Its number in the cluster., type: int, sample: 1}
-    uptime: {description: Seconds since it was started., type: int, sample: 86400}
+    ip: {description: Address in the cluster network., type: str, sample: 10.99.0.11}
+    nodeid: {description: Number of the node in the cluster., type: int, sample: 1}
+    uptime: {description: Seconds since the node was started., type: int, sample: 86400}
     version:
-      description: The version of Proxmox VE. Of nodes that are not asked, see O(details), only that of the one that
-        answers the listing is known.
+      description: Version of Proxmox VE. Without O(details) it is known only for the node that
+        answers the request.
       type: str
       sample: 9.2.11
-    kernel: {description: "Its kernel, with O(details).", type: str, sample: 6.14.11-4-pve}
-    maintenance: {description: Whether it is in the HA manager's maintenance mode., type: bool, sample: false}
+    kernel: {description: "Kernel version, with O(details).", type: str, sample: 6.14.11-4-pve}
+    maintenance: {description: Whether the node is in the HA manager's maintenance mode., type:
+      bool, sample: false}
     ha_state:
-      description: What the HA manager thinks of it. Null as long as nothing is under HA.
+      description: State of the node in the HA manager. Null if HA is not in use.
       type: str
       sample: online
     cpu:
       description:
-        - C(cores) and C(used), the load as a share of 1. With O(details) also C(model) and C(loadavg) of 1, 5 and 15
-          minutes.
+        - C(cores) and C(used), the load as a share of 1. With O(details) also C(model) and
+          C(loadavg) of 1, 5 and 15 minutes.
       type: dict
       sample: {cores: 16, used: 0.12, model: null, loadavg: null}
     memory:
@@ -123,52 +93,59 @@ nodes:
       sample: {total: 270553174016, used: 30928461824, free: 239624712192}
     storages:
       description:
-        - Its storages, each with C(storage), C(kind), C(shared), C(content), C(available), and C(total), C(used) and
-          C(free) in bytes.
+        - Storages of the node, each with C(storage), C(kind), C(shared), C(content), C(available),
+          and C(total), C(used) and C(free) in bytes.
       type: list
       elements: dict
       sample:
-        - {storage: ceph, kind: rbd, shared: true, content: [images], available: true, total: 40, used: 30, free: 10}
+        - {storage: ceph, kind: rbd, shared: true, content: [images], available: true, total: 40,
+          used: 30, free: 10}
     vms:
-      description: How many VMs are C(running), C(stopped) and in C(other) states, the C(total), and the C(templates).
+      description: Number of VMs that are C(running), C(stopped) and in C(other) states, the
+        C(total), and the number of C(templates).
       type: dict
       sample: {total: 3, running: 2, stopped: 1, other: 0, templates: 1}
-    containers: {description: How many containers it has., type: int, sample: 0}
+    containers: {description: Number of containers on the node., type: int, sample: 0}
     capacity:
       description:
-        - What VMs were given and what is left under the placement rules, with C(memory_given) and C(memory_left) in
-          bytes, C(cores_given), C(cores_left), and C(vms_left), which is null without O(max_vms_per_node).
-        - Every VM counts, also one that does not run. A figure below 0 says that more is on the node than the rules
-          allow.
-        - It is null for a node that is not online.
+        - Resources that are allocated to VMs and that remain under the placement rules, with
+          C(memory_given) and C(memory_left) in bytes, C(cores_given), C(cores_left), and
+          C(vms_left), which is null without O(max_vms_per_node).
+        - Every VM counts, also one that does not run. A negative value means that more is allocated
+          than the rules allow.
+        - Null for a node that is not online.
       type: dict
-      sample: {memory_given: 6442450944, memory_left: 62277025792, cores_given: 6, cores_left: 58, vms_left: null}
+      sample: {memory_given: 6442450944, memory_left: 62277025792, cores_given: 6, cores_left: 58,
+        vms_left: null}
     health:
-      description: The verdict V(ok), V(warning), V(critical) or V(unknown) as C(status), and all C(reasons) for it.
+      description: Health as C(status), V(ok), V(warning), V(critical) or V(unknown), and its
+        C(reasons).
       type: dict
       sample: {status: ok, reasons: []}
-    error: {description: "Why it could not tell its details, else null.", type: str, sample: null}
+    error: {description: "Why the details could not be read, else null.", type: str, sample: null}
 quorate:
-  description: Whether the cluster has a quorum. Null where the caller may not see that.
+  description: Whether the cluster has a quorum. Null if the caller lacks permission.
   returned: success
   type: bool
   sample: true
 missing:
-  description: The parts that could not be read, each with C(part), C(category) and C(reason).
+  description: Parts that could not be read, each with C(part), C(category) and C(reason).
   returned: success
   type: list
   elements: dict
   sample: []
 checked:
-  description: When this was looked at, as ISO 8601 in UTC.
+  description: Time of the query in ISO 8601 format, UTC.
   returned: success
   type: str
   sample: "2026-11-20T20:15:33Z"
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._estate.node_info import gather as run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.estate import node_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._facts.node_info import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.node_info_options import (
+    node_info_spec,
+)
 
 ENTRY = Entry(run, node_info_spec())
 

@@ -8,96 +8,46 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: storage_download
-short_description: Let Proxmox VE download an image or ISO to a storage
+short_description: Download an image or ISO to a storage
 version_added: "0.1.0"
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Makes sure that a file is on a storage. A node of the cluster fetches it from its URL; nothing goes through the
-    machine where Ansible runs.
-  - The file is known by its volume ID. One that is there is left alone, and its checksum is not computed again.
-  - Proxmox VE verifies O(checksum) before the file gets its name, so a file that is there is complete.
-  - A download that an earlier run began and did not wait for is waited for, not begun again.
-  - The token needs C(Datastore.AllocateTemplate) on the storage and C(Sys.AccessNetwork) on the node.
+  - Ensures that a file exists on a storage. A node of the cluster downloads it; the machine that
+    runs Ansible does not transfer data.
+  - The file is identified by its volume ID. An existing file is not changed, and its checksum is
+    not verified again.
+  - Proxmox VE verifies O(checksum) before it renames the file, so an existing file is complete.
+  - If an earlier run started the download and it is still running, the task waits for it instead of
+    starting another one.
+  - The token needs C(Datastore.AllocateTemplate) on the storage and C(Sys.AccessNetwork) on the
+    node.
 extends_documentation_fragment:
+  - pve.fleet.storage_download_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full
-options:
-  state:
-    description: Whether the file shall be there. V(absent) removes it, whatever uses it.
-    type: str
-    choices: [present, absent]
-    default: present
-  storage:
-    description: The storage. It must take O(content).
-    type: str
-    required: true
-  node:
-    description:
-      - The node that downloads. On a storage that is not shared, the node whose storage is meant.
-      - Left out, the default node of the connection, or else the first online node that has the storage.
-    type: str
-  source_url:
-    description:
-      - Where the file is, with C(https) or C(http).
-      - Without it a file that is missing is an error, so the task makes sure that somebody has put it there.
-    type: str
-  filename:
-    description:
-      - Name of the file on the storage. Left out, the last part of O(source_url).
-      - An image to import that has the ending C(.img) in O(source_url) gets C(.qcow2) instead, because Proxmox VE
-        refuses the other.
-    type: str
-  content:
-    description:
-      - What the file is, V(iso) for an ISO, V(import) for a disk image that VMs are made from (Proxmox VE 8.3 or
-        newer), V(vztmpl) for a container template.
-      - Left out, the ending of the file name decides.
-    type: str
-    choices: [import, iso, vztmpl]
-  checksum:
-    description:
-      - Checksum of the file as it is downloaded, as C(ALGORITHM:DIGITS), such as V(sha256:...), or the digits alone.
-      - A file with another one is refused by Proxmox VE, and nothing is left of it.
-    type: str
-  checksum_algorithm:
-    description: Algorithm of O(checksum) where that has no prefix. Left out, the number of digits decides.
-    type: str
-    choices: [md5, sha1, sha224, sha256, sha384, sha512]
-  compression:
-    description: How the file is compressed. It is unpacked on the node; O(checksum) is that of the packed file.
-    type: str
-    choices: [bz2, gz, lzo, zst]
-  verify_certificates:
-    description: Whether the node verifies the TLS certificate of the server.
-    type: bool
-    default: true
-  task_timeout:
-    description:
-      - Seconds to wait for the download. The task itself goes on after that; RV(error) then has its C(upid), and the
-        next run waits for it.
-    type: int
-    default: 1800
 seealso:
   - module: pve.fleet.vm
 """
 
 EXAMPLES = r"""
-- name: A cloud image that VMs can be made from
+- name: Download a cloud image for new VMs
   pve.fleet.storage_download:
     storage: local
     node: pve1
-    source_url: https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2
+    source_url:
+      https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2
     content: import
 
-- name: An ISO, verified
+- name: Download an ISO and verify its checksum
   pve.fleet.storage_download:
     storage: local
-    source_url: https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso
+    source_url:
+      https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso
     checksum: sha256:677c4d57aa034dc192b5191870141057574c1b05df2b9569c0ee08aa4e32125d
 
-- name: A VM from the image
+- name: Create a VM from the image
   pve.fleet.vm:
     name: web1
     node: pve1
@@ -105,7 +55,7 @@ EXAMPLES = r"""
     cloud_init:
       user: ops
 
-- name: The image is not needed any more
+- name: Remove the image
   pve.fleet.storage_download:
     storage: local
     node: pve1
@@ -116,33 +66,36 @@ EXAMPLES = r"""
 RETURN = r"""
 volume:
   description:
-    - The file, also one that check mode would download; then what only Proxmox VE can know is null.
-    - It is null when the file is gone.
+    - The file. For a file that check mode would download, values that only Proxmox VE knows are
+      null.
+    - Null if the file does not exist.
   returned: success
   type: dict
   contains:
-    volid: {description: Its volume ID., type: str, sample: "local:import/debian-13-genericcloud-amd64.qcow2"}
-    storage: {description: The storage., type: str, sample: local}
-    node: {description: The node that has it or works on it., type: str, sample: pve1}
-    content: {description: What it is., type: str, sample: import}
-    filename: {description: Its name., type: str, sample: debian-13-genericcloud-amd64.qcow2}
-    format: {description: Its format., type: str, sample: qcow2}
-    size: {description: Its size in bytes., type: int, sample: 335544320}
-    ctime: {description: "When it came there, in seconds since 1970.", type: int, sample: 1795213002}
+    volid: {description: Volume ID of the file., type: str, sample:
+      "local:import/debian-13-genericcloud-amd64.qcow2"}
+    storage: {description: Storage of the file., type: str, sample: local}
+    node: {description: Node that has the file or downloads it., type: str, sample: pve1}
+    content: {description: Content type of the file., type: str, sample: import}
+    filename: {description: Name of the file., type: str, sample:
+      debian-13-genericcloud-amd64.qcow2}
+    format: {description: Format of the file., type: str, sample: qcow2}
+    size: {description: Size in bytes., type: int, sample: 335544320}
+    ctime: {description: "Time of creation in seconds since 1970.", type: int, sample: 1795213002}
 plan:
-  description: The steps that were needed, in words. Empty when nothing differs.
+  description: Steps of the plan. Empty if nothing has to change.
   returned: success
   type: list
   elements: str
   sample: ["Remove local:iso/debian.iso from node pve1"]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: Steps that were executed. Empty in check mode.
   returned: success
   type: list
   elements: str
   sample: ["Remove local:iso/debian.iso from node pve1"]
 error:
-  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
   returned: failure
   type: dict
   sample:
@@ -156,13 +109,18 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.storage import storage_download_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.storage_download_options import (
+    storage_download_spec,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._storage.download import run
 
 ENTRY = Entry(
     run,
     storage_download_spec(),
-    {"required_one_of": [("source_url", "filename")], "required_by": {"checksum_algorithm": ["checksum"]}},
+    {
+        "required_one_of": [("source_url", "filename")],
+        "required_by": {"checksum_algorithm": ["checksum"]},
+    },
 )
 
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: vm
-short_description: Make a virtual machine what it should be
+short_description: Manage a virtual machine
 version_added: "0.1.0"
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Say what a VM is. The module creates it, or changes what differs, and does nothing where nothing differs.
-  - What an option does not mention is left alone, also inside a disk or NIC. MAC addresses and volumes survive every
-    update, tags of others and other disks and NICs too.
-  - One plan stands behind check mode, diff mode and the real run. Check mode only reads.
-  - A VM is found by O(vmid), else by O(name), anywhere in the cluster.
+  - Creates, updates and removes a virtual machine, and changes its power state. A VM that already
+    is as described is not changed.
+  - Only what the task sets is changed. Keys of a disk or NIC that the task does not set keep their
+    values, and so do MAC addresses, volumes, tags, and other disks and NICs.
+  - An empty text removes an option, such as O(cpu), so that the default of Proxmox VE applies
+    again. Settings that every VM has, such as its memory, cannot be removed; for them an empty text
+    is ignored.
+  - Check mode, diff mode and the real run use the same plan. Check mode only reads.
+  - The VM is looked up by O(vmid), or else by O(name), on every node of the cluster.
 extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
@@ -33,7 +37,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: A web server of tenant acme, cloned from a template by name
+- name: Create a web server of tenant acme from a template
   pve.fleet.vm:
     name: web1
     tenant: acme
@@ -51,19 +55,20 @@ EXAMPLES = r"""
     cloud_init:
       user: ops
       ssh_keys:
-        - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9kL2cSGZ9Y7wqGm5y7qGmM4bqXy9t6v4kq3Yx0JmPz ops@example.com
+        - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9kL2cSGZ9Y7wqGm5y7qGmM4bqXy9t6v4kq3Yx0JmPz
+          ops@example.com
       nameservers: [10.20.0.1]
     tags: [web]
     state: started
 
-- name: The same VM with more memory; nothing else is touched
+- name: Give the VM more memory and reboot it if needed
   pve.fleet.vm:
     name: web1
     tenant: acme
     memory: 8G
     reboot: if_needed
 
-- name: An installation from an ISO with UEFI
+- name: Create a UEFI VM that boots an installation ISO
   pve.fleet.vm:
     name: build1
     source: local:iso/debian-13.iso
@@ -79,7 +84,7 @@ EXAMPLES = r"""
     nics:
       - bridge: vmbr0
 
-- name: From a cloud image that lies on a storage with content import
+- name: Create a VM from a cloud image on a storage with content import
   pve.fleet.vm:
     name: db1
     source: local:import/debian-13.qcow2
@@ -90,7 +95,7 @@ EXAMPLES = r"""
       user: ops
     state: started
 
-- name: Sizes, networks and storages by name
+- name: Use named sizes and networks
   pve.fleet.vm:
     name: worker1
     source: 9000
@@ -103,7 +108,7 @@ EXAMPLES = r"""
       - network: backend
         ip: dhcp
 
-- name: Gone, with its disks, after a graceful shutdown
+- name: Shut a VM down and remove it with its disks
   pve.fleet.vm:
     name: web1
     tenant: acme
@@ -114,72 +119,84 @@ EXAMPLES = r"""
 RETURN = r"""
 vm:
   description:
-    - The VM. In check mode the VM as it is before the change; for a VM that would be created only name, node and VMID.
-    - It is null when the VM is gone.
+    - The VM after the task. In check mode the VM as it is now, or only name, node and VMID of a VM
+      that would be created.
+    - Null when the VM does not exist.
   returned: success
   type: dict
   contains:
-    vmid: {description: Its number., type: int, sample: 10000}
-    name: {description: Its name., type: str, sample: web1}
-    node: {description: The node it is on., type: str, sample: pve1}
-    status: {description: "Its power state: running, stopped, paused and so on.", type: str, sample: running}
-    power_state: {description: "The same in short: on, off or suspended.", type: str, sample: "on"}
-    template: {description: Whether it is a template., type: bool, sample: false}
-    tenant: {description: "The tenant whose tag it bears, null with none or several.", type: str, sample: acme}
-    tags: {description: Its tags., type: list, elements: str, sample: [tenant_acme, web]}
-    pool: {description: Its resource pool., type: str, sample: acme}
-    lock: {description: "What has it locked, such as backup.", type: str, sample: null}
-    uptime: {description: Seconds since it was started., type: int, sample: 42}
-    description: {description: Its notes., type: str, sample: ""}
-    cloned_from: {description: The VMID it was cloned from., type: int, sample: 9000}
+    vmid: {description: VMID of the VM., type: int, sample: 15046}
+    name: {description: Name of the VM., type: str, sample: web1}
+    node: {description: Node on which the VM is., type: str, sample: pve1}
+    status:
+      description: "Status of the VM as QEMU reports it: running, stopped, paused and so on."
+      type: str
+      sample: running
+    power_state: {description: "Power state: on, off or suspended.", type: str, sample: "on"}
+    template: {description: Whether the VM is a template., type: bool, sample: false}
+    tenant: {description: "Tenant of the VM. Null without a tenant's tag or with several.", type:
+      str, sample: acme}
+    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
+    pool: {description: Resource pool of the VM., type: str, sample: acme}
+    lock: {description: "Lock of the VM, such as backup.", type: str, sample: null}
+    uptime: {description: Seconds since the VM was started., type: int, sample: 42}
+    description: {description: Notes of the VM., type: str, sample: ""}
+    cloned_from: {description: VMID of the VM or template it was cloned from., type: int, sample:
+      9000}
     config:
-      description: "Its configuration in PVE's own keys, pending changes included."
+      description: "Configuration with the keys that PVE uses, including pending changes."
       type: dict
       sample: {cores: 2}
-    macs: {description: The MAC address of each NIC., type: dict, sample: {net0: "BC:24:11:00:00:01"}}
-    pending: {description: Options that wait for a stop., type: list, elements: str, sample: []}
-    console_url: {description: Where a browser finds its console., type: str, sample: "https://pve1:8006/?console=kvm"}
+    macs: {description: MAC address of each NIC., type: dict, sample: {net0: "BC:24:11:00:00:01"}}
+    pending: {description: Options that apply after a stop or reboot., type: list, elements: str,
+      sample: []}
+    console_url: {description: URL of the console in a browser., type: str, sample:
+      "https://pve1:8006/?console=kvm"}
     addresses:
-      description: The addresses of the guest, null unless asked for.
+      description: Addresses of the guest. Null unless O(addresses) or O(wait_for) requests them.
       type: list
       elements: dict
       sample: [{address: 10.20.0.11, prefix: 24, interface: eth0, family: ipv4}]
-    address: {description: "The address that was chosen, null where none fits.", type: str, sample: 10.20.0.11}
-    address_source: {description: "Where they come from, agent or cloud-init.", type: str, sample: agent}
-    agent_problem: {description: "Why the agent did not answer, null where it did.", type: str, sample: null}
+    address: {description: "The selected address. Null if none matches.", type: str, sample:
+      10.20.0.11}
+    address_source: {description: "Source of the addresses: agent or cloud-init.", type: str,
+      sample: agent}
+    agent_problem: {description: "Why the agent did not answer, else null.", type: str, sample:
+      null}
 plan:
-  description: The steps of the plan in words, in the order in which they are carried out. Empty when nothing differs.
+  description: Steps of the plan in the order of execution. Empty if nothing has to change.
   returned: success
   type: list
   elements: str
-  sample: ["Set cores=4 on VM 'web1' (10000) on node pve1"]
+  sample: ["Set cores=4 on VM 'web1' (15046) on node pve1"]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: Steps that were executed. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ["Set cores=4 on VM 'web1' (10000) on node pve1"]
+  sample: ["Set cores=4 on VM 'web1' (15046) on node pve1"]
 applied:
-  description: Options that the task changed and that hold now. In check mode, that would.
+  description: Options that were changed and apply immediately. In check mode, options that would
+    be.
   returned: success
   type: list
   elements: str
   sample: [description]
 pending:
-  description: Options that are set but wait for a stop or reboot of the VM.
+  description: Options that are set but apply only after a stop or reboot of the VM.
   returned: success
   type: list
   elements: str
   sample: [cores]
 needs_reboot:
-  description: Whether options wait for a stop or reboot, see RV(pending).
+  description: Whether the VM needs a stop or reboot, see RV(pending).
   returned: success
   type: bool
   sample: false
 placement:
   description:
-    - Where the VM goes and why, where that was decided in this run, and null for a VM that stays where it is.
-    - C(refused) says of each other node why it was not taken.
+    - Selected node and the reasons, if this run selected one. Null for a VM that stays on its node.
+    - C(refused) has the reason for each node that was not selected.
   returned: success
   type: dict
   sample:
@@ -187,13 +204,17 @@ placement:
     reasons: ["2 of 3 nodes fit", "least_used: 12% of its memory would be given to 4 VMs"]
     refused: {pve1: offline, pve3: 25% of its memory would be given to 7 VMs}
 conditions:
-  description: C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and reason.
-  returned: success
+  description:
+    - C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and
+      reason.
+    - If the task failed, the reason is the category of RV(error), and a status that is not known is
+      null.
+  returned: always
   type: list
   elements: dict
   sample: [{type: Ready, status: true, reason: Running}]
 error:
-  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
   returned: failure
   type: dict
   sample:
@@ -208,10 +229,17 @@ error:
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge as run
-from ansible_collections.pve.fleet.plugins.module_utils._vm.estate import class_secrets
+from ansible_collections.pve.fleet.plugins.module_utils._vm.describe import conditions_of_failure
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run
 
-ENTRY = Entry(run, vm_spec(), {"required_one_of": [("name", "vmid")]}, secrets=class_secrets)
+ENTRY = Entry(
+    run,
+    vm_spec(),
+    {"required_one_of": [("name", "vmid")]},
+    secrets=class_secrets,
+    conditions=conditions_of_failure,
+)
 
 
 def main() -> None:

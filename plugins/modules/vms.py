@@ -8,22 +8,26 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: vms
-short_description: Make many virtual machines what they should be, in one task
+short_description: Manage many virtual machines in one task
 version_added: "0.1.0"
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Takes a list of VMs with the options of M(pve.fleet.vm), and the same options once for all of them. Each VM is
-    treated as M(pve.fleet.vm) treats it.
-  - The cluster is read once, and one plan is made for all VMs. Nodes, VMIDs and quotas are decided for the whole
-    list, so that limits, affinity and anti-affinity hold among the new VMs too.
-  - The plan is carried out side by side, with no more tasks of Proxmox VE at once than O(parallel) and the options
-    beside it allow. Where Proxmox VE has no answer or a lock is not free in time, fewer go on at once for a while.
-  - A list with a mistake in it is refused as a whole, before anything is changed. Later a VM that fails does not stop
-    the others. The task fails at the end, and a second run completes what is missing.
-  - Where several runs make a VM of the same name and tenant at the same time, one of the VMs stays, and all of the runs
-    go on with that one.
+  - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
+    VM. Each VM is managed as M(pve.fleet.vm) does it.
+  - The cluster is read once, and all VMs are planned together. Nodes, VMIDs and quotas are
+    determined for the whole list, so limits, affinity and anti-affinity also apply between the new
+    VMs.
+  - VMs are processed in parallel. O(parallel) and the options next to it limit concurrent tasks of
+    Proxmox VE. The limit is lowered for a while if Proxmox VE does not answer or a lock stays held
+    for too long.
+  - If the list contains an invalid value, the whole list is rejected before the first change. After
+    that, a VM that fails does not stop the others. The task fails at the end, and a second run
+    completes the remaining VMs.
+  - If several runs create a VM with the same name and tenant at the same time, one VM is kept and
+    all runs continue with it.
 extends_documentation_fragment:
+  - pve.fleet.vms_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full
@@ -31,49 +35,13 @@ extends_documentation_fragment:
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
   - pve.fleet.vm_options.life
-options:
-  vms:
-    description:
-      - The VMs. Each needs a name or a VMID.
-      - What a VM says wins over its class, and its class wins over what is said for all. Dictionaries are merged,
-        tags add up, and other lists such as O(disks) and O(nics) are replaced.
-    type: list
-    elements: dict
-    required: true
-  prune:
-    description:
-      - Whether VMs are removed, with their disks, that are not in the list and bear exactly the tag of O(tenant), are
-        in O(pool), or both where both are given. One of them must be given for all VMs.
-      - Templates and VMs with protection are never removed. The latter are an error.
-      - A new VM whose name differs from that of a VM that would be removed in nothing but upper and lower case is an
-        error.
-      - Nothing is removed when the list is empty, or when a VM of the list fails. Each VM is looked at once more
-        right before.
-    type: bool
-    default: false
-  parallel:
-    description: Most tasks of Proxmox VE that go on at once, 0 for no limit.
-    type: int
-    default: 32
-  parallel_per_node:
-    description: Most tasks at once on one node, 0 for no limit. A clone is a task of the node that its source is on.
-    type: int
-    default: 4
-  parallel_per_storage:
-    description: Most VMs whose disks are made on one storage at once, 0 for no limit.
-    type: int
-    default: 0
-  parallel_per_template:
-    description: Most clones at once of one template or VM, 0 for no limit.
-    type: int
-    default: 4
 seealso:
   - module: pve.fleet.vm
   - module: pve.fleet.vm_info
 """
 
 EXAMPLES = r"""
-- name: Web servers of tenant acme, on different nodes as far as possible, and a database
+- name: Create web servers on different nodes, if possible, and a database
   pve.fleet.vms:
     tenant: acme
     source: debian-13
@@ -89,7 +57,7 @@ EXAMPLES = r"""
       - {name: web3, tags: [web]}
       - {name: db1, tags: [db], cores: 8, memory: 32G}
 
-- name: Exactly these VMs; others of the tenant are removed
+- name: Create these VMs and remove the tenant's other VMs
   pve.fleet.vms:
     tenant: acme
     prune: true
@@ -98,44 +66,72 @@ EXAMPLES = r"""
       - {name: web2, source: debian-13, cores: 2, memory: 4G}
   register: fleet
 
-- name: Which VMs were removed
+- name: Show the removed VMs
   ansible.builtin.debug:
     msg: "{{ fleet.vms | selectattr('pruned') | map(attribute='name') }}"
 """
 
 RETURN = r"""
 vms:
-  description: The VMs in the order of the list, behind them those that O(prune) removed. Also returned when VMs failed.
-  returned: always, unless the list was refused
+  description:
+    - The VMs in the order of the list, followed by those that O(prune) removed. Also returned if
+      VMs failed or the list was rejected.
+    - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
+      RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant) and the
+      error of that VM itself.
+  returned: always
   type: list
   elements: dict
   contains:
-    name: {description: Its name., type: str, sample: web1}
-    vmid: {description: Its number. In check mode the one it would get., type: int, sample: 10000}
-    node: {description: The node it is on., type: str, sample: pve1}
-    tenant: {description: Its tenant as wished., type: str, sample: acme}
+    name: {description: Name of the VM., type: str, sample: web1}
+    tenant: {description: Tenant of the VM., type: str, sample: acme}
+    vmid: {description: VMID of the VM. In check mode the one it would get., type: int, sample:
+      15046}
+    node: {description: Node on which the VM is., type: str, sample: pve1}
+    status:
+      description: Status of the VM, V(absent) if it does not exist, null if unknown.
+      type: str
+      sample: running
     action:
-      description: V(created), V(changed), V(removed), V(unchanged), V(failed), or V(kept) for one not pruned.
+      description: V(created), V(changed), V(removed), V(unchanged), V(failed), or V(kept) for one
+        not pruned.
       type: str
       sample: created
     changed: {description: Whether anything was or would be changed., type: bool, sample: true}
-    failed: {description: Whether it failed., type: bool, sample: false}
-    pruned: {description: Whether it was not in the list., type: bool, sample: false}
-    msg: {description: Why it failed., type: str, returned: when it failed}
-    error: {description: "The same, see RV(pve.fleet.vm#module:error).", type: dict, returned: when it failed}
-    vm: {description: "The VM, see RV(pve.fleet.vm#module:vm).", type: dict}
-    plan: {description: "Its steps in words.", type: list, elements: str}
-    done: {description: The steps that were carried out., type: list, elements: str}
-    pending: {description: Options that wait for a stop., type: list, elements: str}
-    placement: {description: "Where it goes and why, see RV(pve.fleet.vm#module:placement).", type: dict}
+    failed: {description: Whether the VM failed., type: bool, sample: false}
+    pruned: {description: Whether the VM was removed because it is not in the list., type: bool,
+      sample: false}
+    pending: {description: Options that apply after a stop or reboot., type: list, elements: str}
+    rebooted: {description: Whether the VM was or would be rebooted., type: bool, sample: false}
+    msg: {description: Why the VM failed., type: str, returned: when it failed}
+    error: {description: "See RV(pve.fleet.vm#module:error).", type: dict, returned: when it failed}
+    vm: {description: "See RV(pve.fleet.vm#module:vm).", type: dict}
+    plan: {description: "Steps of its plan.", type: list, elements: str}
+    done: {description: Steps that were executed., type: list, elements: str}
+    placement: {description: "See RV(pve.fleet.vm#module:placement).", type: dict}
     conditions: {description: "See RV(pve.fleet.vm#module:conditions).", type: list, elements: dict}
+refused:
+  description: Whether the run failed before the first VM was processed, for example because of an
+    invalid value in the list.
+  returned: always
+  type: bool
+  sample: false
 summary:
-  description: How many VMs came to what.
-  returned: always, unless the list was refused
+  description: Number of VMs by RV(vms[].action).
+  returned: always
   type: dict
   sample: {created: 20, changed: 1, removed: 0, unchanged: 3, failed: 0, kept: 0}
+report:
+  description:
+    - Lines to print. They contain the counts, the VMs by RV(vms[].action), the VMs that need a
+      reboot or were rebooted, and for each failed VM its VMID, node, cause, the task with the end
+      of its log, and the next step.
+  returned: always
+  type: list
+  elements: str
+  sample: ["created 1, unchanged 3", "created: acme/web4 (10060 on pve2)"]
 error:
-  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
   returned: failure
   type: dict
   sample:
@@ -149,11 +145,12 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.converge import run
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.estate import class_secrets
 
-ENTRY = Entry(run, fleet_spec(), secrets=class_secrets)
+ENTRY = Entry(run, fleet_spec(), secrets=fleet_secrets, on_failure=refused_values)
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Arguments and results in the controller's process, with the same words and the same stars as a module's."""
+"""Arguments and results in the controller's process: checked, worded and masked as a module's
+are.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from ansible.module_utils.errors import UnsupportedError
 
 from ..module_utils._entry import Entry
 
-try:  # where a failed module's result has its error in a form of its own, so that failed_when and texts find it so
+# where a failed module's result has its error in a form of its own, so that failed_when and texts
+# find it so
+try:
     from ansible._internal._errors._captured import AnsibleModuleCapturedError as captured
 except ImportError:
     captured = None
@@ -27,22 +31,26 @@ _PROFILE = "legacy"  # what a module gets that declares no other
 
 @dataclass(frozen=True, repr=False)
 class Checked:
-    """Arguments as a module has them after its checks: values, what must not be shown, and what is wrong."""
+    """Arguments as a module has them after its checks: values, secrets, warnings and an error."""
 
     params: dict[str, Any]
     secrets: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     error: str = ""
-    told: bool = True  # whether the result repeats the arguments
+    repeated: bool = True  # whether the result repeats the arguments
 
 
 def as_a_module_gets(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as they are once they have been written as JSON and read by a module: plain data."""
+    """Return the arguments as they are once they have been written as JSON and read by a module:
+    plain data.
+    """
     return _passed_on(arguments, "CONTROLLER_TO_MODULE", vault_to_text=True)
 
 
 def as_a_module_returns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result as it is once a module has printed it as JSON and the controller has read it."""
+    """Return a result as it is once a module has printed it as JSON and the controller has
+    read it.
+    """
     plain = _passed_on(result, "MODULE_TO_CONTROLLER")
     if captured is not None:
         captured.normalize_result_exception(plain)
@@ -50,7 +58,10 @@ def as_a_module_returns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passed_on(data: Mapping[str, Any], direction: str, **before_219: Any) -> dict[str, Any]:
-    """Return data as it arrives at the other side; ansible-core 2.19 and later have a format for each direction."""
+    """Return data as it arrives at the other side.
+
+    Ansible-core 2.19 and later have a format for each direction.
+    """
     plain: dict[str, Any]
     if hasattr(formats, "Direction"):
         way = formats.Direction[direction]
@@ -61,8 +72,11 @@ def _passed_on(data: Mapping[str, Any], direction: str, **before_219: Any) -> di
     return plain
 
 
-def check(entry: Entry, name: str, arguments: Mapping[str, Any], told: bool = True) -> Checked:
-    """Return the arguments checked by the module's own specification; `name` is the module's in messages."""
+def check(entry: Entry, name: str, arguments: Mapping[str, Any], repeated: bool = True) -> Checked:
+    """Return the arguments checked by the module's own specification.
+
+    `name` is the module's in messages.
+    """
     checks: dict[str, Any] = dict(entry.checks)
     found = ArgumentSpecValidator(entry.whole_spec, **checks).validate(dict(arguments))
     error = ""
@@ -72,10 +86,13 @@ def check(entry: Entry, name: str, arguments: Mapping[str, Any], told: bool = Tr
             error = f"Unsupported parameters for ({name}) module: {error}"
     return Checked(
         params={**arguments, **found.validated_parameters},
-        secrets=frozenset(found._no_log_values) | frozenset(entry.secrets(arguments)),
-        warnings=tuple(f"Both option {one['option']} and its alias {one['alias']} are set." for one in found._warnings),
+        secrets=frozenset(found._no_log_values) | frozenset(entry.hidden(arguments)),
+        warnings=tuple(
+            f"Both option {one['option']} and its alias {one['alias']} are set."
+            for one in found._warnings
+        ),
         error=error,
-        told=told,
+        repeated=repeated,
     )
 
 
@@ -84,13 +101,15 @@ def without_secrets(text: str, checked: Checked) -> str:
     return str(remove_values(text, set(checked.secrets)))
 
 
-def finished(values: Mapping[str, Any], checked: Checked, warnings: tuple[str, ...] = ()) -> dict[str, Any]:
+def finished(
+    values: Mapping[str, Any], checked: Checked, warnings: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the result of a task, with stars where a module would print them."""
     result = dict(values)
-    if checked.told:
+    if checked.repeated:
         result["invocation"] = {"module_args": checked.params}
-    heard = list(dict.fromkeys((*checked.warnings, *warnings)))
-    if heard:
-        result["warnings"] = heard
+    all_warnings = list(dict.fromkeys((*checked.warnings, *warnings)))
+    if all_warnings:
+        result["warnings"] = all_warnings
     kept = {key: value for key, value in result.items() if value is None or isinstance(value, bool)}
     return as_a_module_returns({**remove_values(result, set(checked.secrets)), **kept})

@@ -8,74 +8,84 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import util
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
 from ..module_utils._core.clock import Clock
+from ._prefetch import Prefetcher
 
-# Proxmox VE closes a connection that is idle for five seconds. One that it closes just as a write is sent would leave
-# open whether the write happened.
+# Proxmox VE closes a connection that is idle for five seconds. One that it closes just as a write
+# is sent would leave open whether the write happened.
 LONGEST_IDLE = 3.0
-MOST = 8  # clients at once
+MAXIMUM = 8  # clients at once
 
 Key = tuple[Connection, tuple[tuple[str, str], ...]]
 
 
 @dataclass
-class _Kept:
+class Kept:
+    """A client, what it learned from the items of a loop, and when it was last returned, in
+    seconds.
+    """
+
     client: Client
-    returned: float
+    prefetcher: Prefetcher = field(default_factory=Prefetcher)
+    returned: float = 0.0
 
 
 class Clients:
     """The clients of one process. A process that was forked from it starts without any."""
 
-    def __init__(self, clock: Clock | None = None, make: Callable[[Connection], Client] = Client) -> None:
+    def __init__(
+        self, clock: Clock | None = None, make: Callable[[Connection], Client] = Client
+    ) -> None:
         self._clock = clock or Clock()
         self._make = make
         self._pid = 0
-        self._kept: dict[Key, _Kept] = {}
+        self._kept: dict[Key, Kept] = {}
 
     @contextmanager
-    def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Client]:
-        """Lend a client for this connection; one that something went wrong with is closed and not lent again.
+    def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Kept]:
+        """Lend a client for this connection. After an error it is closed and not lent again.
 
-        `environment` is what the task sets: TLS reads variables of its own, so it tells connections apart too.
+        `environment` is what the task sets: TLS reads variables too, so connections differ by it.
         """
-        self._settle_in()
+        self._forget_others()
         key = (connection, tuple(sorted(environment.items())))
         kept = self._kept.pop(key, None)
         if kept is None:
-            client = self._make(connection)
+            kept = Kept(self._make(connection))
         else:
-            client = kept.client
-            client.requests.clear()  # the record is one of a task
+            kept.client.requests.clear()  # the record is one of a task
             if self._clock.monotonic() - kept.returned > LONGEST_IDLE:
-                client.close()
+                kept.client.close()
         try:
-            yield client
+            yield kept
         except BaseException:
-            client.close()
+            kept.client.close()
             raise
-        self._kept[key] = _Kept(client, self._clock.monotonic())
-        for oldest in list(self._kept)[:-MOST]:
+        kept.returned = self._clock.monotonic()
+        self._kept[key] = kept
+        for oldest in list(self._kept)[:-MAXIMUM]:
             self._kept.pop(oldest).client.close()
 
     def close(self) -> None:
         """Close all connections of this process."""
-        if self._pid == os.getpid():
-            for kept in self._kept.values():
-                kept.client.close()
-            self._kept.clear()
-
-    def _settle_in(self) -> None:
-        """Forget what another process opened: a connection must never be used by two."""
         if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._kept = {}
-            util.Finalize(self, self.close, exitpriority=10)
+            return
+        for kept in self._kept.values():
+            kept.client.close()
+        self._kept.clear()
+
+    def _forget_others(self) -> None:
+        """Forget what another process opened: a connection must never be used by two."""
+        if self._pid == os.getpid():
+            return
+        self._pid = os.getpid()
+        self._kept = {}
+        util.Finalize(self, self.close, exitpriority=10)
 
 
 CLIENTS = Clients()

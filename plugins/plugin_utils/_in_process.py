@@ -1,17 +1,19 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The other entry to every module: the same work inside the controller's worker, where that comes to the same.
+"""The other entry to every module: the same work inside the controller's worker.
 
-A process of its own costs each task a start of Python and its imports; here they are paid once, by the process that
-forks the workers.
+A process of its own costs each task a start of Python and its imports; here they are paid once, by
+the process that forks the workers.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any, ClassVar
 
 from ansible import constants
@@ -23,8 +25,8 @@ from ansible.utils.vars import merge_hash
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
 from ..module_utils._entry import Entry
-from . import _ahead, _arguments, _fit, _progress
-from ._clients import CLIENTS
+from . import _arguments, _diffs, _eligibility, _prefetch, _progress
+from ._clients import CLIENTS, Kept
 
 try:  # all that is heavy, once and before the workers are forked
     import proxmoxer.core
@@ -32,12 +34,21 @@ try:  # all that is heavy, once and before the workers are forked
 
     from ..module_utils._api import transport
 except ImportError:
-    LIBRARIES_ARE_HERE = False  # a module tells which one is missing
+    LIBRARIES_ARE_HERE = False  # a module reports which one is missing
 else:
     LIBRARIES_ARE_HERE = bool(proxmoxer.core and requests and transport)
-_arguments.as_a_module_returns(_arguments.as_a_module_gets({}))  # loads Ansible's formats, once as well
+# loads Ansible's formats, once as well
+_arguments.as_a_module_returns(_arguments.as_a_module_gets({}))
 
 display = Display()
+
+# What a file imports at its first need, so that a process of its own does not load it in vain. Here
+# it is loaded before the workers are forked.
+_LATE = {
+    "_api.client": ("_api.limiting", "_core.classify"),
+    "_vm.run": ("_vm.apply", "_vm.create.make", "_vm.live.moving"),
+}
+_ROOMS = f"{__package__.rpartition('.')[0]}.module_utils"
 
 
 class InProcess(ActionBase):
@@ -48,18 +59,42 @@ class InProcess(ActionBase):
     _supports_check_mode = True
     _supports_async = True
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def __init_subclass__(cls) -> None:
+        """Load what the module of this action plugin may import later."""
+        super().__init_subclass__()
+        for file, late in _LATE.items():
+            if f"{_ROOMS}.{file}" in sys.modules:
+                for name in late:
+                    import_module(f"{_ROOMS}.{name}")
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         """Return the result of the task, found by either way."""
         variables = task_vars or {}
         result = super().run(tmp, variables)
+        host = variables.get("inventory_hostname")
         environment = self._environment()
         why = self._why_a_module(variables, environment)
         if why:
-            display.vvv(f"{self._task.action} runs as a module: {why}", host=variables.get("inventory_hostname"))
-            return merge_hash(result, self._as_a_module(variables))
-        display.vvv(f"{self._task.action} runs in this process", host=variables.get("inventory_hostname"))
-        with _set(environment):
-            return merge_hash(result, self._here(variables, environment))
+            display.vvv(f"{self._task.action} runs as a module: {why}", host=host)
+            found = self._as_a_module(variables)
+        else:
+            display.vvv(f"{self._task.action} runs in this process", host=host)
+            with _set(environment):
+                found = self._here(variables, environment)
+        return self._with_differences(merge_hash(result, found))
+
+    def _with_differences(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result.
+
+        Where the task failed, print its differences, which Ansible leaves out then.
+        """
+        if self._task.diff and not self._task.no_log:
+            text = _diffs.differences(result)
+            if text:
+                display.display(text)
+        return result
 
     def _as_a_module(self, variables: dict[str, Any]) -> dict[str, Any]:
         """Run the module as if there were no action plugin."""
@@ -67,30 +102,32 @@ class InProcess(ActionBase):
         found: dict[str, Any] = self._execute_module(task_vars=variables, wrap_async=in_background)
         if not in_background:
             self._remove_tmp_path(self._connection._shell.tmpdir)
+        if found.get("failed") and "error" not in found:
+            found = {**self.ENTRY.no_result(found), **found}
         return found
 
-    def _here(self, variables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    def _here(
+        self,
+        variables: Mapping[str, Any],
+        environment: Mapping[str, str],
+    ) -> dict[str, Any]:
         """Run the module's work in this process."""
-        entry, name = self.ENTRY, self._task.action
+        entry = self.ENTRY
+        name = self._task.action
         given = _arguments.as_a_module_gets(self._task.args)
-        checked = _arguments.check(entry, name, given, told=_tells_arguments(variables))
+        checked = _arguments.check(entry, name, given, repeated=_repeats_arguments(variables))
         if checked.error:
-            return _arguments.finished({"failed": True, "msg": checked.error}, checked)
+            values = {"failed": True, **entry.refused(checked.error)}
+            return _arguments.finished(values, checked)
         if self._task.check_mode and not entry.supports_check_mode:
             text = f"remote module ({name}) does not support check mode"
             return _arguments.finished({"skipped": True, "msg": text}, checked)
-        watched = self._is_watched(variables)
 
         @contextmanager
         def lend(connection: Connection) -> Iterator[Client]:
-            with CLIENTS.lend(connection, environment) as client:
-                who = str(variables.get("inventory_hostname") or "")
-                client.progress = _progress.Watcher(client, display.display, who) if watched else None
-                try:
-                    with _ahead.reading(client, name, checked.params, in_a_loop="ansible_loop_var" in variables):
-                        yield client
-                finally:
-                    client.progress = None
+            with CLIENTS.lend(connection, environment) as kept:
+                with self._composed(kept, variables, checked.params) as client:
+                    yield client
 
         outcome = entry.perform(
             checked.params,
@@ -99,24 +136,52 @@ class InProcess(ActionBase):
             diff=bool(self._task.diff),
             verbosity=display.verbosity,
             lend=lend,
+            given=given,
         )
         values = outcome.values
         if outcome.failed:
-            values = {"failed": True, **values}
-            traceback = values.get("exception")
-            if traceback and not _fit.tracebacks_are_results():
-                del values["exception"]
-                if not self._task.no_log:
-                    display.vvv(_arguments.without_secrets(traceback, checked))
+            values = self._failed(values, checked)
         return _arguments.finished(values, checked, outcome.warnings)
+
+    def _composed(
+        self,
+        kept: Kept,
+        variables: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> AbstractContextManager[Client]:
+        """Lend a client with the layers that this task wants: progress, and prefetch in a loop."""
+        client = kept.client
+        if self._is_watched(variables):
+            host = str(variables.get("inventory_hostname") or "")
+            client = client.watched(_progress.Watcher(client, display.display, host))
+        if "ansible_loop_var" not in variables:
+            kept.prefetcher = _prefetch.Prefetcher()
+            return nullcontext(client)
+        return kept.prefetcher.item(client, self._task.action, params)
+
+    def _failed(self, values: dict[str, Any], checked: _arguments.Checked) -> dict[str, Any]:
+        """Return the values of a failed task.
+
+        A traceback is shown where a module would not return it.
+        """
+        failed = {"failed": True, **values}
+        traceback = failed.get("exception")
+        if not traceback or _eligibility.tracebacks_are_results():
+            return failed
+        del failed["exception"]
+        if not self._task.no_log:
+            display.vvv(_arguments.without_secrets(traceback, checked))
+        return failed
 
     def _why_a_module(self, variables: dict[str, Any], environment: Mapping[str, str]) -> str:
         """Return why a process of its own is needed, or an empty text."""
         delegated = variables.get("ansible_delegated_vars") or {}
-        place = delegated.get(self._task.delegate_to, variables) if self._task.delegate_to else variables
+        place = variables
+        if self._task.delegate_to:
+            place = delegated.get(self._task.delegate_to, variables)
         interpreter = constants.config.get_config_value("INTERPRETER_PYTHON", variables=place)
         switch = self._setting(variables, "pve_fleet_in_process", "PVE_FLEET_IN_PROCESS")
-        return _fit.why_a_module(
+        return _eligibility.why_a_module(
             switched_off=switch is False,
             libraries_are_here=LIBRARIES_ARE_HERE,
             connection=str(getattr(self._connection, "transport", "")),
@@ -127,11 +192,16 @@ class InProcess(ActionBase):
         )
 
     def _becomes_another(self) -> bool:
-        """Return whether Ansible would run a command of this task as another user, by its own rule."""
+        """Return whether Ansible would run a command of this task as another user, by its own
+        rule.
+        """
         if not getattr(self._connection, "become", None):
             return False
-        here, there = self._get_remote_user(), self.get_become_option("become_user")
-        return bool(constants.BECOME_ALLOW_SAME_USER or here != there or not (here or there))
+        if constants.BECOME_ALLOW_SAME_USER:
+            return True
+        here = self._get_remote_user()
+        there = self.get_become_option("become_user")
+        return here != there or not here
 
     def _environment(self) -> dict[str, str]:
         """Return what the keyword `environment` of play, block and task sets, templated."""
@@ -142,18 +212,26 @@ class InProcess(ActionBase):
     def _is_watched(self, variables: Mapping[str, Any]) -> bool:
         if self._task.check_mode or self._task.no_log:
             return False
-        return _progress.is_wanted(self._setting(variables, "pve_fleet_progress", "PVE_FLEET_PROGRESS"), os.environ)
+        setting = self._setting(variables, "pve_fleet_progress", "PVE_FLEET_PROGRESS")
+        return _progress.is_wanted(setting, os.environ)
 
     def _setting(self, variables: Mapping[str, Any], name: str, in_environment: str) -> bool | None:
         """Return a switch: the variable, else the environment, else None."""
-        value = self._templar.template(variables[name]) if name in variables else None
-        if value is None or value == "":
+        value = None
+        if name in variables:
+            value = self._templar.template(variables[name])
+        if value in (None, ""):
             value = os.environ.get(in_environment, "")
-        return None if value == "" else bool(boolean(value, strict=False))
+        if value == "":
+            return None
+        return bool(boolean(value, strict=False))
 
 
-def _tells_arguments(variables: Mapping[str, Any]) -> bool:
-    """Return whether results repeat the arguments of their task; a matter of choice since ansible-core 2.21."""
+def _repeats_arguments(variables: Mapping[str, Any]) -> bool:
+    """Return whether results repeat the arguments of their task.
+
+    A matter of choice since ansible-core 2.21.
+    """
     setting = "INJECT_INVOCATION"
     if setting not in constants.config.get_configuration_definitions():
         return True
@@ -162,7 +240,7 @@ def _tells_arguments(variables: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def _set(environment: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment for a while, as a process of the task's own would have them."""
+    """Set environment variables while the task runs, as a process of its own would have them."""
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A line now and then for the person who waits: what, how far, and how long."""
+"""Lines that show progress on a terminal: which task, how far, and for how long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..module_utils._api.client import Client
-from ..module_utils._api.upid import parse_upid
+from ..module_utils._api.upid import Upid, parse_upid
 from ..module_utils._core.clock import Clock
 from ..module_utils._core.errors import FleetError
 
@@ -23,10 +23,18 @@ LINE_EVERY = 1.0  # seconds, over all processes of a play
 LOG_EVERY = 3.0  # seconds between two looks at a task's log
 LOG_PAGE = 500
 
-# A terminal that nobody sits at: what the controllers of Ansible Automation Platform and CI set.
-UNATTENDED = ("AWX_HOST", "AWX_PRIVATE_DATA_DIR", "AWX_ISOLATED_DATA_DIR", "RUNNER_OMIT_EVENTS", "JENKINS_URL", "CI")
+# Set by Ansible Automation Platform and CI, whose terminals are not interactive.
+UNATTENDED = (
+    "AWX_HOST",
+    "AWX_PRIVATE_DATA_DIR",
+    "AWX_ISOLATED_DATA_DIR",
+    "RUNNER_OMIT_EVENTS",
+    "JENKINS_URL",
+    "CI",
+)
 
-# This file is first imported by the process that forks the workers, which still has the terminal; they lose it.
+# This file is first imported by the process that forks the workers, which still has the terminal;
+# they lose it.
 ON_A_TERMINAL = bool(sys.stdout is not None and sys.stdout.isatty())
 
 WORDS = {
@@ -54,27 +62,33 @@ _SIZES = re.compile(r"transferred ([\d.]+) ([KMGT]?i?B) of ([\d.]+) ([KMGT]?i?B)
 _UNITS = {letter: 1024**power for power, letter in enumerate("BKMGT")}
 
 
-def is_wanted(setting: bool | None, environ: Mapping[str, str], on_a_terminal: bool = ON_A_TERMINAL) -> bool:
-    """Return whether progress is shown: as the user says, else on a terminal that somebody sits at."""
+def is_wanted(
+    setting: bool | None, environ: Mapping[str, str], on_a_terminal: bool = ON_A_TERMINAL
+) -> bool:
+    """Return whether progress is shown: as the user set it, else on an interactive terminal."""
     if setting is not None:
         return setting
     return on_a_terminal and not any(environ.get(name) for name in UNATTENDED)
 
 
 def percent(line: str) -> float | None:
-    """Return how far a task is by a line of its log, or None where that line does not tell."""
-    shares = [float(found) for found in _PERCENT.findall(line)]
+    """Return the percentage in a line of a task's log, or None where the line has none."""
+    shares = _PERCENT.findall(line)
     if shares:
-        return shares[-1] if shares[-1] <= 100 else None
+        share = float(shares[-1])
+        return share if share <= 100 else None
     sizes = _SIZES.search(line)
-    if sizes:
-        done, whole = (float(sizes[at]) * _UNITS[sizes[at + 1][0]] for at in (1, 3))
-        return min(100.0, 100 * done / whole) if whole else None
-    return None
+    if sizes is None:
+        return None
+    done = float(sizes[1]) * _UNITS[sizes[2][0]]
+    whole = float(sizes[3]) * _UNITS[sizes[4][0]]
+    if not whole:
+        return None
+    return min(100.0, 100 * done / whole)
 
 
 class Beat:
-    """Lets through one caller an interval, over all processes that are forked after it was made."""
+    """Admits one caller for each interval, over all processes that are forked after it was made."""
 
     def __init__(self, every: float = LINE_EVERY) -> None:
         self._every = every
@@ -95,10 +109,15 @@ BEAT = Beat()
 
 
 class Watcher:
-    """Shows how the tasks of one client fare; what it does must never harm the wait."""
+    """Shows the progress of the tasks of one client. A failure to read it never ends the wait."""
 
     def __init__(
-        self, client: Client, show: Callable[[str], Any], who: str = "", beat: Beat = BEAT, clock: Clock | None = None
+        self,
+        client: Client,
+        show: Callable[[str], Any],
+        who: str = "",
+        beat: Beat = BEAT,
+        clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._show = show
@@ -111,34 +130,46 @@ class Watcher:
         self._looked: dict[str, float] = {}
 
     def __call__(self, upid: str, seconds: float, status: str) -> None:
-        """Show a line if it is time for one. `seconds` have been waited for the task so far."""
+        """Show a line if one is due. `seconds` is how long the task has been waited for."""
         now = self._clock.monotonic()
         if seconds < FIRST_AFTER or not self._beat.take(now):
             return
         with self._lock:
             task = parse_upid(upid)
             what = WORDS.get(task.type, task.type)
-            whose = f" of VM {task.id}" if task.id.isdigit() else ""
-            share = self._share(upid, now)
-            far = "" if share is None else f", {share:.0f} %"
-            beside = "" if status in ("", "running") else f" ({status})"
-            self._show(f"{self._who}{what}{whose} on node {task.node}{far}, {seconds:.0f} s{beside}")
+            if task.id.isdigit():
+                what = f"{what} of VM {task.id}"
+            line = f"{self._who}{what} on node {task.node}"
+            share = self._share(task, now)
+            if share is not None:
+                line = f"{line}, {share:.0f} %"
+            line = f"{line}, {seconds:.0f} s"
+            if status not in ("", "running"):
+                line = f"{line} ({status})"
+            self._show(line)
 
-    def _share(self, upid: str, now: float) -> float | None:
-        """Return how far the task is, from what is new in its log since the last look."""
-        if now - self._looked.get(upid, -LOG_EVERY) >= LOG_EVERY:
-            self._looked[upid] = now
-            task = parse_upid(upid)
-            at = self._lines.get(upid, 0)
-            try:
-                path = ("nodes", task.node, "tasks", task.text, "log")
-                rows = self._client.get(*path, start=at, limit=LOG_PAGE, tries=1) or []
-            except FleetError:
-                rows = []
-            texts = [str(row.get("t") or "") for row in rows if row.get("t") != "no content"]
-            self._lines[upid] = at + len(texts)
-            for text in texts:
+    def _share(self, task: Upid, now: float) -> float | None:
+        """Return the last percentage in the task's log, or None.
+
+        The log is read every `LOG_EVERY` seconds.
+        """
+        last = self._looked.get(task.text, -LOG_EVERY)
+        if now - last >= LOG_EVERY:
+            self._looked[task.text] = now
+            for text in self._new_lines(task):
                 share = percent(text)
                 if share is not None:
-                    self._shares[upid] = share
-        return self._shares.get(upid)
+                    self._shares[task.text] = share
+        return self._shares.get(task.text)
+
+    def _new_lines(self, task: Upid) -> list[str]:
+        """Return the lines of the log since the last look, none where it cannot be read."""
+        start = self._lines.get(task.text, 0)
+        path = ("nodes", task.node, "tasks", task.text, "log")
+        try:
+            rows = self._client.get(*path, start=start, limit=LOG_PAGE, tries=1) or []
+        except FleetError:
+            return []
+        texts = [str(row.get("t") or "") for row in rows if row.get("t") != "no content"]
+        self._lines[task.text] = start + len(texts)
+        return texts

@@ -28,7 +28,9 @@ class Endpoint:
     @property
     def netloc(self) -> str:
         """`host:port`, with brackets around an IPv6 address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        if ":" in self.host:
+            return f"[{self.host}]:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
@@ -47,9 +49,15 @@ class Endpoint:
 def parse_endpoint(text: str, port: int | str | None = None) -> Endpoint:
     """Return the endpoint for host, host:port, a URL, or a URL with /api2 or /api2/json.
 
-    A port in the text wins over `port`; without both it is 8006. Raises ConfigurationError for anything else.
+    A port in the text wins over `port`; without both it is 8006. Raises ConfigurationError for
+    anything else.
     """
     given = text.strip()
+    if "@" in given:
+        step = "Give user and password with the options user and password"
+        raise _malformed(
+            _without_credentials(given), "a user and password must not be part of it", step
+        )
     scheme, separator, rest = given.partition("://")
     if not separator:
         rest = given
@@ -59,16 +67,16 @@ def parse_endpoint(text: str, port: int | str | None = None) -> Endpoint:
         parts = urlsplit(f"https://{_with_brackets(rest)}")
     except ValueError:
         raise _malformed(text, "its IPv6 address is malformed") from None
-    if "@" in parts.netloc:
-        raise _malformed("***", "user and password have no place in it", "Give them with user and password")
     if parts.query or parts.fragment or parts.path.rstrip("/").lower() not in _API_PATHS:
         raise _malformed(text, f"the path {parts.path} is not /api2/json")
     try:
         host, own_port = parts.hostname or "", parts.port
     except ValueError:
         raise _malformed(text, "its port is not a number from 1 to 65535") from None
+    if not host:
+        raise _malformed(text, "it names no host")
     if not _is_host(host):
-        raise _malformed(text, "it names no host" if not host else f"{host!r} is no host name or address")
+        raise _malformed(text, f"{host!r} is not a host name or an address")
     if parts.netloc.endswith(":"):
         raise _malformed(text, "there is no port after the colon")
     return Endpoint(host, _port(text, port if own_port is None else own_port))
@@ -84,18 +92,18 @@ def _with_brackets(rest: str) -> str:
 
 def _is_host(host: str) -> bool:
     if ":" in host:
-        try:
-            ipaddress.IPv6Address(host.partition("%")[0])
-        except ValueError:
-            return False
-        return True
+        return _is_address(host.partition("%")[0])
     if re.fullmatch(r"[0-9.]+", host):
-        try:
-            ipaddress.IPv4Address(host)
-        except ValueError:
-            return False
-        return True
-    return bool(_HOST.match(host)) and len(host) <= 253
+        return _is_address(host)
+    return _HOST.match(host) is not None and len(host) <= 253
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _port(text: str, port: int | str | None) -> int:
@@ -108,6 +116,29 @@ def _port(text: str, port: int | str | None) -> int:
     if not 1 <= number <= 65535:
         raise _malformed(f"{text} with port {port}", "its port is not a number from 1 to 65535")
     return number
+
+
+def credentials_in(text: str) -> set[str]:
+    """Return what must not be shown of a URL: `user:password` as it is written, and a password that
+    is not short.
+    """
+    before = text.rpartition("@")[0]
+    login = before.partition("://")[2] or before
+    _user, colon, password = login.partition(":")
+    if not colon or not password:
+        return set()
+    if len(password) < 4:
+        return {login}
+    return {login, password}
+
+
+def _without_credentials(text: str) -> str:
+    """Return a URL with stars for all that stands before its host."""
+    before, _at, host = text.rpartition("@")
+    scheme, separator, rest = before.partition("://")
+    if separator and rest:
+        return f"{scheme}://***@{host}"
+    return f"***@{host}"
 
 
 def _malformed(text: str, why: str, next_step: str = _FORMS) -> ConfigurationError:

@@ -1,10 +1,8 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One session with one Proxmox VE: it sends a request, keeps a login alive and reads what PVE says.
-
-proxmoxer's `ProxmoxResource` builds the requests and calls `request` of a `Call`; everything below HTTP status and text
-is ours, because proxmoxer drops the message of an error and follows the environment of requests.
+"""One session with one Proxmox VE: it sends a request, keeps a login alive and classifies
+errors.
 """
 
 from __future__ import annotations
@@ -15,20 +13,28 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from .._core.classify import classify
 from .._core.clock import Clock
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
+from .protocols import Row
 from .settings import Connection
 
 RENEW_AFTER = 6600.0  # seconds; PVE lets a ticket live for two hours
-_STALE_LOGIN = ("authentication failed!", "invalid pve ticket", "invalid csrf token", "invalid ticket", "no ticket")
-
-Row = tuple[str, str, int, float, int]
-"""Method, path, status (0 without an answer), milliseconds, number of the try."""
+_TICKET_PATH = "/access/ticket"
+_CSRF = "CSRFPreventionToken"
+_STALE_LOGIN = (
+    "authentication failed!",
+    "invalid pve ticket",
+    "invalid csrf token",
+    "invalid ticket",
+    "no ticket",
+)
 
 
 class Answer:
-    """What proxmoxer sees of a response. Its text form is short, so that nothing secret or large reaches a log."""
+    """What proxmoxer sees of a response.
+
+    Its text form is short, so that nothing secret or large reaches a log.
+    """
 
     def __init__(self, status: int, reason: str, body: bytes) -> None:
         self.status_code = status
@@ -44,35 +50,24 @@ class Answer:
         return self.content
 
 
-class Serializer:
-    """Reads the `data` of an answer for proxmoxer."""
-
-    def get_accept_types(self) -> str:
-        """Return the content types that PVE may answer with."""
-        return "application/json"
-
-    def loads(self, answer: Answer) -> Any:
-        """Return `data`, or raise NetworkError when the answer is not PVE's."""
-        try:
-            return json.loads(answer.body)["data"]
-        except (ValueError, KeyError, TypeError):
-            raise NetworkError(
-                status=answer.status_code,
-                answer="the answer is not JSON of Proxmox VE",
-                next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
-                reason="not the API",
-                retryable=False,
-            ) from None
-
-    def loads_errors(self, answer: Answer) -> Any:
-        """Return nothing: an error never gets this far."""
-        return None
+def read_data(answer: Answer) -> Any:
+    """Return `data` of an answer. Raises NetworkError when the answer is not PVE's."""
+    try:
+        return json.loads(answer.body)["data"]
+    except (ValueError, KeyError, TypeError):
+        raise NetworkError(
+            status=answer.status_code,
+            answer="the answer is not JSON of Proxmox VE",
+            next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
+            reason="not the API",
+            retryable=False,
+        ) from None
 
 
 class Session:
     """Sends requests for one connection; safe to use from several threads."""
 
-    def __init__(self, connection: Connection, clock: Clock, rows: list[Row] | None = None) -> None:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
         self._lock = threading.RLock()
@@ -82,8 +77,8 @@ class Session:
         self._csrf = ""
         self._ticket_born = 0.0
         self._refusal: FleetError | None = None
-        self.rows: list[Row] = rows if rows is not None else []
-        self.serializer = Serializer()
+        self.has_answered = False  # whether anything ever answered at the endpoint
+        self.rows: list[Row] = []
 
     @property
     def base_url(self) -> str:
@@ -109,7 +104,8 @@ class Session:
     ) -> Answer:
         """Return the answer with status 200 to 299; everything else is raised as a FleetError.
 
-        `path` is below the base URL and already quoted; `timeout` is in seconds; `number` is the try, for the record.
+        `path` is below the base URL and already quoted; `timeout` is in seconds; `number` is the
+        try, for the record.
         """
         login = self._login()
         answer = self._exchange(method, path, data, params, login, timeout, number)
@@ -132,8 +128,12 @@ class Session:
     ) -> Answer:
         """Make one HTTP exchange and put it on record."""
         http = self._open()
-        wait = self._connection.timeout if timeout is None else timeout
-        headers = {key: value for key, value in login.items() if method != "GET" or key != "CSRFPreventionToken"}
+        wait = timeout
+        if wait is None:
+            wait = self._connection.timeout
+        headers = dict(login)
+        if method == "GET":
+            headers.pop(_CSRF, None)
         started = self._clock.monotonic()
         status = 0
         try:
@@ -148,6 +148,7 @@ class Session:
                 verify=self._connection.validate_certs,
             )
             status = response.status_code
+            self.has_answered = True
             return Answer(status, response.reason or "", response.content)
         except (OSError, ValueError) as error:  # every error of requests is one of the two
             failure = self._transport.transport_error(error, self._connection)
@@ -157,18 +158,24 @@ class Session:
             self.rows.append((method, unquote(path), status, round(taken, 1), number))
 
     def _open(self) -> Any:
-        """Return the requests session, made on first need, because importing requests takes time."""
-        if self._http is None:
-            with self._lock:
-                if self._http is None:
-                    from . import transport
+        """Return the requests session, made on first need, because importing requests takes
+        time.
+        """
+        if self._http is not None:
+            return self._http
+        with self._lock:
+            if self._http is None:
+                from . import transport
 
-                    self._transport = transport
-                    self._http = transport.new_requests_session(self._connection)
-        return self._http
+                self._transport = transport
+                self._http = transport.new_requests_session(self._connection)
+            return self._http
 
     def _login(self, instead_of: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return the headers that prove who we are; `instead_of` are those that PVE just refused."""
+        """Return the headers that prove who we are.
+
+        `instead_of` are those that PVE just refused.
+        """
         connection = self._connection
         if connection.token_id:
             return {"Authorization": f"PVEAPIToken={connection.token_id}={connection.token_secret}"}
@@ -183,103 +190,106 @@ class Session:
         return bool(self._ticket) and self._clock.monotonic() - self._ticket_born < RENEW_AFTER
 
     def _ticket_headers(self) -> dict[str, str]:
-        return {"Cookie": f"PVEAuthCookie={self._ticket}", "CSRFPreventionToken": self._csrf}
+        return {"Cookie": f"PVEAuthCookie={self._ticket}", _CSRF: self._csrf}
 
     def _get_ticket(self) -> None:
         """Log in with the password; the caller holds the lock."""
         connection = self._connection
-        if self._refusal is not None:  # PVE holds back each refusal for three seconds; one is enough for all threads
+        # PVE delays each refusal by three seconds; one is enough for all threads.
+        if self._refusal is not None:
             raise self._refusal
         self._ticket = ""
+        attempted = f"Could not log in to {connection.endpoint} as {connection.user}"
         data = {"username": connection.user, "password": connection.password}
-        answer = self._exchange("POST", "/access/ticket", data, None, {}, None, 1)
+        answer = self._exchange("POST", _TICKET_PATH, data, None, {}, None, 1)
         if answer.status_code >= 300:
-            failure = self._failure("POST", "/access/ticket", answer).on(
-                attempted=f"Could not log in to {connection.endpoint} as {connection.user}"
-            )
+            failure = self._failure("POST", _TICKET_PATH, answer).on(attempted=attempted)
             if isinstance(failure, AuthenticationError):
                 self._refusal = failure
             raise failure
-        found = self.serializer.loads(answer) or {}
+        found = read_data(answer) or {}
         if found.get("NeedTFA"):
             raise AuthenticationError(
-                attempted=f"Could not log in to {connection.endpoint} as {connection.user}",
+                attempted=attempted,
                 answer="the user has a second factor",
                 next_step="Use an API token: set token_id and token_secret",
                 reason="second factor",
                 status=answer.status_code,
                 method="POST",
-                path="/access/ticket",
+                path=_TICKET_PATH,
             )
         self._ticket = str(found.get("ticket") or "")
-        self._csrf = str(found.get("CSRFPreventionToken") or "")
+        self._csrf = str(found.get(_CSRF) or "")
         self._ticket_born = self._clock.monotonic()
 
     def _is_stale_login(self, answer: Answer) -> bool:
-        said = f"{answer.reason} {_message(answer)[0]}".lower()
-        return any(text in said for text in _STALE_LOGIN)
+        message, _errors = _message(answer)
+        text = f"{answer.reason} {message}".lower()
+        return any(sign in text for sign in _STALE_LOGIN)
 
     def _failure(self, method: str, path: str, answer: Answer) -> FleetError:
-        """Return the classified error of an answer, with the secrets of this connection blacked out."""
+        """Return the classified error of an answer, with the secrets of this connection blacked
+        out.
+        """
         plain = unquote(path)
         if answer.status_code < 400:
             return ConfigurationError(
-                answer=f"{self._connection.endpoint} redirects the request (status {answer.status_code})",
-                next_step="Set host to the address where PVE itself answers; credentials are never sent elsewhere",
+                answer=(
+                    f"{self._connection.endpoint} redirects the request (status"
+                    f" {answer.status_code})"
+                ),
+                next_step=(
+                    "Set host to the address where PVE itself answers; credentials are never sent"
+                    " elsewhere"
+                ),
                 reason="redirect",
                 status=answer.status_code,
                 method=method,
                 path=plain,
             )
+        from .._core.classify import classify  # not loaded where no request fails
+
         message, errors = _message(answer)
         error = classify(method, plain, answer.status_code, answer.reason, message, errors)
-        if isinstance(error, AuthenticationError) and plain != "/access/ticket":
-            who = self._connection.token_id or self._connection.user
-            error = error.on(answer=f"{error.answer} ({'token' if self._connection.token_id else 'user'} {who})")
+        if isinstance(error, AuthenticationError) and plain != _TICKET_PATH:
+            error = error.on(answer=f"{error.answer} ({self._identity})")
         return self.without_secrets(error)
+
+    @property
+    def _identity(self) -> str:
+        """Who the requests are made as, for a person."""
+        if self._connection.token_id:
+            return f"token {self._connection.token_id}"
+        return f"user {self._connection.user}"
 
     def without_secrets(self, error: FleetError) -> FleetError:
         """Return the error with every secret of the connection replaced by stars."""
-        secrets = [*self._connection.secrets, *(text for text in (self._ticket, self._csrf) if text)]
-        texts = {"answer": error.answer, "reason": error.reason}
-        clean = {key: _starred(text, secrets) for key, text in texts.items()}
+        secrets = [*self._connection.secrets, self._ticket, self._csrf]
+        answer = _starred(error.answer, secrets)
+        reason = _starred(error.reason, secrets)
         parameters = {key: _starred(text, secrets) for key, text in error.parameters.items()}
-        if clean == texts and parameters == error.parameters:
+        was = (error.answer, error.reason, error.parameters)
+        if (answer, reason, parameters) == was:
             return error
-        return error.on(**clean, parameters=parameters)
-
-
-class Call:
-    """One try of one request, in the shape of the session that proxmoxer expects."""
-
-    def __init__(self, session: Session, timeout: float | None, number: int) -> None:
-        self._session = session
-        self._timeout = timeout
-        self._number = number
-
-    def request(
-        self, method: str, url: str, data: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None
-    ) -> Answer:
-        """Send what proxmoxer has put together."""
-        path = url[len(self._session.base_url) :]
-        return self._session.send(method, path, data, params, timeout=self._timeout, number=self._number)
-
-
-def open_session(connection: Connection, clock: Clock | None = None, rows: list[Row] | None = None) -> Session:
-    """Return a session; no connection is made and nothing heavy is imported before its first request."""
-    return Session(connection, clock or Clock(), rows)
+        return error.on(answer=answer, reason=reason, parameters=parameters)
 
 
 def _message(answer: Answer) -> tuple[str, dict[str, Any]]:
-    """Return `message` and `errors` of an error's body; without a JSON body the reason phrase is all there is."""
+    """Return `message` and `errors` of an error's body.
+
+    Without a JSON body the reason phrase is all there is.
+    """
     try:
         body = json.loads(answer.body)
     except ValueError:
         return "", {}
     if not isinstance(body, dict):
         return "", {}
+    message = str(body.get("message") or "")
     errors = body.get("errors")
-    return str(body.get("message") or ""), errors if isinstance(errors, dict) else {}
+    if not isinstance(errors, dict):
+        errors = {}
+    return message, errors
 
 
 def _starred(text: str, secrets: list[str]) -> str:

@@ -3,25 +3,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Options, sites and environment, read into one connection (pure).
 
-A value comes from the task's own options, else from the chosen site, else from the environment. An empty value means
-unset at every level. This is the only place that names environment variables.
+A value comes from the task's own options, else from the chosen site, else from the environment. An
+empty value means unset at every level. This is the only place that names environment variables of
+the connection.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import ConfigurationError
+from .._core.shown import shown
 from .endpoint import Endpoint, parse_endpoint
 
 # Option -> names in the environment; the first that is set and not empty counts.
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
-    "host": ("PROXMOX_HOST", "PROXMOX_URL", "PVE_ENDPOINT"),
+    "host": ("PROXMOX_HOST", "PROXMOX_URL", "PROXMOX_ENDPOINT", "PVE_ENDPOINT"),
     "port": ("PROXMOX_PORT",),
-    "user": ("PROXMOX_USER", "PVE_USERNAME"),
+    "user": ("PROXMOX_USER", "PROXMOX_USERNAME", "PVE_USERNAME"),
     "password": ("PROXMOX_PASSWORD", "PVE_PASSWORD"),
     "token_id": ("PROXMOX_TOKEN_ID", "PVE_TOKEN_ID"),
     "token_secret": ("PROXMOX_TOKEN_SECRET", "PVE_TOKEN_SECRET"),
@@ -31,12 +34,17 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "client_key": ("PROXMOX_CLIENT_KEY",),
     "timeout": ("PROXMOX_TIMEOUT",),
     "retries": ("PROXMOX_RETRIES",),
+    "retry_timeout": ("PROXMOX_RETRY_TIMEOUT",),
     "lock_timeout": ("PROXMOX_LOCK_TIMEOUT",),
-    "site": ("PROXMOX_SITE",),
+    "site": ("PROXMOX_SITE", "PROXMOX_DEFAULT_CLUSTER"),
     "sites_file": ("PROXMOX_SITES_FILE",),
-    "node": ("PROXMOX_NODE", "PVE_NODE_SELECTOR"),
+    "node": ("PROXMOX_NODE",),
+    "preferred_nodes": ("PVE_NODE_SELECTOR",),
 }
-# Variables that say the opposite of their option.
+# Of other systems, which set it whether there are sites or not: without sites it counts for
+# nothing.
+_ONLY_WITH_SITES = ("PROXMOX_DEFAULT_CLUSTER",)
+# Variables with the opposite meaning of their option.
 INVERTED = ("PVE_INSECURE_SKIP_VERIFY",)
 # Other spellings, as the argument specification has them; a site may use them too.
 ALIASES: Mapping[str, str] = {
@@ -50,10 +58,20 @@ ALIASES: Mapping[str, str] = {
     "ca_bundle": "ca_path",
     "default_node": "node",
 }
-DEFAULTS: Mapping[str, Any] = {"validate_certs": True, "timeout": 30.0, "retries": 3, "lock_timeout": 60.0}
+DEFAULTS: Mapping[str, Any] = {
+    "validate_certs": True,
+    "timeout": 30.0,
+    "retry_timeout": 30.0,
+    "lock_timeout": 60.0,
+}
 CONNECT_TIMEOUT = 10.0
 
-_SITE_KEYS = frozenset(ENVIRONMENT) - {"site", "sites_file"} | {"name", "default"}
+_SITE_KEYS = frozenset(ENVIRONMENT) - {"site", "sites_file", "preferred_nodes"} | {
+    "name",
+    "default",
+}
+_OWN_LISTS = ("nodes", "storages", "bridges")  # what a site may use
+_SITE_KEYS |= {*_OWN_LISTS, "max_vms_per_node"}
 _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
 _USER = re.compile(r"^[^\s:/@]+(?:@[^\s:/@]+)*@[A-Za-z][A-Za-z0-9.\-_]+$")
@@ -67,7 +85,9 @@ ReadFile = Callable[[str], Any]
 class Connection:
     """Everything a session needs. Secrets are not part of its text form.
 
-    `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are seconds, `retries` counts tries.
+    `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are seconds,
+    `retries` counts tries or is None. A new VM goes to `node`, or without it to one of the
+    `preferred_nodes` where one of them fits.
     """
 
     endpoint: Endpoint
@@ -81,10 +101,16 @@ class Connection:
     client_key: str = ""
     timeout: float = 30.0
     connect_timeout: float = CONNECT_TIMEOUT
-    retries: int = 3
+    retries: int | None = None
+    retry_timeout: float = 30.0
     lock_timeout: float = 60.0
     site: str = ""
     node: str = ""
+    preferred_nodes: tuple[str, ...] = ()
+    own_nodes: tuple[str, ...] = ()  # what the site may use, all where it is empty
+    own_storages: tuple[str, ...] = ()
+    own_bridges: tuple[str, ...] = ()
+    max_vms_per_node: Any = None  # of the site, unless the task sets it
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -92,22 +118,29 @@ class Connection:
         return tuple(secret for secret in (self.password, self.token_secret) if secret)
 
 
-def resolve(options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None) -> Connection:
+def resolve(
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> Connection:
     """Return the connection that a task's options, a site and the environment describe together.
 
-    `read_file` returns the data of a sites file. Raises ConfigurationError, with a text of its own for a missing or
-    malformed endpoint, missing credentials, an unknown site and a malformed value.
+    `read_file` returns the data of a sites file. Raises ConfigurationError, with a text of its own
+    for a missing or malformed endpoint, missing credentials, an unknown site and a malformed value.
     """
     own = _Layer("option", _known(options))
-    site = _chosen_site(own, _Layer("", {}, environ), read_file)
-    layers = [own, _Layer(f"site {site['name']}: option", site) if site else _Layer("", {}), _Layer("", {}, environ)]
+    environment = _Layer("", {}, environ)
+    site = _chosen_site(own, environment, read_file) or {}
+    site_layer = _Layer(f"site {site.get('name')}: option", site)
+    layers = [own, site_layer, environment]
     endpoint = _endpoint(layers)
     credentials = _credentials(layers, endpoint)
     client_cert, _unused = _find(layers, "client_cert")
     client_key, _unused = _find(layers, "client_key")
     if client_key and not client_cert:
-        raise _wrong("client_key is given without client_cert", "Give client_cert too", "client certificate")
+        raise _wrong(
+            "client_key is given without client_cert", "Give client_cert too", "client certificate"
+        )
     timeout = _number(layers, "timeout", 0.1, 86400.0)
+    node = _text(layers, "node")
     return Connection(
         endpoint=endpoint,
         validate_certs=_boolean(layers, "validate_certs"),
@@ -116,32 +149,51 @@ def resolve(options: Mapping[str, Any], environ: Mapping[str, str], read_file: R
         client_key=str(client_key or ""),
         timeout=timeout,
         connect_timeout=min(CONNECT_TIMEOUT, timeout),
-        retries=int(_number(layers, "retries", 1, 100)),
+        retries=_tries(layers),
+        retry_timeout=_number(layers, "retry_timeout", 0.0, 86400.0),
         lock_timeout=_number(layers, "lock_timeout", 0.0, 86400.0),
-        site=str(site["name"]) if site else "",
-        node=_text(layers, "node"),
+        site=str(site.get("name", "")),
+        node=node,
+        preferred_nodes=() if node else _preferred_nodes(layers),
+        own_nodes=tuple(site.get("nodes", ())),
+        own_storages=tuple(site.get("storages", ())),
+        own_bridges=tuple(site.get("bridges", ())),
+        max_vms_per_node=site.get("max_vms_per_node"),
         **credentials,
     )
 
 
-def site_names(options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None) -> list[str]:
+def named_site(options: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Return the name of the site that options or environment choose, or an empty text."""
+    return _text([_Layer("option", _known(options)), _Layer("", {}, environ)], "site")
+
+
+def site_names(
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> list[str]:
     """Return the names of all sites that options and environment define, in their order."""
-    return [str(site["name"]) for site in _sites(_Layer("option", _known(options)), _Layer("", {}, environ), read_file)]
+    own = _Layer("option", _known(options))
+    sites = _sites(own, _Layer("", {}, environ), read_file)
+    return [str(site["name"]) for site in sites]
 
 
 class _Layer:
     """One source of values, with the name under which a person knows it."""
 
-    def __init__(self, label: str, values: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, label: str, values: Mapping[str, Any], environ: Mapping[str, str] | None = None
+    ) -> None:
         self._label = label
         self._values = values
         self._environ = environ
 
     def get(self, option: str) -> tuple[Any, str]:
-        """Return the value and where it stands, or (None, "")."""
+        """Return the value and where it is set, or (None, "")."""
         if self._environ is None:
             value = self._values.get(option)
-            return (None, "") if _is_unset(value) else (value, f"{self._label} {option}")
+            if _is_unset(value):
+                return None, ""
+            return value, f"{self._label} {option}"
         for name in ENVIRONMENT.get(option, ()):
             value = self._environ.get(name)
             if not _is_unset(value):
@@ -150,15 +202,19 @@ class _Layer:
 
 
 def _is_unset(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip()) or value == [] or value == {}
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or value in ([], {})
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options under their main names; a main name that is set wins over its aliases."""
     known = {key: value for key, value in options.items() if key not in ALIASES}
     for alias, name in ALIASES.items():
-        # A module's `node` is where a VM shall be, not a matter of the connection.
-        if alias in options and name != "node" and _is_unset(known.get(name)):
+        # A module's `node` is where a VM is to be, not a matter of the connection.
+        if alias not in options or name == "node":
+            continue
+        if _is_unset(known.get(name)):
             known[name] = options[alias]
     known.pop("node", None)
     return known
@@ -174,7 +230,9 @@ def _find(layers: Sequence[_Layer], option: str) -> tuple[Any, str]:
 
 def _text(layers: Sequence[_Layer], option: str) -> str:
     value, _unused = _find(layers, option)
-    return "" if value is None else str(value).strip()
+    if value is None:
+        return ""
+    return str(value).strip()
 
 
 def _boolean(layers: Sequence[_Layer], option: str) -> bool:
@@ -185,11 +243,15 @@ def _boolean(layers: Sequence[_Layer], option: str) -> bool:
         return value
     word = str(value).strip().lower()
     if word not in _TRUE | _FALSE:
-        raise _wrong(f"{where} is {word!r}, which is neither true nor false", "Write true or false", "malformed value")
+        raise _wrong(
+            f"{where} is {word!r}, which is neither true nor false",
+            "Write true or false",
+            "malformed value",
+        )
     return (word in _TRUE) != (where in INVERTED)
 
 
-def _number(layers: Sequence[_Layer], option: str, least: float, most: float) -> float:
+def _number(layers: Sequence[_Layer], option: str, minimum: float, maximum: float) -> float:
     value, where = _find(layers, option)
     if not where:
         return float(DEFAULTS[option])
@@ -197,11 +259,26 @@ def _number(layers: Sequence[_Layer], option: str, least: float, most: float) ->
         number = float(value)
     except (TypeError, ValueError):
         number = float("nan")
-    if not least <= number <= most:
+    if not minimum <= number <= maximum:
         raise _wrong(
-            f"{where} is {value!r}, which is no number from {least:g} to {most:g}", "Correct it", "malformed value"
+            f"{where} is {shown(value)}, which is not a number from {minimum:g} to {maximum:g}",
+            "Correct it",
+            "malformed value",
         )
     return number
+
+
+def _tries(layers: Sequence[_Layer]) -> int | None:
+    _unused, where = _find(layers, "retries")
+    if not where:
+        return None
+    return int(_number(layers, "retries", 1, 100))
+
+
+def _preferred_nodes(layers: Sequence[_Layer]) -> tuple[str, ...]:
+    """Return the nodes of a list that separates them by commas or blanks, each once."""
+    names = re.split(r"[,;\s]+", _text(layers, "preferred_nodes"))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
@@ -214,9 +291,13 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
             reason="missing endpoint",
             dispatched=False,
         )
-    # The port in the environment belongs to the host in the environment or in the task, not to that of a site.
+    # The port in the environment belongs to the host in the environment or in the task, not to that
+    # of a site.
     site = layers[1]
-    port, _unused = _find(layers[:2] if where == site.get("host")[1] else layers, "port")
+    sources = layers
+    if where == site.get("host")[1]:
+        sources = layers[:2]
+    port, _unused = _find(sources, "port")
     try:
         return parse_endpoint(str(host), port)
     except ConfigurationError as error:
@@ -224,46 +305,50 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
 
 
 def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]:
-    """Return user, password, token_id and token_secret; a token wins, unless a nearer source names a password."""
+    """Return user, password, token_id and token_secret.
+
+    A token wins, unless a source that comes before the token's names a password.
+    """
     user = _text(layers, "user")
-    token_id, token_secret = _text(layers, "token_id"), _text(layers, "token_secret")
-    raw_password, _unused = _find(layers, "password")
-    password = "" if raw_password is None else str(raw_password)
+    token_id = _text(layers, "token_id")
+    token_secret = _text(layers, "token_secret")
     attempted = f"Could not log in to {endpoint}"
+    kind = _nearest_credentials(layers)
+    if kind == "token":
+        return _token(attempted, user, token_id, token_secret)
+    if kind == "password":
+        _check_user(attempted, user, "the password")
+        password, _unused = _find(layers, "password")
+        return {"user": user, "password": str(password)}
+    raise ConfigurationError(
+        attempted=attempted,
+        answer="no credentials are given",
+        next_step="Set token_id and token_secret, or user and password (or PROXMOX_TOKEN_ID and "
+        "PROXMOX_TOKEN_SECRET, or PROXMOX_USER and PROXMOX_PASSWORD, in the environment)",
+        reason="no credentials",
+        dispatched=False,
+    )
+
+
+def _nearest_credentials(layers: Sequence[_Layer]) -> str:
+    """Return "token" or "password", whichever the first source with credentials names, or ""."""
     for layer in layers:
         if layer.get("token_id")[1] or layer.get("token_secret")[1]:
-            password = "" if token_id and token_secret else password
-            break
+            return "token"
         if layer.get("password")[1]:
-            token_id = token_secret = ""
-            break
-    if token_id or token_secret:
-        return _token(attempted, user, token_id, token_secret)
-    if not password:
-        raise ConfigurationError(
-            attempted=attempted,
-            answer="no credentials are given",
-            next_step="Set token_id and token_secret, or user and password (or PROXMOX_TOKEN_ID and "
-            "PROXMOX_TOKEN_SECRET, or PROXMOX_USER and PROXMOX_PASSWORD, in the environment)",
-            reason="no credentials",
-            dispatched=False,
-        )
-    _check_user(attempted, user, "the password")
-    return {"user": user, "password": password}
+            return "password"
+    return ""
 
 
 def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[str, str]:
-    missing = "token_secret" if token_id else "token_id"
-    if not (token_id and token_secret):
-        raise _wrong(
-            f"{'token_id' if token_id else 'token_secret'} is given without {missing}",
-            f"Set {missing} (or PROXMOX_{missing.upper()} in the environment)",
-            "no credentials",
-            attempted,
-        )
+    if not token_id:
+        raise _half_token(attempted, "token_secret", "token_id")
+    if not token_secret:
+        raise _half_token(attempted, "token_id", "token_secret")
     owner, mark, name = token_id.partition("!")
     if not mark:
-        owner, name = user, token_id
+        owner = user
+        name = token_id
     if not owner:
         raise _wrong(
             f"the token {name!r} has no user",
@@ -274,7 +359,10 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
     _check_user(attempted, owner, "the token")
     if not _TOKEN_NAME.match(name):
         raise _wrong(
-            f"{name!r} is no name of a token", "Write token_id as user@realm!id", "malformed credentials", attempted
+            f"{name!r} is not a valid name of a token",
+            "Write token_id as user@realm!id",
+            "malformed credentials",
+            attempted,
         )
     if not _VISIBLE.match(token_secret):
         raise _wrong(
@@ -286,80 +374,151 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
     return {"user": owner, "token_id": f"{owner}!{name}", "token_secret": token_secret}
 
 
+def _half_token(attempted: str, given: str, missing: str) -> ConfigurationError:
+    return _wrong(
+        f"{given} is given without {missing}",
+        f"Set {missing} (or PROXMOX_{missing.upper()} in the environment)",
+        "no credentials",
+        attempted,
+    )
+
+
 def _check_user(attempted: str, user: str, purpose: str) -> None:
     if not user:
-        raise _wrong(f"there is no user for {purpose}", "Set user, for example root@pam", "no credentials", attempted)
+        raise _wrong(
+            f"there is no user for {purpose}",
+            "Set user, for example root@pam",
+            "no credentials",
+            attempted,
+        )
     if not _USER.match(user):
         raise _wrong(
-            f"{user!r} is no user with a realm",
+            f"{user!r} is not a user with a realm",
             "Write user as name@realm, for example root@pam",
             "malformed credentials",
             attempted,
         )
 
 
-def _chosen_site(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> dict[str, Any] | None:
-    """Return the site that the task names, or the default one; none when the task names its own host."""
+def _chosen_site(
+    own: _Layer,
+    environ: _Layer,
+    read_file: ReadFile | None,
+) -> dict[str, Any] | None:
+    """Return the site that the task names, or the default one.
+
+    None when the task names its own host.
+    """
     own_site, _unused = own.get("site")
     if own.get("host")[1]:
         if own_site:
             raise _wrong("both host and site are given", "Give one of them", "host and site")
         return None
     sites = _sites(own, environ, read_file)
-    wanted = str(own_site or environ.get("site")[0] or "").strip()
-    names = [str(site["name"]) for site in sites]
-    if wanted:
-        for site in sites:
-            if site["name"] == wanted:
-                return site
-        known = f"known sites: {', '.join(names)}" if names else "no sites are defined"
-        raise _wrong(
-            f"there is no site {wanted!r} ({known})",
-            "Correct the site's name" if names else "Define it with the option sites or sites_file",
-            "unknown site",
-            f"Could not use the site {wanted!r}",
-        )
+    default, variable = environ.get("site")
+    wanted = str(own_site or default or "").strip()
+    is_ignored = not own_site and not sites and variable in _ONLY_WITH_SITES
+    if wanted and not is_ignored:
+        return _named(sites, wanted)
+    return _default_site(sites, environ)
+
+
+def _named(sites: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    for site in sites:
+        if site["name"] == wanted:
+            return site
+    known = "no sites are defined"
+    next_step = "Define it with the option sites or sites_file"
+    if sites:
+        known = f"known sites: {_names(sites)}"
+        next_step = "Correct the site's name"
+    raise _wrong(
+        f"there is no site {wanted!r} ({known})",
+        next_step,
+        "unknown site",
+        f"Could not use the site {wanted!r}",
+    )
+
+
+def _default_site(sites: list[dict[str, Any]], environ: _Layer) -> dict[str, Any] | None:
+    """Return the site that is marked, or named `default`, or the only one.
+
+    Returns None without such a site, where there are no sites or the environment names a host.
+    """
     marked = [site for site in sites if str(site.get("default", "")).strip().lower() in _TRUE]
     if len(marked) > 1:
-        raise _wrong("more than one site is marked as the default", "Mark one site", "two default sites")
-    for choice in (marked, [site for site in sites if site["name"] == "default"], sites if len(sites) == 1 else []):
-        if choice:
-            return choice[0]
+        raise _wrong(
+            "more than one site is marked as the default",
+            "Mark one site",
+            "two default sites",
+        )
+    if marked:
+        return marked[0]
+    for site in sites:
+        if site["name"] == "default" or len(sites) == 1:
+            return site
     if sites and not environ.get("host")[1]:
         raise _wrong(
-            f"several sites are defined ({', '.join(names)}) and none is the default",
+            f"several sites are defined ({_names(sites)}) and none is the default",
             "Name one with the option site, or mark one with default: true",
             "no site chosen",
         )
     return None
 
 
+def _names(sites: list[dict[str, Any]]) -> str:
+    return ", ".join(str(site["name"]) for site in sites)
+
+
 def _sites(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> list[dict[str, Any]]:
     """Return the sites of the option, else of the file, each a dictionary with a name."""
     given, where = own.get("sites")
     if not where:
-        path, where = _find([own, environ], "sites_file")
-        if where:
-            given = read_file(str(path)) if read_file is not None else None
-            where = f"{path} (from {where})"
-            if isinstance(given, Mapping) and "sites" in given:
-                given = given["sites"]
+        given, where = _sites_of_file(own, environ, read_file)
     if not where:
         return []
     if isinstance(given, Mapping):
-        given = [{"name": name, **(site if isinstance(site, Mapping) else {})} for name, site in given.items()]
-    if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(s, Mapping) for s in given):
+        given = [_with_name(name, site) for name, site in given.items()]
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_list or not all(isinstance(site, Mapping) for site in given):
         raise _wrong(
-            f"{where} is no list of sites", "Write a list of dictionaries with name and host", "malformed sites"
+            f"{where} is not a list of sites",
+            "Write a list of dictionaries with name and host",
+            "malformed sites",
         )
     sites = [_site(site, where) for site in given]
-    names = [site["name"] for site in sites]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
+    counts = Counter(site["name"] for site in sites)
+    repeated = sorted(name for name, count in counts.items() if count > 1)
+    if repeated:
         raise _wrong(
-            f"{where} defines {', '.join(doubled)} twice", "Give each site a name of its own", "malformed sites"
+            f"{where} defines {', '.join(repeated)} twice",
+            "Give each site a name of its own",
+            "malformed sites",
         )
     return sites
+
+
+def _sites_of_file(
+    own: _Layer,
+    environ: _Layer,
+    read_file: ReadFile | None,
+) -> tuple[Any, str]:
+    """Return the data of the sites file and where it is named, or (None, "")."""
+    path, where = _find([own, environ], "sites_file")
+    if not where:
+        return None, ""
+    given = None
+    if read_file is not None:
+        given = read_file(str(path))
+    if isinstance(given, Mapping) and "sites" in given:
+        given = given["sites"]
+    return given, f"{path} (from {where})"
+
+
+def _with_name(name: Any, site: Any) -> dict[str, Any]:
+    if not isinstance(site, Mapping):
+        return {"name": name}
+    return {"name": name, **site}
 
 
 def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -368,7 +527,7 @@ def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
         name = ALIASES.get(key, key)
         if name not in _SITE_KEYS:
             raise _wrong(
-                f"a site in {where} has the unknown key {key!r}",
+                f"a site in {where} has the unknown key {shown(key)}",
                 f"Use one of {', '.join(sorted(_SITE_KEYS))}",
                 "malformed sites",
             )
@@ -377,10 +536,43 @@ def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     if "name" not in site:
         raise _wrong(f"a site in {where} has no name", "Give each site a name", "malformed sites")
     site["name"] = str(site["name"])
+    for key in _OWN_LISTS:
+        if given.get(key) is not None:
+            site[key] = _own_list(given[key], f"{key} of site {site['name']}")
+    if site.get("node") and site["node"] not in site.get("nodes", [site["node"]]):
+        raise _wrong(
+            f"node of site {site['name']} is {site['node']}, which its nodes do not have",
+            "Name one of them",
+            "malformed sites",
+        )
     return site
 
 
+def _own_list(value: Any, what: str) -> list[str]:
+    """Return a list of names.
+
+    An empty one would mean nothing at all, or everything, so it is refused.
+    """
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(_is_name(name) for name in names):
+        raise _wrong(
+            f"{what} is not a list of names",
+            "List names, or leave it out for all",
+            "malformed sites",
+        )
+    return list(dict.fromkeys(name.strip() for name in names))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 def _wrong(
-    answer: str, next_step: str, reason: str, attempted: str = "Could not read the settings of the connection"
+    answer: str,
+    next_step: str,
+    reason: str,
+    attempted: str = "Could not read the settings of the connection",
 ) -> ConfigurationError:
-    return ConfigurationError(attempted=attempted, answer=answer, next_step=next_step, reason=reason, dispatched=False)
+    return ConfigurationError(
+        attempted=attempted, answer=answer, next_step=next_step, reason=reason, dispatched=False
+    )

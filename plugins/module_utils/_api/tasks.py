@@ -5,31 +5,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.classify import LOG_LINES, classify_task
 from .._core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
 from .._core.retry import TimeBudget
-from .upid import Upid, parse_upid
+from .upid import Upid, is_upid, parse_upid
 
 if TYPE_CHECKING:
-    from .board import TaskBoard
-    from .reader import Reader
+    from .._core.clock import Clock
+    from .protocols import Progress, Reader, Sender, Waiter
+    from .request import Request
+    from .task_poller import TaskPoller
 
-# Seconds between two looks: a twentieth of what was waited so far, so that an end is seen late by no more than that.
+# Seconds between two looks: a twentieth of the wait so far, so that an end is seen late by no
+# more than that.
 SHORTEST_PAUSE, LONGEST_PAUSE, PAUSE_SHARE = 0.1, 2.0, 0.05
-OUTAGE = 120.0  # seconds without an answer that a wait bears
+# Seconds without an answer that a wait tolerates at least: to give up would abandon a running task.
+OUTAGE = 120.0
+# Lines that begin something else: the end of the task, the next guest of a bulk action, progress.
+_NOT_OF_A_WARNING = re.compile(
+    r"TASK |(?:\w+ ){1,2}(?:guests|VM|CT)\b|drive-|transferred |\d", re.IGNORECASE
+)
+# Every other line can be the next message of the task, so that only these certainly continue one.
+_MIDDLE_OF_A_TEXT = re.compile(r"\s|https?://")
+# The warning with sentences of their own below it, how to enroll certificates (QemuServer.pm,
+# check_efi_vars).
+_EXPLAINED = re.compile(r"EFI disk without 'ms-cert")
 _LOG_PAGE, _LOG_PAGES = 500, 20
-
-Progress = Callable[[str, float, str], None]
-"""Called as `progress(upid, seconds waited, last known status)` after every look at a running task."""
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """A task that ended well. `warnings` are the lines PVE marked so, `log` its last lines (only with warnings)."""
+    """A task that ended well.
+
+    `warnings` are the lines PVE marked so, `log` its last lines (only with warnings).
+    """
 
     upid: str
     node: str
@@ -39,110 +53,228 @@ class TaskResult:
     log: tuple[str, ...] = ()
 
 
-def wait_for_task(
-    client: Reader,
-    upid: str,
-    *,
-    timeout: float = 300.0,
-    attempted: str = "",
-    progress: Progress | None = None,
-    board: TaskBoard | None = None,
-) -> TaskResult:
-    """Return how the task ended, as soon as it has ended well.
+class TaskWaiter:
+    """Waits for tasks by looking at them.
 
-    Raises what its exit status means (TaskFailed, Locked, Conflict ...) with the end of the log, or TaskTimeout after
-    `timeout` seconds. A broken network is borne for two minutes; the request that began the task is never sent again.
-    `board` tells of many tasks at once whether they still run.
+    A broken network is tolerated for `outage` seconds; the request that started the task is never
+    sent again. `task_poller` is asked first where several tasks are waited for.
     """
-    task = parse_upid(upid)
-    if board is None:
-        return _wait(client, task, timeout, attempted, progress, None)
-    board.joins(task)
-    try:
-        return _wait(client, task, timeout, attempted, progress, board)
-    finally:
-        board.leaves(task)
 
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        outage: float = OUTAGE,
+        progress: Progress | None = None,
+        task_poller: TaskPoller | None = None,
+    ) -> None:
+        self._reader = reader
+        self._outage = outage
+        self._progress = progress
+        self._task_poller = task_poller
 
-def _wait(
-    client: Reader, task: Upid, timeout: float, attempted: str, progress: Progress | None, board: TaskBoard | None
-) -> TaskResult:
-    clock = client.clock
-    outage = TimeBudget(clock, OUTAGE, first=0.5, factor=2.0, cap=10.0)
-    began = clock.monotonic()
-    while True:
-        status: dict[str, Any] = {"status": "running"}
+    def wait(
+        self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
+    ) -> TaskResult:
+        """Return how the task ended, as soon as it has ended well.
+
+        Raises what its exit status means (TaskFailed, Locked, Conflict ...) with the end of the
+        log, or TaskTimeout after `timeout` seconds.
+        """
+        task = parse_upid(upid)
+        one = _Wait(task, timeout, attempted, progress or self._progress)
+        if self._task_poller is None:
+            return self._follow(one)
+        self._task_poller.joins(task)
         try:
-            if board is None or not board.still_runs(task):
-                status = client.get("nodes", task.node, "tasks", task.text, "status", tries=1) or {}
-            outage.reset()
-        except (NetworkError, Locked) as error:
+            return self._follow(one)
+        finally:
+            self._task_poller.leaves(task)
+
+    def _follow(self, one: _Wait) -> TaskResult:
+        clock = self._reader.clock
+        outage = TimeBudget(clock, self._outage, first=0.5, factor=2.0, cap=10.0)
+        began = clock.monotonic()
+        while True:
+            try:
+                status = self._status(one.task)
+                outage.reset()
+            except (NetworkError, Locked) as error:
+                is_over = clock.monotonic() - began >= one.timeout or not error.retryable
+                if is_over or not outage.again():
+                    raise _out_of_sight(error, one.task, one.attempted) from error
+                continue
+            except NotFound as error:
+                attempted = one.attempted or error.attempted
+                raise error.on(attempted=attempted, upid=one.task.text) from error
             waited = clock.monotonic() - began
-            if waited >= timeout or not error.retryable or not outage.again():
-                raise _out_of_sight(error, task, attempted) from error
-            continue
-        except NotFound as error:
-            raise error.on(attempted=attempted or error.attempted, upid=task.text) from error
-        waited = clock.monotonic() - began
-        if status.get("status") == "stopped":
-            return _ended(client, task, str(status.get("exitstatus") or ""), attempted)
-        if progress is not None:
-            progress(task.text, waited, str(status.get("status") or ""))
-        if waited >= timeout:
-            raise _still_runs(task, timeout, attempted)
-        pause = min(LONGEST_PAUSE, max(SHORTEST_PAUSE, waited * PAUSE_SHARE))
-        clock.sleep(min(pause, max(0.0, timeout - waited)))
+            if status.get("status") == "stopped":
+                exitstatus = str(status.get("exitstatus") or "")
+                return _ended(self._reader, one.task, exitstatus, one.attempted)
+            if one.progress is not None:
+                one.progress(one.task.text, waited, str(status.get("status") or ""))
+            if waited >= one.timeout:
+                raise _still_runs(one.task, one.timeout, one.attempted)
+            clock.sleep(min(_pause(waited), max(0.0, one.timeout - waited)))
+
+    def _status(self, task: Upid) -> dict[str, Any]:
+        """Return the status of a task as PVE has it, or as running where its node lists it so."""
+        if self._task_poller is not None and self._task_poller.still_runs(task):
+            return {"status": "running"}
+        path = ("nodes", task.node, "tasks", task.text, "status")
+        return self._reader.get(*path, tries=1) or {}
 
 
-def find_task(client: Reader, node: str, *, type: str | Iterable[str], vmid: int | str, since: float) -> str | None:
-    """Return the UPID of the newest task of that type for that VM which began at `since` (epoch, seconds) or later.
+class Tasks:
+    """Starts tasks and waits for them.
 
-    For a look after a lost answer. The clock of the server counts: give it some seconds of leeway.
+    A task that failed because of a lock did nothing, so the whole operation is sent again within
+    `lock_timeout` seconds.
+    """
+
+    def __init__(self, sender: Sender, waiter: Waiter, clock: Clock, lock_timeout: float) -> None:
+        self._sender = sender
+        self._waiter = waiter
+        self._clock = clock
+        self._lock_timeout = lock_timeout
+
+    def run(self, request: Request, timeout: float) -> TaskResult:
+        """Return how the task ended; without a task (some versions answer null) it is over at once.
+
+        `timeout` is in seconds. Raises FleetError.
+        """
+        budget = TimeBudget(self._clock, self._lock_timeout)
+        request = replace(request, lock_budget=budget)
+        while True:
+            answer = self._sender.send(request)
+            if not is_upid(answer):
+                return TaskResult("", "", "", "OK")
+            try:
+                return self._waiter.wait(answer, timeout, request.attempted)
+            except Locked as error:
+                if not budget.again():
+                    raise request.of_try(budget.tries).failure(error) from error
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """One task to wait for, for `timeout` seconds."""
+
+    task: Upid
+    timeout: float
+    attempted: str
+    progress: Progress | None
+
+
+def _pause(waited: float) -> float:
+    """Return the seconds until the next look at a task that was waited for this long."""
+    return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, waited * PAUSE_SHARE))
+
+
+def find_task(
+    client: Reader,
+    node: str,
+    *,
+    type: str | Iterable[str],
+    vmid: int | str,
+    since: float,
+) -> str | None:
+    """Return the UPID of the newest task of that type for that VM which began at `since` or later.
+
+    `since` is in seconds since the epoch, by the clock of the server: allow some seconds. For a
+    look after a lost answer.
     """
     types = {type} if isinstance(type, str) else set(type)
-    tasks = client.get("nodes", node, "tasks", vmid=vmid, source="all", limit=50) or []
-    fitting = [task for task in tasks if task.get("type") in types and int(task.get("starttime") or 0) >= int(since)]
-    return max(fitting, key=lambda task: int(task["starttime"]))["upid"] if fitting else None
+    rows = client.get("nodes", node, "tasks", vmid=vmid, source="all", limit=50) or []
+    newest = int(since)
+    found = None
+    for row in rows:
+        started = int(row.get("starttime") or 0)
+        if row.get("type") not in types or started < newest:
+            continue
+        if found is None or started > newest:
+            newest = started
+            found = row["upid"]
+    return found
 
 
 def task_log(client: Reader, upid: str) -> list[str]:
-    """Return the lines of a task's log, or what can be had of them: an error here never hides the task's own."""
+    """Return the lines of a task's log, as far as they can be read: an error here never hides the
+    task's own.
+    """
     task = parse_upid(upid)
+    path = ("nodes", task.node, "tasks", task.text, "log")
     lines: list[str] = []
-    try:
+    with suppress(FleetError):
         for _page in range(_LOG_PAGES):
-            found = client.get(
-                "nodes", task.node, "tasks", task.text, "log", start=len(lines), limit=_LOG_PAGE, tries=1
-            )
-            lines.extend(str(line.get("t") or "") for line in found or [])
-            if len(found or []) < _LOG_PAGE:
+            rows = client.get(*path, start=len(lines), limit=_LOG_PAGE, tries=1) or []
+            lines.extend(str(row.get("t") or "") for row in rows)
+            if len(rows) < _LOG_PAGE:
                 break
-    except FleetError:
-        pass
-    return [line for line in lines if line and line != "no content"]
+    return [line for line in lines if line not in ("", "no content")]
 
 
 def _ended(client: Reader, task: Upid, exitstatus: str, attempted: str) -> TaskResult:
+    """Return how a task ended, with its warnings. Raises what its exit status means."""
     if exitstatus == "OK":
         return TaskResult(task.text, task.node, task.type, exitstatus)
+    from .._core.classify import LOG_LINES, classify_task  # not loaded where no task fails
+
     log = task_log(client, task.text)
     if exitstatus.startswith("WARNINGS"):
-        warnings = tuple(
-            line.split(":", 1)[1].strip()
-            for line in log
-            if line.lower().startswith(("warn:", "warning:", "task warnings:")) and not line.startswith("TASK WARNINGS")
-        )
         return TaskResult(
-            task.text, task.node, task.type, exitstatus, warnings or (exitstatus,), tuple(log[-LOG_LINES:])
+            upid=task.text,
+            node=task.node,
+            type=task.type,
+            exitstatus=exitstatus,
+            warnings=_warnings(log) or (exitstatus,),
+            log=tuple(log[-LOG_LINES:]),
         )
-    error = classify_task(exitstatus, log, upid=task.text, path=f"/nodes/{task.node}/tasks/{task.text}")
-    raise error.on(attempted=attempted or f"Task {task.type} of {task.id or task.node} on node {task.node} failed")
+    path = f"/nodes/{task.node}/tasks/{task.text}"
+    error = classify_task(exitstatus, log, upid=task.text, path=path)
+    subject = task.id or task.node
+    plain = f"Task {task.type} of {subject} on node {task.node} failed"
+    raise error.on(attempted=attempted or plain)
+
+
+def _warnings(log: Iterable[str]) -> tuple[str, ...]:
+    """Return the warnings in the log of a task, each on one line with what PVE prints below it
+    (pure).
+
+    PVE marks the first line only (RESTEnvironment.pm, warn).
+    """
+    found: list[list[str]] = []
+    is_open = False
+    for line in log:
+        kind, _colon, text = line.partition(":")
+        if kind.lower() in ("warn", "warning"):
+            found.append([text.strip()])
+            is_open = True
+            continue
+        is_open = is_open and _continues(found[-1], line)
+        if is_open:
+            found[-1].append(line.strip())
+    return tuple(" ".join(lines) for lines in found)
+
+
+def _continues(warning: list[str], line: str) -> bool:
+    """Return whether a line of a log still belongs to a warning: its text continues, or it is
+    explained (pure).
+    """
+    if _NOT_OF_A_WARNING.match(line):
+        return False
+    if _EXPLAINED.match(warning[0]):
+        return True
+    return _MIDDLE_OF_A_TEXT.match(line) is not None
 
 
 def _out_of_sight(error: FleetError, task: Upid, attempted: str) -> FleetError:
     return error.on(
         attempted=attempted or f"Could not follow the task {task.type} on node {task.node}",
-        next_step=f"The task was started and may still run or have ended: look at {task.text} on node {task.node}",
+        next_step=(
+            f"The task was started and may still run or have ended: look at {task.text} on node"
+            f" {task.node}"
+        ),
         upid=task.text,
         retryable=False,
         dispatched=True,
@@ -153,7 +285,7 @@ def _still_runs(task: Upid, timeout: float, attempted: str) -> TaskTimeout:
     return TaskTimeout(
         attempted=attempted or f"Task {task.type} on node {task.node} did not end",
         answer=f"the task still runs after {timeout:g} s",
-        next_step=f"It goes on: follow {task.text} on node {task.node}, or raise the timeout",
+        next_step=f"It continues: follow {task.text} on node {task.node}, or raise task_timeout",
         reason="task still runs",
         path=f"/nodes/{task.node}/tasks/{task.text}",
         upid=task.text,

@@ -1,12 +1,16 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTPS with exactly the trust that the connection names: the one place that touches requests and urllib3."""
+"""HTTPS with exactly the trust that the connection names: the one place that touches requests and
+urllib3.
+"""
 
 from __future__ import annotations
 
 import os
 import ssl
+import warnings
+from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
@@ -23,11 +27,17 @@ from .._core.errors import ConfigurationError, FleetError, NetworkError
 from .settings import Connection
 
 POOL_SIZE = 32
+_CA_STEP = "Correct ca_path: a path to a PEM file, or PEM text"
+_CLIENT_STEP = "Correct client_cert and client_key: a path to a PEM file"
 _PEM = "-----BEGIN "
+_NAME_ERRORS = ("gaierror", "NameResolutionError", "LocationParseError")
+_TLS_OPTIONS = ("ca_certs", "ca_cert_dir", "cert_file")
 
 
 class _Adapter(HTTPAdapter):
-    """An adapter whose TLS is one context and nothing else: no bundle of requests, no environment variable."""
+    """An adapter whose TLS is one context and nothing else: no bundle of requests, no environment
+    variable.
+    """
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
@@ -40,71 +50,91 @@ class _Adapter(HTTPAdapter):
         """Keep requests from adding its own bundle to the context."""
         conn.cert_reqs = self._requirement
 
-    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+    def build_connection_pool_key_attributes(
+        self, request: Any, verify: Any, cert: Any = None
+    ) -> Any:
         """Keep requests (2.32 and later) from building a context of its own."""
         host, pool = super().build_connection_pool_key_attributes(request, True, None)
-        kept = {key: value for key, value in pool.items() if key not in ("ca_certs", "ca_cert_dir", "cert_file")}
-        return host, {**kept, "cert_reqs": self._requirement, "ssl_context": self._context}
+        kept = {key: value for key, value in pool.items() if key not in _TLS_OPTIONS}
+        kept["cert_reqs"] = self._requirement
+        kept["ssl_context"] = self._context
+        return host, kept
 
     @property
     def _requirement(self) -> str:
-        return "CERT_NONE" if self._context.verify_mode == ssl.CERT_NONE else "CERT_REQUIRED"
+        if self._context.verify_mode == ssl.CERT_NONE:
+            return "CERT_NONE"
+        return "CERT_REQUIRED"
 
 
 def tls_context(connection: Connection) -> ssl.SSLContext:
-    """Return the TLS context: the named CA, else the system's; client certificate; verification unless switched off.
+    """Return the TLS context: the named CA, else the system's; verification unless switched off.
 
     Raises ConfigurationError when a file cannot be read.
     """
     try:
-        if not connection.validate_certs:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        elif connection.ca:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            _load_ca(context, connection.ca)
-        else:
-            context = ssl.create_default_context()
-            if not context.cert_store_stats()["x509_ca"]:
-                context.load_verify_locations(cafile=certifi.where())
+        context = _verifying_context(connection)
     except (OSError, ssl.SSLError, ValueError) as error:
-        raise _unreadable("the CA", "ca_path", connection.ca, error) from error
-    # Certificates that PVE makes itself lack what Python 3.13 demands in its strict mode; a chain may also end at
-    # the server's own certificate when that is what the user trusts.
+        raise _unreadable("the CA", _CA_STEP, connection.ca, error) from error
+    # Certificates that PVE makes itself lack what Python 3.13 demands in its strict mode; a chain
+    # may also end at the server's own certificate when that is what the user trusts.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0x20)
     context.verify_flags |= getattr(ssl, "VERIFY_X509_PARTIAL_CHAIN", 0x80000)
     if connection.client_cert:
         try:
             context.load_cert_chain(connection.client_cert, connection.client_key or None)
         except (OSError, ssl.SSLError, ValueError) as error:
-            raise _unreadable("the client certificate", "client_cert and client_key", "", error) from error
+            raise _unreadable("the client certificate", _CLIENT_STEP, "", error) from error
+    return context
+
+
+def _verifying_context(connection: Connection) -> ssl.SSLContext:
+    if not connection.validate_certs:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    if connection.ca:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        _load_ca(context, connection.ca)
+        return context
+    context = ssl.create_default_context()
+    if not context.cert_store_stats()["x509_ca"]:
+        context.load_verify_locations(cafile=certifi.where())
     return context
 
 
 def _load_ca(context: ssl.SSLContext, ca: str) -> None:
     if _PEM in ca:
         context.load_verify_locations(cadata=ca)
-    elif os.path.isdir(os.path.expanduser(ca)):
-        context.load_verify_locations(capath=os.path.expanduser(ca))
+        return
+    path = os.path.expanduser(ca)
+    if os.path.isdir(path):
+        context.load_verify_locations(capath=path)
     else:
-        context.load_verify_locations(cafile=os.path.expanduser(ca))
+        context.load_verify_locations(cafile=path)
 
 
-def _unreadable(what: str, option: str, given: str, error: Exception) -> ConfigurationError:
-    """Return the error for a certificate; `given` is its path, or PEM text, which is not told."""
-    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+def _unreadable(what: str, next_step: str, given: str, error: Exception) -> ConfigurationError:
+    """Return the error for a certificate; `given` is its path, or PEM text, which is not shown."""
+    answer = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        answer = error.strerror
+    if given and _PEM not in given:
+        answer = f"{given}: {answer}"
     return ConfigurationError(
         attempted=f"Could not read {what}",
-        answer=f"{given}: {said}" if given and _PEM not in given else said,
-        next_step=f"Correct {option}: a path to a PEM file" + (", or PEM text" if option == "ca_path" else ""),
+        answer=answer,
+        next_step=next_step,
         reason="unreadable certificate",
         dispatched=False,
     )
 
 
 def new_requests_session(connection: Connection) -> Any:
-    """Return a `requests.Session` with our TLS, without cookies, redirects by environment, proxies or .netrc."""
+    """Return a `requests.Session` with our TLS, without cookies, redirects by environment, proxies
+    or .netrc.
+    """
     session = requests.Session()
     session.trust_env = False
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -120,84 +150,166 @@ def new_requests_session(connection: Connection) -> Any:
         }
     )
     if not connection.validate_certs:
-        # Switched off by the user for this connection; one warning a request would say it again and again.
-        import warnings
-
+        # Switched off by the user for this connection: a warning with each request would repeat it.
         warnings.filterwarnings("ignore", category=urllib3_errors.InsecureRequestWarning)
     return session
 
 
 def transport_error(error: Exception, connection: Connection) -> FleetError:
-    """Return what a failure below HTTP means, and whether the request can have reached the server."""
-    endpoint = connection.endpoint
+    """Return what a failure below HTTP means, and whether the request can have reached the
+    server.
+    """
     cause = _root(error)
     text = " ".join(str(cause).split())
-    if isinstance(error, requests.exceptions.SSLError) or isinstance(cause, (ssl.SSLError, ssl.CertificateError)):
+    tls_errors = (ssl.SSLError, ssl.CertificateError)
+    if isinstance(error, requests.exceptions.SSLError) or isinstance(cause, tls_errors):
         return _tls_error(text, connection)
     if isinstance(error, requests.exceptions.ConnectTimeout):
         return _network(
-            f"{endpoint} did not answer within {connection.connect_timeout:g} s",
+            f"{connection.endpoint} did not answer within {connection.connect_timeout:g} s",
             "Check host, port and firewall",
             "connect timeout",
-            False,
+            dispatched=False,
         )
     if isinstance(error, requests.exceptions.Timeout) or "Read timed out" in str(error):
-        return _network(f"no answer within {connection.timeout:g} s", "Raise timeout if PVE is busy", "timeout", None)
-    if "NameResolutionError" in repr(error) or "Name or service not known" in str(error) or _is_name_error(error):
-        again = "Temporary failure" in str(error) or "try again" in str(error).lower()
         return _network(
-            f"the name {endpoint.host} cannot be resolved",
-            "Check host and the name server",
-            "unknown host",
-            False,
-            again,
+            f"no answer within {connection.timeout:g} s",
+            "Raise timeout if PVE is busy",
+            "timeout",
         )
+    if _is_name_error(error):
+        return _unknown_host(error, connection)
     if _has(error, urllib3_errors.NewConnectionError):
-        if "refused" in str(error):
-            return _network(
-                f"{endpoint} refused the connection",
-                "Check the port (8006 by default) and that pveproxy runs",
-                "connection refused",
-                False,
-            )
-        return _network(f"{endpoint} cannot be reached: {text}", "Check host and network", "unreachable", False)
-    if isinstance(error, (requests.exceptions.InvalidURL, requests.exceptions.InvalidHeader, UnicodeError)):
+        return _unreachable(error, text, connection)
+    malformed = (requests.exceptions.InvalidURL, requests.exceptions.InvalidHeader, UnicodeError)
+    if isinstance(error, malformed):
         return ConfigurationError(
             answer=f"the request cannot be made: {text}",
             next_step="Check host and credentials",
             reason="malformed request",
             dispatched=False,
         )
-    return _network(f"the connection broke: {text}", "Check the network and pveproxy", "connection broken", None)
+    return _network(
+        f"the connection broke: {text}",
+        "Check the network and pveproxy",
+        "connection broken",
+    )
+
+
+def _unknown_host(error: Exception, connection: Connection) -> FleetError:
+    message = str(error)
+    is_temporary = "Temporary failure" in message or "try again" in message.lower()
+    return _network(
+        f"the name {connection.endpoint.host} cannot be resolved",
+        "Check host and the name server",
+        "unknown host",
+        dispatched=False,
+        retryable=is_temporary,
+    )
+
+
+def _unreachable(error: Exception, text: str, connection: Connection) -> FleetError:
+    if "refused" in str(error):
+        return _network(
+            f"{connection.endpoint} refused the connection",
+            "Check the port (8006 by default) and that pveproxy runs",
+            "connection refused",
+            dispatched=False,
+        )
+    return _network(
+        f"{connection.endpoint} cannot be reached: {text}",
+        "Check host and network",
+        "unreachable",
+        dispatched=False,
+    )
+
+
+@dataclass(frozen=True)
+class _TlsFailure:
+    """What it means when a TLS library says one of `signs`, in lower case. `{}` is the endpoint."""
+
+    signs: tuple[str, ...]
+    answer: str
+    next_step: str
+    reason: str
+
+
+_NOT_TRUSTED = "certificate not trusted"
+_TLS_FAILURES = (
+    _TlsFailure(
+        ("hostname mismatch", "ip address mismatch", "doesn't match"),
+        "the certificate of {} is not made for this name",
+        "Use a name or address that the certificate holds as host",
+        "certificate name",
+    ),
+    _TlsFailure(
+        ("certificate has expired",),
+        "the certificate of {} has expired",
+        "Renew it on the node",
+        "certificate expired",
+    ),
+    _TlsFailure(
+        ("certificate_verify_failed", "certificate verify failed"),
+        "the certificate of {} is not signed by a trusted CA",
+        "Set ca_path to the CA of the cluster (/etc/pve/pve-root-ca.pem on a node)",
+        _NOT_TRUSTED,
+    ),
+    _TlsFailure(
+        ("wrong_version_number", "record layer failure", "http_request"),
+        "{} does not speak TLS",
+        "Check the port: PVE serves HTTPS on 8006",
+        "no TLS",
+    ),
+)
+_CLIENT_CERTIFICATE = _TlsFailure(
+    (),
+    "{} does not accept our client certificate",
+    "Set client_cert and client_key to a pair that the server accepts",
+    "client certificate",
+)
+_WRONG_CA = "ca_path does not hold the CA that signed it: take /etc/pve/pve-root-ca.pem from a node"
 
 
 def _tls_error(text: str, connection: Connection) -> FleetError:
-    """Return the error for a failed TLS handshake, with the option that mends it."""
-    lower = text.lower()
-    where = str(connection.endpoint)
-    if "hostname mismatch" in lower or "ip address mismatch" in lower or "doesn't match" in lower:
-        answer, reason = f"the certificate of {where} is not made for this name", "certificate name"
-        step = "Use a name or address that the certificate holds as host"
-    elif "certificate has expired" in lower:
-        answer, reason, step = f"the certificate of {where} has expired", "certificate expired", "Renew it on the node"
-    elif "certificate_verify_failed" in lower or "certificate verify failed" in lower:
-        answer, reason = f"the certificate of {where} is not signed by a trusted CA", "certificate not trusted"
-        step = "Set ca_path to the CA of the cluster (/etc/pve/pve-root-ca.pem on a node)"
-        if connection.ca:
-            step = "ca_path does not hold the CA that signed it: take /etc/pve/pve-root-ca.pem from a node"
-    elif "wrong_version_number" in lower or "record layer failure" in lower or "http_request" in lower:
-        answer, reason = f"{where} does not speak TLS", "no TLS"
-        step = "Check the port: PVE serves HTTPS on 8006"
-    elif "alert" in lower and "certificate" in lower:
-        answer, reason = f"{where} does not accept our client certificate", "client certificate"
-        step = "Set client_cert and client_key to a pair that the server accepts"
-    else:
-        return _network(f"TLS with {where} failed: {text}", "Check the network and the TLS settings", "tls", None)
-    return _network(answer, step, reason, False, False)
+    """Return the error for a failed TLS handshake, with the option that corrects it."""
+    failure = _tls_failure(text.lower())
+    if failure is None:
+        return _network(
+            f"TLS with {connection.endpoint} failed: {text}",
+            "Check the network and the TLS settings",
+            "tls",
+        )
+    next_step = failure.next_step
+    if failure.reason == _NOT_TRUSTED and connection.ca:
+        next_step = _WRONG_CA
+    answer = failure.answer.format(connection.endpoint)
+    return _network(answer, next_step, failure.reason, dispatched=False, retryable=False)
 
 
-def _network(answer: str, next_step: str, reason: str, dispatched: bool | None, retryable: bool = True) -> NetworkError:
-    return NetworkError(answer=answer, next_step=next_step, reason=reason, dispatched=dispatched, retryable=retryable)
+def _tls_failure(text: str) -> _TlsFailure | None:
+    for failure in _TLS_FAILURES:
+        if any(sign in text for sign in failure.signs):
+            return failure
+    if "alert" in text and "certificate" in text:
+        return _CLIENT_CERTIFICATE
+    return None
+
+
+def _network(
+    answer: str,
+    next_step: str,
+    reason: str,
+    *,
+    dispatched: bool | None = None,
+    retryable: bool = True,
+) -> NetworkError:
+    return NetworkError(
+        answer=answer,
+        next_step=next_step,
+        reason=reason,
+        dispatched=dispatched,
+        retryable=retryable,
+    )
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -206,9 +318,12 @@ def _chain(error: BaseException) -> list[BaseException]:
     queue: list[Any] = [error]
     while queue and len(found) < 20:
         one = queue.pop(0)
-        if isinstance(one, BaseException) and one not in found:
-            found.append(one)
-            queue.extend([getattr(one, "reason", None), *one.args, one.__cause__])
+        if not isinstance(one, BaseException) or one in found:
+            continue
+        found.append(one)
+        queue.append(getattr(one, "reason", None))
+        queue.extend(one.args)
+        queue.append(one.__cause__)
     return found
 
 
@@ -217,7 +332,9 @@ def _has(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def _is_name_error(error: BaseException) -> bool:
-    return any(type(one).__name__ in ("gaierror", "NameResolutionError", "LocationParseError") for one in _chain(error))
+    if "NameResolutionError" in repr(error) or "Name or service not known" in str(error):
+        return True
+    return any(type(one).__name__ in _NAME_ERRORS for one in _chain(error))
 
 
 def _root(error: BaseException) -> BaseException:

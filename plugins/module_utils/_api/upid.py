@@ -30,11 +30,19 @@ def parse_upid(text: Any) -> Upid:
     try:
         if len(parts) != 9 or parts[0] != "UPID" or not parts[1]:
             raise ValueError
-        return Upid(text.strip(), parts[1], int(parts[2], 16), int(parts[4], 16), parts[5], parts[6], parts[7])
+        return Upid(
+            text.strip(),
+            parts[1],
+            int(parts[2], 16),
+            int(parts[4], 16),
+            parts[5],
+            parts[6],
+            parts[7],
+        )
     except ValueError:
         raise ApiError(
             attempted="Could not follow a task",
-            answer=f"{text!r} is no task ID",
+            answer=f"{text!r} is not a task ID",
             next_step="Look at the task list of the node",
             reason="no UPID",
         ) from None

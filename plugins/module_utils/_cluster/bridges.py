@@ -2,19 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bridges of nodes, which the cluster's listing does not hold: read for a node when it comes into question."""
+"""The bridges of nodes, which the cluster's listing lacks: read for a node when needed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .._core.errors import NetworkError, NodeUnhealthy
-from .picture import Picture
 from .placement import Choice, Needs, choose_node
 from .rules import Rules
+from .state import ClusterState
 
 if TYPE_CHECKING:
     from .._api.client import Client
+    from .._api.settings import Connection
 
 
 class KnownBridges:
@@ -24,12 +25,23 @@ class KnownBridges:
         self._client = client
         self.seen: dict[str, frozenset[str] | None] = {}
 
+    @property
+    def connection(self) -> Connection:
+        """The connection that the bridges are read over."""
+        return self._client.connection
+
     def on(self, node: str) -> frozenset[str]:
         """Return the bridges and VNets of a node. Raises NetworkError where it does not answer."""
         known = self.seen.get(node)
         if known is None:
             known = frozenset(
-                str(row["iface"]) for row in self._client.get("nodes", node, "network", type="any_bridge")
+                str(row["iface"])
+                for row in self._client.get(
+                    "nodes",
+                    node,
+                    "network",
+                    type="any_bridge",
+                )
             )
             self.seen[node] = known
         return known
@@ -42,10 +54,15 @@ class KnownBridges:
             self.seen[node] = None
 
 
-def choose_with_bridges(picture: Picture, needs: Needs, rules: Rules, bridges: KnownBridges) -> Choice:
-    """Return the choice of a node that has the bridges too: the best candidate is asked first, each at most once."""
+def choose_with_bridges(
+    cluster: ClusterState,
+    needs: Needs,
+    rules: Rules,
+    bridges: KnownBridges,
+) -> Choice:
+    """Return the choice of a node with the bridges; the best candidate is asked first."""
     while True:
-        choice = choose_node(picture, needs, rules, bridges.seen)
+        choice = choose_node(cluster, needs, rules, bridges.seen)
         if not needs.bridges or choice.node in bridges.seen:
             return choice
         bridges.learn(choice.node)

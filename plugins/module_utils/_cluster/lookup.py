@@ -2,27 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which VM is meant, and whether the caller may touch it (pure)."""
+"""Find the VM that a name or VMID means, and check that the caller may touch it (pure)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
+from operator import attrgetter
 
-from .._core.errors import Conflict, NotFound
-from .picture import Picture, VmRow
-from .tenant import tenants_of
+from .._core.errors import Conflict, ForeignTenant, NotFound
+from .state import ClusterState, VmRow
+from .tenant import is_of_others, owns, tenants_of
 
-# The reason of a refusal, for those who must not tell more of such a VM than the task itself says.
-FOREIGN = "foreign tenant"
-
-# How storages name the disks of a VM: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
-_NOBODYS = ("iso/", "import/", "vztmpl/", "snippets/")
+# The names of a VM's disks: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
+_BY_VMID = attrgetter("vmid")
+_SHARE = "list this one in shared_sources"
+_WITHOUT_OWNER = ("iso/", "import/", "vztmpl/", "snippets/")
 _OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*$")
 
 
 def find_vm(
-    picture: Picture,
+    cluster: ClusterState,
     *,
     vmid: int | None,
     name: str | None,
@@ -31,16 +31,13 @@ def find_vm(
 ) -> VmRow | None:
     """Return the VM with that VMID, or else the one with that exact name; None where there is none.
 
-    With a tenant, its own VM of that name wins over those of others, and a VM over a template. Raises Conflict
-    where a name means several VMs.
+    With a tenant, a name means its own VM, or else one without another tenant: those of other
+    tenants neither match nor conflict. A VM wins over a template. Raises Conflict where a name
+    means several VMs.
     """
     if vmid is not None:
-        return picture.vms.get(vmid)
-    named = [row for row in picture.vms.values() if row.name == name]
-    same = [row for row in named if not row.template] or named
-    if tenant_tag and len(same) > 1:
-        own = [row for row in same if tuple(tenants_of(row.tags, prefix)) == (tenant_tag,)]
-        same = own or same
+        return cluster.vms.get(vmid)
+    same = namesakes(cluster, name, tenant_tag, prefix)
     if len(same) > 1:
         raise Conflict(
             attempted=f"VM '{name}' could not be chosen",
@@ -48,112 +45,215 @@ def find_vm(
             next_step="Name the one you mean by vmid",
             reason="ambiguous name",
         )
-    return same[0] if same else None
+    if not same:
+        return None
+    return same[0]
 
 
-def guard_tenant(label: str, tags: Iterable[str], tenant_tag: str | None, prefix: str, *, adopt: bool = False) -> None:
+def namesakes(
+    cluster: ClusterState,
+    name: str | None,
+    tenant_tag: str | None,
+    prefix: str,
+) -> list[VmRow]:
+    """Return the VMs that a name can mean, for a tenant or, without one, for all (pure)."""
+    named = [row for row in cluster.vms.values() if row.name == name]
+    if tenant_tag is not None:
+        named = _within_reach(named, tenant_tag, prefix)
+    machines = [row for row in named if not row.template]
+    return machines or named
+
+
+def _within_reach(
+    rows: list[VmRow],
+    tenant_tag: str,
+    prefix: str,
+) -> list[VmRow]:
+    """Return the tenant's own VMs, or else those without a tenant or with it among several."""
+    own: list[VmRow] = []
+    others: list[VmRow] = []
+    for row in rows:
+        if owns(tenant_tag, row.tags, prefix):
+            own.append(row)
+        elif not is_of_others(tenant_tag, row.tags, prefix):
+            others.append(row)
+    return own or others
+
+
+def guard_tenant(
+    label: str,
+    tags: Iterable[str],
+    tenant_tag: str | None,
+    prefix: str,
+    *,
+    number: int,
+    adopt: bool = False,
+) -> None:
     """Raise Conflict unless the VM's tags say that it belongs to this tenant alone.
 
-    Without a tenant the caller acts for all, and nothing is refused. `adopt` lets a VM through that has no tenant.
+    Without a tenant the caller acts for all, and nothing is refused. `adopt` accepts a VM without a
+    tenant. The error about another tenant's VM has nothing but its VMID, `number`.
     """
-    if tenant_tag is None:
+    owners = tenants_of(tags, prefix)
+    if owns(tenant_tag, owners, prefix):
         return
-    owners = tuple(tenants_of(tags, prefix))
-    if owners == (tenant_tag,) or (adopt and not owners):
+    if adopt and not owners:
         return
     if not owners:
-        said = f"it bears no tenant's tag, so it is not known to be {tenant_tag}'s"
+        answer = f"it has no tenant tag, so it does not belong to {tenant_tag}"
         step = "Take it over with adopt=true, or give it the tag by hand"
-    elif tenant_tag in owners:
-        said = f"it bears the tags of several tenants: {', '.join(owners)}"
+    elif not is_of_others(tenant_tag, owners, prefix):
+        answer = f"it has the tags of several tenants: {', '.join(owners)}"
         step = "Remove the wrong tag first"
     else:
-        said = f"it belongs to another tenant, not to {tenant_tag}"
+        label = f"VM {number}"
+        answer = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
-    raise Conflict(attempted=f"{label} was left alone", answer=said, next_step=step, reason=FOREIGN)
+    raise ForeignTenant(
+        attempted=f"{label} was left alone",
+        answer=answer,
+        next_step=step,
+        reason="foreign tenant",
+    )
 
 
 def guard_source(
-    row: VmRow, tags: Iterable[str], tenant_tag: str | None, prefix: str, shared: Collection[str] = ()
+    row: VmRow,
+    tags: Iterable[str],
+    tenant_tag: str | None,
+    prefix: str,
+    shared: Collection[str] = (),
 ) -> None:
-    """Raise Conflict unless a tenant may clone this VM: its own, a template that is nobody's, or one that is shared.
+    """Raise Conflict unless a tenant may clone this VM.
 
-    `shared` holds names and VMIDs as text; `tags` are the VM's own, read just now. Without a tenant nothing is refused.
+    It may clone its own VMs, templates without a tenant, and those in `shared`, which has names and
+    VMIDs as text. `tags` are the VM's own, read just now. Without a tenant nothing is refused.
     """
-    owners = tuple(tenants_of(tags, prefix))
-    if tenant_tag is None or owners == (tenant_tag,) or {str(row.vmid), row.name} & set(shared):
+    owners = tenants_of(tags, prefix)
+    if owns(tenant_tag, owners, prefix):
+        return
+    names = {str(row.vmid), row.name}
+    if not names.isdisjoint(shared):
         return
     if row.template and not owners:
         return
-    owned = (
-        f"it belongs to another tenant, not to {tenant_tag}" if owners else f"it is a VM without the tag {tenant_tag}"
-    )
-    raise Conflict(
+    answer = f"it is a VM without the tag {tenant_tag}"
+    if owners:
+        answer = f"it belongs to another tenant, not to {tenant_tag}"
+    raise ForeignTenant(
         attempted=f"Source '{row.name}' ({row.vmid}) was not cloned",
-        answer=owned,
-        next_step="Choose a template of this tenant or of nobody, or list this one in shared_sources",
-        reason=FOREIGN,
+        answer=answer,
+        next_step=f"Choose a template of this tenant or one without a tenant, or {_SHARE}",
+        reason="foreign tenant",
     )
 
 
 def guard_volume(
     volume: str,
-    picture: Picture,
+    cluster: ClusterState,
     tenant_tag: str | None,
     prefix: str,
     shared: Collection[str] = (),
 ) -> None:
-    """Raise Conflict for a volume that is a disk of a VM which the tenant may not clone (see `guard_source`)."""
+    """Raise Conflict for a disk of a VM that the tenant may not clone, see `guard_source`."""
     owner = volume_owner(volume)
     if tenant_tag is None or owner is None:
         return
-    row = picture.vms.get(owner)
+    row = cluster.vms.get(owner)
     if row is not None:
         guard_source(row, row.tags, tenant_tag, prefix, shared)
     elif str(owner) not in shared:
-        raise Conflict(
+        raise ForeignTenant(
             attempted=f"Volume {volume} was left alone",
             answer=f"it is a disk of VM {owner}, which is not known to be {tenant_tag}'s",
             next_step="Choose an image, or list the VM in shared_sources",
-            reason=FOREIGN,
+            reason="foreign tenant",
         )
 
 
 def volume_owner(volume: str) -> int | None:
-    """Return the VMID that a volume's name says it belongs to, or None for an image, ISO and the like."""
+    """Return the VMID in a volume's name, or None for an image, an ISO and the like."""
     path = volume.partition(":")[2]
-    found = None if path.startswith(_NOBODYS) else _OWNED_FILE.search(path)
-    return int(found.group(1)) if found else None
+    if path.startswith(_WITHOUT_OWNER):
+        return None
+    found = _OWNED_FILE.search(path)
+    if found is None:
+        return None
+    return int(found.group(1))
 
 
-def find_template(picture: Picture, *, vmid: int | None = None, name: str | None = None) -> VmRow | None:
-    """Return the template with that VMID or exact name, or None. Raises Conflict where a name means several."""
+def find_template(
+    cluster: ClusterState,
+    *,
+    vmid: int | None = None,
+    name: str | None = None,
+) -> VmRow | None:
+    """Return the template with that VMID or exact name, or None.
+
+    Among copies on several nodes it is the one with the lowest VMID. Raises Conflict where a node
+    has several templates of that name.
+    """
     if vmid is not None:
-        return picture.vms.get(vmid)
-    same = [row for row in picture.vms.values() if row.template and row.name == name]
-    if len(same) > 1:
+        return cluster.vms.get(vmid)
+    same = templates_named(cluster, name)
+    nodes = {row.node for row in same}
+    if len(nodes) < len(same):
         raise Conflict(
             attempted=f"Template '{name}' could not be chosen",
             answer=f"{len(same)} templates have that name: {_places(same)}",
             next_step="Name the one you mean by its VMID",
             reason="ambiguous template",
         )
-    return same[0] if same else None
+    if not same:
+        return None
+    return same[0]
 
 
-def require_template(found: VmRow | None, said: str, known: Mapping[int, VmRow]) -> VmRow:
-    """Return the source VM, or raise NotFound with the templates there are."""
+def templates_named(cluster: ClusterState, name: str | None) -> list[VmRow]:
+    """Return the templates of that exact name, by VMID."""
+    same: list[VmRow] = []
+    for row in cluster.vms.values():
+        if row.template and row.name == name:
+            same.append(row)
+    return sorted(same, key=_BY_VMID)
+
+
+def templates_for(
+    cluster: ClusterState,
+    tenant_tag: str | None,
+    prefix: str,
+) -> list[str]:
+    """Return the templates that a tenant may see in a message: its own and those without (pure)."""
+    shown: list[str] = []
+    for row in cluster.vms.values():
+        if not row.template:
+            continue
+        owners = tenants_of(row.tags, prefix)
+        if not owners or owns(tenant_tag, owners, prefix):
+            shown.append(f"{row.name} ({row.vmid})")
+    return sorted(shown)
+
+
+def require_template(
+    found: VmRow | None,
+    source: str,
+    names: list[str],
+) -> VmRow:
+    """Return the source VM, or raise NotFound with the names of the existing templates."""
     if found is not None:
         return found
-    names = sorted(f"{row.name} ({row.vmid})" for row in known.values() if row.template)
-    what = "VM of that number" if said.isdigit() else "template or image of that name"
+    what = "template or image of that name"
+    if source.isdigit():
+        what = "VM of that number"
+    listed = ", ".join(names) or "none"
     raise NotFound(
-        attempted=f"Template {said} could not be cloned",
-        answer=f"no {what} is visible; templates are {', '.join(names) or 'none'}",
+        attempted=f"Template {source} could not be cloned",
+        answer=f"no {what} is visible; templates are {listed}",
         next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
         reason="template missing",
     )
 
 
 def _places(rows: Iterable[VmRow]) -> str:
-    return ", ".join(f"{row.vmid} on {row.node}" for row in sorted(rows, key=lambda row: row.vmid))
+    ordered = sorted(rows, key=_BY_VMID)
+    return ", ".join(f"{row.vmid} on {row.node}" for row in ordered)

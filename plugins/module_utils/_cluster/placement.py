@@ -2,33 +2,43 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a VM goes (pure): a picture, what the VM needs and what is asked of the choice in, a node with reasons out."""
+"""Choose the node of a VM (pure), with the reasons why each other node was not chosen."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
-from .._core.errors import ConfigurationError, FleetError, NodeUnhealthy
+from .._core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
 from .._core.quantities import GIB
-from .picture import NodeRow, Picture, VmRow
+from .allocation import ALWAYS, THICK
 from .rules import Match, Rules
-from .tenant import PREFIX, tenants_of
+from .state import ClusterState, NodeRow, VmRow
+from .tenant import PREFIX, owns
+
+# Nodes whose shares of memory are within one step of 5 % count as equally used.
+_SHARE_STEP = 0.05
+# VMs that a reason names.
+_MAX_NAMES = 3
+_NO_RULES = Rules()
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a node must offer. `storages` maps a storage to the content it must take; `only` pins the choice."""
+    """What a node must offer. `storages` maps a storage to the content that it must take."""
 
     storages: Mapping[str, str] = field(default_factory=dict)
-    only: frozenset[str] | None = None  # nodes that come into question at all, such as those of a local template
+    only: frozenset[str] | None = None  # the only eligible nodes, such as that of a local template
     memory: int = 0  # bytes
     cores: int = 0
-    cpus: int = 0  # how many a single VM must be allowed to have; 0 where it need not run
+    cpus: int = 0  # CPUs that a VM must be allowed to have; 0 where it need not run
+    running_memory: int = 0  # bytes of memory to start the VM; 0 where it need not run
+    room: Mapping[str, int] = field(default_factory=dict)  # bytes that are allocated, by storage
     bridges: frozenset[str] = frozenset()
-    vmid: int | None = None  # the VM itself where it exists: it is no neighbour of its own
-    tenant_tag: str | None = None  # affinity means VMs of this tenant only
+    vmid: int | None = None  # the VM itself where it exists: it does not count on its node
+    tenant_tag: str | None = None  # affinity is about VMs of this tenant only
     prefix: str = PREFIX
     label: str = ""  # what the strategy `random` draws for
 
@@ -43,7 +53,8 @@ class Choice:
 
     def as_dict(self) -> dict[str, object]:
         """Return what the module reports."""
-        return {"node": self.node, "reasons": list(self.reasons), "refused": dict(sorted(self.refused.items()))}
+        refused = dict(sorted(self.refused.items()))
+        return {"node": self.node, "reasons": list(self.reasons), "refused": refused}
 
 
 @dataclass
@@ -53,290 +64,530 @@ class Load:
     vms: int = 0
     cores: int = 0
     memory: int = 0
-    together: list[VmRow] = field(default_factory=list)  # VMs that affinity means
-    apart: list[VmRow] = field(default_factory=list)  # VMs that anti-affinity means
+    together: list[VmRow] = field(default_factory=list)  # VMs of the affinity
+    apart: list[VmRow] = field(default_factory=list)  # VMs of the anti-affinity
 
 
 Bridges = Mapping[str, "frozenset[str] | None"]
 """Bridges by node as far as they are known; None for a node that does not answer."""
 
 
-def require_node(picture: Picture, node: str) -> None:
-    """Raise ConfigurationError for a node that the cluster does not have, NodeUnhealthy for one that is down."""
-    row = picture.nodes.get(node)
+def require_node(cluster: ClusterState, node: str) -> None:
+    """Raise ConfigurationError for an unknown node, NodeUnhealthy for one that is offline."""
+    attempted = f"Node '{node}' could not be used"
+    row = cluster.nodes.get(node)
     if row is None:
         raise ConfigurationError(
-            attempted=f"Node '{node}' could not be used",
-            answer=f"the cluster has {', '.join(sorted(picture.nodes)) or 'no node this token may see'}",
+            attempted=attempted,
+            answer=f"the cluster has {_node_names(cluster)}",
             next_step="Name one of its nodes",
             reason="unknown node",
         )
     if not row.online:
         raise NodeUnhealthy(
-            attempted=f"Node '{node}' could not be used",
+            attempted=attempted,
             answer="it is offline",
             next_step="Bring it back or choose another node",
             reason="node offline",
         )
 
 
-def choose_node(picture: Picture, needs: Needs, rules: Rules | None = None, bridges: Bridges | None = None) -> Choice:
+def _node_names(cluster: ClusterState) -> str:
+    return ", ".join(sorted(cluster.nodes)) or "no node this token may see"
+
+
+def choose_node(
+    cluster: ClusterState,
+    needs: Needs,
+    rules: Rules = _NO_RULES,
+    bridges: Bridges | None = None,
+) -> Choice:
     """Return the node that the strategy prefers among those that meet every constraint.
 
-    The default takes the one with the smallest share of its memory given to VMs; ties go to the node with fewer VMs,
-    then by the order of O(placement.nodes), then by name. The same picture gives the same answer. `bridges` are checked
-    as far as they are known. Raises NodeUnhealthy with each node's reason where none fits, and ConfigurationError for
-    a node or storage that the cluster does not have and for a bridge that is missing wherever the VM could go.
+    The default takes the node with the smallest share of its memory allocated to VMs, in steps of
+    5 %, then the one with fewer VMs. Ties go by the order of O(placement.nodes), or else are drawn
+    by the VM's name: the same cluster state gives the same answer for the same VM. `bridges` are
+    checked as far as they are known. Raises NodeUnhealthy with each node's reason where none fits,
+    QuotaExceeded where one would fit but for its room, and ConfigurationError for a node or storage
+    that the cluster does not have and for a bridge that is missing wherever the VM could go.
     """
-    rules = rules or Rules()
-    _require_known(picture, needs, rules)
-    loads = loads_of(picture, needs, rules)
+    _require_known(cluster, needs, rules)
+    loads = loads_of(cluster, needs, rules)
     refused: dict[str, str] = {}
     fitting: list[str] = []
-    no_bridge: set[str] = set()
-    for name in sorted(picture.nodes):
-        reason = why_not(picture, name, needs, rules, loads)
-        if reason is None and picture.nodes[name].maintenance:
-            reason = "in maintenance"  # a VM that is there stays, a new one goes elsewhere
-        if reason is None:
-            reason = why_no_bridge(name, needs, bridges or {})
-            no_bridge |= {name} if reason else set()
-        if reason is None:
-            fitting.append(name)
-        else:
+    without_room: list[str] = []
+    without_bridge: list[str] = []
+    for name in sorted(cluster.nodes):
+        node = cluster.nodes[name]
+        reason = why_not(cluster, name, needs, rules, loads)
+        if reason is not None:
             refused[name] = reason
+            continue
+        if node.maintenance:
+            # A VM that is already there stays, a new one goes elsewhere.
+            refused[name] = "in maintenance"
+            continue
+        reason = why_no_room(cluster, name, needs, rules)
+        reason = reason or _why_no_memory(node, needs, rules)
+        if reason is not None:
+            refused[name] = reason
+            without_room.append(name)
+            continue
+        reason = why_no_bridge(name, needs, bridges or {})
+        if reason is not None:
+            refused[name] = reason
+            without_bridge.append(name)
+            continue
+        fitting.append(name)
     if not fitting:
-        raise _none_fits(refused, needs if no_bridge else None)
-    ranked = sorted(fitting, key=_ranking(picture, needs, rules, loads))
-    best = ranked[0]
-    for name in ranked[1:]:
-        refused[name] = _why_behind(picture, name, best, needs, rules, loads)
-    reasons = (f"{len(fitting)} of {len(picture.nodes)} nodes fit", _why_best(picture, best, needs, rules, loads))
-    return Choice(best, refused, reasons)
+        if without_room:
+            raise _none_has_room(refused)
+        if without_bridge:
+            raise _none_has_bridges(refused, needs)
+        raise _none_fits(refused)
+    comparison = _Comparison(cluster, needs, rules, loads)
+    best, *others = sorted(fitting, key=comparison.rank)
+    for name in others:
+        refused[name] = comparison.why_behind(name, best)
+    number = f"{len(fitting)} of {len(cluster.nodes)} nodes fit"
+    return Choice(best, refused, (number, comparison.why_best(best)))
 
 
-def loads_of(picture: Picture, needs: Needs, rules: Rules | None = None) -> dict[str, Load]:
-    """Return what is on each node. A VM too new for the listing's figures counts as one like the VM itself."""
-    rules = rules or Rules()
-    loads = {name: Load() for name in picture.nodes}
-    for vm in picture.vms.values():
+def loads_of(
+    cluster: ClusterState,
+    needs: Needs,
+    rules: Rules = _NO_RULES,
+) -> dict[str, Load]:
+    """Return what is on each node.
+
+    A VM that is too new for the listing's figures counts as one like the VM itself.
+    """
+    loads = {name: Load() for name in cluster.nodes}
+    for vm in cluster.vms.values():
         load = loads.get(vm.node)
-        if load is None or vm.template or vm.vmid == needs.vmid:
+        if load is None or vm.template:
+            continue
+        if vm.vmid == needs.vmid:
             continue
         load.vms += 1
         load.cores += vm.cores or needs.cores
         load.memory += vm.memory or needs.memory
-        if needs.tenant_tag and tuple(tenants_of(vm.tags, needs.prefix)) != (needs.tenant_tag,):
+        if not owns(needs.tenant_tag, vm.tags, needs.prefix):
             continue
-        if _any(rules.affinity, vm):
+        if _matches_any(rules.affinity, vm):
             load.together.append(vm)
-        if _any(rules.anti_affinity, vm):
+        if _matches_any(rules.anti_affinity, vm):
             load.apart.append(vm)
     return loads
 
 
-def _any(matches: Iterable[Match], vm: VmRow) -> bool:
+def _matches_any(matches: Iterable[Match], vm: VmRow) -> bool:
     return any(match.fits(vm) for match in matches)
 
 
 def why_not(
-    picture: Picture, node: str, needs: Needs, rules: Rules | None = None, loads: Mapping[str, Load] | None = None
+    cluster: ClusterState,
+    node: str,
+    needs: Needs,
+    rules: Rules = _NO_RULES,
+    loads: Mapping[str, Load] | None = None,
 ) -> str | None:
-    """Return the first reason why a node is not fit, or None. Bridges are another matter, see `why_no_bridge`."""
-    rules = rules or Rules()
-    row = picture.nodes[node]
+    """Return the first reason why a node does not fit, or None.
+
+    Bridges and room are checked elsewhere, see `why_no_bridge` and `why_no_room`.
+    """
+    if loads is None:
+        loads = loads_of(cluster, needs, rules)
+    row = cluster.nodes[node]
     if not row.online:
         return "offline"
+    if rules.own and node not in rules.own:
+        return f"site {rules.site} does not use it"
     if node in rules.exclude:
         return "placement.exclude names it"
     if needs.only is not None and node not in needs.only:
         return f"the source is only on {', '.join(sorted(needs.only))}"
+    reason = _why_no_storage(cluster, node, needs)
+    if reason is not None:
+        return reason
+    if 0 < row.cores < needs.cpus:
+        return f"a VM there can have {row.cores} CPUs, {needs.cpus} are wanted"
+    load = loads[node]
+    reasons = (
+        _why_too_many(row, load, rules),
+        _why_no_cores(row, load, needs, rules),
+        _why_no_memory_left(row, load, needs, rules),
+        _why_apart(node, loads, rules),
+    )
+    return next(filter(None, reasons), None)
+
+
+def _why_no_storage(
+    cluster: ClusterState,
+    node: str,
+    needs: Needs,
+) -> str | None:
+    """Return which storage a node lacks, or which takes other content, or None."""
     for storage, content in needs.storages.items():
-        found = picture.storage_on(storage, node)
+        found = cluster.storage_on(storage, node)
         if found is None or not found.available:
             return f"storage {storage} is not there"
         if content not in found.content:
             return f"storage {storage} does not take {content}"
-    if 0 < row.cores < needs.cpus:
-        return f"a VM there can have {row.cores} CPUs, {needs.cpus} are wanted"
-    loads = loads if loads is not None else loads_of(picture, needs, rules)
-    return _why_full(row, loads[node], needs, rules) or _why_apart(node, loads, rules)
-
-
-def _why_full(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
-    """Return which figure does not allow the VM on the node, with the figures."""
-    if rules.max_vms is not None and load.vms + 1 > rules.max_vms:
-        return f"it has {_vms(load.vms)}, at most {rules.max_vms} are allowed"
-    if rules.cpu_overcommit is not None:
-        cores, limit = load.cores + needs.cores, rules.cpu_overcommit * row.cores
-        if cores > limit:
-            return (
-                f"{cores} cores would be given away of {row.cores} x {rules.cpu_overcommit:g} = {limit:g}"
-                if row.cores
-                else "its cores are not visible; the token needs Sys.Audit on it"
-            )
-    asks_memory = rules.memory_overcommit is not None or rules.min_free_memory is not None
-    if asks_memory and not row.memory:
-        return "its memory is not visible; the token needs Sys.Audit on it"
-    if rules.memory_overcommit is not None:
-        memory, most = load.memory + needs.memory, rules.memory_overcommit * row.memory
-        if memory > most:
-            return (
-                f"{_gib(memory)} of memory would be given away of {_gib(row.memory)} x "
-                f"{rules.memory_overcommit:g} = {_gib(most)}"
-            )
-    if rules.min_free_memory is not None:
-        free = row.memory - row.memory_used - needs.memory
-        if free < rules.min_free_memory:
-            return f"{_gib(max(free, 0))} of memory would be free, at least {_gib(rules.min_free_memory)} must be"
     return None
 
 
+def _why_too_many(row: NodeRow, load: Load, rules: Rules) -> str | None:
+    maximum = rules.max_on(row.node)
+    if maximum is None or load.vms < maximum:
+        return None
+    return f"it has {_vms(load.vms)}, at most {maximum} are allowed"
+
+
+def _why_no_cores(
+    row: NodeRow,
+    load: Load,
+    needs: Needs,
+    rules: Rules,
+) -> str | None:
+    """Return why the cores of a node are not enough, with the figures, or None."""
+    factor = rules.cpu_overcommit
+    if factor is None:
+        return None
+    cores = load.cores + needs.cores
+    limit = factor * row.cores
+    if cores <= limit:
+        return None
+    if not row.cores:
+        return "its cores are not visible; the token needs Sys.Audit on it"
+    return f"{cores} cores would be given away of {row.cores} x {factor:g} = {limit:g}"
+
+
+def _why_no_memory_left(
+    row: NodeRow,
+    load: Load,
+    needs: Needs,
+    rules: Rules,
+) -> str | None:
+    """Return why the rules leave no memory for the VM, with the figures, or None."""
+    factor = rules.memory_overcommit
+    minimum = rules.min_free_memory
+    if factor is None and minimum is None:
+        return None
+    if not row.memory:
+        return "its memory is not visible; the token needs Sys.Audit on it"
+    if factor is not None:
+        memory = load.memory + needs.memory
+        limit = factor * row.memory
+        if memory > limit:
+            allowed = f"{_gib(row.memory)} x {factor:g} = {_gib(limit)}"
+            return f"{_gib(memory)} of memory would be given away of {allowed}"
+    if minimum is not None:
+        free = row.memory - row.memory_used - needs.memory
+        if free < minimum:
+            required = f"at least {_gib(minimum)} must be"
+            return f"{_gib(max(free, 0))} of memory would be free, {required}"
+    return None
+
+
+def why_no_room(
+    cluster: ClusterState,
+    node: str,
+    needs: Needs,
+    rules: Rules,
+) -> str | None:
+    """Return why a node can never start the VM, or a storage has no room for its disks, or None.
+
+    Figures that the caller may not see are not checked.
+    """
+    row = cluster.nodes[node]
+    if 0 < row.memory < needs.running_memory:
+        return f"it has {_gib(row.memory)} of memory, {_gib(needs.running_memory)} are needed"
+    for storage, size in sorted(needs.room.items()):
+        found = cluster.storage_on(storage, node)
+        if found is None or not found.total or size <= 0:
+            continue
+        factor = rules.storage_overcommit
+        if found.thick or ALWAYS.get(found.kind) == THICK:
+            factor = 1.0
+        free = max(0, found.total - found.used)
+        if size + found.planned <= free * factor:
+            continue
+        available = _gib(free)
+        if factor != 1:
+            available = f"{available} x {factor:g}"
+        reason = f"storage {storage} has {available} free, {_gib(size)} are needed"
+        if found.planned:
+            reason += f" and {_gib(found.planned)} for other VMs of this run"
+        return reason
+    return None
+
+
+def _why_no_memory(
+    row: NodeRow,
+    needs: Needs,
+    rules: Rules,
+) -> str | None:
+    """Return why the node has not enough free memory now, or None.
+
+    It is not checked where the rules say how much of the memory may be allocated.
+    """
+    if not row.memory or rules.memory_overcommit is not None:
+        return None
+    free = row.memory - row.memory_used
+    if needs.running_memory <= free:
+        return None
+    needed = _gib(needs.running_memory)
+    return f"{_gib(max(free, 0))} of its memory are free, {needed} are needed"
+
+
+def require_room(
+    cluster: ClusterState,
+    node: str,
+    needs: Needs,
+    rules: Rules,
+    label: str,
+) -> None:
+    """Raise QuotaExceeded where the node or its storages have no room for the VM."""
+    if node not in cluster.nodes:
+        return
+    reason = why_no_room(cluster, node, needs, rules)
+    if reason is not None:
+        raise QuotaExceeded(
+            attempted=f"{label} could not be planned on node {node}",
+            answer=reason,
+            next_step="Ask for less, or choose another node or storage",
+            reason="no room",
+            details={"node": node},
+        )
+
+
 def _vms(number: int) -> str:
-    return "1 VM" if number == 1 else f"{number} VMs"
+    if number == 1:
+        return "1 VM"
+    return f"{number} VMs"
 
 
 def _gib(size: float) -> str:
     return f"{size / GIB:.4g} GiB"
 
 
-def _why_apart(node: str, loads: Mapping[str, Load], rules: Rules) -> str | None:
-    """Return why required affinity or anti-affinity does not allow the node. The first of a group goes anywhere."""
+def _why_apart(
+    node: str,
+    loads: Mapping[str, Load],
+    rules: Rules,
+) -> str | None:
+    """Return why required affinity or anti-affinity rules a node out, or None.
+
+    The first VM of a group goes anywhere.
+    """
     if not rules.required:
         return None
-    apart = loads[node].apart
-    if apart:
-        return f"anti-affinity with {_names(apart)}, which is there"
-    elsewhere = [vm for other in loads.values() for vm in other.together]
-    if elsewhere and not loads[node].together:
-        return f"affinity with {_names(elsewhere)}, which is not there"
-    return None
+    load = loads[node]
+    if load.apart:
+        return f"anti-affinity with {_names(load.apart)}, which is there"
+    if load.together:
+        return None
+    elsewhere: list[VmRow] = []
+    for other in loads.values():
+        elsewhere += other.together
+    if not elsewhere:
+        return None
+    return f"affinity with {_names(elsewhere)}, which is not there"
 
 
 def _names(rows: Iterable[VmRow]) -> str:
-    named = [f"{row.name or 'VM'} ({row.vmid})" for row in sorted(rows, key=lambda row: row.vmid)]
-    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+    ordered = sorted(rows, key=attrgetter("vmid"))
+    named = [f"{row.name or 'VM'} ({row.vmid})" for row in ordered]
+    text = ", ".join(named[:_MAX_NAMES])
+    if len(named) > _MAX_NAMES:
+        text += f" and {len(named) - _MAX_NAMES} more"
+    return text
 
 
-def why_no_bridge(node: str, needs: Needs, bridges: Bridges) -> str | None:
-    """Return which bridge the node lacks, or None; also where its bridges are not known yet."""
+def why_no_bridge(
+    node: str,
+    needs: Needs,
+    bridges: Bridges,
+) -> str | None:
+    """Return which bridge the node lacks, or None; None also where its bridges are not known."""
     if not needs.bridges or node not in bridges:
         return None
-    there = bridges[node]
-    if there is None:
+    existing = bridges[node]
+    if existing is None:
         return "it does not answer"
-    missing = sorted(needs.bridges - there)
-    return f"bridge {missing[0]} is not there, it has {', '.join(sorted(there)) or 'none'}" if missing else None
+    missing = sorted(needs.bridges - existing)
+    if not missing:
+        return None
+    listed = ", ".join(sorted(existing)) or "none"
+    return f"bridge {missing[0]} is not there, it has {listed}"
 
 
-def _ranking(
-    picture: Picture, needs: Needs, rules: Rules, loads: Mapping[str, Load]
-) -> Callable[[str], tuple[float, ...]]:
-    """Return the key to sort nodes by: the best one first."""
-    names = sorted(picture.nodes)
-    order = {name: place for place, name in enumerate((*rules.nodes, *(n for n in names if n not in rules.nodes)))}
-    drawn = {name: random.Random(f"{rules.seed}/{needs.label}/{name}").random() for name in names}
-    turn = _turns(picture, names)
+class _Comparison:
+    """Compares nodes that fit: which is best, and why."""
 
-    def key(name: str) -> tuple[float, ...]:
-        load = loads[name]
-        liked = (0 if not rules.nodes or name in rules.nodes else 1, len(load.apart), -len(load.together))
-        strategy: dict[str, tuple[float, ...]] = {
-            "least_used": (_share(picture.nodes[name], load, needs), load.vms),
-            "round_robin": (load.vms, turn[name]),
-            "first": (),
-            "random": (drawn[name],),
-        }
-        return (*liked, *strategy[rules.strategy], order[name])
+    def __init__(
+        self,
+        cluster: ClusterState,
+        needs: Needs,
+        rules: Rules,
+        loads: Mapping[str, Load],
+    ) -> None:
+        self._cluster = cluster
+        self._needs = needs
+        self._rules = rules
+        self._loads = loads
+        others = [name for name in sorted(cluster.nodes) if name not in rules.nodes]
+        ordered = [*rules.nodes, *others]
+        self._order = {name: float(place) for place, name in enumerate(ordered)}
 
-    return key
+    def rank(self, name: str) -> tuple[float, ...]:
+        """Return the key to sort nodes by: the best one has the lowest."""
+        load = self._loads[name]
+        is_other = bool(self._rules.nodes) and name not in self._rules.nodes
+        preferred = (float(is_other), len(load.apart), -len(load.together))
+        return (*preferred, *self._rank_by_strategy(name), self._order[name])
+
+    def _rank_by_strategy(self, name: str) -> tuple[float, ...]:
+        load = self._loads[name]
+        label = self._needs.label
+        strategy = self._rules.strategy
+        if strategy == "first":
+            return ()
+        if strategy == "random":
+            return (_drawn(f"{self._rules.seed}/{label}/{name}"),)
+        # Runs that start at the same time would all choose one node: ties differ by VM.
+        tie = self._order[name]
+        if not self._rules.nodes:
+            tie = _drawn(f"{label}/{name}")
+        if strategy == "round_robin":
+            return (load.vms, tie)
+        step = int(self._share(name) / _SHARE_STEP)
+        return (step, load.vms, tie)
+
+    def _share(self, name: str) -> float:
+        """Return the share of a node's memory that would be allocated."""
+        available = max(self._cluster.nodes[name].memory, 1)
+        return (self._loads[name].memory + self._needs.memory) / available
+
+    def _figures(self, name: str) -> str:
+        """Return the figures of a node that the strategy compares."""
+        vms = _vms(self._loads[name].vms + 1)
+        if self._rules.strategy == "round_robin":
+            return f"it would have {vms}"
+        return f"{self._share(name):.0%} of its memory would be given to {vms}"
+
+    def why_best(self, best: str) -> str:
+        """Return the strategy and why it prefers the node."""
+        strategy = self._rules.strategy
+        reason = self._figures(best)
+        if strategy == "first":
+            reason = "it comes first"
+        if strategy == "random":
+            reason = f"it was drawn with the seed {self._rules.seed!r} for {self._needs.label!r}"
+        return f"{strategy}: {reason}"
+
+    def why_behind(self, name: str, best: str) -> str:
+        """Return why a node that fits was not taken."""
+        preferred = self._rules.nodes
+        if name not in preferred and best in preferred:
+            return "it fits, but is none of the preferred nodes"
+        load = self._loads[name]
+        best_load = self._loads[best]
+        if len(load.apart) > len(best_load.apart):
+            return f"it fits, but {_names(load.apart)} is there (preferred anti-affinity)"
+        if len(load.together) < len(best_load.together):
+            return f"it fits, but {_names(best_load.together)} is on {best} (affinity)"
+        if self._rules.strategy == "first":
+            return f"it fits, but {best} comes first"
+        if self._rules.strategy == "random":
+            return f"it fits, but {best} was drawn"
+        return self._figures(name)
 
 
-def _turns(picture: Picture, names: list[str]) -> dict[str, int]:
-    """Return how many nodes are before each one's turn: the one after that of the newest VM is next."""
-    newest = max((vm for vm in picture.vms.values() if not vm.template), key=lambda vm: vm.vmid, default=None)
-    last = names.index(newest.node) if newest is not None and newest.node in picture.nodes else -1
-    return {name: (place - last - 1) % len(names) for place, name in enumerate(names)}
+def _drawn(seed: str) -> float:
+    """Return the same number from 0 to 1 for the same seed."""
+    return random.Random(seed).random()
 
 
-def _share(row: NodeRow, load: Load, needs: Needs) -> float:
-    return (load.memory + needs.memory) / max(row.memory, 1)
+def _listed(refused: Mapping[str, str]) -> str:
+    """Return the reason of each node, for an error."""
+    reasons = [f"{name}: {refused[name]}" for name in sorted(refused)]
+    return "; ".join(reasons) or "no node is visible"
 
 
-def _said(picture: Picture, node: str, needs: Needs, rules: Rules, loads: Mapping[str, Load]) -> str:
-    """Return what the strategy looks at, of one node."""
-    load = loads[node]
-    if rules.strategy == "round_robin":
-        return f"it would have {_vms(load.vms + 1)}"
-    share = _share(picture.nodes[node], load, needs)
-    return f"{share:.0%} of its memory would be given to {_vms(load.vms + 1)}"
+def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
+    bridges = ", ".join(sorted(needs.bridges))
+    visible = "the token needs Sys.Audit on the node, or SDN.Use, to see one"
+    return ConfigurationError(
+        attempted=f"No node has {bridges} and whatever else is needed",
+        answer=_listed(refused),
+        next_step=f"Name a bridge that is there; {visible}",
+        reason="unknown bridge",
+        details={"nodes": dict(refused)},
+    )
 
 
-def _why_best(picture: Picture, best: str, needs: Needs, rules: Rules, loads: Mapping[str, Load]) -> str:
-    said = {"first": "it comes first", "random": f"it was drawn with the seed {rules.seed!r} for {needs.label!r}"}
-    text = said.get(rules.strategy) or _said(picture, best, needs, rules, loads)
-    return f"{rules.strategy}: {text}"
-
-
-def _why_behind(picture: Picture, node: str, best: str, needs: Needs, rules: Rules, loads: Mapping[str, Load]) -> str:
-    """Return why a node that fits was not taken."""
-    if rules.nodes and node not in rules.nodes and best in rules.nodes:
-        return "it fits, but is none of the preferred nodes"
-    if len(loads[node].apart) > len(loads[best].apart):
-        return f"it fits, but {_names(loads[node].apart)} is there (preferred anti-affinity)"
-    if len(loads[node].together) < len(loads[best].together):
-        return f"it fits, but {_names(loads[best].together)} is on {best} (affinity)"
-    said = {"first": f"it fits, but {best} comes first", "random": f"it fits, but {best} was drawn"}
-    return said.get(rules.strategy) or _said(picture, node, needs, rules, loads)
-
-
-def _none_fits(refused: Mapping[str, str], without_bridge: Needs | None) -> FleetError:
-    answer = "; ".join(f"{name}: {reason}" for name, reason in sorted(refused.items())) or "no node is visible"
-    if without_bridge is not None:
-        return ConfigurationError(
-            attempted=f"No node has {', '.join(sorted(without_bridge.bridges))} and whatever else is needed",
-            answer=answer,
-            next_step="Name a bridge that is there; the token needs Sys.Audit on the node, or SDN.Use, to see one",
-            reason="unknown bridge",
-            details={"nodes": dict(refused)},
-        )
+def _none_fits(refused: Mapping[str, str]) -> FleetError:
     return NodeUnhealthy(
         attempted="No node could be chosen",
-        answer=answer,
+        answer=_listed(refused),
         next_step="Name a node, loosen placement, or change what the VM needs",
         reason="no node fits",
         details={"nodes": dict(refused)},
     )
 
 
-def _require_known(picture: Picture, needs: Needs, rules: Rules) -> None:
-    """Raise ConfigurationError for a storage or a node that nothing in the picture is called like."""
-    known = {row.storage for row in picture.storages}
+def _none_has_room(refused: Mapping[str, str]) -> FleetError:
+    return QuotaExceeded(
+        attempted="No node could be chosen",
+        answer=_listed(refused),
+        next_step="Ask for less, make room, name another storage, or loosen placement",
+        reason="no room",
+        details={"nodes": dict(refused)},
+    )
+
+
+def _require_known(
+    cluster: ClusterState,
+    needs: Needs,
+    rules: Rules,
+) -> None:
+    """Raise ConfigurationError for a storage or node that the cluster does not have."""
+    known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
+        listed = ", ".join(sorted(known)) or "no storage this token may see"
         raise ConfigurationError(
             attempted=f"Storage '{storage}' could not be used",
-            answer=f"the cluster has {', '.join(sorted(known)) or 'no storage this token may see'}",
+            answer=f"the cluster has {listed}",
             next_step="Name one of them; the token needs Datastore.Audit to see a storage",
             reason="unknown storage",
         )
-    for node in sorted({*rules.nodes, *rules.exclude} - picture.nodes.keys()):
+    named = {*rules.nodes, *rules.exclude, *rules.max_vms_by_node}
+    for node in sorted(named - cluster.nodes.keys()):
         raise ConfigurationError(
             attempted=f"Node '{node}' of placement could not be used",
-            answer=f"the cluster has {', '.join(sorted(picture.nodes)) or 'no node this token may see'}",
+            answer=f"the cluster has {_node_names(cluster)}",
             next_step="Name its nodes only",
             reason="unknown node",
         )
 
 
-def require_storage(picture: Picture, storage: str, node: str, content: str) -> None:
+def require_storage(
+    cluster: ClusterState,
+    storage: str,
+    node: str,
+    content: str,
+) -> None:
     """Raise ConfigurationError unless a storage is usable on a node for that content."""
-    found = picture.storage_on(storage, node)
+    found = cluster.storage_on(storage, node)
     attempted = f"Storage '{storage}' could not be used on node {node}"
     if found is None:
-        there = sorted({row.storage for row in picture.storages if row.node == node})
+        there = {row.storage for row in cluster.storages if row.node == node}
+        listed = ", ".join(sorted(there))
         raise ConfigurationError(
             attempted=attempted,
-            answer=f"the node has {', '.join(there) or 'no storage this token may see'}",
+            answer=f"the node has {listed or 'no storage this token may see'}",
             next_step="Name one of them; the token needs Datastore.Audit to see a storage",
             reason="unknown storage",
         )

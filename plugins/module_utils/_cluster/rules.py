@@ -2,20 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The option O(placement): which nodes come into question, and how one of them is chosen (pure)."""
+"""The option O(placement): which nodes are eligible, and how one of them is chosen (pure)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core import validate
 from .._core.quantities import MIB, parse_size
-from .picture import VmRow
+from .state import VmRow
+
+if TYPE_CHECKING:
+    from .._api.settings import Connection
 
 _BY_NAME = "name:"
+# How often the free bytes of a thin storage may be given to new disks.
+STORAGE_OVERCOMMIT = 10.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Match:
         return self.text.startswith(_BY_NAME)
 
     def fits(self, row: VmRow) -> bool:
-        """Tell whether a VM is meant. Tags are matched whole, names by a shell pattern; both exactly otherwise."""
+        """Return whether a VM matches: one of its tags exactly, or its name by a shell pattern."""
         if self.by_name:
             return fnmatchcase(row.name, self.text[len(_BY_NAME) :])
         return self.text in {tag.lower() for tag in row.tags}
@@ -37,20 +43,32 @@ class Match:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is asked of the choice of a node. Sizes in bytes; None and empty ask for nothing."""
+    """The rules of placement. Sizes in bytes; None and empty set no rule."""
 
     nodes: tuple[str, ...] = ()
     exclude: frozenset[str] = frozenset()
     strategy: str = "least_used"
     seed: str = ""
     max_vms: int | None = None
+    max_vms_by_node: Mapping[str, int] = field(default_factory=dict, hash=False)
     min_free_memory: int | None = None
     cpu_overcommit: float | None = None
     memory_overcommit: float | None = None
+    storage_overcommit: float = STORAGE_OVERCOMMIT
     affinity: tuple[Match, ...] = ()
     anti_affinity: tuple[Match, ...] = ()
     required: bool = True  # whether affinity and anti-affinity must hold, or are only preferred
-    given: bool = False  # whether the task says anything at all
+    given: bool = False  # whether the task has any rule
+    own: tuple[str, ...] = ()  # the nodes that the site uses; empty for all
+    site: str = ""
+
+    def max_on(self, node: str) -> int | None:
+        """Return the maximum of VMs on a node, or None."""
+        return self.max_vms_by_node.get(node, self.max_vms)
+
+    @property
+    def counts_vms(self) -> bool:
+        return self.max_vms is not None or bool(self.max_vms_by_node)
 
     @property
     def needs_names(self) -> bool:
@@ -58,19 +76,30 @@ class Rules:
 
 
 def read_rules(options: Mapping[str, Any] | None) -> Rules:
-    """Return the rules that the option says. Raises ValidationFailed."""
+    """Return the rules of the option. Raises ValidationFailed."""
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    free = given.get("min_free_memory")
-    most = given.get("max_vms_per_node")
+    nodes = [validate.node(name, "placement.nodes") for name in given.get("nodes", ())]
+    exclude = [validate.node(name, "placement.exclude") for name in given.get("exclude", ())]
+    max_vms, max_vms_by_node = read_max_vms(
+        given.get("max_vms_per_node"),
+        "placement.max_vms_per_node",
+    )
+    min_free_memory = given.get("min_free_memory")
+    if min_free_memory is not None:
+        what = "placement.min_free_memory"
+        min_free_memory = parse_size(min_free_memory, bare=MIB, what=what)
+    storage_overcommit = _ratio_of(given, "storage_overcommit")
     return Rules(
-        nodes=tuple(dict.fromkeys(validate.node(name, "placement.nodes") for name in given.get("nodes") or ())),
-        exclude=frozenset(validate.node(name, "placement.exclude") for name in given.get("exclude") or ()),
+        nodes=tuple(dict.fromkeys(nodes)),
+        exclude=frozenset(exclude),
         strategy=given.get("strategy") or "least_used",
         seed=str(given.get("seed") or ""),
-        max_vms=None if most is None else validate.number(most, 1, 100000, "placement.max_vms_per_node"),
-        min_free_memory=None if free is None else parse_size(free, bare=MIB, what="placement.min_free_memory"),
-        cpu_overcommit=ratio(given.get("cpu_overcommit"), "placement.cpu_overcommit"),
-        memory_overcommit=ratio(given.get("memory_overcommit"), "placement.memory_overcommit"),
+        max_vms=max_vms,
+        max_vms_by_node=max_vms_by_node,
+        min_free_memory=min_free_memory,
+        cpu_overcommit=_ratio_of(given, "cpu_overcommit"),
+        storage_overcommit=storage_overcommit or STORAGE_OVERCOMMIT,
+        memory_overcommit=_ratio_of(given, "memory_overcommit"),
         affinity=_matches(given, "affinity"),
         anti_affinity=_matches(given, "anti_affinity"),
         required=given.get("affinity_policy") != "preferred",
@@ -78,22 +107,74 @@ def read_rules(options: Mapping[str, Any] | None) -> Rules:
     )
 
 
+def _ratio_of(given: Mapping[str, Any], key: str) -> float | None:
+    return ratio(given.get(key), f"placement.{key}")
+
+
+def with_site(rules: Rules, connection: Connection) -> Rules:
+    """Return the rules with the nodes of the site, and its limits where the task has none."""
+    if not rules.counts_vms and connection.max_vms_per_node is not None:
+        max_vms, max_vms_by_node = read_max_vms(
+            connection.max_vms_per_node,
+            f"max_vms_per_node of site {connection.site}",
+        )
+        rules = replace(rules, max_vms=max_vms, max_vms_by_node=max_vms_by_node)
+    return replace(
+        rules,
+        own=connection.own_nodes,
+        site=connection.site,
+        given=rules.given or rules.counts_vms,
+    )
+
+
+def read_max_vms(value: Any, what: str) -> tuple[int | None, dict[str, int]]:
+    """Return the maximum of VMs on any node, or by node; a node that the map lacks has no limit."""
+    if value is None or value == {}:
+        return None, {}
+    if not isinstance(value, Mapping):
+        return _count(value, 1, what), {}
+    by_node: dict[str, int] = {}
+    for name, maximum in value.items():
+        node = validate.node(str(name), what)
+        by_node[node] = _count(maximum, 0, f"{what}.{node}")
+    return None, by_node
+
+
+def _count(value: Any, minimum: int, what: str) -> int:
+    if isinstance(value, bool) or not re.fullmatch("[0-9]+", str(value)):
+        step = "Give a number, or a map of nodes to numbers"
+        raise validate.refused(what, value, "is not a number of VMs", step)
+    return validate.number(int(value), minimum, 100000, what)
+
+
 def ratio(value: float | None, what: str) -> float | None:
-    """Return how much of a node may be given away, 1.0 for all it has, or None. Raises ValidationFailed."""
+    """Return the share of a node that may be allocated, 1.0 for all. Raises ValidationFailed."""
     if value is None:
         return None
     if not 0 < value <= 1000:
-        raise validate.refused(what, value, "is no ratio", "Give a number such as 1.5")
+        raise validate.refused(
+            what,
+            value,
+            "is not a ratio",
+            "Give a number such as 1.5",
+        )
     return float(value)
 
 
 def _matches(given: Mapping[str, Any], key: str) -> tuple[Match, ...]:
     found: list[Match] = []
-    for text in given.get(key) or ():
+    for text in given.get(key, ()):
+        if text == _BY_NAME:
+            step = "Write it as name:db-*"
+            raise validate.refused(
+                f"placement.{key}",
+                text,
+                "names nothing",
+                step,
+            )
         if text.startswith(_BY_NAME):
-            if len(text) == len(_BY_NAME):
-                raise validate.refused(f"placement.{key}", text, "names nothing", "Write it as name:db-*")
             found.append(Match(text))
-        else:
-            found.append(Match(validate.tag(text, f"placement.{key}")))
+            continue
+        tag = validate.tag(text, f"placement.{key}")
+        found.append(Match(tag))
     return tuple(found)

@@ -2,47 +2,174 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose a VM is: one tag says so, matched exactly (pure)."""
+"""The tenant of a VM: exactly one tag names it (pure)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._core.errors import ValidationFailed
 
 PREFIX = "tenant_"
 _SEPARATORS = re.compile(r"[;,\s]+")
 
 
 def parse_tags(text: str | None) -> tuple[str, ...]:
-    """Return the tags of a VM as PVE stores them; it accepts semicolon, comma and space between them."""
-    return tuple(tag for tag in _SEPARATORS.split(text or "") if tag)
+    """Return the tags of a VM as PVE stores them, separated by semicolon, comma or space."""
+    parts = _SEPARATORS.split(text or "")
+    return tuple(filter(None, parts))
 
 
 def tenant_tag(tenant: str, prefix: str = PREFIX) -> str:
-    """Return the tag that the VMs of a tenant bear, in lower case as PVE stores tags."""
+    """Return the tag of a tenant's VMs, in lower case as PVE stores tags."""
     return f"{prefix}{tenant}".lower()
 
 
 def tenants_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...]:
-    """Return the tenants' tags among `tags`, each once, sorted; unless there is exactly one, nobody owns the VM."""
+    """Return the tenants' tags among `tags`, each once, sorted.
+
+    A VM belongs to a tenant where there is exactly one.
+    """
     start = prefix.lower()
-    return tuple(sorted({low for tag in tags if (low := tag.lower()).startswith(start) and len(low) > len(start)}))
+    found: set[str] = set()
+    for tag in tags:
+        low = tag.lower()
+        if low.startswith(start):
+            found.add(low)
+    found.discard(start)
+    return tuple(sorted(found))
 
 
-def keep_owners(tags: Iterable[str], owners: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...] | None:
-    """Return `tags` with exactly these tenants' tags among them, or None where they are so already."""
-    listed, kept = tuple(tags), tuple(owners)
-    others = set(tenants_of(listed, prefix))
-    if others == {owner.lower() for owner in kept}:
+def owns(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREFIX) -> bool:
+    """Return whether a guest with these tags belongs to that tenant alone.
+
+    Without a tenant the caller acts for all, and every guest is its own.
+    """
+    if tenant_tag is None:
+        return True
+    owners = tenants_of(tags, prefix)
+    return owners == (tenant_tag,)
+
+
+def is_of_others(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREFIX) -> bool:
+    """Return whether a guest with these tags belongs to other tenants only, for that tenant."""
+    if tenant_tag is None:
+        return False
+    owners = tenants_of(tags, prefix)
+    return bool(owners) and tenant_tag not in owners
+
+
+def keep_owners(
+    tags: Iterable[str],
+    owners: Iterable[str],
+    prefix: str = PREFIX,
+) -> tuple[str, ...] | None:
+    """Return `tags` with exactly these tenants' tags among them, or None where nothing changes."""
+    listed = tuple(tags)
+    kept = tuple(owners)
+    present = set(tenants_of(listed, prefix))
+    if present == {owner.lower() for owner in kept}:
         return None
-    return (*(tag for tag in listed if tag.lower() not in others), *kept)
+    others = [tag for tag in listed if tag.lower() not in present]
+    return (*others, *kept)
 
 
 def tenant_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str | None, str]:
-    """Return the tenant's id and an empty text, or None and why the VM belongs to nobody."""
+    """Return the tenant and an empty text, or None and why the VM belongs to no tenant."""
     owners = tenants_of(tags, prefix)
     if not owners:
         return None, "no tenant tag"
     if len(owners) > 1:
         return None, f"several tenant tags: {', '.join(owners)}"
     return owners[0][len(prefix) :], ""
+
+
+def require_named_owners(
+    params: Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise ValidationFailed for a tenant or prefix without a value, also in an item of `vms`.
+
+    Without a tenant a task works on the VMs of all, so a variable that happens to be empty must not
+    mean that. `given` are the arguments as the user wrote them: only there null differs from an
+    option that is left out. In an item of `vms` null means the value for all VMs.
+    """
+    raw = given or {}
+    _require_owner(params, raw, "", is_given_for_all=False)
+    if raw.get("tenants", "") is None:
+        raise blank_owner("tenants")
+    is_given_for_all = params.get("tenant") is not None
+    defaults = params.get("defaults")
+    if isinstance(defaults, Mapping):
+        _require_owner(
+            defaults,
+            defaults,
+            "defaults.",
+            is_given_for_all=is_given_for_all,
+        )
+        if defaults.get("tenant"):
+            is_given_for_all = True
+    written = _dictionaries(raw.get("vms"))
+    for index, item in enumerate(_dictionaries(params.get("vms"))):
+        own: Mapping[str, Any] = {}
+        if index < len(written):
+            own = written[index]
+        _require_owner(
+            item,
+            own,
+            f"vms[{index}].",
+            is_given_for_all=is_given_for_all,
+        )
+
+
+def blank_owner(option: str, place: str = "") -> ValidationFailed:
+    """Return the error for an option about tenants without a value; `place` is where it stands."""
+    without = "to work on the VMs of every tenant and of none"
+    if option == "tenant_prefix":
+        without = f"for the default, {PREFIX}"
+    return ValidationFailed(
+        attempted=f"{place or option} was refused",
+        answer="it is given without a value, such as that of a variable that is empty",
+        next_step=f"Give it a value, or leave it out {without}",
+        reason=option,
+        dispatched=False,
+    )
+
+
+def is_blank(value: Any) -> bool:
+    """Return whether a value is None or holds only blanks."""
+    if value is None:
+        return True
+    text = str(value)
+    return not text.strip()
+
+
+def _require_owner(
+    params: Mapping[str, Any],
+    given: Mapping[str, Any],
+    place: str,
+    *,
+    is_given_for_all: bool,
+) -> None:
+    for option in ("tenant", "tenant_prefix"):
+        value = params.get(option)
+        if value is not None and is_blank(value):
+            raise blank_owner(option, place + option)
+    is_null = given.get("tenant", "") is None
+    if is_null and not is_given_for_all:
+        raise blank_owner("tenant", f"{place}tenant")
+
+
+def _dictionaries(value: Any) -> list[Mapping[str, Any]]:
+    """Return a list of dictionaries; another value in their place counts as an empty one."""
+    if not isinstance(value, list):
+        return []
+    found: list[Mapping[str, Any]] = []
+    for one in value:
+        if isinstance(one, Mapping):
+            found.append(one)
+        else:
+            found.append({})
+    return found

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from math import gcd
 from typing import Any
 
 from .._core import validate
@@ -17,14 +20,14 @@ from .._core.errors import QuotaExceeded
 
 Band = tuple[int, int]
 
-# The number of free VMIDs among which is chosen after a race was lost; it doubles with each further loss.
+# Free VMIDs to choose from after a race was lost; the number doubles with each further loss.
 _FIRST_SPREAD = 4
 _WIDEST_SPREAD = 4096
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Who numbers what: templates and people by hand, the collection by itself, and what is kept for others."""
+    """The bands of VMIDs: for templates, chosen by hand, chosen automatically, and reserved."""
 
     template: Band = (100, 999)
     manual: Band = (1000, 9999)
@@ -33,34 +36,38 @@ class Bands:
 
 
 def read_bands(automatic: Sequence[int] | None, others: Mapping[str, Any] | None) -> Bands:
-    """Return the bands of O(vmid_range) and O(vmid_bands). Raises ValidationFailed for what is no range."""
-    usual = Bands()
-    given = {key: value for key, value in (others or {}).items() if value is not None}
-    return Bands(
-        **{
-            name: _band(given.get(name) or getattr(usual, name), f"vmid_bands.{name}")
-            for name in ("template", "manual", "reserved")
-        },
-        automatic=_band(automatic or usual.automatic, "vmid_range"),
-    )
+    """Return the bands of O(vmid_range) and O(vmid_bands). Raises ValidationFailed."""
+    defaults = Bands()
+    given = others or {}
+    bands: dict[str, Band] = {}
+    for name in ("template", "manual", "reserved"):
+        band = given.get(name) or getattr(defaults, name)
+        bands[name] = _band(band, f"vmid_bands.{name}")
+    bands["automatic"] = _band(automatic or defaults.automatic, "vmid_range")
+    return Bands(**bands)
 
 
 def _band(band: Sequence[int], what: str) -> Band:
     if len(band) != 2 or band[0] > band[1]:
-        raise validate.refused(what, list(band), "is no range", "Give the first and the last VMID")
+        raise validate.refused(
+            what,
+            list(band),
+            "is no range",
+            "Give the first and the last VMID",
+        )
     return validate.vmid(band[0], what), validate.vmid(band[1], what)
 
 
 def advice(vmid: int, bands: Bands) -> str | None:
-    """Return a warning about a number chosen by hand that is outside the bands for that, or None."""
+    """Return a warning about a VMID chosen by hand outside the bands for that, or None."""
     if _inside(vmid, bands.template) or _inside(vmid, bands.manual):
         return None
-    for name, band in (("automatic choice", bands.automatic), ("others (reserved)", bands.reserved)):
+    other_bands = {"automatic choice": bands.automatic, "others (reserved)": bands.reserved}
+    first, last = bands.manual
+    for name, band in other_bands.items():
         if _inside(vmid, band):
-            return (
-                f"VMID {vmid} lies in the band for {name}, {band[0]} to {band[1]}; numbers chosen by hand are "
-                f"{bands.manual[0]} to {bands.manual[1]} (vmid_bands)"
-            )
+            place = f"VMID {vmid} lies in the band for {name}, {band[0]} to {band[1]}"
+            return f"{place}; numbers chosen by hand are {first} to {last} (vmid_bands)"
     return f"VMID {vmid} lies in none of the bands of vmid_bands and vmid_range"
 
 
@@ -68,28 +75,86 @@ def _inside(vmid: int, band: Band) -> bool:
     return band[0] <= vmid <= band[1]
 
 
-def lowest_free(band: Band, taken: Collection[int]) -> int:
-    """Return the lowest VMID of the band that nobody has. Raises QuotaExceeded where the band is full."""
-    return _free(band, taken, 1)[0]
+@dataclass(frozen=True)
+class Numbers:
+    """The VMIDs a new VM may get, in the order in which they are tried.
 
-
-def next_free(band: Band, taken: Collection[int], losses: int, rng: random.Random) -> int:
-    """Return a free VMID after `losses` (1 or more) races for a number were lost.
-
-    Those who lose together must not all ask for the next one again, so each takes one of the lowest free ones by
-    chance, among more of them with each loss. Raises QuotaExceeded where the band is full.
+    `by_name`: a fixed order that follows from tenant and name alone, so that every run that wants
+    this VM tries the same numbers and Proxmox VE decides between them
+    (docs/decisions/0014-one-number-for-one-name.md). Otherwise the lowest free number comes first.
     """
-    spread = min(_FIRST_SPREAD << min(losses - 1, 16), _WIDEST_SPREAD)
-    return rng.choice(_free(band, taken, spread))
+
+    band: Band
+    tenant_tag: str | None
+    name: str
+    by_name: bool = True
+
+    def order(self) -> Iterator[int]:
+        """Yield every VMID of the band once."""
+        first, last = self.band
+        size = last - first + 1
+        if not self.by_name:
+            yield from range(first, last + 1)
+            return
+        start, stride = self._start_and_stride(size)
+        for position in range(size):
+            yield first + (start + position * stride) % size
+
+    def first(self, count: int) -> frozenset[int]:
+        """Return the VMIDs that are tried first."""
+        return frozenset(islice(self.order(), count))
+
+    def free(self, taken: Collection[int]) -> int:
+        """Return the first VMID in the order that is not taken. Raises QuotaExceeded."""
+        for vmid in self.order():
+            if vmid not in taken:
+                return vmid
+        raise _band_is_full(self.band)
+
+    def free_after(
+        self,
+        taken: Collection[int],
+        losses: int,
+        rng: random.Random,
+    ) -> int:
+        """Return a free VMID after `losses` (1 or more) numbers went to other VMs.
+
+        The lowest numbers are what every run asks for: those who lose together each take one of
+        the lowest free ones at random, out of more of them with each loss. Raises QuotaExceeded.
+        """
+        if self.by_name:
+            return self.free(taken)
+        spread = min(_FIRST_SPREAD << min(losses - 1, 16), _WIDEST_SPREAD)
+        free = (vmid for vmid in self.order() if vmid not in taken)
+        lowest = list(islice(free, spread))
+        if not lowest:
+            raise _band_is_full(self.band)
+        return rng.choice(lowest)
+
+    def _start_and_stride(self, size: int) -> tuple[int, int]:
+        """Return the start of the order and its step, which has no common divisor with `size`."""
+        tenant = (self.tenant_tag or "").lower()
+        key = f"{tenant}\0{self.name}".encode()
+        digest = hashlib.sha256(key).digest()
+        start = int.from_bytes(digest[:8], "big") % size
+        stride = int.from_bytes(digest[8:16], "big") % size or 1
+        while gcd(stride, size) != 1:
+            stride += 1
+        return start, stride
 
 
-def _free(band: Band, taken: Collection[int], most: int) -> list[int]:
+@lru_cache(maxsize=1 << 16)
+def comes_early(vmid: int, band: Band, tenant_tag: str, name: str, count: int) -> bool:
+    """Return whether a VMID is among the first `count` of the order for that VM."""
     first, last = band
-    used = taken if isinstance(taken, (set, frozenset)) else set(taken)
-    free = list(islice((vmid for vmid in range(first, last + 1) if vmid not in used), most))
-    if free:
-        return free
-    raise QuotaExceeded(
+    if not first <= vmid <= last:
+        return False
+    return vmid in Numbers(band, tenant_tag, name).first(count)
+
+
+def _band_is_full(band: Band) -> QuotaExceeded:
+    first, last = band
+    return QuotaExceeded(
         attempted="A VMID could not be chosen",
         answer=f"all {last - first + 1} numbers from {first} to {last} are taken",
         next_step="Widen vmid_range or remove VMs",

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From an answer of PVE to a category: the one place that reads the texts of PVE.
 
-The texts come from PVE's own source (Qemu.pm, AbstractConfig.pm, QemuServer.pm, RPCEnvironment.pm, AnyEvent.pm) and
-were observed on PVE 9.2. Where one text can mean two things, the path of the request decides.
+The texts come from PVE's own source (Qemu.pm, AbstractConfig.pm, QemuServer.pm, RPCEnvironment.pm,
+AnyEvent.pm) and were observed on PVE 9.2. Where one text can mean two things, the path of the
+request decides.
 """
 
 from __future__ import annotations
@@ -15,20 +16,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import (
+    AlreadyExists,
+    AlreadyRunning,
     ApiError,
     AuthenticationError,
     ConfigurationError,
     Conflict,
+    DigestChanged,
+    DownloadFailed,
     FleetError,
+    HotplugRefused,
     Locked,
     NetworkError,
     NodeUnhealthy,
+    NodeUnreachable,
     NotFound,
     NotSupported,
     PermissionDenied,
     QuotaExceeded,
     TaskFailed,
+    UnknownSnapshot,
+    UnknownVm,
     ValidationFailed,
+    VmidTaken,
 )
 
 LOG_LINES = 10
@@ -36,10 +46,12 @@ LOG_LINES = 10
 
 @dataclass(frozen=True)
 class _Text:
-    """One row: a text of PVE, and what it means. `reason` and `next_step` may use the pattern's named groups.
+    """One row: a text of PVE, and what it means.
 
-    `path` is a pattern for the request's path; `where` is "any", "answer" (a synchronous one) or "task" (an exit
-    status).
+    `reason` and `next_step` may use the pattern's named groups.
+
+    `path` is a pattern for the request's path; `where` is "any", "answer" (a synchronous one),
+    "read" (the answer to a GET) or "task" (an exit status).
     """
 
     pattern: str
@@ -50,6 +62,9 @@ class _Text:
     where: str = "any"
 
 
+# A request that is not about one guest, such as the listing of a node: /nodes/pve1/qemu,
+# /pools/acme.
+_NO_GUEST = r"^(?!.*/(?:qemu|lxc)/\d)"
 _STATE_UNKNOWN = "Look at the state before it is done again"
 _WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
 _CHECK_NODE = "Check the node's name; GET /nodes lists those of this cluster"
@@ -59,12 +74,27 @@ _CHECK_POOL = "Check the pool's name, or create the pool first"
 # The first row that matches wins.
 _TEXTS: tuple[_Text, ...] = (
     # Locks: PVE did nothing.
-    _Text(r"VM is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
-    _Text(r"CT is locked \((?P<lock>[^)]+)\)", Locked, "locked ({lock})", "Wait until the running {lock} is over"),
+    _Text(
+        r"VM is locked \((?P<lock>[^)]+)\)",
+        Locked,
+        "locked ({lock})",
+        "Wait until the running {lock} is over. If no task of it runs, it failed: read its log, and"
+        " remove the lock with 'qm unlock' on its node",
+    ),
+    _Text(
+        r"CT is locked \((?P<lock>[^)]+)\)",
+        Locked,
+        "locked ({lock})",
+        "Wait until the running {lock} is over. If no task of it runs, it failed: read its log, and"
+        " remove the lock with 'pct unlock' on its node",
+    ),
     _Text(r"can't lock file '(?P<file>[^']+)'", Locked, "lock timeout", _WAIT_FOR_LOCK),
     _Text(r"got lock (?:request )?timeout", Locked, "lock timeout", _WAIT_FOR_LOCK),
     _Text(
-        r"(?:unable to (?:acquire|create|get)|can't (?:acquire|get)) .*\block\b", Locked, "lock timeout", _WAIT_FOR_LOCK
+        r"(?:unable to (?:acquire|create|get)|can't (?:acquire|get)) .*\block\b",
+        Locked,
+        "lock timeout",
+        _WAIT_FOR_LOCK,
     ),
     # Quorum: /etc/pve is read-only without it.
     _Text(
@@ -78,7 +108,8 @@ _TEXTS: tuple[_Text, ...] = (
         r"No QEMU guest agent configured",
         NotSupported,
         "agent not configured",
-        "Switch the agent on in the VM's configuration (agent: 1) and install qemu-guest-agent in the guest",
+        "Switch the agent on in the VM's configuration (agent: 1) and install qemu-guest-agent in"
+        " the guest",
     ),
     _Text(
         r"QEMU guest agent is not running",
@@ -99,12 +130,34 @@ _TEXTS: tuple[_Text, ...] = (
         "root only",
         "PVE allows this to root@pam with a password only, never to a token",
     ),
+    # Rights: a caller without Permissions.Modify gives and takes no more than it has (API2/ACL.pm).
+    _Text(
+        r"Cannot (?:add|remove) role '[^']+'",
+        PermissionDenied,
+        "more than own rights",
+        "Use a user or token with Permissions.Modify on the path",
+    ),
     # Names that the caller gave.
-    _Text(r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE),
-    _Text(r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", _CHECK_NODE),
+    _Text(
+        r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE
+    ),
+    _Text(
+        r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", _CHECK_NODE
+    ),
     _Text(r"non-existent node", ConfigurationError, "unknown node", _CHECK_NODE),
-    _Text(r"storage '[^']+' does not exist", NotFound, "unknown storage", _CHECK_STORAGE, path=r"^/storage/"),
-    _Text(r"storage '[^']+' does not exist|No such storage", ConfigurationError, "unknown storage", _CHECK_STORAGE),
+    _Text(
+        r"storage '[^']+' does not exist",
+        NotFound,
+        "unknown storage",
+        _CHECK_STORAGE,
+        path=r"^/storage/",
+    ),
+    _Text(
+        r"storage '[^']+' does not exist|No such storage",
+        ConfigurationError,
+        "unknown storage",
+        _CHECK_STORAGE,
+    ),
     _Text(
         r"storage '[^']+' is (?:disabled|not available|not online)",
         ConfigurationError,
@@ -117,25 +170,58 @@ _TEXTS: tuple[_Text, ...] = (
         "storage content",
         "Allow that content on the storage, or choose another storage",
     ),
-    _Text(r"Permission check failed \(pool '[^']+' does not exist\)", ConfigurationError, "unknown pool", _CHECK_POOL),
     _Text(
-        r"bridge '[^']+' does not exist", ConfigurationError, "unknown bridge", "Check the bridge's name on that node"
+        r"Permission check failed \(pool '[^']+' does not exist\)",
+        ConfigurationError,
+        "unknown pool",
+        _CHECK_POOL,
+    ),
+    _Text(
+        r"bridge '[^']+' does not exist",
+        ConfigurationError,
+        "unknown bridge",
+        "Check the bridge's name on that node",
+    ),
+    # A guest was removed while PVE read the configurations of all for a listing (AbstractConfig.pm,
+    # load_config).
+    _Text(
+        r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
+        NetworkError,
+        "guest removed while listing",
+        "Try again: the listing is complete as soon as the guest is gone",
+        path=_NO_GUEST,
+        where="read",
     ),
     # VMs and what belongs to them.
     _Text(
         r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
-        NotFound,
+        UnknownVm,
         "unknown VM",
         "Check the VMID and the node; the VM may have been moved or removed",
     ),
-    _Text(r"no such task", NotFound, "unknown task", "The task's record is gone or belongs to another node"),
-    _Text(r"snapshot '[^']+' does not exist", NotFound, "unknown snapshot", "Check the snapshot's name"),
+    _Text(
+        r"no such task",
+        NotFound,
+        "unknown task",
+        "The task's record is gone or belongs to another node",
+    ),
+    _Text(
+        r"snapshot '[^']+' does not exist",
+        UnknownSnapshot,
+        "unknown snapshot",
+        "Check the snapshot's name",
+    ),
     _Text(r"volume '[^']+' does not exist", NotFound, "unknown volume", "Check the volume's ID"),
-    _Text(r"disk '[^']+' does not exist", NotFound, "unknown disk", "Check the disk's name in the VM's configuration"),
+    _Text(
+        r"disk '[^']+' does not exist",
+        NotFound,
+        "unknown disk",
+        "Check the disk's name in the VM's configuration",
+    ),
     # Changed by somebody else meanwhile.
     _Text(
         r"checksum mismatch \(file change|detected modified configuration",
-        Conflict,
+        DigestChanged,
         "digest",
         "Somebody else changed it meanwhile: run again",
     ),
@@ -148,44 +234,84 @@ _TEXTS: tuple[_Text, ...] = (
     # Taken.
     _Text(
         r"VM \d+ already exists|config file already exists|\.conf' failed: File exists",
-        Conflict,
+        VmidTaken,
         "vmid taken",
         "Choose another VMID",
     ),
-    _Text(r"snapshot name '[^']+' already used", Conflict, "exists", "Choose another snapshot name"),
-    _Text(r"VM \d+ already running", Conflict, "already running"),
+    _Text(
+        r"snapshot name '[^']+' already used",
+        AlreadyExists,
+        "exists",
+        "Choose another snapshot name",
+    ),
+    _Text(r"VM \d+ already running", AlreadyRunning, "already running"),
     _Text(r"VM \d+ (?:is )?not running", Conflict, "not running", "Start the VM first"),
-    _Text(r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"),
-    _Text(r"without --online", Conflict, "running", "Allow an online migration, or stop the VM first"),
-    _Text(r"protection mode enabled", Conflict, "protected", "Switch the VM's protection off first"),
-    _Text(r"used in HA resources", Conflict, "HA managed", "Remove the VM from HA first, or delete with purge"),
+    _Text(
+        r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"
+    ),
+    _Text(
+        r"without --online", Conflict, "running", "Allow an online migration, or stop the VM first"
+    ),
+    _Text(
+        r"protection mode enabled", Conflict, "protected", "Switch the VM's protection off first"
+    ),
+    _Text(
+        r"used in HA resources",
+        Conflict,
+        "HA managed",
+        "Remove the VM from HA first, or delete with purge",
+    ),
     _Text(r"still in use", Conflict, "in use", "Remove what uses it first"),
     _Text(r"is not empty", Conflict, "not empty", "Remove its members first"),
     _Text(r"contains snapshots", Conflict, "has snapshots", "Delete the VM's snapshots first"),
-    _Text(r"belongs already to pool|already a pool member", Conflict, "in a pool", "Remove it from its pool first"),
     _Text(
-        r"if it's a template|convert a template to a template", Conflict, "is a template", "Use a VM, not a template"
+        r"belongs already to pool|already a pool member",
+        Conflict,
+        "in a pool",
+        "Remove it from its pool first",
+    ),
+    _Text(
+        r"if it's a template|convert a template to a template",
+        Conflict,
+        "is a template",
+        "Use a VM, not a template",
     ),
     _Text(r"already defined in URI", ValidationFailed, "contradiction", "Give the parameter once"),
-    _Text(r"hotplug problem", Conflict, "hotplug", "The change is pending: restart the VM to apply it"),
-    _Text(r"already (?:exists|defined|used|attached)|File exists|override existing", Conflict, "exists"),
+    _Text(
+        r"hotplug problem",
+        HotplugRefused,
+        "hotplug",
+        "The change is pending: restart the VM to apply it",
+    ),
+    _Text(
+        r"already (?:exists|defined|used|attached)|File exists|override existing",
+        AlreadyExists,
+        "exists",
+    ),
     # No room.
     _Text(
-        r"No space left|not enough (?:free )?space|out of space|insufficient free space|quota exceeded|"
+        r"No space left|not enough (?:free )?space|out of space|insufficient free space|quota"
+        r" exceeded|"
         r"no free space|exceeds? (?:the )?(?:available|free) space|data space exhausted|"
-        r"free space in (?:pool|volume group)",
+        r"greater than available space|free space in (?:thin )?(?:pool|volume group)",
         QuotaExceeded,
         "storage full",
         "Free some space on the storage, or choose another storage",
     ),
     _Text(r"unable to get any free VMID", QuotaExceeded, "no free VMID", "Widen the VMID range"),
-    _Text(r"cannot allocate memory", QuotaExceeded, "node memory", "Choose a node with more free memory"),
+    _Text(
+        r"cannot allocate memory",
+        QuotaExceeded,
+        "node memory",
+        "Choose a node with more free memory",
+    ),
     # What PVE or the storage cannot do.
     _Text(
         r"snapshot feature is not available",
         NotSupported,
         "no snapshots",
-        "Move the disks to a storage and format that can take snapshots (qcow2, LVM-thin, ZFS, Ceph)",
+        "Move the disks to a storage and format that can take snapshots (qcow2, LVM-thin, ZFS,"
+        " Ceph)",
     ),
     _Text(
         r"Linked clone feature is not supported",
@@ -200,9 +326,17 @@ _TEXTS: tuple[_Text, ...] = (
         "Leave out {name}, or make a full clone",
     ),
     _Text(
-        r"VM uses local storage", NotSupported, "local storage", "Clone on the source's node, or use a shared storage"
+        r"VM uses local storage",
+        NotSupported,
+        "local storage",
+        "Clone on the source's node, or use a shared storage",
     ),
-    _Text(r"shrinking disks is not supported", NotSupported, "shrink", "PVE can only make a disk larger"),
+    _Text(
+        r"shrinking disks is not supported",
+        NotSupported,
+        "shrink",
+        "PVE can only make a disk larger",
+    ),
     _Text(r"can't resize a cdrom", NotSupported, "resize", "Name a disk, not a CD-ROM drive"),
     _Text(r"is not supported|not implemented", NotSupported, "not supported"),
     # Waits inside PVE that ended.
@@ -214,16 +348,40 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     _Text(r"got no worker upid", NetworkError, "no worker", _STATE_UNKNOWN, where="answer"),
     _Text(r"got timeout", NetworkError, "timeout in PVE", _STATE_UNKNOWN, where="answer"),
-    _Text(r"received interrupt", TaskFailed, "stopped by hand", "Somebody stopped the task", where="task"),
+    _Text(
+        r"received interrupt",
+        TaskFailed,
+        "stopped by hand",
+        "Somebody stopped the task",
+        where="task",
+    ),
     # Anything else that is missing.
-    _Text(r"does not exist|\bno such\b|is not HA managed|not a pool member", NotFound, "does not exist"),
+    _Text(
+        r"does not exist|\bno such\b|is not HA managed|not a pool member",
+        NotFound,
+        "does not exist",
+    ),
 )
 
-_CHECK_FAILED = re.compile(r"Permission check failed(?: \((?P<path>[^,()]*), (?P<privilege>[^)]+)\))?", re.IGNORECASE)
+# Where a row of the table holds: a task's exit status, the answer to a write, the answer to a read.
+_PLACES = {
+    "any": ("task", "answer", "read"),
+    "answer": ("answer", "read"),
+    "read": ("read",),
+    "task": ("task",),
+}
+
+_CHECK_FAILED = re.compile(
+    r"Permission check failed(?: \((?P<path>[^,()]*), (?P<privilege>[^)]+)\))?", re.IGNORECASE
+)
+_NO_FAILURE = re.compile(r"^\s*warning\b|is ok here", re.IGNORECASE)
+# Of a URL that a node could not download (pve-common: Tools.pm, download_file_from_url).
+_DOWNLOAD_FAILED = "download failed"
 _NEEDS_TICKET = re.compile(r"URI '(?P<uri>[^']+)' not available with API token", re.IGNORECASE)
 _NODE_IN_PATH = re.compile(r"^/nodes/(?P<node>[^/]+)(?:/|$)")
 
-# Statuses of a request that PVE or a proxy could not pass on. 595: no connection was made (AnyEvent::HTTP).
+# Statuses of a request that PVE or a proxy could not pass on. 595: no connection was made
+# (AnyEvent::HTTP).
 _GATEWAY: Mapping[int, tuple[str, bool | None]] = {
     502: ("bad gateway", None),
     503: ("service unavailable", None),
@@ -237,15 +395,27 @@ _GATEWAY: Mapping[int, tuple[str, bool | None]] = {
 
 
 def classify(
-    method: str, path: str, status: int, reason: str, message: str = "", errors: Mapping[str, Any] | None = None
+    method: str,
+    path: str,
+    status: int,
+    reason: str,
+    message: str = "",
+    errors: Mapping[str, Any] | None = None,
 ) -> FleetError:
-    """Return the error for an answer with that status, reason phrase, `message` and `errors` (both from the body).
+    """Return the error for an answer with that status, reason phrase, `message` and `errors` (both
+    from the body).
 
     `path` is the one below `/api2/json`, for example `/nodes/pve1/qemu/100/config`.
     """
     parameters = {str(key): " ".join(str(value).split()) for key, value in (errors or {}).items()}
     said = message.strip() or reason.strip()
-    common: dict[str, Any] = {"status": status, "method": method, "path": path, "answer": said, "dispatched": True}
+    common: dict[str, Any] = {
+        "status": status,
+        "method": method,
+        "path": path,
+        "answer": said,
+        "dispatched": True,
+    }
     if status == 401:
         return _unauthenticated(said, common)
     if status in _GATEWAY:
@@ -256,26 +426,39 @@ def classify(
         said = f"{said}\n" + "\n".join(parameters.values())
     if status == 501:
         return NotSupported(
-            **common, reason="unknown call", next_step="Check the version of PVE: it does not know this call"
+            **common,
+            reason="unknown call",
+            next_step="Check the version of PVE: it does not know this call",
         )
-    found = _from_text(said, path, "answer", common) if status != 403 or "(pool '" in said else None
+    where = "read" if method == "GET" else "answer"
+    found = _from_text(said, path, where, common) if status != 403 or "(pool '" in said else None
     if found is not None:
         return found
-    if status == 403:
+    # within a lock PVE wraps the refusal into a 500
+    if status == 403 or _CHECK_FAILED.search(said):
         return _forbidden(said, common)
     if status == 400:
         return ValidationFailed(
-            **common, reason="refused parameter" if parameters else "bad request", next_step=_look_at(parameters)
+            **common,
+            reason="refused parameter" if parameters else "bad request",
+            next_step=_look_at(parameters),
         )
     if status == 404:
         return ConfigurationError(
-            **common, reason="not the API", next_step="Check the endpoint: this is not the API of Proxmox VE"
+            **common,
+            reason="not the API",
+            next_step="Check the endpoint: this is not the API of Proxmox VE",
         )
     return ApiError(**common, reason=said.splitlines()[0] if said else f"status {status}")
 
 
-def classify_task(exitstatus: str, log: Sequence[str] = (), *, upid: str = "", path: str = "") -> FleetError:
-    """Return the error for a task that ended with that exit status; `log` are its lines, the last ones are kept."""
+def classify_task(
+    exitstatus: str, log: Sequence[str] = (), *, upid: str = "", path: str = ""
+) -> FleetError:
+    """Return the error for a task that ended with that exit status.
+
+    `log` are its lines, the last ones are kept.
+    """
     said = exitstatus.strip()
     common: dict[str, Any] = {
         "answer": said or "the task ended without an exit status",
@@ -284,26 +467,48 @@ def classify_task(exitstatus: str, log: Sequence[str] = (), *, upid: str = "", p
         "log": tuple(log[-LOG_LINES:]),
         "dispatched": True,
     }
-    found = _from_text(said, path, "task", common)
+    found = _from_text(said, path, "task", common) or _no_room(log, path, common)
     if found is not None:
         return found
     step = "The log of the task tells more: error.log has the end of it"
-    return TaskFailed(**common, reason=said.splitlines()[0] if said else "no exit status", next_step=step)
+    failed = DownloadFailed if _DOWNLOAD_FAILED in said else TaskFailed
+    return failed(
+        **common, reason=said.splitlines()[0] if said else "no exit status", next_step=step
+    )
+
+
+def _no_room(log: Sequence[str], path: str, common: Mapping[str, Any]) -> FleetError | None:
+    """Return the error of a task whose log alone says that a storage or a node has no room.
+
+    The exit status is then the whole failed command, or "QEMU exited with code 1". LVM warns of
+    thin pools that could become full, and pve-storage (LVMPlugin.pm) notes a full device that it
+    wanted: neither is an error.
+    """
+    for line in reversed(log):
+        if _NO_FAILURE.search(line):
+            continue
+        found = _from_text(line, path, "task", common)
+        if isinstance(found, QuotaExceeded):
+            return found.on(answer=f"{common['answer']} ({line.strip()})")
+    return None
 
 
 def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> FleetError | None:
     """Return the error of the first row of the table that matches."""
     for row in _TEXTS:
-        if row.where not in ("any", where) or not re.search(row.path, path):
+        if where not in _PLACES[row.where] or not re.search(row.path, path):
             continue
-        match = re.search(row.pattern, said, re.IGNORECASE)  # compiled on first need: most runs see no error
+        # compiled on first need: most runs see no error
+        match = re.search(row.pattern, said, re.IGNORECASE)
         if match is None:
             continue
         names = {key: value or "" for key, value in match.groupdict().items()}
         more = dict(common)
-        if row.category is NetworkError:
+        if issubclass(row.category, NetworkError):
             more["dispatched"] = None
-        return row.category(**more, reason=row.reason.format(**names), next_step=row.next_step.format(**names))
+        return row.category(
+            **more, reason=row.reason.format(**names), next_step=row.next_step.format(**names)
+        )
     return None
 
 
@@ -317,11 +522,17 @@ def _unauthenticated(said: str, common: Mapping[str, Any]) -> FleetError:
     elif "ticket" in text:
         reason, step = "ticket", "Log in again: the ticket is wrong or older than two hours"
     elif common["path"] == "/access/ticket":
-        reason, step = "user or password", "Check user (with its realm, as in root@pam) and password"
+        reason, step = (
+            "user or password",
+            "Check user (with its realm, as in root@pam) and password",
+        )
     elif "expired" in text:
         reason, step = "expired", "Renew the token or the user's account"
     else:
-        reason, step = "token or ticket", "Check that the token exists, its secret is right and it has not expired"
+        reason, step = (
+            "token or ticket",
+            "Check that the token exists, its secret is right and it has not expired",
+        )
     return AuthenticationError(**common, reason=reason, next_step=step)
 
 
@@ -330,12 +541,16 @@ def _forbidden(said: str, common: Mapping[str, Any]) -> FleetError:
     ticket = _NEEDS_TICKET.search(said)
     if ticket is not None:
         return PermissionDenied(
-            **common, reason="needs a password login", next_step="Use user and password: PVE allows no token here"
+            **common,
+            reason="needs a password login",
+            next_step="Use user and password: PVE allows no token here",
         )
     match = _CHECK_FAILED.search(said)
     if match is None or not match.group("privilege"):
         return PermissionDenied(
-            **common, reason="permission", next_step="Ask for a role that allows this, on the path of the object"
+            **common,
+            reason="permission",
+            next_step="Ask for a role that allows this, on the path of the object",
         )
     where = match.group("path") or "/"
     privilege, _unused, purpose = match.group("privilege").partition(" for ")
@@ -344,7 +559,9 @@ def _forbidden(said: str, common: Mapping[str, Any]) -> FleetError:
     step = f"Give the user (and the token, if its privileges are separated) {names} on {where}"
     if purpose:
         step += f", which PVE asks for {purpose}"
-    return PermissionDenied(**common, reason=f"lacks {names} on {where}", next_step=step, details=details)
+    return PermissionDenied(
+        **common, reason=f"lacks {names} on {where}", next_step=step, details=details
+    )
 
 
 def _not_passed_on(status: int, path: str, said: str, common: Mapping[str, Any]) -> FleetError:
@@ -354,13 +571,18 @@ def _not_passed_on(status: int, path: str, said: str, common: Mapping[str, Any])
     more = {**common, "dispatched": dispatched, "answer": f"{said or reason} ({status})"}
     if status == 595 and node is not None:
         name = node.group("node")
-        return NetworkError(
-            **{**more, "answer": f"node {name} is offline or unreachable: {said or reason} ({status})"},
+        return NodeUnreachable(
+            **{
+                **more,
+                "answer": f"node {name} is offline or unreachable: {said or reason} ({status})",
+            },
             reason="node unreachable",
             next_step=f"Check node {name}, or work on another node",
             details={"node": name},
         )
-    return NetworkError(**more, reason=reason, next_step="Check the node and the proxies on the way, then try again")
+    return NetworkError(
+        **more, reason=reason, next_step="Check the node and the proxies on the way, then try again"
+    )
 
 
 def _look_at(parameters: Mapping[str, str]) -> str:

@@ -27,7 +27,9 @@ class Clock:
 
 
 class Stoppable(Clock):
-    """A clock whose pauses end with an error once it is stopped: threads cannot be ended in another way."""
+    """A clock whose pauses end with an error once it is stopped: threads cannot be ended in another
+    way.
+    """
 
     def __init__(self, clock: Clock, error: Exception) -> None:
         self._clock = clock

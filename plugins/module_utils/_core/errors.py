@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 class FleetError(Exception):
-    """A failure that a person can act on: what was attempted, what the answer was, and the next step.
+    """A failure that a person can act on: what was attempted, what the answer was, and the next
+    step.
 
-    `dispatched` says whether a request reached Proxmox VE: False certainly not, True certainly, None unknown.
-    `details` carries figures or lists that explain the failure; they appear under `error` in the result.
+    `dispatched` says whether a request reached Proxmox VE: False certainly not, True certainly,
+    None unknown. `details` carries figures or lists that explain the failure; they appear under
+    `error` in the result.
     """
 
     category = "InternalError"
@@ -56,14 +58,21 @@ class FleetError(Exception):
     @property
     def message(self) -> str:
         """The text for people, as one line: `attempted: answer. next_step.`"""
-        said = ": ".join(part for part in (_bare(self.attempted), _bare(self.answer or self.reason)) if part)
+        said = ": ".join(
+            part for part in (_bare(self.attempted), _bare(self.answer or self.reason)) if part
+        )
         sentences = [part + "." for part in (said, _bare(self.next_step)) if part]
         return " ".join(sentences) or f"{self.category}."
 
     @property
     def came_after_changes(self) -> bool:
-        """Whether something was done before it came to this: C(done) of the one VM, or a VM of several that changed."""
-        return bool(self.details.get("done")) or any(vm.get("changed") for vm in self.details.get("vms") or ())
+        """Whether something was done before the failure: C(done) of one VM, or a VM of several that
+        changed.
+        """
+        if self.details.get("done"):
+            return True
+        vms = self.details.get("vms") or ()
+        return any(isinstance(vm, Mapping) and vm.get("changed") for vm in vms)
 
     def __str__(self) -> str:
         return self.message
@@ -72,7 +81,9 @@ class FleetError(Exception):
         return _rebuild, (type(self), self._fields())
 
     def on(self, **more: Any) -> FleetError:
-        """Return a copy that knows more, for example `error.on(attempted="Could not start VM 'web1'")`."""
+        """Return a copy that knows more, for example `error.on(attempted="Could not start VM
+        'web1'")`.
+        """
         return type(self)(**{**self._fields(), **more})
 
     def as_result(self) -> dict[str, Any]:
@@ -122,7 +133,9 @@ class ValidationFailed(FleetError):
 
 
 class ConfigurationError(FleetError):
-    """The endpoint, the site, the credentials, or a named storage, bridge, template, pool or node is wrong."""
+    """The endpoint, the site, the credentials, or a named storage, bridge, template, pool or node
+    is wrong.
+    """
 
     category = "ConfigurationError"
 
@@ -146,7 +159,9 @@ class NotFound(FleetError):
 
 
 class Conflict(FleetError):
-    """The state of the object does not allow it: a taken VMID, a changed digest, another tenant, protection."""
+    """The state of the object does not allow it: a taken VMID, a changed digest, another tenant,
+    protection.
+    """
 
     category = "Conflict"
 
@@ -201,6 +216,64 @@ class ApiError(FleetError):
     category = "ApiError"
 
 
+# What the code itself acts upon. A result shows the category of the parent, and `reason` is for
+# people: no code compares it.
+
+
+class VmidTaken(Conflict):
+    """Another VM or container has the number."""
+
+
+class AlreadyExists(Conflict):
+    """What was to be created exists: a snapshot, a volume, a pool."""
+
+
+class DigestChanged(Conflict):
+    """The configuration is another one than the one that the request was made for."""
+
+
+class HotplugRefused(Conflict):
+    """The guest did not take the change while it runs; PVE keeps it for the next stop."""
+
+
+class AlreadyRunning(Conflict):
+    """The VM that was to be started runs."""
+
+
+class ForeignTenant(Conflict):
+    """The VM is not the tenant's: it may be shown only as the task itself names it."""
+
+
+class PlaceTaken(Conflict):
+    """Another run took the place of a new VM, which was removed again."""
+
+
+class UnknownVm(NotFound):
+    """There is no such VM, or it is not on the node that was asked."""
+
+
+class UnknownSnapshot(NotFound):
+    """The VM has no such snapshot."""
+
+
+class NodeUnreachable(NetworkError):
+    """The node that was asked passes the request on to a node that it does not reach."""
+
+
+class DownloadFailed(TaskFailed):
+    """The node could not download the file."""
+
+
+class GuestNotReady(TaskTimeout):
+    """The guest had no address, or its agent no answer, when the wait ended."""
+
+
+def category_class(error: FleetError) -> type[FleetError]:
+    """Return the class that stands for the category of an error, such as Conflict."""
+    classes = (one for one in type(error).__mro__ if "category" in vars(one))
+    return next(classes)
+
+
 def _bare(text: str) -> str:
     """Return the text as one line without a closing full stop, ready to be joined."""
     return " ".join(text.split()).rstrip(".")
@@ -208,3 +281,25 @@ def _bare(text: str) -> str:
 
 def _rebuild(cls: type[FleetError], fields: dict[str, Any]) -> FleetError:
     return cls(**fields)
+
+
+def failure_of_several(errors: Sequence[FleetError], answer: str, number: int) -> FleetError:
+    """Return one error for all VMs that failed of `number`; `answer` has their messages.
+
+    Category and reason are those of the errors where they agree. The details of a request are kept
+    where only one VM failed.
+    """
+    first = errors[0]
+    categories = {category_class(error) for error in errors}
+    reasons = {error.reason for error in errors}
+    category = categories.pop() if len(categories) == 1 else TaskFailed
+    failure = category(
+        attempted=f"{len(errors)} of {number} VMs failed",
+        answer=answer,
+        next_step="Repair these and run again: what is done stays done",
+        reason=reasons.pop() if len(reasons) == 1 else "some VMs failed",
+        retryable=any(error.retryable for error in errors),
+    )
+    if len(errors) > 1:
+        return failure
+    return failure.on(status=first.status, path=first.path, upid=first.upid, log=first.log)

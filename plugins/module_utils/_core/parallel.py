@@ -14,10 +14,13 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-def side_by_side(work: Callable[[Item], Outcome], items: Sequence[Item], workers: int) -> list[Outcome]:
+def side_by_side(
+    work: Callable[[Item], Outcome], items: Sequence[Item], workers: int
+) -> list[Outcome]:
     """Return what `work` returned for each item, in their order, with at most `workers` at once.
 
-    What it raises ends everything that has not begun; work that may fail for one item alone returns its failure.
+    What it raises ends everything that has not begun; work that may fail for one item alone returns
+    its failure.
     """
     most = max(1, min(workers, len(items)))
     if most == 1:
@@ -30,5 +33,8 @@ def side_by_side(work: Callable[[Item], Outcome], items: Sequence[Item], workers
 
 
 def all_at_once(work: Callable[[], None], workers: int) -> None:
-    """Let as many workers do the same until each returns. What one of them raises is raised at once."""
+    """Let as many workers do the same until each returns.
+
+    What one of them raises is raised at once.
+    """
     side_by_side(lambda _number: work(), range(workers), workers)

@@ -2,15 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PVE property strings such as C(virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=100): parse, render, compare by key.
+"""PVE property strings such as C(virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=100): parse, render,
+compare by key.
 
-The shape of a format is that of the official API schema: a dictionary of sub-keys with C(type), C(enum), C(default),
-C(default_key), C(alias) and C(keyAlias) (pve-common, PVE::JSONSchema::parse_property_string).
+The shape of a format is that of the official API schema: a dictionary of sub-keys with C(type),
+C(enum), C(default), C(default_key), C(alias) and C(keyAlias) (pve-common,
+PVE::JSONSchema::parse_property_string).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import ValidationFailed
@@ -28,26 +30,66 @@ def default_key(fmt: Format) -> str | None:
     return None
 
 
+class MalformedPropertyString(ValueError):
+    """A text that PVE cannot read as a property string; `reason` is in PVE's words."""
+
+    def __init__(self, reason: str, answer: str) -> None:
+        super().__init__(answer)
+        self.reason = reason
+
+
 def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
-    """Return the sub-keys and values of a property string, aliases resolved.
+    """Return the sub-keys and values of a property string, aliases resolved and blanks around them
+    removed.
 
     A key alias such as the C(virtio=MAC) of a NIC becomes its two sub-keys (C(model), C(macaddr)).
-    Raises ValidationFailed where the text has a part without a key and the format no default key, or a key twice.
+    Raises ValidationFailed where the text has a part without a key and the format no default key,
+    or a key twice.
     """
+    trimmed: list[tuple[str, str, str]] = []
+    for part in str(text).split(","):
+        key, equals, value = part.partition("=")
+        trimmed.append((key.strip(), equals, value.strip()))
+    try:
+        return _read(trimmed, fmt)
+    except MalformedPropertyString as error:
+        raise _refused(what, str(error)) from None
+
+
+def parse_exactly(text: str, fmt: Format) -> dict[str, str]:
+    """Return the sub-keys and values of a property string as PVE reads it, blanks included.
+
+    Raises MalformedPropertyString where PVE does not read it (JSONSchema.pm,
+    parse_property_string).
+    """
+    parts = [part.partition("=") for part in text.split(",")]
+    for key, equals, value in parts:
+        if equals and not (key and value):
+            reason = "missing key in comma-separated list property"
+            raise MalformedPropertyString(reason, f"{key}={value} has no key or no value")
+    return _read(parts, fmt)
+
+
+def _read(parts: Iterable[tuple[str, str, str]], fmt: Format) -> dict[str, str]:
+    """Return sub-keys and values of key, equals sign and value of each part."""
     bare = default_key(fmt)
     values: dict[str, str] = {}
-    for part in str(text).split(","):
-        if not part.strip():
+    for key, equals, value in parts:
+        if not equals and not key.strip():
             continue
-        key, equals, value = part.partition("=")
-        key, value = key.strip(), value.strip()
-        if not equals:
-            if bare is None:
-                raise _refused(what, f"{part!r} has no key, and there is no default key")
-            key, value = bare, part.strip()
-        for name, content in _resolve(key, value, fmt):
+        if equals:
+            pairs = _resolve(key, value, fmt)
+        elif bare is not None:
+            pairs = _resolve(bare, key, fmt)
+        else:
+            raise MalformedPropertyString(
+                "value without key, but schema does not define a default key",
+                f"{key!r} has no key, and there is no default key",
+            )
+        for name, content in pairs:
             if name in values:
-                raise _refused(what, f"the key {name!r} is given twice")
+                reason = f"duplicate key in comma-separated list property: {name}"
+                raise MalformedPropertyString(reason, f"the key {name!r} is given twice")
             values[name] = content
     return values
 
@@ -64,7 +106,9 @@ def _resolve(key: str, value: str, fmt: Format) -> list[tuple[str, str]]:
 
 
 def render(values: Mapping[str, str | None], fmt: Format) -> str:
-    """Return the property string of `values`: the default key first, then the other keys sorted, as PVE writes it."""
+    """Return the property string of `values`: the default key first, then the other keys sorted, as
+    PVE writes it.
+    """
     left = {key: value for key, value in values.items() if value is not None}
     parts: list[str] = []
     bare = default_key(fmt)
@@ -80,14 +124,21 @@ def render(values: Mapping[str, str | None], fmt: Format) -> str:
 
 
 def canonical(value: object, rule: Mapping[str, Any]) -> str:
-    """Return the one spelling of a sub-key's value: booleans 0 or 1, numbers without padding, MACs in upper case."""
+    """Return the canonical text of a sub-key's value.
+
+    Booleans are 0 or 1, numbers have no padding, and MAC addresses are in upper case.
+    """
     if isinstance(value, bool):
         return "1" if value else "0"
     text = str(value).strip()
     kind = rule.get("type")
     if kind == "boolean":
         lowered = text.lower()
-        return "1" if lowered in _TRUE else "0" if lowered in _FALSE else text
+        if lowered in _TRUE:
+            return "1"
+        if lowered in _FALSE:
+            return "0"
+        return text
     if kind in ("integer", "number"):
         return plain_number(text)
     if rule.get("format") == "mac-addr":
@@ -96,16 +147,23 @@ def canonical(value: object, rule: Mapping[str, Any]) -> str:
 
 
 def plain_number(text: str) -> str:
-    """Return a decimal number without leading and trailing zeros (C(1.50) -> C(1.5)); other text as it is."""
+    """Return a decimal number without leading and trailing zeros (C(1.50) -> C(1.5)).
+
+    Other text as it is.
+    """
     try:
         number = float(text)
     except ValueError:
         return text
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    if number.is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    return repr(number)
 
 
 def same(key: str, wanted: object, found: str | None, fmt: Format) -> bool:
-    """Tell whether a wanted sub-key already holds, PVE's own default standing in for a missing one."""
+    """Return whether a wanted sub-key already holds, PVE's own default standing in for a missing
+    one.
+    """
     rule = fmt.get(key, {})
     if found is None:
         if "default" not in rule:

@@ -10,6 +10,7 @@ import re
 from decimal import Decimal
 
 from .errors import ValidationFailed
+from .shown import shown
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
@@ -18,7 +19,9 @@ _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b?)?|(b))?\s*$", re.IGN
 
 
 def parse_size(value: object, *, bare: int, what: str) -> int:
-    """Return the bytes that `value` means; every unit is binary, as in PVE (C(32G) = C(32Gi) = C(32768M)).
+    """Return the bytes that `value` means.
+
+    Every unit is binary, as in PVE (C(32G) = C(32Gi) = C(32768M)).
 
     `bare` is the unit in bytes of a number without a unit; `what` names the option in the error.
     Raises ValidationFailed for anything that is not a whole number of bytes.
@@ -28,7 +31,7 @@ def parse_size(value: object, *, bare: int, what: str) -> int:
     if not found:
         raise ValidationFailed(
             attempted=f"{what} was refused",
-            answer=f"{text!r} is not a size",
+            answer=f"{shown(value)} is not a size",
             next_step="Write a number with a unit, such as 512M, 32G or 1T",
             reason=what,
         )
@@ -38,15 +41,20 @@ def parse_size(value: object, *, bare: int, what: str) -> int:
     if size != size.to_integral_value():
         raise ValidationFailed(
             attempted=f"{what} was refused",
-            answer=f"{text!r} is not a whole number of bytes",
+            answer=f"{shown(value)} is not a whole number of bytes",
             next_step="Use a smaller unit",
             reason=what,
         )
     return int(size)
 
 
-def parse_memory(value: object, *, what: str = "memory", least: int = 64, most: int = 2 * TIB // MIB) -> int:
-    """Return MiB for a memory size; a bare number is MiB. Raises ValidationFailed outside `least` to `most` MiB."""
+def parse_memory(
+    value: object, *, what: str = "memory", least: int = 64, most: int = 2 * TIB // MIB
+) -> int:
+    """Return MiB for a memory size.
+
+    A bare number is MiB. Raises ValidationFailed outside `least` to `most` MiB.
+    """
     size = parse_size(value, bare=MIB, what=what)
     if size % MIB:
         raise ValidationFailed(
@@ -66,13 +74,21 @@ def parse_memory(value: object, *, what: str = "memory", least: int = 64, most: 
     return mib
 
 
-def parse_disk_size(value: object, *, what: str = "size", least: int = GIB, most: int = 100 * TIB) -> int:
-    """Return bytes for a disk size; a bare number is GiB. Raises ValidationFailed outside `least` to `most` bytes."""
+def parse_disk_size(
+    value: object, *, what: str = "size", least: int = GIB, most: int = 100 * TIB
+) -> int:
+    """Return bytes for a disk size.
+
+    A bare number is GiB. Raises ValidationFailed outside `least` to `most` bytes.
+    """
     size = parse_size(value, bare=GIB, what=what)
     if not least <= size <= most:
         raise ValidationFailed(
             attempted=f"{what} was refused",
-            answer=f"{value} is {render_size(size)}, outside {render_size(least)} to {render_size(most)}",
+            answer=(
+                f"{value} is {render_size(size)}, outside {render_size(least)} to"
+                f" {render_size(most)}"
+            ),
             next_step="Choose a size inside that range; a bare number is GiB",
             reason=what,
         )
@@ -87,7 +103,9 @@ def parse_disk_size(value: object, *, what: str = "size", least: int = GIB, most
 
 
 def read_size(text: str | None) -> int | None:
-    """Return the bytes of a size as PVE writes it in a disk (C(size=32G)), or None where it wrote none."""
+    """Return the bytes of a size as PVE writes it in a disk (C(size=32G)), or None where it wrote
+    none.
+    """
     if not text:
         return None
     found = _SIZE.match(text)
@@ -98,7 +116,9 @@ def read_size(text: str | None) -> int | None:
 
 
 def render_size(size: int) -> str:
-    """Return bytes the way PVE stores a disk size: the largest unit that divides it (C(1536M), C(32G), C(1T))."""
+    """Return bytes the way PVE stores a disk size: the largest unit that divides it (C(1536M),
+    C(32G), C(1T)).
+    """
     for unit, factor in (("T", TIB), ("G", GIB), ("M", MIB), ("K", KIB)):
         if size and size % factor == 0:
             return f"{size // factor}{unit}"

@@ -16,10 +16,11 @@ Diff = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """Whether something changed, the resource (`values`, for example `{"vm": {...}}`), the diff and warnings.
+    """Whether something changed, the resource (`values`, for example `{"vm": {...}}`), the diff and
+    warnings.
 
-    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such. `failure` is the error of a task
-    that did its work in parts: it fails, and tells of the other parts all the same.
+    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such. `failure` is the
+    error of a task that did a part of its work: it fails, and returns the rest all the same.
     """
 
     changed: bool = False
@@ -29,8 +30,16 @@ class Result:
     failure: FleetError | None = None
 
     def as_dict(self, diff: bool = False) -> dict[str, Any]:
-        """Return what `exit_json` takes, with `diff` only when it was asked for; warnings are not part of it."""
+        """Return what `exit_json` takes, with `diff` only when it was asked for.
+
+        Warnings are not part of it.
+        """
         result: dict[str, Any] = {"changed": self.changed, **self.values}
         if diff and self.diff is not None:
-            result["diff"] = dict(self.diff) if isinstance(self.diff, Mapping) else [dict(one) for one in self.diff]
-        return {**result, **self.failure.as_result()} if self.failure is not None else result
+            if isinstance(self.diff, Mapping):
+                result["diff"] = dict(self.diff)
+            else:
+                result["diff"] = [dict(one) for one in self.diff]
+        if self.failure is not None:
+            result.update(self.failure.as_result())
+        return result

@@ -13,11 +13,14 @@ from .clock import Clock
 
 @dataclass(frozen=True)
 class Backoff:
-    """Growing pauses in seconds: base, base * factor, ... up to cap, each made longer by up to `jitter` of itself."""
+    """Growing pauses in seconds: base, base * factor, ...
+
+    up to cap, each made longer by up to `jitter` of itself.
+    """
 
     base: float = 1.0
     factor: float = 2.0
-    cap: float = 30.0
+    cap: float = 10.0
     jitter: float = 0.25
     rng: random.Random = field(default_factory=random.Random, compare=False)
 
@@ -28,28 +31,56 @@ class Backoff:
 
 
 class NetworkBudget:
-    """A number of tries in all, with growing pauses between them."""
+    """A span of time in seconds that starts with the first `again`, with growing pauses.
 
-    def __init__(self, clock: Clock, backoff: Backoff, tries: int = 3) -> None:
+    Tries are counted if set.
+    """
+
+    def __init__(
+        self, clock: Clock, backoff: Backoff, seconds: float, tries: int | None = None
+    ) -> None:
         self._clock = clock
         self._backoff = backoff
+        self._seconds = seconds
         self._limit = tries
+        self._end: float | None = None
         self.tries = 1
 
-    def again(self) -> bool:
-        """Wait and return True, or return False when the last try was made."""
-        if self.tries >= self._limit:
+    def again(self, most: int | None = None) -> bool:
+        """Wait and return True, or return False when time or tries are used up.
+
+        `most` limits the tries this time.
+
+        The last pause is cut to what is left. A number of tries that was set holds instead of
+        `most`.
+        """
+        limit = most if self._limit is None else self._limit
+        if limit is not None and self.tries >= limit:
             return False
-        self._clock.sleep(self._backoff.pause(self.tries))
+        now = self._clock.monotonic()
+        if self._end is None:
+            self._end = now + self._seconds
+        left = self._end - now
+        if left <= 0:
+            return False
+        self._clock.sleep(min(self._backoff.pause(self.tries), left))
         self.tries += 1
         return True
 
 
 class TimeBudget:
-    """A span of time in seconds that starts with the first `again`, with pauses that grow up to `cap`."""
+    """A span of time in seconds that starts with the first `again`, with pauses that grow up to
+    `cap`.
+    """
 
     def __init__(
-        self, clock: Clock, seconds: float, *, first: float = 0.5, factor: float = 1.5, cap: float = 5.0
+        self,
+        clock: Clock,
+        seconds: float,
+        *,
+        first: float = 0.5,
+        factor: float = 1.5,
+        cap: float = 5.0,
     ) -> None:
         self._clock = clock
         self._seconds = seconds
@@ -61,7 +92,10 @@ class TimeBudget:
         self.tries = 1
 
     def again(self) -> bool:
-        """Wait and return True, or return False when the time is used up; the last pause is cut to what is left."""
+        """Wait and return True, or return False when the time is used up.
+
+        The last pause is cut to what is left.
+        """
         now = self._clock.monotonic()
         if self._end is None:
             self._end = now + self._seconds

@@ -2,9 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Checks that need no server. Each returns the value in its canonical form or raises ValidationFailed.
+"""Checks that need no server.
 
-Patterns are those of PVE::JSONSchema (pve-common), so that what PVE refuses is refused before any request.
+Each returns the value in its canonical form or raises ValidationFailed.
+
+Patterns are those of PVE::JSONSchema (pve-common), so that what PVE refuses is refused before any
+request.
 """
 
 from __future__ import annotations
@@ -13,12 +16,19 @@ import ipaddress
 import re
 
 from .errors import ValidationFailed
+from .shown import shown
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
 _DNS_NAME = re.compile(rf"^(?:{_LABEL}\.)*{_LABEL}$")
 _TAG = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$", re.IGNORECASE)
 _MAC = re.compile(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}$", re.IGNORECASE)
-_POOL = re.compile(r"^[A-Za-z0-9\.\-_/]+$")
+# pve-access-control: verify_poolname
+_POOL = re.compile(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
+# pve-access-control: Auth/Plugin.pm, verify_username; AccessControl.pm, token_subid_regex
+_SIMPLE_NAME = re.compile(r"^[A-Za-z0-9.\-_]+$")
+_USER = re.compile(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
+_TOKEN = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+MIN_USER, MAX_USER = 3, 64
 _STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
 _NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
 _BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
@@ -26,126 +36,249 @@ _VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
 # The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), and base64 behind one.
 _SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
-VMID_LEAST, VMID_MOST = 100, 999999999
+# The longest prefix of an address by version of IP.
+_LONGEST = {4: 32, 6: 128}
+
+# Of a DNS name and of what stands between its dots (RFC 1035, 2.3.4; 255 octets on the wire are 253
+# characters).
+MAX_NAME = 253
+MAX_LABEL = 63
+MIN_VMID = 100
+MAX_VMID = 999999999
 
 
 def refused(what: str, value: object, why: str, next_step: str) -> ValidationFailed:
     """Return the ValidationFailed for option `what`, which had `value`."""
     return ValidationFailed(
-        attempted=f"{what} was refused", answer=f"{value!r} {why}", next_step=next_step, reason=what
+        attempted=f"{what} was refused",
+        answer=f"{shown(value)} {why}",
+        next_step=next_step,
+        reason=what,
     )
 
 
 def dns_name(value: str, what: str = "name") -> str:
-    """Return a VM name that PVE takes: a DNS name (no underscore, no space)."""
-    if not _DNS_NAME.match(value):
-        raise refused(what, value, "is no DNS name", "Use letters, digits, hyphens and dots only")
+    """Return a VM name that PVE takes: a DNS name (no underscore, no space) within the limits of
+    DNS.
+
+    PVE itself has no limit for its length (JSONSchema.pm, pve_verify_dns_name); a guest cannot use
+    a longer one.
+    """
+    if not _DNS_NAME.fullmatch(value):
+        raise refused(
+            what, value, "is not a DNS name", "Use letters, digits, hyphens and dots only"
+        )
+    longest = max(len(label) for label in value.split("."))
+    if longest > MAX_LABEL or len(value) > MAX_NAME:
+        answer = f"is too long: {len(value)} characters, and {longest} in one part"
+        raise refused(
+            what,
+            value[:80],
+            answer,
+            f"Use {MAX_NAME} characters at most, {MAX_LABEL} between two dots",
+        )
     return value
 
 
 def vmid(value: object, what: str = "vmid") -> int:
     """Return a VMID as a number from 100 to 999999999."""
     text = str(value)
-    if not text.isdigit() or not VMID_LEAST <= int(text) <= VMID_MOST:
-        raise refused(what, value, "is no VMID", f"Use a number from {VMID_LEAST} to {VMID_MOST}")
+    if not re.fullmatch("[0-9]+", text) or not MIN_VMID <= int(text) <= MAX_VMID:
+        raise refused(what, value, "is no VMID", f"Use a number from {MIN_VMID} to {MAX_VMID}")
     return int(text)
 
 
 def tag(value: str, what: str = "tags") -> str:
     """Return a tag in lower case, PVE's default storage form (datacenter option tag-style)."""
-    if not _TAG.match(value):
-        raise refused(what, value, "is no PVE tag", "Use letters, digits, _ first, then also - + and .")
+    if not _TAG.fullmatch(value):
+        raise refused(
+            what, value, "is no PVE tag", "Use letters, digits, _ first, then also - + and ."
+        )
     return value.lower()
 
 
 def mac(value: str, what: str = "mac") -> str:
     """Return a unicast MAC address in upper case."""
-    if not _MAC.match(value):
+    if not _MAC.fullmatch(value):
         raise refused(what, value, "is no MAC address", "Write it as BC:24:11:00:00:01")
     if int(value[:2], 16) & 1:
-        raise refused(what, value, "is a multicast address", "The first octet of a MAC address must be even")
+        raise refused(
+            what, value, "is a multicast address", "The first octet of a MAC address must be even"
+        )
     return value.upper()
 
 
 def pool(value: str, what: str = "pool") -> str:
     """Return a pool name (nested pools are written a/b)."""
-    if not _POOL.match(value):
-        raise refused(what, value, "is no pool name", "Use letters, digits, . - _ and / between nested pools")
+    if not _POOL.fullmatch(value):
+        step = (
+            "Use letters, digits, . - and _, with / between nested pools, of which there are three"
+            " levels at most"
+        )
+        raise refused(what, value, "is not a pool name", step)
+    return value
+
+
+def group(value: str, what: str = "group") -> str:
+    """Return the name of a group of users."""
+    return _simple_name(value, what, "group")
+
+
+def role(value: str, what: str = "role") -> str:
+    """Return the name of a role."""
+    return _simple_name(value, what, "role")
+
+
+def _simple_name(value: str, what: str, kind: str) -> str:
+    if not _SIMPLE_NAME.fullmatch(value):
+        raise refused(
+            what, value, f"is not the name of a {kind}", "Use letters, digits, . - and _ only"
+        )
+    return value
+
+
+def user(value: str, what: str = "user") -> str:
+    """Return a user with its realm, such as C(alice@pve)."""
+    if not _USER.fullmatch(value):
+        raise refused(
+            what, value, "is not a user with its realm", "Write it as NAME@REALM, such as alice@pve"
+        )
+    if not MIN_USER <= len(value) <= MAX_USER:
+        why = f"has {len(value)} characters"
+        raise refused(what, value, why, f"Use {MIN_USER} to {MAX_USER} characters with the realm")
+    return value
+
+
+def token_name(value: str, what: str = "name") -> str:
+    """Return the name of a token, which is the part behind the exclamation mark."""
+    if not _TOKEN.fullmatch(value):
+        raise refused(
+            what,
+            value,
+            "is not the name of a token",
+            "Use two characters at least, a letter first, then also digits, . - and _, without the"
+            " user",
+        )
+    return value
+
+
+def token(value: str, what: str = "token") -> str:
+    """Return a whole token, such as C(alice@pve!deploy)."""
+    owner, mark, name = value.rpartition("!")
+    if not mark or not _USER.fullmatch(owner) or not _TOKEN.fullmatch(name):
+        raise refused(
+            what,
+            value,
+            "is not a token with its user",
+            "Write it as USER@REALM!NAME, such as alice@pve!deploy",
+        )
     return value
 
 
 def storage(value: str, what: str = "storage") -> str:
     """Return a storage ID."""
-    if not _STORAGE.match(value):
-        raise refused(what, value, "is no storage ID", "Use the name that Datacenter > Storage shows")
+    if not _STORAGE.fullmatch(value):
+        raise refused(
+            what, value, "is no storage ID", "Use the name that Datacenter > Storage shows"
+        )
     return value
 
 
 def node(value: str, what: str = "node") -> str:
     """Return a node name."""
-    if not _NODE.match(value):
+    if not _NODE.fullmatch(value):
         raise refused(what, value, "is no node name", "Use the short host name of the node")
     return value
 
 
 def bridge(value: str, what: str = "bridge") -> str:
     """Return a bridge or VNet name."""
-    if not _BRIDGE.match(value):
+    if not _BRIDGE.fullmatch(value):
         raise refused(what, value, "is no bridge name", "Use a name such as vmbr0")
     return value
 
 
 def volume(value: str, what: str = "volume") -> str:
     """Return a volume ID of the form C(storage:name)."""
-    if not _VOLUME.match(value):
-        raise refused(what, value, "is no volume ID", "Write it as storage:path, such as local:iso/debian.iso")
+    if not _VOLUME.fullmatch(value):
+        raise refused(
+            what, value, "is no volume ID", "Write it as storage:path, such as local:iso/debian.iso"
+        )
     return value
 
 
 def cidr(value: str, version: int, what: str) -> str:
     """Return an interface address with prefix (C(10.0.0.5/24)); the host part is kept."""
-    try:
-        if "/" not in value:
-            raise ValueError
-        found = ipaddress.ip_interface(value)
-    except ValueError:
-        found = None
-    if found is None or found.version != version:
+    if not is_cidr(value, version):
         example = "10.0.0.5/24" if version == 4 else "fd00::5/64"
-        raise refused(what, value, f"is no IPv{version} address with prefix", f"Write it as {example}")
+        raise refused(
+            what,
+            value,
+            f"is not an IPv{version} address with a prefix from 8 to {_LONGEST[version]}",
+            f"Write it as {example}",
+        )
     return value
 
 
 def address(value: str, version: int | None, what: str) -> str:
     """Return an IP address without prefix; `version` 4 or 6, or None for either."""
-    try:
-        found = ipaddress.ip_address(value)
-    except ValueError:
-        found = None
-    if found is None or (version and found.version != version):
-        raise refused(
-            what, value, f"is no IP{'v' + str(version) if version else ''} address", "Write it without prefix"
-        )
+    versions = (4, 6) if version is None else (version,)
+    if not any(is_address(value, one) for one in versions):
+        kind = f"IPv{version}" if version else "IP"
+        raise refused(what, value, f"is not an {kind} address", "Write it without prefix")
     return value
 
 
+def is_cidr(text: str, version: int) -> bool:
+    """Return whether a text is an address with a prefix as PVE takes it (JSONSchema.pm,
+    pve_verify_cidrv4 and cidrv6).
+
+    The prefix is a number, no netmask, from 8 on.
+    """
+    address, slash, prefix = text.partition("/")
+    if (
+        not slash
+        or not re.fullmatch("[0-9]{1,3}", prefix)
+        or not 8 <= int(prefix) <= _LONGEST[version]
+    ):
+        return False
+    return is_address(address, version)
+
+
+def is_address(text: str, version: int) -> bool:
+    """Return whether a text is an IP address without zone."""
+    try:
+        return "%" not in text and ipaddress.ip_address(text).version == version
+    except ValueError:
+        return False
+
+
 def ssh_key(value: str, what: str) -> str:
-    """Return a line that has the form of a public key, options before and a comment behind it included.
+    """Return a line that has the form of a public key, options before and a comment behind it
+    included.
 
     Whether the data are a key is for PVE to say, which has ssh-keygen read each line.
     """
     if not _SSH_KEY.search(value):
-        raise refused(what, f"{value[:30]}...", "is no public key", "Give a line of a file such as id_ed25519.pub")
+        raise refused(
+            what,
+            f"{value[:30]}...",
+            "is no public key",
+            "Give a line of a file such as id_ed25519.pub",
+        )
     return value
 
 
-def count(value: int | None, usual: int, what: str) -> int:
-    """Return a number from 1 on, such as seconds to wait, or the usual one where none is given."""
-    return usual if value is None else number(value, 1, 1000000, what)
+def count(value: int | None, default: int, what: str) -> int:
+    """Return a number from 1 on, such as seconds to wait, or the default where none is given."""
+    if value is None:
+        return default
+    return number(value, 1, 1000000, what)
 
 
-def number(value: int, least: int, most: int, what: str) -> int:
-    """Return a number inside `least` to `most`."""
-    if not least <= value <= most:
-        raise refused(what, value, f"is outside {least} to {most}", "Choose a number inside that range")
+def number(value: int, minimum: int, maximum: int, what: str) -> int:
+    """Return a number from `minimum` to `maximum`."""
+    if not minimum <= value <= maximum:
+        reason = f"is outside {minimum} to {maximum}"
+        raise refused(what, value, reason, "Choose a number inside that range")
     return value

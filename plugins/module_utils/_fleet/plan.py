@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One plan for a whole fleet, from one look: nodes, numbers and quotas decided for all of its VMs together."""
+"""One plan for all VMs of a list, from one cluster state: nodes, VMIDs and quotas are decided
+together.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._api.memory import Remembering
-from .._cluster.lookup import guard_tenant
-from .._cluster.picture import Picture, VmRow, ask_nodes, read_picture
-from .._cluster.tenant import tenants_of
+from .._api.caching import CachingReader
+from .._cluster.lookup import find_vm, guard_tenant
+from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
+from .._cluster.tenant import owns, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
-from .._vm.converge import Prepared, prepare, prepare_found, prepare_missing, read_wish
-from .._vm.find import locate, read_found
-from .._vm.job import Job, job_of
-from .._vm.model import Actual
-from .claims import Stage, row_of
-from .wish import Item, Scope, removal_of
+from .._vm.context import RunContext
+from .._vm.live.find import find
+from .._vm.model import Actual, Desired
+from .._vm.plan.room import Taken
+from .._vm.run import VmPlan, desired_vm, new_context, plan_found_vm, plan_missing_vm
+from .items import Item, Scope, removal_of
+from .listed import Listed
+from .reservations import PlanningView, row_of
+from .unfinished import find_unfinished, is_unfinished_in
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -32,125 +37,231 @@ READERS = 10
 
 @dataclass(frozen=True)
 class Planned:
-    """One VM's part of the plan, or why there is none. `row` is the VM as the others' decisions shall see it."""
+    """The plan of one VM, or its error. `row` is the VM as decisions about the others see it."""
 
     item: Item
-    prepared: Prepared | None = None
+    vm_plan: VmPlan | None = None
     row: VmRow | None = None
     error: FleetError | None = None
     found: VmRow | None = None  # the VM that is meant, where it is there
 
     @property
     def changes(self) -> bool:
-        return self.prepared is not None and self.prepared.plan.changed
+        return self.vm_plan is not None and self.vm_plan.plan.changed
 
 
 class Planner:
     """Plans VMs one after the other, each seeing what those before it will be."""
 
     def __init__(self, client: Client, check_mode: bool) -> None:
-        self._memory = Remembering(client)
+        self._memory = CachingReader(client)
         self._check_mode = check_mode
-        self.picture = read_picture(self._memory)  # as it was
-        self._stage = Stage(self._memory, self.picture)
-        self._named: dict[str, int] = {}  # names that VMs of this run will have, and the places of these in the list
-        self._templates: dict[str, int] = {}  # new templates of this run by name and by number, and their places
+        self.cluster = fetch_cluster_state(self._memory)  # as it was
+        self._seen = self.cluster  # the same with what the nodes themselves say
+        self._planned = PlanningView(self._memory, self.cluster)
+        self.notes: tuple[str, ...] = ()  # what could not be found out about VMs to prune
+        self.leaving: frozenset[int] = frozenset()  # VMs that this run removes, if all goes well
+        self._named: dict[str, list[Item]] = {}  # names that new VMs of this run will have
+        self._owners: dict[int, Item] = {}  # which item means the VM of a number
+        # new templates of this run by name and by number, and their places
+        self._templates: dict[str, int] = {}
 
     def plan(self, items: list[Item]) -> list[Planned]:
-        """Return each VM's plan, in the order of the list. What is wrong with one VM is part of the answer."""
+        """Return each VM's plan, in the order of the list.
+
+        A VM that cannot be planned has its error.
+        """
+        return self.plan_located(self.look_up(items))
+
+    def look_up(self, items: list[Item]) -> list[Planned]:
+        """Return which VM each item means, without a plan yet."""
         located = self._locate(items)
         self._ask_nodes_of(located)
-        if any(one.found is None and one.error is None and one.item.desired.state != "absent" for one in located):
-            located = self._locate(items)  # the listing may have known an old name of what seems to be missing
-        found = side_by_side(self._read, located, READERS)
-        return [self._plan(planned, actual) for planned, actual in zip(located, found, strict=True)]
+        if any(_is_unknown(one) for one in located):
+            # the listing may have had an old name of what seems to be missing
+            located = self._locate(items)
+        return located
 
-    def prune(self, params: Mapping[str, Any], scope: Scope, planned: list[Planned]) -> list[Planned]:
+    def plan_located(self, located: list[Planned]) -> list[Planned]:
+        """Return the plan of each VM, in the same order. Removals come first: they free quota."""
+        going = [one for one in located if one.item.desired.state == "absent"]
+        staying = [one for one in located if one.item.desired.state != "absent"]
+        removals = self._plan_all(going)
+        self.leaving |= {vmid for one in removals if one.vm_plan is not None for vmid in meant(one)}
+        return sorted([*removals, *self._plan_all(staying)], key=lambda one: one.item.index)
+
+    def _plan_all(self, located: list[Planned]) -> list[Planned]:
+        found = side_by_side(self._read, located, READERS)
+        return [
+            self._plan(planned, actual)
+            for planned, actual in zip(
+                located,
+                found,
+                strict=True,
+            )
+        ]
+
+    def prune(
+        self,
+        params: Mapping[str, Any],
+        scope: Scope,
+        planned: list[Planned],
+    ) -> list[Planned]:
         """Return the plans to remove what lies within the scope and is not in the list."""
         listed = {vmid for one in planned for vmid in meant(one)}
-        rows = out_of_list(self.picture, scope, listed)
-        fresh = ask_nodes(self._memory, self.picture, {row.node for row in rows}, full=True)
+        rows = out_of_list(self.cluster, scope, listed)
+        unfinished, self.notes = find_unfinished(
+            self._memory.direct(),
+            self._seen,
+            scope,
+            listed,
+            params,
+        )
+        rows += unfinished
+        fresh = ask_nodes(
+            self._memory,
+            self.cluster,
+            {row.node for row in rows},
+            full=True,
+        )
         items: list[Item] = []
         for row in rows:
-            options = removal_of(params, row.vmid, fresh.vms[row.vmid].own_name or row.own_name)
-            items.append(Item(len(planned) + len(items), options, read_wish(options), pruned=True))
+            options = removal_of(
+                params,
+                row.vmid,
+                fresh.vms[row.vmid].own_name or row.own_name,
+            )
+            items.append(
+                Item(
+                    len(planned) + len(items),
+                    options,
+                    desired_vm(options),
+                    pruned=True,
+                )
+            )
         return self.plan(items)
 
-    def _job(self, item: Item) -> Job:
-        return job_of(item.params, self._memory, item.desired, self._check_mode, self._stage)
+    def as_it_is(self, planned: Planned) -> VmRow | None:
+        """Return the VM that an item means, with name and tags from its node, or None."""
+        if planned.found is None:
+            return None
+        return self._planned.cluster.vms.get(planned.found.vmid)
+
+    def _context(self, item: Item) -> RunContext:
+        desired = replace(item.desired, leaving=self.leaving) if self.leaving else item.desired
+        return new_context(
+            item.params,
+            self._memory,
+            desired,
+            self._check_mode,
+            self._planned,
+        )
 
     def _locate(self, items: list[Item]) -> list[Planned]:
         located: list[Planned] = []
         owners: dict[int, Item] = {}
         for item in items:
-            try:
-                row = locate(self._memory, item.desired, self._stage.picture)
-                if row is not None and owners.setdefault(row.vmid, item) is not item:
-                    raise _same(item, owners[row.vmid], row)
+            row = _row_in(self._planned.cluster, item.desired)
+            if row is None or owners.setdefault(row.vmid, item) is item:
                 located.append(Planned(item, found=row))
-            except FleetError as error:
-                located.append(Planned(item, error=error))
+            else:
+                located.append(
+                    Planned(
+                        item,
+                        error=_same(
+                            item,
+                            owners[row.vmid],
+                            row,
+                        ),
+                    )
+                )
         return located
 
     def _ask_nodes_of(self, located: list[Planned]) -> None:
         """Learn names and power states, which the listing knows late; one request a node.
 
-        Where a VM is about to be made all nodes are asked, else those of the VMs that are there.
+        Where a VM is not found by its name all nodes are asked, else those of the VMs that are
+        there.
         """
-        making = any(one.found is None and one.item.desired.state != "absent" for one in located)
-        nodes = set(self.picture.nodes) if making else {one.found.node for one in located if one.found is not None}
-        for row in ask_nodes(self._memory, self.picture, nodes, full=True).vms.values():
-            if row.fresh:
-                self._stage.put(row)
+        nodes = {one.found.node for one in located if one.found is not None}
+        if any(_is_unknown(one) for one in located):
+            nodes = set(self.cluster.nodes)
+        self._seen = ask_nodes(self._memory, self._seen, nodes, full=True)
+        self._planned.see(self._seen)
 
-    def _read(self, planned: Planned) -> Actual | FleetError | None:
-        if planned.found is None:
-            return None
-        row = self._stage.picture.vms[planned.found.vmid]
+    def _read(self, planned: Planned) -> tuple[Actual | None, ClusterState] | FleetError:
+        """Return the VM that an item means, and the cluster state in which it was searched."""
+        if planned.error is not None:
+            return planned.error
         try:
-            return read_found(self._job(planned.item), row, self._stage.picture)
+            return find(self._context(planned.item), self._planned.cluster)
         except FleetError as error:
             return error
 
-    def _plan(self, planned: Planned, actual: Actual | FleetError | None) -> Planned:
-        if planned.error is not None:
-            return planned
-        item, picture = planned.item, self._stage.picture
+    def _plan(
+        self,
+        planned: Planned,
+        read: tuple[Actual | None, ClusterState] | FleetError,
+    ) -> Planned:
+        item = planned.item
+        if isinstance(read, FleetError):
+            return replace(planned, error=self._why_without(item, read))
+        actual, seen = read
+        for vmid in self.cluster.vms.keys() - seen.vms.keys():
+            self._planned.drop(vmid)  # it was removed since the listing was read
+        cluster = self._planned.cluster
         try:
-            if isinstance(actual, FleetError):
-                raise actual
-            job = self._job(item)
+            context = self._context(item)
             if actual is None:
                 self._require_unnamed(item)
-                prepared = prepare_missing(job, picture)
-            elif item.desired.vmid is None and actual.name != item.desired.name:
-                prepared = prepare(job, picture)  # the listing knew an old name
+                vm_plan = plan_missing_vm(context, cluster)
             else:
-                prepared = prepare_found(job, actual, picture)
+                self._require_single(item, actual)
+                vm_plan = plan_found_vm(context, actual, cluster)
         except FleetError as error:
             return replace(planned, error=self._why_without(item, error))
-        row = row_after(prepared)
+        row = row_after(vm_plan)
+        taken = taken_by(vm_plan)
+        if taken is not None:
+            self._planned.take(taken)
         if row is not None:
-            self._stage.put(row)
-            if prepared.draft is not None and row.name:
-                self._named[row.name] = item.index
-            if prepared.draft is not None and row.template:
+            self._planned.put(row)
+            if vm_plan.draft is not None and row.name:
+                self._named.setdefault(row.name, []).append(item)
+            if vm_plan.draft is not None and row.template:
                 self._templates |= {row.name: item.index, str(row.vmid): item.index}
-        return replace(planned, prepared=prepared, row=row)
+        return replace(planned, vm_plan=vm_plan, row=row)
 
     def _require_unnamed(self, item: Item) -> None:
-        """Raise Conflict where another VM of the list will have the name, of another tenant's then."""
-        other = self._named.get(item.desired.name or "")
-        if other is not None and item.desired.vmid is None and item.desired.state != "absent":
-            raise Conflict(
-                attempted=f"{item.desired.label} was not planned",
-                answer=f"vms[{other}] will have that name",
-                next_step="Give one of the two another name, or a vmid of its own",
-                reason="name taken",
-            )
+        """Raise Conflict where a new VM of the list will have the name for the same tenant.
+
+        Two tenants may each have a VM of a name; without a tenant a name means one VM of them all.
+        """
+        tag = item.desired.tenant_tag
+        for other in self._named.get(item.desired.name or "", ()):
+            same_owner = None in (tag, other.desired.tenant_tag) or tag == other.desired.tenant_tag
+            if same_owner and item.desired.vmid is None and item.desired.state != "absent":
+                raise Conflict(
+                    attempted=f"{item.desired.label} was not planned",
+                    answer=f"vms[{other.index}] will have that name",
+                    next_step="Give one of the two another name, or a vmid of its own",
+                    reason="name taken",
+                )
+
+    def _require_single(self, item: Item, actual: Actual) -> None:
+        """Raise Conflict where an earlier item of the list means the same VM."""
+        if item.pruned:
+            return
+        self.leaving -= {actual.vmid} if item.desired.state != "absent" else set()
+        other = self._owners.setdefault(actual.vmid, item)
+        if other is not item:
+            raise _same(item, other, row_of_actual(actual))
 
     def _why_without(self, item: Item, error: FleetError) -> FleetError:
-        """Return the error of a VM, in other words where its source is a template that this run only makes."""
+        """Return the error of a VM.
+
+        It is another one where its source is a template that this run creates.
+        """
         source = item.desired.source
         at = self._templates.get(source.name or str(source.vmid)) if source is not None else None
         if at is None or not isinstance(error, NotFound):
@@ -165,38 +276,99 @@ class Planner:
         )
 
 
-def row_after(prepared: Prepared) -> VmRow | None:
-    """Return a VM as the listing will show it once its plan is carried out, or None where nothing is left to show."""
-    job, draft, actual, config = prepared.job, prepared.draft, prepared.actual, prepared.config
-    wish = job.desired
+def _is_unknown(planned: Planned) -> bool:
+    return planned.found is None and planned.error is None
+
+
+def _row_in(cluster: ClusterState, desired: Desired) -> VmRow | None:
+    """Return the row of the VM that is meant, or None; also where a name means several (pure)."""
+    try:
+        return find_vm(
+            cluster,
+            vmid=desired.vmid,
+            name=desired.name,
+            tenant_tag=desired.tenant_tag,
+            prefix=desired.tenant_prefix,
+        )
+    except Conflict:
+        return None
+
+
+def row_of_actual(actual: Actual) -> VmRow:
+    """Return the row of a VM that was read (pure)."""
+    return row_of(
+        actual.vmid,
+        actual.node,
+        actual.target,
+        pool=actual.pool,
+        status=actual.status,
+    )
+
+
+def row_after(vm_plan: VmPlan) -> VmRow | None:
+    """Return a VM as the listing will show it after its plan, or None where it is removed."""
+    context, draft, actual, config = vm_plan.context, vm_plan.draft, vm_plan.actual, vm_plan.config
+    wish = context.desired
     if config is None:
         return None
     if draft is not None:
-        config = {**config, "name": wish.name or "", **({"template": "1"} if wish.state == "template" else {})}
+        config = {
+            **config,
+            "name": wish.name or "",
+            **({"template": "1"} if wish.state == "template" else {}),
+        }
         status = "running" if wish.state == "started" else "stopped"
-        return row_of(draft.vmid, draft.node, config, pool=wish.pool, status=status, disk=draft.figures.disk)
+        return row_of(
+            draft.vmid,
+            draft.node,
+            config,
+            pool=wish.pool,
+            status=status,
+            disk=draft.figures.disk,
+        )
     if actual is None:
         return None
-    return row_of(actual.vmid, wish.node or actual.node, config, pool=wish.pool or actual.pool, status=actual.status)
+    return row_of(
+        actual.vmid,
+        wish.node or actual.node,
+        config,
+        pool=wish.pool or actual.pool,
+        status=actual.status,
+    )
+
+
+def taken_by(vm_plan: VmPlan) -> Taken | None:
+    """Return what a VM will take of its node beyond what the listing shows (pure)."""
+    draft = vm_plan.draft
+    if draft is None:
+        return vm_plan.taken
+    return Taken(draft.node, draft.needs.running_memory, draft.needs.room)
 
 
 def meant(planned: Planned) -> set[int]:
-    """Return the VM that an item means, and the one that the listing took for it where that knew an old name (pure)."""
-    actual = planned.prepared.actual if planned.prepared is not None else None
+    """Return the VMIDs that an item means: the VM that was read, and the one in the listing
+    (pure).
+    """
+    actual = planned.vm_plan.actual if planned.vm_plan is not None else None
     found = {planned.found.vmid} if planned.found is not None else set()
     return found | ({actual.vmid} if actual is not None else set())
 
 
-def refuse_look_alikes(planned: list[Planned], picture: Picture, scope: Scope) -> list[Planned]:
-    """Return the plans, with an error for a new VM whose name another one in the scope has in other letters (pure).
+def refuse_look_alikes(
+    planned: list[Planned],
+    cluster: ClusterState,
+    scope: Scope,
+) -> list[Planned]:
+    """Return the plans, with an error for a new VM whose name differs from another's in case only
+    (pure).
 
-    Names are the same to DNS whatever their letters: the other one would be pruned for a slip of the pen.
+    DNS ignores the case of a name: the other VM would be pruned because of a typing error.
     """
     listed = {vmid for one in planned for vmid in meant(one)}
-    there = {row.name.lower(): row for row in out_of_list(picture, scope, listed)}
+    there = {row.name.lower(): row for row in out_of_list(cluster, scope, listed)}
     checked: list[Planned] = []
     for one in planned:
-        new = one.prepared is not None and one.prepared.draft is not None
+        new = one.vm_plan is not None and one.vm_plan.draft is not None
         row = there.get((one.item.desired.name or "").lower()) if new else None
         checked.append(one if row is None else Planned(one.item, error=_look_alike(one.item, row)))
     return checked
@@ -205,30 +377,129 @@ def refuse_look_alikes(planned: list[Planned], picture: Picture, scope: Scope) -
 def _look_alike(item: Item, row: VmRow) -> Conflict:
     return Conflict(
         attempted=f"vms[{item.index}], {item.desired.label}, was not planned",
-        answer=f"VM '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but upper and lower case",
+        answer=(
+            f"VM '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but upper"
+            " and lower case"
+        ),
         next_step="Write the name as the VM has it, or give its vmid to rename it",
         reason="name differs in case",
     )
 
 
-def out_of_list(picture: Picture, scope: Scope, listed: set[int]) -> list[VmRow]:
-    """Return the VMs within a scope that no item of the list means, by VMID. Templates are never among them (pure)."""
+def still_unwanted(unwanted: list[Planned], planned: list[Planned]) -> list[Planned]:
+    """Return the plans of VMs to prune without those that turned out to be in the list (pure)."""
+    listed = {vmid for one in planned for vmid in meant(one)}
+    return [one for one in unwanted if not meant(one) & listed]
+
+
+def counting(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
+    """Return the plans with `leaving` as the VMs that do not count in a quota (pure)."""
+    found: list[Planned] = []
+    for one in planned:
+        vm_plan = one.vm_plan
+        if vm_plan is not None and vm_plan.context.desired.leaving != leaving:
+            asked, context = (
+                _with_leaving(known, leaving) for known in (vm_plan.asked, vm_plan.context)
+            )
+            one = replace(
+                one,
+                vm_plan=replace(
+                    vm_plan,
+                    asked=asked,
+                    context=context,
+                ),
+            )
+        found.append(one)
+    return found
+
+
+def _with_leaving(context: RunContext, leaving: frozenset[int]) -> RunContext:
+    return replace(context, desired=replace(context.desired, leaving=leaving))
+
+
+def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
+    """Raise Conflict where an entry to remove means a VM of another name or of a tenant.
+
+    One such entry shows that the list is not what its author thinks, so nothing is removed.
+    """
+    foreign: list[str] = []
+    for one in planned:
+        row, wish = planner.as_it_is(one), one.item.desired
+        if row is None:
+            continue
+        renamed = wish.vmid is not None and bool(wish.name) and row.name != wish.name
+        owned = wish.tenant_tag is None and bool(tenants_of(row.tags, wish.tenant_prefix))
+        if renamed or owned:
+            label = f"{wish.tenant}/{wish.name}" if wish.tenant else str(wish.name or wish.vmid)
+            tags = ", ".join(row.tags) or "none"
+            foreign.append(f"{label} (VM {row.vmid} is {row.name} with the tags {tags})")
+    if foreign:
+        raise Conflict(
+            attempted="Nothing was removed",
+            answer=(
+                "these entries of the list would hit a VM of another tenant or name:"
+                f" {', '.join(foreign)}"
+            ),
+            next_step="Give them their tenant and VMID, or take them out of the list",
+            reason="foreign VM",
+        )
+
+
+def refuse_given_away(
+    unwanted: list[Planned],
+    items: list[Item],
+    others: list[Listed],
+    scope: Scope,
+) -> None:
+    """Raise Conflict where a VM to prune is in the list under its name, but for another tenant
+    (pure).
+    """
+    mine = {(item.desired.name or "").lower() for item in items}
+    elsewhere = {entry.name.lower() for entry in others if entry.name} - mine
+    leaving = [(one.item.desired.name or "").lower() for one in unwanted]
+    given_away = [name for name in leaving if name in elsewhere]
+    if given_away:
+        raise Conflict(
+            attempted="Nothing was changed",
+            answer=(
+                f"the list has VMs with the {scope.label} by their name, but not for it:"
+                f" {', '.join(given_away)}"
+            ),
+            next_step=(
+                "Where they are to go, list them for this tenant with state=absent; else give them"
+                " their tenant"
+            ),
+            reason="listed for another tenant",
+        )
+
+
+def out_of_list(
+    cluster: ClusterState,
+    scope: Scope,
+    listed: set[int],
+) -> list[VmRow]:
+    """Return the VMs in a scope that no item of the list means, by VMID.
+
+    Never a template (pure).
+    """
     return [
         row
-        for _vmid, row in sorted(picture.vms.items())
+        for _vmid, row in sorted(cluster.vms.items())
         if row.vmid not in listed and not row.template and within(row, scope)
     ]
 
 
 def within(row: VmRow, scope: Scope) -> bool:
-    """Tell whether a VM lies within a scope: that tenant's tag and no other tenant's, that very pool (pure)."""
-    if scope.tenant_tag is not None and tuple(tenants_of(row.tags, scope.prefix)) != (scope.tenant_tag,):
+    """Return whether a VM is in a scope: it has that tenant's tag alone, and that pool (pure)."""
+    if not owns(scope.tenant_tag, row.tags, scope.prefix):
         return False
     return scope.pool is None or row.pool == scope.pool
 
 
 def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
-    """Raise Conflict where a VM that is about to be pruned has left the scope since it was planned."""
+    """Raise Conflict where a VM to prune has left the scope since it was planned."""
+    if is_unfinished_in(scope, actual.target):
+        return
     if row is None or not within(row, scope):
         raise Conflict(
             attempted=f"{actual.label} was left alone",
@@ -236,7 +507,13 @@ def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
             next_step="Somebody else changed it meanwhile: check whose it is and run again",
             reason="outside the scope",
         )
-    guard_tenant(actual.label, row.tags, scope.tenant_tag, scope.prefix)
+    guard_tenant(
+        actual.label,
+        row.tags,
+        scope.tenant_tag,
+        scope.prefix,
+        number=actual.vmid,
+    )
 
 
 def _same(item: Item, other: Item, row: VmRow) -> Conflict:

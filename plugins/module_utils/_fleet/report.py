@@ -2,71 +2,243 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a fleet's run reports: each VM's outcome, sums, differences, and one failure for those that failed (pure)."""
+"""What a fleet's run reports: a row a VM, counts, lines, differences, and one failure (pure)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core.errors import FleetError, TaskFailed
+from .._core.errors import FleetError, failure_of_several
 from .._core.result import Result
-from .carry import Outcome
+from .._vm.describe import conditions_of_failure
+from .._vm.report import WAITS_FOR_STOP
+from .execute import Outcome
+from .listed import read_tenants
+from .power_turns import restarts
+from .summary import ACTIONS, lines_of
 
-# Of so many failures the message tells; the result has them all.
-_TOLD = 5
-_KINDS = ("created", "changed", "removed", "unchanged", "failed", "kept")
+# The message names this many of the VMs that failed; the result has all of them.
+_SHOWN = 5
+# The lines of a refused list name this many mistakes.
+_SHOWN_CAUSES = 20
+# What a row is of a VM that nothing was done to because the run failed before.
+_NOT_WORKED_ON: Mapping[str, Any] = {
+    "vmid": None,
+    "node": None,
+    "status": None,
+    "action": "failed",
+    "changed": False,
+    "failed": True,
+    "pruned": False,
+    "pending": [],
+    "rebooted": False,
+}
+_SHORT = (
+    "name",
+    "tenant",
+    "vmid",
+    "node",
+    "status",
+    "action",
+    "changed",
+    "failed",
+    "pruned",
+    "pending",
+    "rebooted",
+)
 
 
-def report(outcomes: list[Outcome]) -> Result:
-    """Return the result of the run; it fails where a VM failed."""
-    rows = [row_of(outcome) for outcome in outcomes]
+def report(
+    outcomes: list[Outcome],
+    *,
+    check_mode: bool = False,
+    details: bool = True,
+) -> Result:
+    """Return the result of the run; it fails where a VM failed.
+
+    Without `details` a row has only the outcome of the VM.
+    """
+    rows: list[dict[str, Any]] = []
+    errors: dict[int, FleetError] = {}
+    messages: list[str] = []
+    diffs: list[dict[str, Any]] = []
+    for index, outcome in enumerate(outcomes):
+        rows.append(row_of(outcome))
+        if outcome.error is not None:
+            errors[index] = outcome.error
+            messages.append(_cause(outcome, outcome.error))
+        if outcome.result is not None and outcome.result.changed:
+            diffs.append(_headed(outcome, outcome.result))
     counts = Counter(row["action"] for row in rows)
-    values: dict[str, Any] = {"vms": rows, "summary": {kind: counts[kind] for kind in _KINDS}}
-    diffs = [_headed(outcome) for outcome in outcomes if outcome.result is not None and outcome.result.changed]
-    warnings = [line for outcome in outcomes if outcome.result is not None for line in outcome.result.warnings]
-    if counts["kept"]:
-        warnings.append(f"{counts['kept']} VMs that are not in the list were not removed, because others failed")
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    return Result(
-        any(row["changed"] for row in rows),
-        values,
-        diffs or {"before": {}, "after": {}},
-        tuple(dict.fromkeys(warnings)),
-        failure(failed, len(outcomes)) if failed else None,
-    )
+    lines = lines_of(rows, errors, check_mode=check_mode)
+    warnings = _warnings(outcomes, rows, counts["kept"])
+    failure = None
+    if errors:
+        failure = _failure(list(errors.values()), messages, len(outcomes))
+    changed = any(row["changed"] for row in rows)
+    if not details:
+        rows = [short(row) for row in rows]
+    values: dict[str, Any] = {
+        "vms": rows,
+        "refused": False,
+        "summary": {action: counts[action] for action in ACTIONS},
+        "report": lines,
+    }
+    nothing: dict[str, Any] = {"before": {}, "after": {}}
+    return Result(changed, values, diffs or nothing, warnings, failure)
+
+
+def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str, Any]:
+    """Return the values of a run that failed before any VM was worked on.
+
+    A row has its own cause, or else that of the task; without details the latter is left out,
+    because the task has it. The arguments may be those that were refused, of any shape.
+    """
+    own: dict[int, Mapping[str, Any]] = {}
+    for one in error.details.get("vms") or ():
+        if "index" in one:
+            own[one["index"]] = one
+    rows = _refused_rows(arguments, own)
+    if arguments.get("details") is not False:
+        whole = error.as_result()
+        rows = [{**_NOT_WORKED_ON, **whole, **row} for row in rows]
+    causes = [f"{one['vm']}: {one['msg']}" for one in own.values()]
+    summary = dict.fromkeys(ACTIONS, 0)
+    summary["failed"] = len(rows)
+    return {
+        "vms": rows,
+        "refused": True,
+        "summary": summary,
+        "report": [f"failed {len(rows)}", *causes[:_SHOWN_CAUSES]],
+    }
+
+
+def _refused_rows(
+    arguments: Mapping[str, Any],
+    own: Mapping[int, Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return name and tenant of each VM of the run, with its own cause where it has one."""
+    rows: list[dict[str, Any]] = []
+    for index, item in enumerate(arguments.get("vms") or ()):
+        given = item if isinstance(item, Mapping) else {}
+        tenant = _tenant_of(given, arguments)
+        if not _is_chosen(tenant, arguments):
+            continue
+        row = {"name": str(given.get("name") or ""), "tenant": tenant}
+        if index in own:
+            row["msg"] = own[index]["msg"]
+            row["error"] = own[index]["error"]
+        rows.append(row)
+    return rows
+
+
+def _tenant_of(own: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """Return the tenant of a VM: its own, else that of the defaults, else that of the task."""
+    defaults = arguments.get("defaults")
+    layers = [own, defaults, arguments]
+    for layer in layers:
+        if isinstance(layer, Mapping) and layer.get("tenant"):
+            return str(layer["tenant"])
+    return ""
+
+
+def _is_chosen(tenant: str, arguments: Mapping[str, Any]) -> bool:
+    try:
+        tenants = read_tenants(arguments)
+    except FleetError:
+        return True
+    return not tenants or tenant in tenants
+
+
+def short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outcome in a row, without the VM itself and its plan."""
+    found = {key: row[key] for key in _SHORT}
+    found["tenant"] = found["tenant"] or ""
+    if row["failed"]:
+        found["msg"] = row["msg"]
+        found["error"] = row["error"]
+    return found
 
 
 def row_of(outcome: Outcome) -> dict[str, Any]:
-    """Return what is told of one VM: what module vm returns of it, and which VM it is."""
-    item, prepared = outcome.planned.item, outcome.planned.prepared
-    wish = item.desired
+    """Return the report on one VM: which VM it is, and what module vm returns of it."""
+    item = outcome.planned.item
+    vm_plan = outcome.planned.vm_plan
+    desired = item.desired
     row: dict[str, Any] = {
-        "name": wish.name,
-        "vmid": wish.vmid,
+        "name": desired.name,
+        "vmid": desired.vmid,
         "node": None,
-        "tenant": wish.tenant,
+        "tenant": desired.tenant,
         "pruned": item.pruned,
         "changed": False,
         "failed": outcome.error is not None,
         "vm": None,
-        "plan": prepared.plan.summaries if prepared is not None else [],
+        "plan": [],
         "done": [],
+        "conditions": None,
+        "pending": [],
+        "rebooted": False,
     }
-    known = prepared.actual if prepared is not None else None
-    if known is not None:
-        row.update(vmid=known.vmid, node=known.node, name=wish.name or known.name)
+    if vm_plan is not None:
+        row["plan"] = vm_plan.plan.summaries
+    if vm_plan is not None and vm_plan.actual is not None:
+        row["vmid"] = vm_plan.actual.vmid
+        row["node"] = vm_plan.actual.node
+        row["name"] = desired.name or vm_plan.actual.name
     if outcome.result is not None:
-        row.update(outcome.result.values)
-        vm = row["vm"] or {}
-        row.update({key: vm[key] for key in ("vmid", "node", "name") if vm.get(key) is not None})
-        row["changed"] = outcome.result.changed
+        _add_result(row, outcome, outcome.result)
     if outcome.error is not None:
-        done = list(outcome.error.details.get("done", []))
-        row.update(outcome.error.as_result(), done=done, changed=bool(done))
+        _add_error(row, outcome, outcome.error)
     row["action"] = _action(outcome, row)
+    row["status"] = _status(row)
     return row
+
+
+def _add_result(
+    row: dict[str, Any],
+    outcome: Outcome,
+    result: Result,
+) -> None:
+    """Add the result of a VM, with its VMID, node and name where it has them."""
+    vm_plan = outcome.planned.vm_plan
+    row.update(result.values)
+    vm = row["vm"] or {}
+    for key in ("vmid", "node", "name"):
+        if vm.get(key) is not None:
+            row[key] = vm[key]
+    row["changed"] = result.changed
+    if result.changed and vm_plan is not None:
+        row["rebooted"] = restarts(vm_plan)
+
+
+def _add_error(
+    row: dict[str, Any],
+    outcome: Outcome,
+    error: FleetError,
+) -> None:
+    """Add the error of a VM, with VMID and node of a new one that failed after its creation."""
+    vm_plan = outcome.planned.vm_plan
+    done = list(error.details.get("done", []))
+    row.update(error.as_result())
+    row["done"] = done
+    row["changed"] = bool(done)
+    row["conditions"] = conditions_of_failure(error)
+    if done and vm_plan is not None and vm_plan.draft is not None:
+        row["vmid"] = outcome.vmid or vm_plan.draft.vmid
+        row["node"] = row["node"] or vm_plan.draft.node
+
+
+def _status(row: Mapping[str, Any]) -> str | None:
+    vm = row["vm"] or {}
+    status = vm.get("status")
+    if status is not None:
+        return str(status)
+    if row["action"] in ("failed", "kept"):
+        return None
+    return "absent"
 
 
 def _action(outcome: Outcome, row: Mapping[str, Any]) -> str:
@@ -74,43 +246,67 @@ def _action(outcome: Outcome, row: Mapping[str, Any]) -> str:
         return "failed"
     if outcome.result is None:
         return "kept"
-    prepared = outcome.planned.prepared
-    if not row["changed"] or prepared is None:
+    vm_plan = outcome.planned.vm_plan
+    if vm_plan is None or not row["changed"]:
         return "unchanged"
-    if prepared.draft is not None:
+    if vm_plan.draft is not None:
         return "created"
-    return "removed" if outcome.planned.item.desired.state == "absent" else "changed"
+    if outcome.planned.item.desired.state == "absent":
+        return "removed"
+    return "changed"
 
 
-def _headed(outcome: Outcome) -> dict[str, Any]:
-    diff = outcome.result.diff if outcome.result is not None else None
+def _warnings(
+    outcomes: Sequence[Outcome],
+    rows: Sequence[Mapping[str, Any]],
+    kept: int,
+) -> tuple[str, ...]:
+    """Return the warnings of all VMs; one for several VMs that wait for a reboot."""
+    lines: list[str] = []
+    waiting: list[str] = []
+    for outcome in outcomes:
+        warnings = outcome.result.warnings if outcome.result is not None else ()
+        for line in warnings:
+            lines.append(line)
+            if line.endswith(WAITS_FOR_STOP):
+                waiting.append(line)
+    if len(waiting) > 1:
+        lines = [line for line in lines if line not in waiting]
+        number = sum(1 for row in rows if row["pending"])
+        state = "have changes that wait for their next stop or reboot"
+        lines.append(f"{number} VMs {state}; reboot=if_needed applies them")
+    if kept:
+        lines.append(f"{kept} VMs that are not in the list were not removed, because others failed")
+    return tuple(dict.fromkeys(lines))
+
+
+def _headed(outcome: Outcome, result: Result) -> dict[str, Any]:
+    """Return the diff of a VM with a headline."""
     label = outcome.planned.item.desired.label
-    found = dict(diff) if isinstance(diff, Mapping) else {"before": {}, "after": {}}
-    return {"before_header": label, "after_header": label, **found}
+    diff: Mapping[str, Any] = {"before": {}, "after": {}}
+    if isinstance(result.diff, Mapping):
+        diff = result.diff
+    return {"before_header": label, "after_header": label, **diff}
 
 
-def failure(failed: list[Outcome], number: int) -> FleetError:
+def _failure(
+    errors: Sequence[FleetError],
+    messages: Sequence[str],
+    number: int,
+) -> FleetError:
     """Return the error of the run: that of its only VM, or one for all that failed of `number`."""
-    errors = [outcome.error for outcome in failed if outcome.error is not None]
-    first = errors[0]
     if number == 1:
-        return first
-    told = [_told(outcome) for outcome in failed[:_TOLD]]
-    if len(failed) > _TOLD:
-        told.append(f"And {len(failed) - _TOLD} more.")
-    category = type(first) if len({type(error) for error in errors}) == 1 else TaskFailed
-    return category(
-        attempted=f"{len(failed)} of {number} VMs failed",
-        answer=" ".join(told),
-        next_step="Repair these and run again: what is done stays done",
-        reason=first.reason if len({error.reason for error in errors}) == 1 else "some VMs failed",
-        status=first.status if len(failed) == 1 else None,
-        path=first.path if len(failed) == 1 else "",
-        upid=first.upid if len(failed) == 1 else "",
-        retryable=any(error.retryable for error in errors),
-    )
+        return errors[0]
+    causes = list(messages[:_SHOWN])
+    if len(messages) > _SHOWN:
+        causes.append(f"And {len(messages) - _SHOWN} more.")
+    return failure_of_several(errors, " ".join(causes), number)
 
 
-def _told(outcome: Outcome) -> str:
-    label, message = outcome.planned.item.desired.label, str(outcome.error)
-    return message if label in message else f"{label}: {message}"
+def _cause(outcome: Outcome, error: FleetError) -> str:
+    """Return the message of an error, after the VM's label where the message lacks it."""
+    label = outcome.planned.item.desired.label
+    message = str(error)
+    if label in message:
+        return message
+    return f"{label}: {message}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Details of single VMs, fetched side by side within bounds: one slow or broken guest costs only itself."""
+"""Details of single VMs, fetched in parallel: a slow or broken guest affects no other."""
 
 from __future__ import annotations
 
@@ -12,26 +12,34 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import FleetError
-from .._vm.addresses import Address, AddressRule, agent_addresses, choose_address, cloud_init_addresses, nic_macs
+from .._guest.addresses import (
+    Address,
+    AddressRule,
+    agent_addresses,
+    choose_address,
+    cloud_init_addresses,
+    nic_macs,
+)
+from .._guest.agent import agent_is_on
 from .hosts import Guest
 
 DETAILS = ("addresses", "config", "snapshots")
-# Neither shown nor cached, not even as the stars that PVE sends.
+# Neither shown nor cached, not even as the asterisks that PVE sends.
 _HIDDEN = frozenset({"cipassword"})
 NOT_THE_ANSWER = "malformed answer"
+# The name under which PVE lists the present state among the snapshots.
+_PRESENT = "current"
+_SNAPSHOT_KEYS = ("name", "description", "snaptime", "parent")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Threads, seconds for one call, seconds for everything, and how old a cached detail may get in seconds.
+    """Limits of fetching details; times in seconds. 0 sets no limit for `whole` and `max_age`."""
 
-    0 means without end for the last two.
-    """
-
-    workers: int = 10
-    call: float = 5.0
-    whole: float = 120.0
-    max_age: float = 3600.0
+    workers: int = 10  # threads
+    call: float = 5.0  # for one request
+    whole: float = 120.0  # for all requests
+    max_age: float = 3600.0  # of a cached detail
 
 
 def fetch_details(
@@ -42,70 +50,131 @@ def fetch_details(
     earlier: Mapping[str, Mapping[str, Any]] | None = None,
     offline: Collection[tuple[str, str]] = (),
 ) -> dict[str, dict[str, Any]]:
-    """Return the details of each guest by its key, with the reason of each failure under `errors`; never raises.
+    """Return the details of each guest by its key, with the reason of each failure under `errors`.
 
-    A guest without an agent is not asked for addresses when its configuration is known to say so; a stopped one never.
-    `earlier` are details that may be out of date: their snapshots are kept where the digest of the configuration,
-    which PVE makes of the snapshots too, is still the same. `offline` are pairs of site and node that are not asked.
+    Never raises. A guest is not asked for addresses when its configuration says that it has no
+    agent, nor when it is stopped. `earlier` are details that may be out of date: their snapshots
+    are kept where the digest of the configuration, which covers the snapshots too, is the same.
+    `offline` are pairs of site and node that are not asked.
     """
     if not guests or not kinds:
         return {}
+    known = earlier or {}
     clock = next(iter(clients.values())).clock
-    end = clock.monotonic() + limits.whole if limits.whole > 0 else float("inf")
+    deadline = float("inf")
+    if limits.whole > 0:
+        deadline = clock.monotonic() + limits.whole
 
-    def one(guest: Guest) -> dict[str, Any]:
-        left = end - clock.monotonic()
-        wanted = [kind for kind in kinds if kind != "addresses" or _may_have_addresses(guest)]
+    def fetch_one(guest: Guest) -> dict[str, Any]:
+        wanted = list(kinds)
+        if not _may_have_addresses(guest):
+            wanted = [kind for kind in kinds if kind != "addresses"]
         if (guest.site, guest.node) in offline:
             return {"errors": dict.fromkeys(wanted, f"node {guest.node} is offline")}
+        left = deadline - clock.monotonic()
         if left <= 0:
             return {"errors": dict.fromkeys(wanted, f"not asked within {limits.whole:g} s")}
-        return _details(clients[guest.site], guest, wanted, min(limits.call, left), (earlier or {}).get(guest.key, {}))
+        request = _Request(clients[guest.site], guest, min(limits.call, left))
+        return request.details(wanted, known.get(guest.key, {}))
 
-    with ThreadPoolExecutor(max_workers=max(1, min(limits.workers, len(guests)))) as pool:
-        return dict(zip((guest.key for guest in guests), pool.map(one, guests), strict=True))
+    keys = [guest.key for guest in guests]
+    workers = max(1, min(limits.workers, len(guests)))
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        return dict(zip(keys, pool.map(fetch_one, guests), strict=True))
 
 
-def _details(
-    client: Client, guest: Guest, kinds: Collection[str], timeout: float, earlier: Mapping[str, Any]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    errors: dict[str, str] = {}
-    base = ("nodes", guest.node, "qemu", guest.vmid)
+class _Request:
+    """The requests about one guest; `errors` has the reason of each that failed, by kind."""
 
-    def ask(kind: str, *rest: str) -> Any:
+    def __init__(
+        self,
+        client: Client,
+        guest: Guest,
+        timeout: float,
+    ) -> None:
+        self._client = client
+        self._base = ("nodes", guest.node, "qemu", guest.vmid)
+        self._timeout = timeout
+        self.errors: dict[str, str] = {}
+
+    def details(
+        self,
+        kinds: Collection[str],
+        earlier: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return the details of these kinds, and `errors` where something failed."""
+        found: dict[str, Any] = {}
+        config: Mapping[str, Any] | None = None
+        if "config" in kinds:
+            config = self._ask("config", "config")
+        if config is not None:
+            shown = dict(config)
+            for key in _HIDDEN:
+                shown.pop(key, None)
+            found["config"] = shown
+        if "snapshots" in kinds:
+            found["snapshots"] = self._snapshots(config, earlier)
+        if "addresses" in kinds:
+            found.update(self._addresses(config))
+        if self.errors:
+            found["errors"] = self.errors
+        return found
+
+    def _addresses(self, config: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the addresses, unless the configuration says that there is no agent."""
+        if config is not None:
+            agent = str(config.get("agent") or "0")
+            if not agent_is_on(agent):
+                self.errors["addresses"] = "agent not configured"
+                return {}
+        answer = self._ask("addresses", "agent", "network-get-interfaces")
+        addresses = agent_addresses(answer)
+        return {"addresses": [one.as_list() for one in addresses]}
+
+    def _ask(self, kind: str, *path: str) -> Any:
+        """Return a well-formed answer, or None after noting the error."""
         try:
-            answer = client.get(*base, *rest, timeout=timeout, tries=1)
-            if is_wellformed(kind, answer):
-                return answer
-            errors[kind] = NOT_THE_ANSWER
+            answer = self._client.get(
+                *self._base,
+                *path,
+                timeout=self._timeout,
+                tries=1,
+            )
         except FleetError as error:
-            errors[kind] = error.reason or error.message
-        except Exception as error:  # a mistake about one guest must not cost the others
-            errors[kind] = f"{type(error).__name__}: {error}"
-        return None
+            self.errors[kind] = error.reason or error.message
+            return None
+        except Exception as error:  # a bug about one guest must not affect the others
+            self.errors[kind] = f"{type(error).__name__}: {error}"
+            return None
+        if not is_wellformed(kind, answer):
+            self.errors[kind] = NOT_THE_ANSWER
+            return None
+        return answer
 
-    config = None
-    if "config" in kinds:
-        config = ask("config", "config")
-        if isinstance(config, Mapping):
-            found["config"] = {key: value for key, value in config.items() if key not in _HIDDEN}
-    if "snapshots" in kinds:
-        if "snapshots" in earlier and _digest(config) and _digest(config) == _digest(earlier.get("config")):
-            found["snapshots"] = earlier["snapshots"]
-        else:
-            found["snapshots"] = _snapshots(ask("snapshots", "snapshot"))
-    if "addresses" in kinds:
-        if config is not None and not _has_agent(config):
-            errors["addresses"] = "agent not configured"
-        else:
-            answer = ask("addresses", "agent", "network-get-interfaces")
-            found["addresses"] = [one.as_list() for one in agent_addresses(answer)]
-    return {**found, **({"errors": errors} if errors else {})}
+    def _snapshots(
+        self,
+        config: Mapping[str, Any] | None,
+        earlier: Mapping[str, Any],
+    ) -> list[dict[str, Any]]:
+        """Return the snapshots, the earlier ones where the configuration's digest is the same."""
+        digest = _digest(config)
+        is_same = digest and digest == _digest(earlier.get("config"))
+        if is_same and "snapshots" in earlier:
+            return earlier["snapshots"]
+        answer = self._ask("snapshots", "snapshot") or []
+        snapshots: list[dict[str, Any]] = []
+        for snapshot in answer:
+            if not isinstance(snapshot, Mapping):
+                continue
+            if snapshot.get("name") == _PRESENT:
+                continue
+            shown = {key: snapshot.get(key) for key in _SNAPSHOT_KEYS}
+            snapshots.append(shown)
+        return snapshots
 
 
 def is_wellformed(kind: str, answer: Any) -> bool:
-    """Return whether an answer is of the form that PVE gives it; what a guest's agent says comes through as it is."""
+    """Return whether an answer has PVE's form; what an agent reports is not looked at."""
     if kind == "config":
         return isinstance(answer, Mapping)
     if kind == "addresses" and isinstance(answer, Mapping):
@@ -114,50 +183,69 @@ def is_wellformed(kind: str, answer: Any) -> bool:
 
 
 def _may_have_addresses(guest: Guest) -> bool:
-    return guest.status == "running" and not guest.template
+    if guest.template:
+        return False
+    return guest.status == "running"
 
 
 def _digest(config: Any) -> str:
-    return str(config.get("digest") or "") if isinstance(config, Mapping) else ""
+    if not isinstance(config, Mapping):
+        return ""
+    return str(config.get("digest") or "")
 
 
-def _snapshots(answer: Any) -> list[dict[str, Any]]:
-    """Return what is shown of each snapshot, without the entry that stands for the present."""
-    return [
-        {key: snapshot.get(key) for key in ("name", "description", "snaptime", "parent")}
-        for snapshot in (answer if isinstance(answer, list) else [])
-        if isinstance(snapshot, Mapping) and snapshot.get("name") != "current"
-    ]
-
-
-def detail_variables(details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule) -> dict[str, Any]:
+def detail_variables(
+    details: Mapping[str, Any],
+    kinds: Collection[str],
+    rule: AddressRule,
+) -> dict[str, Any]:
     """Return the variables for what was fetched (pure)."""
     variables: dict[str, Any] = {}
     config: Mapping[str, Any] = details.get("config") or {}
     if "config" in kinds:
         variables["proxmox_config"] = config
+    if config:  # the listing may have the name of a removed VM that had the number before
+        variables["proxmox_name"] = config.get("name") or None
     if "snapshots" in kinds:
         variables["proxmox_snapshots"] = details.get("snapshots") or []
     if "addresses" in kinds:
-        macs = nic_macs(config)
-        addresses = [Address(*one) for one in details.get("addresses") or ()]
-        chosen = choose_address(addresses, rule, macs)
-        if chosen is None and config:
-            planned = cloud_init_addresses(config)
-            chosen = choose_address(planned, rule, macs)
-            addresses = addresses or planned
-        variables["proxmox_addresses"] = [address.address for address in addresses]
-        variables["proxmox_interfaces"] = [
-            {"name": one.interface, "mac": one.mac, "address": one.address, "prefix": one.prefix} for one in addresses
-        ]
-        variables["proxmox_address"] = chosen.address if chosen else None
-        variables["proxmox_address_source"] = chosen.source if chosen else None
+        reported = details.get("addresses") or ()
+        addresses = [Address(*one) for one in reported]
+        variables.update(_address_variables(addresses, config, rule))
     if details.get("errors"):
         variables["proxmox_errors"] = dict(details["errors"])
     return variables
 
 
-def _has_agent(config: Any) -> bool:
-    text = str(config.get("agent") or "0") if isinstance(config, Mapping) else "0"
-    first = text.partition(",")[0]
-    return first.removeprefix("enabled=").strip() in ("1", "yes", "on", "true")
+def _address_variables(
+    addresses: list[Address],
+    config: Mapping[str, Any],
+    rule: AddressRule,
+) -> dict[str, Any]:
+    """Return the variables of the addresses from the agent, or else from cloud-init."""
+    macs = nic_macs(config)
+    chosen = choose_address(addresses, rule, macs)
+    if chosen is None and config:
+        planned = cloud_init_addresses(config)
+        chosen = choose_address(planned, rule, macs)
+        addresses = addresses or planned
+    interfaces = []
+    for one in addresses:
+        interfaces.append(
+            {
+                "name": one.interface,
+                "mac": one.mac,
+                "address": one.address,
+                "prefix": one.prefix,
+            }
+        )
+    variables: dict[str, Any] = {
+        "proxmox_addresses": [one.address for one in addresses],
+        "proxmox_interfaces": interfaces,
+        "proxmox_address": None,
+        "proxmox_address_source": None,
+    }
+    if chosen is not None:
+        variables["proxmox_address"] = chosen.address
+        variables["proxmox_address_source"] = chosen.source
+    return variables

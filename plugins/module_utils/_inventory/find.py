@@ -1,75 +1,142 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finding one VM in the cluster's listing, for the lookup plugin."""
+"""Find one VM in the cluster's listing, for the lookup plugin.
+
+The listing can show a VM under the name of a removed one that had its number, so a name is checked
+against the lists of nodes (see `names.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from .._api.client import Client
-from .._cluster.picture import picture_of
-from .._cluster.tenant import tenant_tag, tenants_of
-from .._core.errors import ApiError, ConfigurationError, Conflict, NotFound
+from .._cluster.state import VmRow, cluster_state_of
+from .._cluster.tenant import owns, tenant_tag
+from .._core.errors import ConfigurationError, Conflict, UnknownVm
 from .._vm.describe import describe_row
+from .listing import Rows
+from .names import with_figures
 
 
-def listed(client: Client) -> list[dict[str, Any]]:
-    """Return the VMs of `/cluster/resources`. Raises FleetError."""
-    attempted = "Could not list the VMs"
-    rows = client.get("cluster", "resources", type="vm", attempted=attempted)
-    return [dict(row) for row in checked_rows(rows, attempted) if row.get("type") == "qemu"]
+class Answers(Protocol):
+    """The answers of a cluster; one that is not older than `since` need not be asked again."""
+
+    def rows(self, since: float) -> Rows:
+        """Return the VMs of the listing."""
+
+    def node_rows(self, node: str, since: float) -> Rows:
+        """Return the VMs of a node as it lists them itself."""
 
 
-def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
-    """Return the rows of a listing. Raises ApiError for an answer that is none: it must not pass for an empty one."""
-    if not isinstance(answer, list):
-        raise ApiError(
-            attempted=attempted,
-            answer="the answer is no list",
-            next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
-            reason="not a listing",
-        )
-    return [row for row in answer if isinstance(row, Mapping)]
+def find_vm(
+    answers: Answers,
+    term: str,
+    tenant: str,
+    prefix: str,
+    *,
+    since: float,
+    now: float,
+) -> dict[str, Any]:
+    """Return the facts of the VM with that name or VMID, of that tenant when one is given.
+
+    Answers that are not older than `since` are used first. What they lack is asked again at `now`,
+    and a name then of every node. Raises FleetError.
+    """
+    is_number = _is_number(term)
+    rows = answers.rows(since)
+    if not is_number:
+        suspects = [row for row in rows if row.get("name") == term]
+        rows = _on_nodes(answers, rows, suspects, since)
+    found = find_row(rows, term, tenant, prefix)
+    if found is not None:
+        return found
+    # perhaps created since then, or listed under another name
+    rows = answers.rows(now)
+    if not is_number:
+        rows = _on_nodes(answers, rows, rows, now)
+    found = find_row(
+        rows,
+        term,
+        tenant,
+        prefix,
+        must_exist=True,
+    )
+    return dict(found or {})
+
+
+def _on_nodes(
+    answers: Answers,
+    rows: Rows,
+    suspects: Iterable[Mapping[str, Any]],
+    since: float,
+) -> Rows:
+    """Return the rows as the nodes of some of them list their VMs."""
+    of_nodes: dict[str, Rows] = {}
+    for row in suspects:
+        node = str(row["node"])
+        if node not in of_nodes:
+            of_nodes[node] = answers.node_rows(node, since)
+    return with_figures(rows, of_nodes)
 
 
 def find_row(
-    rows: Sequence[Mapping[str, Any]], term: str, tenant: str, prefix: str, *, must_exist: bool = False
+    rows: Sequence[Mapping[str, Any]],
+    term: str,
+    tenant: str,
+    prefix: str,
+    *,
+    must_exist: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the facts of the VM with that name or VMID, of that tenant when one is named (pure).
+    """Return the facts of the VM with that name or VMID, of that tenant when one is given (pure).
 
-    Raises Conflict when several VMs bear the name, and NotFound for a missing one when it must exist.
+    Raises Conflict when several VMs have the name, and NotFound for a missing VM that must exist.
     """
     attempted = f"Could not find the VM {term!r}"
     if not term.strip():
         raise ConfigurationError(
-            attempted=attempted, answer="the name is empty", next_step="Give a name or VMID", reason="empty name"
+            attempted=attempted,
+            answer="the name is empty",
+            next_step="Give a name or VMID",
+            reason="empty name",
         )
-    owner = (tenant_tag(tenant, prefix),) if tenant else None
-    # A number is never a name: PVE lets a tenant call a VM by the VMID of another's.
-    is_vmid = term.isascii() and term.isdigit()
-    found = [
-        row
-        for row in picture_of(rows).vms.values()
-        if (str(row.vmid) if is_vmid else row.name) == term
-        and (owner is None or tuple(tenants_of(row.tags, prefix)) == owner)
-    ]
+    found = _matches(rows, term)
+    owned_by = ""
+    if tenant:
+        owned_by = f" of tenant {tenant}"
+        owner = tenant_tag(tenant, prefix)
+        found = [row for row in found if owns(owner, row.tags, prefix)]
     if len(found) > 1:
+        vmids = [str(row.vmid) for row in found]
         raise Conflict(
             attempted=attempted,
-            answer=f"several VMs bear the name: {', '.join(str(row.vmid) for row in found)}",
+            answer=f"several VMs have the name: {', '.join(vmids)}",
             next_step="Give the VMID",
             reason="ambiguous name",
         )
     if found:
         return describe_row(found[0], prefix=prefix)
     if must_exist:
-        of_tenant = f" of tenant {tenant}" if tenant else ""
-        raise NotFound(
+        raise UnknownVm(
             attempted=attempted,
-            answer=f"no VM{of_tenant} has that name or VMID",
+            answer=f"no VM{owned_by} has that name or VMID",
             next_step="Check the name and that the user may see the VM",
             reason="unknown VM",
         )
     return None
+
+
+def _matches(rows: Sequence[Mapping[str, Any]], term: str) -> list[VmRow]:
+    """Return the VMs with that VMID, or with that name.
+
+    A number is never a name: PVE lets a tenant name a VM like the VMID of somebody else's.
+    """
+    vms = cluster_state_of(rows).vms.values()
+    if _is_number(term):
+        return [row for row in vms if str(row.vmid) == term]
+    return [row for row in vms if row.name == term]
+
+
+def _is_number(term: str) -> bool:
+    return term.isascii() and term.isdigit()

@@ -12,26 +12,32 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
-from .._cluster.picture import own_name
-from .._cluster.tenant import PREFIX, parse_tags, tenant_of
-from .._vm.addresses import is_own
+from .._cluster.state import own_name
+from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
+from .._guest.addresses import is_own
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os")
-# Names that mean something else to Ansible; a VM of that name must not take over every host or a group.
+# Names that mean something else to Ansible; a VM of that name must not stand for every host.
 RESERVED = frozenset({"all", "ungrouped", "template"})
 # Names under which a resolver finds the controller itself.
-_CONTROLLER = re.compile(r"(?:localhost[46]?|ip6-localhost|ip6-loopback|loopback)(?:\.localdomain[46]?)?|.*\.localhost")
-MOST_WARNINGS = 10  # of one kind
+_CONTROLLER = re.compile(
+    r"(?:localhost[46]?|ip6-localhost|ip6-loopback|loopback)(?:\.localdomain[46]?)?"
+    r"|.*\.localhost"
+)
+MAX_WARNINGS = 10  # of one kind
 _HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]*")
 
 Sanitize = Callable[[str], str]
+Pair = tuple[str, str]
+"""A kind of group and its value."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """One VM of one site, with its variables (`proxmox_*`). `key` is stable as long as the VM exists."""
+    """One VM of one site, with its variables (`proxmox_*`); its `key` never changes."""
 
     site: str
     vmid: int
@@ -51,13 +57,14 @@ class Guest:
         return f"{self.site}/{self.vmid}"
 
     def with_variables(self, more: Mapping[str, Any]) -> Guest:
-        """Return the guest with these variables added."""
-        return replace(self, variables={**self.variables, **more})
+        """Return the guest with these variables added; a name among them is its name."""
+        name = more.get("proxmox_name", self.name) or ""
+        return replace(self, name=name, variables={**self.variables, **more})
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the listing is reduced to. None means every value; an empty collection means none."""
+    """Which VMs are chosen. None allows every value; an empty collection allows none."""
 
     tenants: Collection[str] | None = None
     nodes: Collection[str] | None = None
@@ -67,37 +74,57 @@ class Choice:
     templates: bool = True
 
     def takes(self, guest: Guest) -> bool:
-        """Return whether the guest is wanted. What the listing does not say is never taken for a match."""
-        return (
-            (self.tenants is None or (guest.tenant is not None and guest.tenant in self.tenants))
-            and (self.nodes is None or guest.node in self.nodes)
-            and (self.pools is None or guest.pool in self.pools)
-            and (self.statuses is None or guest.status in self.statuses)
-            and (self.tags is None or bool(set(self.tags).intersection(guest.tags)))
-            and (self.templates or not guest.template)
+        """Return whether the guest is chosen. A value that the listing lacks never matches."""
+        if guest.template and not self.templates:
+            return False
+        if self.tags is not None:
+            common = set(self.tags).intersection(guest.tags)
+            if not common:
+                return False
+        values = (
+            (self.tenants, guest.tenant),
+            (self.nodes, guest.node),
+            (self.pools, guest.pool),
+            (self.statuses, guest.status),
         )
+        for allowed, value in values:
+            if allowed is None:
+                continue
+            if value is None or value not in allowed:
+                return False
+        return True
 
 
-def read_guests(rows: Iterable[Mapping[str, Any]], site: str = "", prefix: str = PREFIX) -> list[Guest]:
+def read_guests(
+    rows: Iterable[Mapping[str, Any]],
+    site: str = "",
+    prefix: str = PREFIX,
+) -> list[Guest]:
     """Return the VMs among the rows of `/cluster/resources`, ordered by VMID.
 
-    A row of a VM that was made a moment ago lacks its name, and one of a node that is down lacks most values.
+    A row of a VM that was created a moment ago lacks its name, and one of a node that is down lacks
+    most values.
     """
-    guests = [_guest(row, site, prefix) for row in rows if row.get("type") == "qemu" and "vmid" in row]
-    return sorted(guests, key=lambda guest: guest.vmid)
+    guests: list[Guest] = []
+    for row in rows:
+        is_vm = row.get("type") == "qemu"
+        if is_vm and "vmid" in row:
+            guests.append(_guest(row, site, prefix))
+    return sorted(guests, key=attrgetter("vmid"))
 
 
 def _guest(row: Mapping[str, Any], site: str, prefix: str) -> Guest:
     vmid = int(row["vmid"])
-    name = own_name(str(row.get("name") or "").strip(), vmid)
-    tags = parse_tags(str(row.get("tags") or ""))
+    listed_name = _text(row, "name").strip()
+    name = own_name(listed_name, vmid)
+    tags = parse_tags(_text(row, "tags"))
     tenant, why = tenant_of(tags, prefix)
-    template = str(row.get("template") or "0") == "1"
+    template = _text(row, "template") == "1"
     variables: dict[str, Any] = {
         "proxmox_vmid": vmid,
         "proxmox_name": name or None,
-        "proxmox_node": str(row.get("node") or ""),
-        "proxmox_status": str(row.get("status") or "unknown"),
+        "proxmox_node": _text(row, "node"),
+        "proxmox_status": _text(row, "status", "unknown"),
         "proxmox_tags": list(tags),
         "proxmox_tenant": tenant,
         "proxmox_pool": row.get("pool") or None,
@@ -122,8 +149,13 @@ def _guest(row: Mapping[str, Any], site: str, prefix: str) -> Guest:
     return guest_of(variables)
 
 
+def _text(row: Mapping[str, Any], key: str, default: str = "") -> str:
+    value = row.get(key)
+    return str(value or default)
+
+
 def guest_of(variables: dict[str, Any]) -> Guest:
-    """Return the guest with these variables, which say all there is to know about it. Raises KeyError."""
+    """Return the guest with these variables, from which all its fields follow. Raises KeyError."""
     return Guest(
         site=variables["proxmox_site"] or "",
         vmid=variables["proxmox_vmid"],
@@ -140,55 +172,69 @@ def guest_of(variables: dict[str, Any]) -> Guest:
 
 
 def plain_name(guest: Guest, kind: str) -> str:
-    """Return the name of that kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text when there is none."""
-    if kind == "name":
-        return guest.name
-    if kind == "vmid":
-        return f"vm-{guest.vmid}"
-    if kind == "name_vmid":
-        return f"{guest.name or 'vm'}_{guest.vmid}"
-    if kind == "site_name":
-        return f"{guest.site}_{guest.name}" if guest.site and guest.name else ""
-    return ""
+    """Return the name of that kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text."""
+    name = guest.name or "vm"
+    names = {
+        "name": guest.name,
+        "vmid": f"vm-{guest.vmid}",
+        "name_vmid": f"{name}_{guest.vmid}",
+    }
+    if guest.site and guest.name:
+        names["site_name"] = f"{guest.site}_{guest.name}"
+    return names.get(kind, "")
 
 
-def unique_names(guests: Sequence[Guest], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return one host name for each guest, never the same twice, and warnings about those that had to change.
+def unique_names(
+    guests: Sequence[Guest],
+    wanted: Sequence[str],
+) -> tuple[list[str], list[str]]:
+    """Return a unique host name for each guest, and warnings about names that had to change.
 
-    `wanted` are the preferred names, in the order of the guests; an empty or impossible one becomes `vm-<vmid>`. When
-    several guests want one name, each of them becomes `name_<vmid>`, and where that is still shared (two sites)
-    `name_<vmid>_<site>`.
+    `wanted` are the preferred names, in the order of the guests; an empty or impossible one becomes
+    `vm-<vmid>`. When several guests want one name, each of them becomes `name_<vmid>`, and where
+    that is still shared (two sites) `name_<vmid>_<site>`.
     """
     base: list[str] = []
     warnings: list[str] = []
     for guest, name in zip(guests, wanted, strict=True):
-        base.append(name if _HOST_NAME.fullmatch(name) else f"vm-{guest.vmid}")
-        if name and base[-1] != name:
-            warnings.append(f"{name!r} cannot be the name of a host: using {base[-1]}")
+        if _HOST_NAME.fullmatch(name):
+            base.append(name)
+            continue
+        substitute = f"vm-{guest.vmid}"
+        base.append(substitute)
+        if name:
+            warnings.append(f"{name!r} cannot be the name of a host: using {substitute}")
     names = list(base)
     for form in ("{name}_{vmid}", "{name}_{vmid}_{site}"):
         counts = Counter(names)
         for index, guest in enumerate(guests):
-            if counts[names[index]] > 1 or means_something_else(names[index]):
-                names[index] = form.format(name=base[index], vmid=guest.vmid, site=guest.site or "site")
-    # A VM may really be called what another one became; the VMID and the site settle it, and nothing is ever merged.
-    seen: set[str] = set()
+            name = names[index]
+            if counts[name] > 1 or means_something_else(name):
+                site = guest.site or "site"
+                names[index] = form.format(
+                    name=base[index],
+                    vmid=guest.vmid,
+                    site=site,
+                )
+    # A VM may already have the name that another one just got: adding the VMID keeps them apart.
+    used: set[str] = set()
     for index, guest in enumerate(guests):
-        while names[index] in seen:
+        while names[index] in used:
             names[index] = f"{names[index]}_{guest.vmid}"
-        seen.add(names[index])
+        used.add(names[index])
     return names, warnings + _renamings(base, names)
 
 
 def means_something_else(name: str) -> bool:
-    """Return whether Ansible or a resolver would not take the name for that of a VM: above all as the controller's.
+    """Return whether Ansible or a resolver reads the name as something else than a VM's.
 
     A resolver also reads `127.1` and `2130706433` as addresses, and PVE accepts both as names.
     """
     low = name.lower().rstrip(".")
     if low in RESERVED or _CONTROLLER.fullmatch(low):
         return True
-    if not low[0].isdigit() and ":" not in low:  # spares thousands of names what follows
+    may_be_address = low[0].isdigit() or ":" in low
+    if not may_be_address:  # saves thousands of names the conversions below
         return False
     try:
         return is_own(ipaddress.IPv4Address(socket.inet_aton(low)))
@@ -208,82 +254,120 @@ def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
             changed.setdefault(old, []).append(new)
     warnings: list[str] = []
     for name, hosts in changed.items():
-        why = "means something else to Ansible" if means_something_else(name) else "is not borne by one VM only"
-        warnings.append(f"the host name {name!r} {why}: using {_some(hosts)}")
+        reason = "is not the name of one VM only"
+        if means_something_else(name):
+            reason = "means something else to Ansible"
+        warnings.append(f"the host name {name!r} {reason}: using {_some(hosts)}")
     return warnings
 
 
 def group_names(
-    guests: Sequence[Guest], kinds: Collection[str], sanitize: Sanitize
+    guests: Sequence[Guest],
+    kinds: Collection[str],
+    sanitize: Sanitize,
+    prefix: str = PREFIX,
 ) -> tuple[list[list[str]], list[str]]:
     """Return the groups of each guest, and warnings.
 
-    Two values never share a group because sanitizing made them alike (tenants `a-b` and `a_b`): the one that needed no
-    change keeps the plain name, the others get a short hash of their value.
+    The tag that names the tenant makes no group of its own where the tenant has one: both would
+    have the same guests. Two values never share a group because sanitizing made them alike (tenants
+    `a-b` and `a_b`): the one that needed no change keeps the plain
+    name, the others get a short hash.
     """
-    values = [_values(guest, kinds) for guest in guests]
-    names, warnings = _group_table({pair for pairs in values for pair in pairs}, sanitize)
-    return [[names[pair] for pair in pairs] for pairs in values], warnings
+    values = [_values(guest, kinds, prefix) for guest in guests]
+    pairs: set[Pair] = set()
+    pairs.update(*values)
+    names, warnings = _group_table(pairs, sanitize)
+    groups: list[list[str]] = []
+    for own in values:
+        of_guest = [names[pair] for pair in own]
+        groups.append(of_guest)
+    return groups, warnings
 
 
-def _values(guest: Guest, kinds: Collection[str]) -> list[tuple[str, str]]:
+def _values(
+    guest: Guest,
+    kinds: Collection[str],
+    prefix: str,
+) -> list[Pair]:
     """Return pairs of kind and value, for example ("node", "pve1")."""
-    found: list[tuple[str, str]] = []
-    for kind in GROUP_KINDS:
-        if kind not in kinds:
-            continue
-        if kind == "tag":
-            found.extend((kind, tag) for tag in dict.fromkeys(guest.tags))
-        elif kind == "template":
-            found.extend([(kind, "")] if guest.template else [])
-        elif kind == "os":
-            value = (guest.variables.get("proxmox_config") or {}).get("ostype")
-            found.extend([(kind, str(value))] if value else [])
-        else:
-            value = {
-                "tenant": guest.tenant,
-                "node": guest.node,
-                "status": guest.status,
-                "pool": guest.pool,
-                "site": guest.site,
-            }[kind]
-            found.extend([(kind, value)] if value else [])
-    return found
+    tags = dict.fromkeys(guest.tags)
+    config = guest.variables.get("proxmox_config") or {}
+    if guest.tenant and "tenant" in kinds:
+        doubled = tenant_tag(guest.tenant, prefix)
+        tags = {tag: None for tag in tags if tag.lower() != doubled}
+    values: list[tuple[str, Any]] = [("tenant", guest.tenant)]
+    for tag in tags:
+        values.append(("tag", tag))
+    values.append(("node", guest.node))
+    values.append(("status", guest.status))
+    values.append(("pool", guest.pool))
+    values.append(("site", guest.site))
+    pairs: list[Pair] = []
+    for kind, value in values:
+        if value and kind in kinds:
+            pairs.append((kind, str(value)))
+    if guest.template and "template" in kinds:
+        pairs.append(("template", ""))
+    if config.get("ostype") and "os" in kinds:
+        pairs.append(("os", str(config["ostype"])))
+    return pairs
 
 
 def _group_table(
-    pairs: Collection[tuple[str, str]], sanitize: Sanitize
-) -> tuple[dict[tuple[str, str], str], list[str]]:
-    by_name: dict[str, list[tuple[str, str]]] = {}
+    pairs: Collection[Pair],
+    sanitize: Sanitize,
+) -> tuple[dict[Pair, str], list[str]]:
+    """Return the name of the group of each pair, and warnings about names that need a hash."""
+    by_name: dict[str, list[Pair]] = {}
     for kind, value in sorted(pairs):
-        raw = f"{kind}_{value}" if value else kind
-        by_name.setdefault(sanitize(raw), []).append((kind, value))
-    names: dict[tuple[str, str], str] = {}
+        raw_name = _raw_name(kind, value)
+        name = sanitize(raw_name)
+        by_name.setdefault(name, []).append((kind, value))
+    names: dict[Pair, str] = {}
     warnings: list[str] = []
     for name, sharing in by_name.items():
-        for pair in sharing:
-            kind, value = pair
-            alike = len(sharing) > 1 and name != f"{kind}_{value}"
+        for kind, value in sharing:
+            names[kind, value] = name
+            if len(sharing) == 1 or name == f"{kind}_{value}":
+                continue
             digest = hashlib.sha256(value.encode()).hexdigest()[:6]
-            names[pair] = f"{name}_{digest}" if alike else name
-            if alike:
-                warnings.append(f"the group of {kind} {value!r} is {names[pair]!r}, because {name!r} is another's")
+            hashed = f"{name}_{digest}"
+            names[kind, value] = hashed
+            reason = f"because {name!r} is another's"
+            warnings.append(f"the group of {kind} {value!r} is {hashed!r}, {reason}")
     return names, warnings
+
+
+def _raw_name(kind: str, value: str) -> str:
+    if not value:
+        return kind
+    return f"{kind}_{value}"
 
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_.:/+\-@,;=% ]*")
 
 
 def is_harmless(text: str) -> bool:
-    """Return whether no part of the text could be a template, a call or a filter, alone or joined to others."""
+    """Return whether no part of the text could be a template, alone or joined to others."""
     return _HARMLESS.fullmatch(text) is not None
 
 
-def shortened(warnings: Sequence[str], what: str, most: int = MOST_WARNINGS) -> list[str]:
-    """Return the first of the warnings, and how many more there are: thousands of VMs may have the same trouble."""
-    left = len(warnings) - most
-    return [*warnings[:most], f"and {left} more {what}"] if left > 0 else list(warnings)
+def shortened(
+    warnings: Sequence[str],
+    what: str,
+    maximum: int = MAX_WARNINGS,
+) -> list[str]:
+    """Return the first warnings and the number of the others: thousands of VMs may be alike."""
+    left = len(warnings) - maximum
+    if left <= 0:
+        return list(warnings)
+    return [*warnings[:maximum], f"and {left} more {what}"]
 
 
-def _some(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _some(names: Sequence[str], maximum: int = 5) -> str:
+    text = ", ".join(names[:maximum])
+    left = len(names) - maximum
+    if left > 0:
+        text += f" and {left} more"
+    return text

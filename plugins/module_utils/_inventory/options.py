@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from .._cluster.tenant import PREFIX
+from .._cluster.tenant import PREFIX, blank_owner, is_blank
 from .._core.errors import ConfigurationError
-from .._vm.addresses import FAMILIES, AddressRule, parse_subnets
+from .._core.shown import shown
+from .._guest.addresses import FAMILIES, AddressRule, parse_subnets
 from .details import DETAILS, Limits
 from .hosts import GROUP_KINDS, Choice
 
-# Option -> name in the environment. An empty value means unset.
+# Option -> environment variable. An empty value means unset, except for tenant, tenants and prefix.
 ENVIRONMENT: Mapping[str, str] = {
     "tenant": "PROXMOX_TENANT",
     "tenants": "PROXMOX_TENANTS",
@@ -52,7 +53,13 @@ ADDRESS = "proxmox_address | default('')"  # what `ansible_host` is without the 
 _TENANT = re.compile(r"^[a-z0-9_\-+.]+$")
 _PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$")
 _LOOKUP = re.compile(r"\b(?:lookup|query|q)\s*\(")
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+# How a structure is called in messages, and the types that it may have.
+_STRUCTURES: Mapping[type, tuple[str, Any]] = {
+    dict: ("dictionary", Mapping),
+    list: ("list", (list, tuple)),
+}
 
 
 Value = TypeVar("Value")
@@ -62,7 +69,7 @@ Trust = Callable[[Value], Value]
 
 @dataclass(frozen=True)
 class Expressions:
-    """Everything that is Jinja: the options of a constructed inventory, the filters, and `ansible_host`."""
+    """The options in Jinja: those of a constructed inventory, the filters, and `ansible_host`."""
 
     filters: tuple[str, ...] = ()
     ansible_host: str = ADDRESS
@@ -74,16 +81,16 @@ class Expressions:
 
     @property
     def filters_look_elsewhere(self) -> bool:
-        """Whether a filter asks something that is no option, such as a variable of the environment.
+        """Whether a filter reads something else than options, such as an environment variable.
 
-        What was chosen by it may not be shown later, because nobody knows what it would choose then.
+        What it chose cannot be shown later from a cache: it might choose other VMs then.
         """
         return any(_LOOKUP.search(one) for one in self.filters)
 
 
 @dataclass(frozen=True)
 class InventoryOptions:
-    """What the user wants of the inventory, checked."""
+    """The options of the inventory, validated."""
 
     choice: Choice
     tenant_prefix: str
@@ -100,8 +107,13 @@ class InventoryOptions:
 def read_options(
     get: Callable[[str], Any], environ: Mapping[str, str], trust: Trust[Any] = lambda value: value
 ) -> InventoryOptions:
-    """Return the options; `get` returns what the file or ansible.cfg says, or None. Raises ConfigurationError."""
+    """Return the options. Raises ConfigurationError.
+
+    `get` returns the value in the file or ansible.cfg, or None; `trust` marks a text of the
+    environment so that Ansible reads it as an expression.
+    """
     reader = _Reader(get, environ, trust)
+    group_by = reader.several("group_by", GROUP_KINDS)
     return InventoryOptions(
         choice=Choice(
             tenants=_tenants(reader),
@@ -112,7 +124,7 @@ def read_options(
             templates=reader.flag("templates", True),
         ),
         tenant_prefix=_prefix(reader),
-        group_by=reader.several("group_by", GROUP_KINDS) or _all_unless_empty(reader, "group_by", GROUP_KINDS),
+        group_by=GROUP_KINDS if group_by is None else group_by,
         hostnames=reader.expressions("hostnames", ",") or ("name",),
         fetch=reader.several("fetch", DETAILS) or (),
         limits=Limits(
@@ -146,26 +158,58 @@ def _expressions(reader: _Reader) -> Expressions:
 
 
 class _Reader:
-    """Values by name, with their source for messages; an empty value is no value."""
+    """Values by name, with their place for messages; an empty value counts as not set."""
 
-    def __init__(self, get: Callable[[str], Any], environ: Mapping[str, str], trust: Trust[Any]) -> None:
+    def __init__(
+        self,
+        get: Callable[[str], Any],
+        environ: Mapping[str, str],
+        trust: Trust[Any],
+    ) -> None:
         self._get = get
         self._environ = environ
         self._trust = trust
 
     def raw(self, name: str, *, empty: bool = False) -> tuple[Any, str]:
-        """Return the value and where it stands, or (None, ""); `empty` says that an empty text of the file counts."""
+        """Return the value and its place, or (None, ""); with `empty` an empty text counts."""
         value = self._get(name)
-        if value is not None and (empty or not (isinstance(value, str) and not value.strip())):
+        is_empty = isinstance(value, str) and not value.strip()
+        if value is not None and (empty or not is_empty):
             return value, f"option {name}"
         variable = ENVIRONMENT[name]
         text = self._environ.get(variable, "").strip()
-        return (self._trust(text), variable) if text else (None, "")
+        if not text:
+            return None, ""
+        return self._trust(text), variable
 
-    def expressions(self, name: str, separator: str = "") -> tuple[str, ...]:
-        """Return the list of expressions; a text is a JSON list, or one expression, or several with the separator.
+    def owner(self, name: str) -> str:
+        """Return an option that says whose VMs are shown, or an empty text where it is not set.
 
-        An expression of the file is left as it is: on ansible-core 2.19 it carries the mark that makes it one.
+        Raises ValidationFailed where it is set without a value: every tenant's VMs would be shown.
+        """
+        self.require_named(name)
+        return self.text(name)
+
+    def require_named(self, name: str) -> None:
+        """Raise ValidationFailed where the option or, without it, its variable holds nothing."""
+        value = self._get(name)
+        if value is not None:
+            if isinstance(value, str) and is_blank(value):
+                raise blank_owner(name)
+            return
+        variable = ENVIRONMENT[name]
+        if is_blank(self._environ.get(variable, PREFIX)):
+            raise blank_owner(name, variable)
+
+    def expressions(
+        self,
+        name: str,
+        separator: str = "",
+    ) -> tuple[str, ...]:
+        """Return the list of expressions.
+
+        A text is a JSON list, or one expression, or several with the separator. An expression of
+        the file is left as it is: on ansible-core 2.19 it carries the mark that makes it one.
         """
         value, where = self.raw(name)
         if isinstance(value, str):
@@ -174,51 +218,63 @@ class _Reader:
             elif separator:
                 value = [self._trust(part.strip()) for part in value.split(separator)]
         if isinstance(value, Mapping):
-            raise wrong(f"{where} is no list", "Write a list of expressions")
-        found = value if isinstance(value, (list, tuple)) else [value]
-        return tuple(one if isinstance(one, str) else str(one) for one in found if one is not None and str(one).strip())
+            raise wrong(f"{where} is not a list", "Write a list of expressions")
+        if not isinstance(value, (list, tuple)):
+            value = [value]
+        return _texts(value)
 
     def structure(self, name: str, kind: type) -> Any:
-        """Return the dictionary or list, which is JSON where it is a text, or an empty one when it is not set."""
+        """Return the dictionary or list, empty when it is not set; a text is read as JSON."""
         value, where = self.raw(name)
         if not where:
             return kind()
-        word = "dictionary" if kind is dict else "list"
+        word, types = _STRUCTURES[kind]
         if isinstance(value, str):
             try:
                 value = self._trust(json.loads(value))
             except ValueError as error:
-                raise wrong(f"{where} is no JSON ({error})", f"Write a {word} as JSON") from None
-        if not isinstance(value, Mapping if kind is dict else (list, tuple)):
-            raise wrong(f"{where} is no {word}", f"Write a {word}")
+                raise wrong(f"{where} is not JSON ({error})", f"Write a {word} as JSON") from None
+        if not isinstance(value, types):
+            raise wrong(f"{where} is not a {word}", f"Write a {word}")
         return value
 
     def text(self, name: str) -> str:
         return str(self.raw(name)[0] or "").strip()
 
-    def several(self, name: str, allowed: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """Return the list, which a text separates by commas or has as JSON, or None when it is not set."""
+    def several(
+        self,
+        name: str,
+        allowed: Sequence[str] = (),
+    ) -> tuple[str, ...] | None:
+        """Return the list, or None when it is not set; a text is JSON or separated by commas."""
         value, where = self.raw(name)
         if not where:
             return None
         if isinstance(value, str) and value.lstrip().startswith("["):
             value = self.structure(name, list)
-        parts = re.split(r"[,\s]+", value) if isinstance(value, str) else value
-        if not isinstance(parts, (list, tuple)):
-            parts = [parts]
-        texts = [part if isinstance(part, str) else str(part) for part in parts if part is not None]
-        found = tuple(text for text in texts if text.strip())
-        for part in found:
-            if allowed and part not in allowed:
-                raise wrong(f"{where} holds {part!r}", f"Use {', '.join(allowed)}")
+        if isinstance(value, str):
+            value = re.split(r"[,\s]+", value)
+        if not isinstance(value, (list, tuple)):
+            value = [value]
+        found = _texts(value)
+        if not allowed:
+            return found
+        for text in found:
+            if text not in allowed:
+                raise wrong(f"{where} holds {shown(text)}", f"Use {', '.join(allowed)}")
         return found
 
-    def one_of(self, name: str, allowed: Sequence[str], default: str) -> str:
+    def one_of(
+        self,
+        name: str,
+        allowed: Sequence[str],
+        default: str,
+    ) -> str:
         value, where = self.raw(name)
         if not where:
             return default
         if str(value) not in allowed:
-            raise wrong(f"{where} is {value!r}", f"Use {' or '.join(allowed)}")
+            raise wrong(f"{where} is {shown(value)}", f"Use {' or '.join(allowed)}")
         return str(value)
 
     def flag(self, name: str, default: bool) -> bool:
@@ -227,10 +283,17 @@ class _Reader:
             return default
         word = str(value).strip().lower()
         if word not in _TRUE + _FALSE:
-            raise wrong(f"{where} is {value!r}, which is neither true nor false", "Write true or false")
+            answer = f"{where} is {shown(value)}, which is neither true nor false"
+            raise wrong(answer, "Write true or false")
         return word in _TRUE
 
-    def number(self, name: str, default: float, least: float, most: float) -> float:
+    def number(
+        self,
+        name: str,
+        default: float,
+        minimum: float,
+        maximum: float,
+    ) -> float:
         value, where = self.raw(name)
         if not where:
             return default
@@ -238,9 +301,24 @@ class _Reader:
             number = float(value)
         except (TypeError, ValueError):
             number = float("nan")
-        if not least <= number <= most:
-            raise wrong(f"{where} is {value!r}, which is no number from {least:g} to {most:g}", "Correct it")
+        if not minimum <= number <= maximum:
+            limits = f"from {minimum:g} to {maximum:g}"
+            answer = f"{where} is {shown(value)}, which is not a number {limits}"
+            raise wrong(answer, "Correct it")
         return number
+
+
+def _texts(values: Sequence[Any]) -> tuple[str, ...]:
+    """Return the values as texts, without those that are None or blank.
+
+    A text is returned itself, with the marks that Ansible gave it.
+    """
+    texts: list[str] = []
+    for value in values:
+        text = value if isinstance(value, str) else str(value)
+        if value is not None and text.strip():
+            texts.append(text)
+    return tuple(texts)
 
 
 def wrong(answer: str, next_step: str) -> ConfigurationError:
@@ -255,42 +333,52 @@ def wrong(answer: str, next_step: str) -> ConfigurationError:
 
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:
-    """Raise ConfigurationError for an option that does not exist: a misspelt tenant would show every VM."""
+    """Raise ConfigurationError for an unknown option: a misspelt tenant would show every VM."""
     for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(str(name), list(known), 1)
-            raise wrong(f"there is no option {name!r}", f"Did you mean {near[0]}" if near else "Remove it")
+        if name in known:
+            continue
+        near = difflib.get_close_matches(str(name), list(known), 1)
+        step = f"Did you mean {near[0]}" if near else "Remove it"
+        raise wrong(f"there is no option {name!r}", step)
 
 
 def _tenants(reader: _Reader) -> tuple[str, ...] | None:
-    """Return the tenants that may be shown. An empty list is refused: it could mean none as well as all."""
-    one = reader.text("tenant")
+    """Return the tenants that may be shown. An empty list is refused: it could mean none or all."""
+    one = reader.owner("tenant")
+    reader.require_named("tenants")
     several = reader.several("tenants")
-    if several is not None and not several:
-        raise wrong("tenants is an empty list", "Name a tenant, or leave tenants out to see every VM")
-    if one and several is not None:
+    if several is None and not one:
+        return None
+    if several is None:
+        tenants: tuple[str, ...] = (one,)
+    elif not several:
+        step = "Name a tenant, or leave tenants out to see every VM"
+        raise wrong("tenants is an empty list", step)
+    elif one:
         raise wrong("both tenant and tenants are given", "Give one of them")
-    tenants = (one,) if one else several
-    for tenant in tenants or ():
+    else:
+        tenants = several
+    for tenant in tenants:
         if not _TENANT.match(tenant):
-            raise wrong(
-                f"{tenant!r} cannot be a tenant",
-                "Write it as in the tag: lower-case letters, digits and any of _ - + .",
-            )
+            step = "Write it as in the tag: lower-case letters, digits and any of _ - + ."
+            raise wrong(f"{tenant!r} cannot be a tenant", step)
     return tenants
 
 
 def _prefix(reader: _Reader) -> str:
-    prefix = reader.text("tenant_prefix") or PREFIX
+    prefix = reader.owner("tenant_prefix") or PREFIX
     if not _PREFIX.match(prefix):
-        raise wrong(f"tenant_prefix is {prefix!r}", "Write it as a tag begins: lower-case letters, digits, _ - + .")
+        step = "Write it as a tag begins: lower-case letters, digits, _ - + ."
+        raise wrong(f"tenant_prefix is {prefix!r}", step)
     return prefix
 
 
 def _lower(tags: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if tags is None else tuple(dict.fromkeys(spelling for tag in tags for spelling in (tag, tag.lower())))
-
-
-def _all_unless_empty(reader: _Reader, name: str, everything: tuple[str, ...]) -> tuple[str, ...]:
-    """Return everything when the option is not set, and nothing for an empty list."""
-    return everything if reader.several(name) is None else ()
+    """Return each tag as it is and in lower case, once."""
+    if tags is None:
+        return None
+    spellings: dict[str, None] = {}
+    for tag in tags:
+        spellings[tag] = None
+        spellings[tag.lower()] = None
+    return tuple(spellings)

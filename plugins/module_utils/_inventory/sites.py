@@ -1,26 +1,29 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading the listing of one or several sites, side by side."""
+"""Read the listing of one or several sites, in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from .._api.client import Client
-from .._api.settings import ReadFile, resolve, site_names
+from .._api.settings import ReadFile, named_site, resolve, site_names
+from .._cluster.state import NODES_AT_ONCE
 from .._core.errors import ConfigurationError, FleetError
-from .find import checked_rows
+from .._core.parallel import side_by_side
+from .listing import checked_rows
+from .names import listed_on, nodes_to_ask, with_figures
 
-MOST_SITES_AT_ONCE = 16
+MAX_SITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What one site answered: rows of `/cluster/resources`, or the error that it could not be read."""
+    """The answer of one site: rows of `/cluster/resources`, or the error of the request."""
 
     site: str
     rows: tuple[Mapping[str, Any], ...] = ()
@@ -29,26 +32,36 @@ class Listing:
     @property
     def shows_guests(self) -> bool:
         """Whether there is any VM or container that the user may see."""
-        return any(row.get("type") in ("qemu", "lxc") for row in self.rows)
+        kinds = {row.get("type") for row in self.rows}
+        return not kinds.isdisjoint(("qemu", "lxc"))
 
     @property
     def offline(self) -> frozenset[str]:
-        """The nodes that are known to be down; what was last heard of their VMs stays in the listing for minutes."""
-        return frozenset(
-            str(row.get("node")) for row in self.rows if row.get("type") == "node" and row.get("status") == "offline"
-        )
+        """The nodes that are known to be down; their VMs stay in the listing for minutes."""
+        offline: set[str] = set()
+        for row in self.rows:
+            is_node = row.get("type") == "node"
+            if is_node and row.get("status") == "offline":
+                offline.add(str(row.get("node")))
+        return frozenset(offline)
 
 
 def open_clients(
-    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+    options: Mapping[str, Any],
+    environ: Mapping[str, str],
+    read_file: ReadFile | None = None,
 ) -> tuple[dict[str, Client], list[Listing]]:
-    """Return a client for each site by name, and a listing with the error of each site whose settings are of no use.
+    """Return a client for each site by name, and a listing with the error of each unusable site.
 
-    These are all sites, or the one that is named; without sites one with the name ''. No request is made. Raises
-    ConfigurationError where it is not about one of several sites.
+    These are all sites, or the one that the options name; without sites there is one with the name
+    ''. No request is made. Raises ConfigurationError for an error that is not about one of several
+    sites.
     """
-    one = any(str(value or "").strip() for value in (options.get("site"), environ.get("PROXMOX_SITE")))
-    names = [] if one or str(options.get("host") or "").strip() else site_names(options, environ, read_file)
+    names: list[str] = []
+    host = str(options.get("host") or "")
+    is_one_site = named_site(options, environ) or host.strip()
+    if not is_one_site:
+        names = list(site_names(options, environ, read_file))
     if not names:
         client = Client(resolve(options, environ, read_file))
         return {client.site: client}, []
@@ -56,30 +69,56 @@ def open_clients(
     unusable: list[Listing] = []
     for name in names:
         try:
-            clients[name] = Client(resolve({**options, "site": name}, environ, read_file))
+            connection = resolve({**options, "site": name}, environ, read_file)
         except ConfigurationError as error:
-            attempted = f"{error.attempted} (site {name})" if error.attempted else ""
+            attempted = error.attempted
+            if attempted:
+                attempted = f"{attempted} (site {name})"
             unusable.append(Listing(name, error=error.on(attempted=attempted)))
+            continue
+        clients[name] = Client(connection)
     return clients, unusable
 
 
 def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
-    """Return what each site lists, in the order of the sites; a site that fails is told by its listing, not raised."""
+    """Return the listing of each site, in their order; a site that fails has its error there."""
 
-    def one(site: str) -> Listing:
+    def read_one(site: str) -> Listing:
+        client = clients[site]
+        place = str(client.connection.endpoint)
+        if site:
+            place = f"site {site}"
+        attempted = f"Could not list the VMs of {place}"
         try:
-            # Without a type, because the same answer then tells which nodes are down.
-            attempted = _attempted(site, clients[site])
-            rows = clients[site].get("cluster", "resources", attempted=attempted)
-            return Listing(site, tuple(checked_rows(rows, attempted)))
+            # Without a type: the same answer then has the nodes, with those that are down.
+            answer = client.get("cluster", "resources", attempted=attempted)
+            rows = checked_rows(answer, attempted)
+            return Listing(site, _completed(client, rows))
         except FleetError as error:
             return Listing(site, error=error)
 
     if len(clients) == 1:
-        return [one(site) for site in clients]
-    with ThreadPoolExecutor(max_workers=min(MOST_SITES_AT_ONCE, len(clients))) as pool:
-        return list(pool.map(one, clients))
+        return [read_one(site) for site in clients]
+    workers = min(MAX_SITES_AT_ONCE, len(clients))
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        return list(pool.map(read_one, clients))
 
 
-def _attempted(site: str, client: Client) -> str:
-    return f"Could not list the VMs of {f'site {site}' if site else client.connection.endpoint}"
+def _completed(
+    client: Client,
+    rows: Sequence[Mapping[str, Any]],
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows with what nodes say of VMs that are too new for the listing.
+
+    One request for each node that has some; usually there are none. Raises FleetError.
+    """
+    nodes = nodes_to_ask(rows)
+    if not nodes:
+        return tuple(rows)
+    answers = side_by_side(
+        lambda node: listed_on(client, node),
+        nodes,
+        NODES_AT_ONCE,
+    )
+    of_nodes = dict(zip(nodes, answers, strict=True))
+    return tuple(with_figures(rows, of_nodes))

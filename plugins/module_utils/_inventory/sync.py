@@ -1,44 +1,52 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One reading of all sites: list, choose, fetch details; and its form in the cache."""
+"""One sync of all sites: list, choose, fetch details; and its form in the cache."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._api.client import Client
 from .._api.settings import ENVIRONMENT, ReadFile
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, PermissionDenied
+from .cache_policy import reusable
 from .details import fetch_details
 from .hosts import Guest, guest_of, read_guests
 from .options import InventoryOptions
-from .reuse import reusable
 from .sites import Listing, open_clients, read_listings
 
-FORM = 5  # of what is cached; another number makes an old cache worthless
+# The form of the cached text; a cache of another form is ignored.
+FORM = 5
 
-CLOCK_SLACK = 60.0  # seconds by which the clocks of controllers that share a cache may differ
+# Seconds by which the clocks of controllers that share a cache may differ.
+CLOCK_SLACK = 60.0
 
 IsWanted = Callable[[Guest], tuple[bool, str]]
-"""Whether a guest passes the filters, and why that could not be decided (an empty text when it could)."""
+"""Returns whether a guest passes the filters, and why that is undecided, or an empty text."""
 
-# What a site answers with that lives but wants none of us.
+# Errors of a site that answers, but refuses the request.
 _ALIVE = (AuthenticationError, PermissionDenied, ConfigurationError)
-_MANNERS = frozenset({"timeout", "retries", "lock_timeout"})
-_SECRET = frozenset({"password", "token_secret", "client_key"})
+# Options of the connection that do not change which VMs are shown.
+_MANNERS = frozenset({"timeout", "retries", "retry_timeout", "lock_timeout"})
+_SECRET = re.compile("password|token_secret|client_key")
+_SECRET_VARIABLE = re.compile("PASSWORD|SECRET")
+# Undecided VMs that a warning names.
+_MAX_NAMES = 5
 
 
 @dataclass(frozen=True)
 class Sync:
-    """The chosen guests and the details of each by its key, with the time `taken` when they were fetched.
+    """The chosen guests, and the details of each by its key with the time `taken` of the request.
 
-    `read` is when each site was read last; one that did not answer this time makes the sync incomplete. Its guests of
-    then are among `hidden` where they are not shown. Times are in seconds.
+    `read` is when each site was read last. A site that did not answer this time makes the sync
+    incomplete; those of its former guests that are not shown are `hidden`. Times are in seconds.
     """
 
     guests: tuple[Guest, ...]
@@ -51,11 +59,11 @@ class Sync:
 
     @property
     def known(self) -> tuple[Guest, ...]:
-        """All guests as their sites showed them last."""
+        """All guests as their sites listed them last."""
         return (*self.guests, *self.hidden)
 
     def for_cache(self) -> str:
-        """Return the sync as one text, because Ansible's cache plugins look long at every value of a structure."""
+        """Return the sync as one text: Ansible's cache plugins take long for structures."""
         data = {
             "form": FORM,
             "guests": [guest.variables for guest in self.guests],
@@ -80,23 +88,30 @@ class Sync:
     def from_cache(cls, text: str, now: float) -> Sync | None:
         """Return the sync from its text, or None when the text is not of this form.
 
-        Neither is one from the future any good: written before a clock was set right, it would be young for years.
+        Entries dated in the future are rejected: written before a clock was corrected, they would
+        stay young for years.
         """
         try:
             data = json.loads(text)
-            if data["form"] != FORM or data["taken"] > now + CLOCK_SLACK:
+            if data["form"] != FORM:
+                return None
+            if data["taken"] > now + CLOCK_SLACK:
                 return None
             return cls(
-                guests=tuple(guest_of(variables) for variables in data["guests"]),
+                guests=tuple(map(guest_of, data["guests"])),
                 details={key: dict(one) for key, one in data["details"].items()},
-                warnings=[str(one) for one in data["warnings"]],
+                warnings=list(map(str, data["warnings"])),
                 is_complete=bool(data["is_complete"]),
                 taken=float(data["taken"]),
                 read={site: float(read) for site, read in data["read"].items()},
-                hidden=tuple(guest_of(variables) for variables in data["hidden"]),
+                hidden=tuple(map(guest_of, data["hidden"])),
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
+
+
+# What is known before the first sync.
+_NOTHING = Sync(guests=())
 
 
 def fingerprint(
@@ -106,27 +121,44 @@ def fingerprint(
     read_file: ReadFile | None = None,
     extra_vars: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a text that differs whenever other VMs or other details could be shown; no secret is part of it.
+    """Return a text that differs whenever other VMs or other details could be shown.
 
-    How long and how often something is tried, how hosts are named and grouped, and which address is chosen is not part
-    of it either: an old sync serves all of these. The `extra_vars` count only where a filter may look at them. Raises
-    ConfigurationError for a sites file that cannot be read.
+    No secret is part of it, nor how often a request is tried, how hosts are named and grouped, and
+    which address is chosen: an old sync serves all of these. The `extra_vars` count only where a
+    filter may read them. Raises ConfigurationError for a sites file that cannot be read.
     """
-    names = {name for option, several in ENVIRONMENT.items() if option not in _MANNERS for name in several}
-    filters = [str(one) for one in options.expressions.filters]
-    sites_file = str(connection.get("sites_file") or environ.get("PROXMOX_SITES_FILE") or "").strip()
-    known = {
-        "connection": {key: value for key, value in _without_secrets(connection).items() if key not in _MANNERS},
-        "environ": {
-            name: environ.get(name, "") for name in sorted(names) if "PASSWORD" not in name and "SECRET" not in name
-        },
-        "sites": _without_secrets(read_file(sites_file)) if read_file is not None and sites_file else None,
+    filters = list(map(str, options.expressions.filters))
+    settings = _without_secrets(connection)
+    for option in _MANNERS:
+        settings.pop(option, None)
+    sites = None
+    named = connection.get("sites_file") or environ.get("PROXMOX_SITES_FILE")
+    sites_file = str(named or "").strip()
+    if sites_file and read_file is not None:
+        sites = _without_secrets(read_file(sites_file))
+    known: dict[str, Any] = {
+        "connection": settings,
+        "environ": _relevant_variables(environ),
+        "sites": sites,
         "options": [repr(options.choice), options.tenant_prefix, list(options.fetch)],
         "filters": filters,
-        "extra_vars": dict(extra_vars or {}) if filters else {},
+        "extra_vars": {},
         "form": FORM,
     }
-    return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
+    if filters and extra_vars:
+        known["extra_vars"] = dict(extra_vars)
+    text = json.dumps(known, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _relevant_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of the connection, without secrets."""
+    names: set[str] = set()
+    for option, variables in ENVIRONMENT.items():
+        if option not in _MANNERS:
+            names.update(variables)
+    allowed = [name for name in sorted(names) if not _SECRET_VARIABLE.search(name)]
+    return {name: environ.get(name, "") for name in allowed}
 
 
 def run_sync(
@@ -138,117 +170,202 @@ def run_sync(
     old: Sync | None = None,
     anew: bool = False,
 ) -> Sync:
-    """Return what the sites have now, or with `stale: allow` what a dead site had in the `old` sync.
+    """Return the VMs of all sites; with `stale: allow` a dead site has those of the `old` sync.
 
-    Details of a VM that has not changed since the old sync are taken from there, unless all is to be `anew`. Raises
-    FleetError for a site that cannot be read, unless the options say otherwise.
+    Details of a VM that has not changed since the old sync are taken from there, unless `anew`.
+    Raises FleetError for a site that cannot be read, unless the options allow it.
     """
     clients, unusable = open_clients(connection, environ, read_file)
-    for listing in unusable:
-        if listing.error is not None and (options.dead_site == "fail" or not clients):
-            raise listing.error
     try:
+        must_answer = options.dead_site == "fail" or not clients
+        if must_answer:
+            _raise_first(unusable)
         listings = [*read_listings(clients), *unusable]
-        stale, warnings = _without_answer(listings, options, old)
-        guests, undecided = choose(listings, options, is_wanted)
-        now = time.time()
-        read = {listing.site: now for listing in listings if listing.error is None}
-        former = [guest for guest in (old.known if old is not None else ()) if guest.site not in read]
-        stand_ins = [guest for guest in former if guest.site in stale and is_wanted(guest)[0]]
-        shown = {guest.key for guest in stand_ins}
-        before = old.details if old is not None else {}
-        known = {} if anew else _reusable(old, guests, options, now)
-        missing = [guest for guest in guests if guest.key not in known]
-        offline = {(listing.site, node) for listing in listings for node in listing.offline}
-        fetched = fetch_details(clients, missing, options.fetch, options.limits, {} if anew else before, offline)
-        details = {
-            **{guest.key: before[guest.key] for guest in former if guest.key in before},
-            **known,
-            **{key: {**one, "taken": now} for key, one in fetched.items()},
-        }
-        return Sync(
-            guests=(*guests, *stand_ins),
-            details=details,
-            warnings=warnings + undecided,
-            is_complete=len(read) == len(listings),
-            taken=now,
-            read={**(old.read if old is not None else {}), **read},
-            hidden=tuple(guest for guest in former if guest.key not in shown),
+        return _sync_of(
+            listings,
+            clients,
+            options,
+            is_wanted,
+            old or _NOTHING,
+            anew=anew,
         )
     finally:
         for client in clients.values():
             client.close()
 
 
-def _without_answer(
-    listings: Sequence[Listing], options: InventoryOptions, old: Sync | None
-) -> tuple[set[str], list[str]]:
-    """Return the sites without an answer whose guests of the old sync are to be shown, and warnings.
+def _raise_first(listings: Sequence[Listing]) -> None:
+    for listing in listings:
+        if listing.error is not None:
+            raise listing.error
 
-    A site that refuses the credentials is not dead, so nothing stands in for it. Raises the error of a site that must
-    not be missing.
+
+def _sync_of(
+    listings: Sequence[Listing],
+    clients: Mapping[str, Client],
+    options: InventoryOptions,
+    is_wanted: IsWanted,
+    old: Sync,
+    *,
+    anew: bool,
+) -> Sync:
+    """Return the sync of these listings; it fetches the details that are missing."""
+    stale, warnings = _without_answer(listings, options, old)
+    guests, undecided = choose(listings, options, is_wanted)
+    now = time.time()
+    read = {listing.site: now for listing in listings if listing.error is None}
+    former = [guest for guest in old.known if guest.site not in read]
+    shown: list[Guest] = []
+    hidden: list[Guest] = []
+    details: dict[str, dict[str, Any]] = {}
+    for guest in former:
+        if guest.site in stale and is_wanted(guest)[0]:
+            shown.append(guest)
+        else:
+            hidden.append(guest)
+        if guest.key in old.details:
+            details[guest.key] = old.details[guest.key]
+    earlier: Mapping[str, Mapping[str, Any]] = {}
+    if not anew:
+        earlier = old.details
+        details.update(_reusable(old, guests, options, now))
+    missing = [guest for guest in guests if guest.key not in details]
+    offline: set[tuple[str, str]] = set()
+    for listing in listings:
+        offline.update((listing.site, node) for node in listing.offline)
+    fetched = fetch_details(
+        clients,
+        missing,
+        options.fetch,
+        options.limits,
+        earlier=earlier,
+        offline=offline,
+    )
+    for key, one in fetched.items():
+        details[key] = {**one, "taken": now}
+    return Sync(
+        guests=(*guests, *shown),
+        details=details,
+        warnings=warnings + undecided,
+        is_complete=len(read) == len(listings),
+        taken=now,
+        read={**old.read, **read},
+        hidden=tuple(hidden),
+    )
+
+
+def _without_answer(
+    listings: Sequence[Listing],
+    options: InventoryOptions,
+    old: Sync,
+) -> tuple[set[str], list[str]]:
+    """Return the sites without an answer whose guests of the old sync are shown, and warnings.
+
+    A site that rejects the credentials is not dead, so its old guests are not shown. Raises the
+    error of a site that must not be missing.
     """
     sites: set[str] = set()
     warnings: list[str] = []
     missing: list[FleetError] = []
-    ages = old.ages(time.time()) if old is not None and options.stale == "allow" else {}
+    ages: Mapping[str, float] = {}
+    if options.stale == "allow":
+        ages = old.ages(time.time())
     for listing in listings:
-        if listing.error is None:
+        error = listing.error
+        if error is None:
             continue
-        warnings.append(f"{_name(listing)} cannot be read: {listing.error}")
-        if listing.site in ages and not isinstance(listing.error, _ALIVE):
-            sites.add(listing.site)
-            warnings.append(f"showing the last good inventory of {_name(listing)}, {ages[listing.site]:.0f} s old")
-        else:
-            missing.append(listing.error)
-    if missing and (options.dead_site == "fail" or len(missing) == len(listings)):
+        name = _name(listing)
+        warnings.append(f"{name} cannot be read: {error}")
+        if listing.site not in ages or isinstance(error, _ALIVE):
+            missing.append(error)
+            continue
+        sites.add(listing.site)
+        age = ages[listing.site]
+        warnings.append(f"showing the last good inventory of {name}, {age:.0f} s old")
+    if not missing:
+        return sites, warnings
+    none_answered = len(missing) == len(listings)
+    if none_answered or options.dead_site == "fail":
         raise missing[0]
     return sites, warnings
 
 
 def _reusable(
-    old: Sync | None, guests: Sequence[Guest], options: InventoryOptions, now: float
+    old: Sync,
+    guests: Sequence[Guest],
+    options: InventoryOptions,
+    now: float,
 ) -> dict[str, dict[str, Any]]:
-    if old is None or not options.fetch:
+    """Return the details of the old sync that are still valid, by key."""
+    if not options.fetch:
         return {}
-    earlier = {guest.key: guest for guest in old.known}
-    return reusable(guests, earlier, old.details, options.fetch, options.limits.max_age, old.ages(now), now)
+    return reusable(
+        guests,
+        earlier={guest.key: guest for guest in old.known},
+        details=old.details,
+        kinds=options.fetch,
+        max_age=options.limits.max_age,
+        passed=old.ages(now),
+        now=now,
+    )
 
 
 def choose(
-    listings: Sequence[Listing], options: InventoryOptions, is_wanted: IsWanted
+    listings: Sequence[Listing],
+    options: InventoryOptions,
+    is_wanted: IsWanted,
 ) -> tuple[list[Guest], list[str]]:
-    """Return the wanted guests of all sites, and warnings about empty sites and what was left out undecided."""
+    """Return the chosen guests of all sites, and warnings.
+
+    Warnings are about sites without a VM, and about guests that were left out because a filter
+    could not be decided.
+    """
     chosen: list[Guest] = []
     undecided: list[str] = []
-    reason = ""
+    reasons: list[str] = []
     warnings: list[str] = []
     for listing in listings:
         if listing.error is None and not listing.shows_guests:
-            warnings.append(f"{_name(listing)} shows no VM at all: where there are some, the user lacks VM.Audit")
-        for guest in read_guests(listing.rows, listing.site, options.tenant_prefix):
-            if not options.choice.takes(guest):
-                continue
-            wanted, why = is_wanted(guest)
+            hint = "where there are some, the user lacks VM.Audit"
+            warnings.append(f"{_name(listing)} shows no VM at all: {hint}")
+        guests = read_guests(listing.rows, listing.site, options.tenant_prefix)
+        for guest in filter(options.choice.takes, guests):
+            wanted, reason = is_wanted(guest)
             if wanted:
                 chosen.append(guest)
-            elif why:
+            elif reason:
                 undecided.append(guest.name or f"vm-{guest.vmid}")
-                reason = reason or why
+                reasons.append(reason)
     if undecided:
-        names = ", ".join(undecided[:5]) + (" ..." if len(undecided) > 5 else "")
-        many = f"{len(undecided)} VMs" if len(undecided) > 1 else "1 VM"
-        warnings.append(f"left out {many} for which a filter could not be decided ({names}): {reason}")
+        warnings.append(_left_out(undecided, reasons[0]))
     return chosen, warnings
 
 
+def _left_out(names: Sequence[str], reason: str) -> str:
+    """Return the warning about guests for which a filter could not be decided."""
+    listed = ", ".join(names[:_MAX_NAMES])
+    if len(names) > _MAX_NAMES:
+        listed += " ..."
+    number = "1 VM"
+    if len(names) > 1:
+        number = f"{len(names)} VMs"
+    return f"left out {number} for which a filter could not be decided ({listed}): {reason}"
+
+
 def _name(listing: Listing) -> str:
-    return f"site {listing.site}" if listing.site else "Proxmox VE"
+    if not listing.site:
+        return "Proxmox VE"
+    return f"site {listing.site}"
 
 
 def _without_secrets(value: Any) -> Any:
+    """Return a copy of plain data without the keys that are secret."""
     if isinstance(value, Mapping):
-        return {key: _without_secrets(one) for key, one in value.items() if not any(s in str(key) for s in _SECRET)}
+        shown: dict[Any, Any] = {}
+        for key, one in value.items():
+            if not _SECRET.search(str(key)):
+                shown[key] = _without_secrets(one)
+        return shown
     if isinstance(value, (list, tuple)):
         return [_without_secrets(one) for one in value]
     return value

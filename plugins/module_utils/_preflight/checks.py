@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from .._cluster.picture import Picture, VmRow
+from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .needs import Held, Question, holds
 
@@ -17,143 +17,231 @@ PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"
 Row = dict[str, Any]
 
 
-def row(check: str, subject: str, status: str, detail: str, next_step: str = "", *, required: bool = True) -> Row:
-    """Return one line of the table."""
+class Found(NamedTuple):
+    """What the user named, with its row of the listing, or the error of the search."""
+
+    name: str
+    row: VmRow | None
+    error: FleetError | None
+
+
+_NODE_UNKNOWN = "Name one of the cluster's nodes"
+_STORAGE_VISIBLE = "the caller needs Datastore.Audit to see it"
+_BRIDGE_VISIBLE = "the caller needs Sys.Audit on the node or SDN.Use to see a bridge"
+_NAME_SUBJECTS = "name what the tasks work on, so that only that is checked"
+_NODE_DOWN = "Bring the node back, or work on another one"
+
+
+def row(
+    check: str,
+    subject: str,
+    status: str,
+    detail: str,
+    next_step: str = "",
+    *,
+    required: bool = True,
+) -> Row:
+    """Return one line of the table; a check that passes has no next step."""
+    if status == PASS:
+        next_step = ""
     return {
         "check": check,
         "subject": subject,
         "status": status,
         "required": required,
         "detail": detail,
-        "next_step": next_step if status != PASS else "",
+        "next_step": next_step,
     }
 
 
-def version_row(version: str, found: tuple[int, int], least: str) -> Row:
-    """Return whether the version is new enough; `least` is such as 8.1."""
-    numbers = tuple(int(part) for part in least.split(".")[:2] if part.isdigit()) or (0,)
-    good = found >= numbers
-    step = f"Upgrade Proxmox VE to {least} or newer"
-    return row("version", f"Proxmox VE {version}", PASS if good else FAIL, f"{least} or newer is needed", step)
+def verdict(passed: bool) -> str:
+    """Return the status of a check that passed or failed."""
+    return PASS if passed else FAIL
 
 
-def quorum_row(quorate: bool | None, why: str) -> Row:
-    """Return whether the cluster can be changed at all."""
+def version_row(version: str, found: tuple[int, int], minimum: str) -> Row:
+    """Return whether the version is new enough; `minimum` is a text such as 8.1."""
+    parts = minimum.split(".")[:2]
+    numbers = tuple(int(part) for part in parts if part.isdigit())
+    status = verdict(found >= numbers)
+    step = f"Upgrade Proxmox VE to {minimum} or newer"
+    return row("version", f"Proxmox VE {version}", status, f"{minimum} or newer is needed", step)
+
+
+def quorum_row(quorate: bool | None, reason: str) -> Row:
+    """Return whether the cluster has a quorum; `reason` says why that is not known (None)."""
     if quorate is None:
-        return row("quorum", "cluster", UNKNOWN, why, "Give the caller Sys.Audit on / to check this", required=False)
+        step = "Give the caller Sys.Audit on / to check this"
+        return row("quorum", "cluster", UNKNOWN, reason, step, required=False)
+    if quorate:
+        return row("quorum", "cluster", PASS, "quorate")
     step = "Bring back enough nodes for a quorum; until then Proxmox VE accepts no change"
-    return row("quorum", "cluster", PASS if quorate else FAIL, "quorate" if quorate else "no quorum", step)
+    return row("quorum", "cluster", FAIL, "no quorum", step)
 
 
-def node_rows(states: Mapping[str, str], wanted: Sequence[str], maintained: Collection[str] = ()) -> list[Row]:
-    """Return whether each node that is wanted is online, or each there is; then one that is down is no hindrance.
+def node_rows(
+    states: Mapping[str, str],
+    wanted: Sequence[str],
+    maintained: Collection[str] = (),
+) -> list[Row]:
+    """Return whether each wanted node is online.
 
-    One in maintenance can do the work, but soon shall not: that never counts.
+    Without wanted nodes all are checked, and none is required. A node in maintenance is reported,
+    but never counts as a failure: it still works, though not for long.
     """
+    existing = ", ".join(sorted(states)) or "no node that the caller may see"
+    required = bool(wanted)
     rows = []
     for node in wanted or sorted(states):
         state = states.get(node)
-        if state == "online" and node in maintained:
-            step = f"Work on another node, or end it there: ha-manager crm-command node-maintenance disable {node}"
+        if state is None:
+            detail = f"the cluster has {existing}"
+            rows.append(row("node", node, FAIL, detail, _NODE_UNKNOWN, required=required))
+        elif state != "online":
+            rows.append(row("node", node, FAIL, state, _NODE_DOWN, required=required))
+        elif node in maintained:
+            command = f"ha-manager crm-command node-maintenance disable {node}"
+            step = f"Work on another node, or end it there: {command}"
             rows.append(row("node", node, FAIL, "online, in maintenance", step, required=False))
-            continue
-        said = f"the cluster has {', '.join(sorted(states)) or 'no node that the caller may see'}"
-        step = "Bring the node back, or work on another one" if state else "Name one of the cluster's nodes"
-        good = state == "online"
-        rows.append(row("node", node, PASS if good else FAIL, state or said, step, required=bool(wanted)))
+        else:
+            rows.append(row("node", node, PASS, state, required=required))
     return rows
 
 
-def storage_rows(picture: Picture, wanted: Iterable[Mapping[str, Any]], nodes: Sequence[str]) -> list[Row]:
-    """Return whether each storage is available with the content it must take, on each node where it must be.
+def storage_rows(
+    cluster: ClusterState,
+    wanted: Iterable[Mapping[str, Any]],
+    nodes: Sequence[str],
+) -> list[Row]:
+    """Return whether each storage is available for its content, on each node that is named.
 
-    Without a node it must be so on one of them.
+    An item of `wanted` has `name`, `content` and `node`. Without a node in it or in `nodes`, one
+    node of the cluster with the storage is enough.
     """
     rows = []
     for item in wanted:
-        name, content = item["name"], item.get("content") or "images"
-        places = [item["node"]] if item.get("node") else list(nodes)
-        faults = {node: _storage_fault(picture, name, node, content) for node in places or sorted(picture.nodes)}
-        bad = {node: fault for node, fault in faults.items() if fault}
-        good = not bad if places else len(bad) < len(faults)
-        where = (
-            ", ".join(sorted(faults.keys() - bad.keys())) if good else "; ".join(f"{n}: {f}" for n, f in bad.items())
-        )
-        step = f"Choose one that takes {content}, or allow {content} on it; the caller needs Datastore.Audit to see it"
-        rows.append(row("storage", f"{name} ({content})", PASS if good else FAIL, where or "no node is visible", step))
+        content = item.get("content") or "images"
+        required_on = list(nodes)
+        if item.get("node"):
+            required_on = [item["node"]]
+        good: list[str] = []
+        faults: list[str] = []
+        for node in required_on or sorted(cluster.nodes):
+            fault = _storage_fault(cluster, item["name"], node, content)
+            if fault:
+                faults.append(f"{node}: {fault}")
+            else:
+                good.append(node)
+        passed = not faults if required_on else bool(good)
+        listed = ", ".join(sorted(good)) if passed else "; ".join(faults)
+        step = f"Choose one that takes {content}, or allow {content} on it; {_STORAGE_VISIBLE}"
+        subject = f"{item['name']} ({content})"
+        detail = listed or "no node is visible"
+        rows.append(row("storage", subject, verdict(passed), detail, step))
     return rows
 
 
-def _storage_fault(picture: Picture, name: str, node: str, content: str) -> str:
-    found = picture.storage_on(name, node)
+def _storage_fault(cluster: ClusterState, name: str, node: str, content: str) -> str:
+    """Return why a node cannot use a storage for the content, or an empty text."""
+    found = cluster.storage_on(name, node)
     if found is None:
         return "it is not there"
     if not found.available:
         return "it is not available"
-    return "" if content in found.content else f"it takes {', '.join(sorted(found.content))}"
+    if content not in found.content:
+        return f"it takes {', '.join(sorted(found.content))}"
+    return ""
 
 
 def bridge_rows(
-    answers: Mapping[str, Collection[str] | None], wanted: Iterable[str], why: Mapping[str, str]
+    answers: Mapping[str, Collection[str] | None],
+    wanted: Iterable[str],
+    reasons: Mapping[str, str],
 ) -> list[Row]:
-    """Return whether each node has each bridge. A node that does not answer is a matter of its own check."""
+    """Return whether each node has each bridge.
+
+    `answers` are the bridges by node, None for a node that does not answer; that is a check of its
+    own, and `reasons` says why, by node.
+    """
     rows = []
     for bridge in dict.fromkeys(wanted):
-        for node, there in sorted(answers.items()):
-            if there is None:
-                rows.append(
-                    row("bridge", f"{bridge} on {node}", UNKNOWN, why.get(node, ""), "See the check of the node")
-                )
-                continue
-            said = f"the node has {', '.join(sorted(there)) or 'no bridge'}"
-            step = "Name one of them, or make it; the caller needs Sys.Audit on the node or SDN.Use to see a bridge"
-            good = bridge in there
-            rows.append(row("bridge", f"{bridge} on {node}", PASS if good else FAIL, "" if good else said, step))
+        for node in sorted(answers):
+            existing = answers[node]
+            subject = f"{bridge} on {node}"
+            if existing is None:
+                reason = reasons.get(node, "")
+                rows.append(row("bridge", subject, UNKNOWN, reason, "See the check of the node"))
+            elif bridge in existing:
+                rows.append(row("bridge", subject, PASS, ""))
+            else:
+                names = ", ".join(sorted(existing)) or "no bridge"
+                step = f"Name one of them, or create it; {_BRIDGE_VISIBLE}"
+                rows.append(row("bridge", subject, FAIL, f"the node has {names}", step))
     return rows
 
 
-def vm_rows(kind: str, found: Iterable[tuple[str, VmRow | None, FleetError | None]]) -> list[Row]:
-    """Return whether each VM or template is there, and is what it must be. `kind` is `vm` or `template`."""
+def vm_rows(kind: str, found: Iterable[Found]) -> list[Row]:
+    """Return whether each VM or template exists. `kind` is `vm` or `template`."""
     rows = []
-    for said, vm, error in found:
-        if error is not None or vm is None:
-            why = error.answer if error else "nothing of that name or number is visible"
+    for name, vm, error in found:
+        if vm is None:
+            reason = "nothing of that name or number is visible"
+            if error is not None:
+                reason = error.answer
             step = "Check the spelling, and that the caller has VM.Audit on it"
-            rows.append(row(kind, said, FAIL, why, step))
-        elif kind == "template" and not vm.template:
-            rows.append(row(kind, said, PASS, f"VM {vm.vmid} on {vm.node}, no template: it can only be cloned in full"))
-        else:
-            rows.append(row(kind, said, PASS, f"VM {vm.vmid} on {vm.node}"))
+            rows.append(row(kind, name, FAIL, reason, step))
+            continue
+        detail = f"VM {vm.vmid} on {vm.node}"
+        if kind == "template" and not vm.template:
+            detail += ", not a template: it can only be cloned in full"
+        rows.append(row(kind, name, PASS, detail))
     return rows
 
 
-def privilege_rows(who: str, asked: Iterable[Question], held: Mapping[str, Held], why: Mapping[str, str]) -> list[Row]:
-    """Return whether the caller has what the tasks need; `held` is by path, None where that could not be asked."""
+def privilege_rows(
+    who: str,
+    asked: Iterable[Question],
+    held: Mapping[str, Held],
+    reasons: Mapping[str, str],
+) -> list[Row]:
+    """Return whether the caller has the privileges that the tasks need.
+
+    `held` are the caller's privileges by path; `reasons` says why a path could not be read.
+    """
     rows = []
     for question in asked:
+        path = question.path
         names = " or ".join(question.privileges)
-        subject = f"{names} on {question.path}"
+        subject = f"{names} on {path}"
         tasks = ", ".join(question.tasks)
-        if question.path in why:
-            rows.append(row("privilege", subject, UNKNOWN, why[question.path], "Ask again later"))
-        elif holds(question, held.get(question.path), held.get("/")):
+        if path in reasons:
+            rows.append(row("privilege", subject, UNKNOWN, reasons[path], "Ask again later"))
+            continue
+        if holds(question, held.get(path), held.get("/")):
             rows.append(row("privilege", subject, PASS, f"for {tasks}"))
-        else:
-            step = f"Give {who} a role with {names} on {question.path}"
-            if question.below:
-                step += " with propagation, or name what the tasks work on, so that only that is checked"
-            rows.append(row("privilege", subject, FAIL, f"{who} lacks {names} on {question.path}, for {tasks}", step))
+            continue
+        step = f"Give {who} a role with {subject}"
+        if question.below:
+            step += f" with propagation, or {_NAME_SUBJECTS}"
+        rows.append(row("privilege", subject, FAIL, f"{who} lacks {subject}, for {tasks}", step))
     return rows
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return the rows as lines of text, aligned, the ones to act on with their next step."""
+    """Return the rows as aligned lines of text; those that need an action have their next step."""
     marks = {PASS: "PASS", FAIL: "FAIL", UNKNOWN: "????", SKIPPED: "----"}
-    first = max((len(one["check"]) for one in rows), default=0)
-    second = min(60, max((len(one["subject"]) for one in rows), default=0))
+    check_width = max((len(one["check"]) for one in rows), default=0)
+    subject_width = max((len(one["subject"]) for one in rows), default=0)
+    subject_width = min(60, subject_width)
     lines = []
     for one in rows:
-        mark = "warn" if one["status"] == FAIL and not one["required"] else marks[one["status"]]
-        line = f"{mark}  {one['check']:<{first}}  {one['subject']:<{second}}  {one['detail']}".rstrip()
-        lines.append(f"{line} -> {one['next_step']}" if one["next_step"] else line)
+        mark = marks[one["status"]]
+        if one["status"] == FAIL and not one["required"]:
+            mark = "warn"
+        check = one["check"].ljust(check_width)
+        subject = one["subject"].ljust(subject_width)
+        line = f"{mark}  {check}  {subject}  {one['detail']}".rstrip()
+        if one["next_step"]:
+            line += f" -> {one['next_step']}"
+        lines.append(line)
     return lines

@@ -2,25 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module preflight_info: asks for the facts, in an order in which a failure explains what follows."""
+"""The work of module preflight_info: checks in an order in which one failure explains the next."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, find_vm
-from .._cluster.picture import Picture, VmRow, fill_names, picture_of
+from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from .._core import validate
-from .._core.errors import AuthenticationError, FleetError
+from .._core.errors import AuthenticationError, FleetError, ValidationFailed
+from .._core.options import check_options
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .._estate.parts import Parts, listed_states, standing
+from .._facts.partial_read import PartialRead, listed_states, standing
+from .._spec.preflight_info_options import storages_item_spec
 from .checks import (
     FAIL,
     PASS,
     SKIPPED,
+    Found,
+    Row,
     bridge_rows,
     node_rows,
     privilege_rows,
@@ -38,188 +42,296 @@ if TYPE_CHECKING:
 
 _WORKERS = 8
 _VERSION = re.compile(r"^\d+(\.\d+)*$")
-_LISTING = "listing of the cluster"
 _IMAGES = frozenset({"images", "rootdir"})
-Found: TypeAlias = "list[tuple[str, VmRow | None, FleetError | None]]"
+
+Version = tuple[int, int]
+Find = Callable[..., "VmRow | None"]
+"""Returns the VM of a VMID or a name, given as keywords."""
 
 
-def gather(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the table of checks. Nothing is written, in check mode or out of it, and no failed check raises."""
-    _require_sense(params)
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the table of checks; a failed check is a row and raises nothing.
+
+    Nothing is written, in check mode or out of it. Raises ValidationFailed for options that no
+    cluster could meet.
+    """
+    params = {**params, "storages": _storages(params)}
+    _validate(params)
     rows, version = _first_contact(params, client)
     if version is not None:
         rows += _checks(params, client, version)
-    bad = [one for one in rows if one["status"] == FAIL and one["required"]]
+    failed = [one for one in rows if one["status"] == FAIL and one["required"]]
     values = {
-        "passed": not bad,
+        "passed": not failed,
         "checks": rows,
-        "failed_checks": bad,
+        "failed_checks": failed,
         "table": table(rows),
     }
     return Result(False, values)
 
 
-def _require_sense(params: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for an option that no cluster could satisfy, before any request."""
-    least = str(params.get("min_version") or "0")
-    if not _VERSION.match(least):
-        raise validate.refused("min_version", least, "is no version", "Write it as 8.4")
-    for said in params.get("nodes") or ():
-        validate.node(said, "nodes")
-    for storage in params.get("storages") or ():
+def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the items of O(storages). Raises ValidationFailed that names each wrong item."""
+    spec = storages_item_spec()
+    items: list[dict[str, Any]] = []
+    causes: list[str] = []
+    for index, given in enumerate(_given(params, "storages")):
+        try:
+            items.append(check_options(spec, given))
+        except ValidationFailed as error:
+            name = given.get("name") if isinstance(given, Mapping) else None
+            label = name or "without a name"
+            causes.append(f"storages[{index}] ({label}): {error.answer}")
+    if causes:
+        raise ValidationFailed(
+            attempted="The list of storages was refused",
+            answer="; ".join(causes),
+            next_step="Correct what is wrong, and run again",
+            reason="storages",
+        )
+    return items
+
+
+def _given(params: Mapping[str, Any], option: str) -> Sequence[Any]:
+    """Return the value of an option that is a list, an empty one where it is not set."""
+    value = params.get(option)
+    return value or ()
+
+
+def _minimum_version(params: Mapping[str, Any]) -> str:
+    return str(params.get("min_version") or "0")
+
+
+def _validate(params: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for an option that no cluster could meet, before any request."""
+    minimum = _minimum_version(params)
+    if not _VERSION.match(minimum):
+        raise validate.refused("min_version", minimum, "is not a version", "Write it as 8.4")
+    for node in _given(params, "nodes"):
+        validate.node(node, "nodes")
+    for storage in _given(params, "storages"):
         validate.storage(storage["name"], "storages")
         if storage.get("node"):
             validate.node(storage["node"], "storages")
-    for said in params.get("bridges") or ():
-        validate.bridge(said, "bridges")
+    for bridge in _given(params, "bridges"):
+        validate.bridge(bridge, "bridges")
     for option in ("templates", "vms"):
-        for said in params.get(option) or ():
-            if said.isdigit():
-                validate.vmid(said, option)
+        numbers = [term for term in _given(params, option) if term.isdigit()]
+        for number in numbers:
+            validate.vmid(number, option)
 
 
-def _first_contact(params: Mapping[str, Any], client: Client) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
-    """Return the rows of endpoint, credentials and version, and the version where it could be had."""
+def _first_contact(
+    params: Mapping[str, Any],
+    client: Client,
+) -> tuple[list[Row], Version | None]:
+    """Return the rows of endpoint, credentials and version, and the version or None."""
     url = client.connection.endpoint.url
+    reached = row("endpoint", url, PASS, "it answers")
     try:
         answer = client.get("version", attempted="Could not ask for the version") or {}
     except AuthenticationError as error:
-        return [
-            row("endpoint", url, PASS, "it answers"),
-            row("authentication", _who(client), FAIL, error.answer or error.reason, error.next_step),
-            row("everything else", "", SKIPPED, "it cannot be asked without valid credentials"),
-        ], None
+        reason = error.answer or error.reason
+        refused = row("authentication", _who(client), FAIL, reason, error.next_step)
+        rest = _skipped("it cannot be asked without valid credentials")
+        return [reached, refused, rest], None
     except FleetError as error:
-        return [
-            row("endpoint", url, FAIL, error.answer or error.reason, error.next_step),
-            row("everything else", "", SKIPPED, "it cannot be asked as long as the endpoint does not answer"),
-        ], None
+        reason = error.answer or error.reason
+        unreached = row("endpoint", url, FAIL, reason, error.next_step)
+        rest = _skipped("it cannot be asked as long as the endpoint does not answer")
+        return [unreached, rest], None
     text = str(answer.get("version") or "0")
-    parts = [int(part) if part.isdigit() else 0 for part in text.replace("-", ".").split(".")]
-    version = (parts[0], parts[1] if len(parts) > 1 else 0)
-    return [
-        row("endpoint", url, PASS, "it answers"),
-        row("authentication", _who(client), PASS, ""),
-        version_row(text, version, str(params.get("min_version") or "0")),
-    ], version
+    version = _parse_version(text)
+    accepted = row("authentication", _who(client), PASS, "")
+    return [reached, accepted, version_row(text, version, _minimum_version(params))], version
 
 
-def _checks(params: Mapping[str, Any], client: Client, version: tuple[int, int]) -> list[dict[str, Any]]:
-    parts = Parts(client)
-    raw = parts.read(_LISTING, "cluster", "resources")
-    if raw is None:
-        why = parts.missing[0]["reason"]
+def _skipped(reason: str) -> Row:
+    return row("everything else", "", SKIPPED, reason)
+
+
+def _parse_version(text: str) -> Version:
+    """Return the first two numbers of a version such as 9.2.11 or 8.4-1."""
+    parts = text.replace("-", ".").split(".")
+    numbers = [int(part) if part.isdigit() else 0 for part in parts]
+    major, minor = [*numbers, 0][:2]
+    return major, minor
+
+
+def _checks(params: Mapping[str, Any], client: Client, version: Version) -> list[Row]:
+    """Return the rows of everything that needs the listing of the cluster."""
+    read = PartialRead(client)
+    listing = read.read("listing of the cluster", "cluster", "resources")
+    if listing is None:
+        reason = read.missing[0]["reason"]
+        step = "Check the cluster's file system and services, then try again"
         return [
-            row("listing", "cluster", FAIL, why, "Check the cluster's file system and services, then try again"),
-            row("everything else", "", SKIPPED, "it cannot be checked without the listing of the cluster"),
+            row("listing", "cluster", FAIL, reason, step),
+            _skipped("it cannot be checked without the listing of the cluster"),
         ]
-    picture = picture_of(raw)
-    cluster = standing(parts.read("cluster status", "cluster", "status"))
-    states = {node: "online" if one.online else "offline" for node, one in picture.nodes.items()}
-    states.update({node: "online" if one["online"] else "offline" for node, one in cluster["members"].items()})
-    if not states:
-        listed = parts.read("nodes", "nodes") or []
-        states = {one["node"]: str(one.get("status") or "unknown") for one in listed}
-    unread = {one["part"]: one["reason"] for one in parts.missing}
-    nodes: list[str] = list(params.get("nodes") or ())
-    storages = list(params.get("storages") or ())
-    rows = [quorum_row(cluster["quorate"], unread.get("cluster status", ""))]
-    rows += node_rows(states, nodes, [node for node, state in listed_states(raw).items() if state == "maintenance"])
-    rows += storage_rows(picture, storages, nodes)
-    rows += _bridges(params, parts, states, nodes)
-    templates, picture = _find(client, picture, params.get("templates") or (), True)
-    vms, picture = _find(client, picture, params.get("vms") or (), False)
-    rows += vm_rows("template", templates) + vm_rows("vm", vms)
-    if params.get("pool"):
-        rows += _pool(parts, picture, params["pool"])
-    named = {VM: _numbers(vms), TEMPLATE: _numbers(templates)}
+    cluster = cluster_state_of(listing)
+    status = standing(read.read("cluster status", "cluster", "status"))
+    states = _node_states(read, cluster, status["members"])
+    unread = {one["part"]: one["reason"] for one in read.missing}
+    ha_states = listed_states(listing)
+    maintained = [node for node, state in ha_states.items() if state == "maintenance"]
+    nodes = list(_given(params, "nodes"))
+    storages = _given(params, "storages")
+    rows = [quorum_row(status["quorate"], unread.get("cluster status", ""))]
+    rows += node_rows(states, nodes, maintained)
+    rows += storage_rows(cluster, storages, nodes)
+    rows += _bridges(params, read, states)
+    templates, cluster = _find_all(client, cluster, _given(params, "templates"), find_template)
+    vms, cluster = _find_all(client, cluster, _given(params, "vms"), _find_any)
+    rows += vm_rows("template", templates)
+    rows += vm_rows("vm", vms)
+    pool = params.get("pool")
+    if pool:
+        rows.append(_pool_row(read, cluster, pool))
+    vmids = {VM: _vmids(vms), TEMPLATE: _vmids(templates)}
+    unfound = set()
+    if vms and not vmids[VM]:
+        unfound.add(VM)
+    if templates and not vmids[TEMPLATE]:
+        unfound.add(TEMPLATE)
     subjects = Subjects(
-        vms=named[VM],
-        templates=named[TEMPLATE],
-        storages=tuple(_names(storages, True)),
-        image_storages=tuple(_names(storages, False)),
-        bridges=tuple(params.get("bridges") or ()),
+        vms=vmids[VM],
+        templates=vmids[TEMPLATE],
+        storages=_names(storages, for_disks=True),
+        image_storages=_names(storages, for_disks=False),
+        bridges=tuple(_given(params, "bridges")),
         nodes=tuple(nodes),
-        pool=params.get("pool"),
-        unfound=frozenset(kind for kind, found in ((VM, vms), (TEMPLATE, templates)) if found and not named[kind]),
+        pool=pool,
+        unfound=frozenset(unfound),
     )
-    return rows + _privileges(client, questions(params.get("tasks") or (), subjects, version))
+    asked = questions(_given(params, "tasks"), subjects, version)
+    return rows + _privileges(client, asked)
+
+
+def _node_states(
+    read: PartialRead,
+    cluster: ClusterState,
+    members: Mapping[str, Mapping[str, Any]],
+) -> dict[str, str]:
+    """Return `online` or `offline` by node; the cluster's membership comes before the listing."""
+    online = {name: node.online for name, node in cluster.nodes.items()}
+    for name, member in members.items():
+        online[name] = member["online"]
+    states = {name: "online" if is_online else "offline" for name, is_online in online.items()}
+    if not states:
+        for one in read.rows("nodes", "nodes"):
+            states[one["node"]] = str(one.get("status") or "unknown")
+    return states
 
 
 def _bridges(
-    params: Mapping[str, Any], parts: Parts, states: Mapping[str, str], nodes: Sequence[str]
-) -> list[dict[str, Any]]:
-    wanted: list[str] = list(params.get("bridges") or ())
+    params: Mapping[str, Any],
+    read: PartialRead,
+    states: Mapping[str, str],
+) -> list[Row]:
+    """Return the rows of the bridges, on the online nodes among those that are named, or of all."""
+    wanted = _given(params, "bridges")
     if not wanted:
         return []
-    asked = [node for node in nodes or states if states.get(node) == "online"]
-    answers = parts.each("bridges", asked, "network", type="any_bridge")
-    there = {node: None if rows is None else {one["iface"] for one in rows} for node, rows in answers.items()}
-    why = {
-        one["part"].rpartition(" ")[2]: one["reason"] for one in parts.missing if one["part"].startswith("bridges of")
-    }
-    return bridge_rows(there, wanted, why)
+    nodes = _given(params, "nodes") or list(states)
+    online = [node for node in nodes if states.get(node) == "online"]
+    bridges: dict[str, set[str] | None] = {}
+    for node, answer in read.each("bridges", online, "network", type="any_bridge").items():
+        bridges[node] = None
+        if answer is not None:
+            bridges[node] = {one["iface"] for one in answer}
+    return bridge_rows(bridges, wanted, read.reasons("bridges"))
 
 
-def _find(client: Client, picture: Picture, wanted: Sequence[str], template: bool) -> tuple[Found, Picture]:
-    """Return each VM or template that is named, with its row or its error, and the picture with late names."""
-    found: Found = []
-    for said in wanted:
-        number = int(said) if said.isdigit() else None
+def _find_all(
+    client: Client,
+    cluster: ClusterState,
+    terms: Sequence[str],
+    find: Find,
+) -> tuple[list[Found], ClusterState]:
+    """Return what each name or VMID means, and the cluster state with the names read for it."""
+    found: list[Found] = []
+    for term in terms:
+        is_vmid = term.isdigit()
         try:
-            one = _one(picture, said, number, template)
-            if one is None and number is None:
-                picture = fill_names(client, picture)
-                one = _one(picture, said, number, template)
-            found.append((said, one, None))
+            vm = _find_term(find, cluster, term)
+            if vm is None and not is_vmid:
+                cluster = with_names(client, cluster)
+                vm = _find_term(find, cluster, term)
+            found.append(Found(term, vm, None))
         except FleetError as error:
-            found.append((said, None, error))
-    return found, picture
+            found.append(Found(term, None, error))
+    return found, cluster
 
 
-def _numbers(found: Found) -> tuple[int, ...]:
-    """Return the VMIDs of what was named; one that is not visible has still its number where it was named by it."""
-    return tuple(vm.vmid if vm else int(said) for said, vm, _error in found if vm or said.isdigit())
+def _find_term(find: Find, cluster: ClusterState, term: str) -> VmRow | None:
+    """Return the VM that a VMID or a name means. Raises Conflict for an ambiguous name."""
+    number = int(term) if term.isdigit() else 0
+    if number:
+        return find(cluster, vmid=number, name=None)
+    return find(cluster, vmid=None, name=term)
 
 
-def _one(picture: Picture, said: str, number: int | None, template: bool) -> VmRow | None:
-    name = None if number else said
-    found = None if template else find_vm(picture, vmid=number, name=name)
-    return found or find_template(picture, vmid=number, name=name)
+def _find_any(cluster: ClusterState, *, vmid: int | None, name: str | None) -> VmRow | None:
+    """Return the VM, or else the template, of that VMID or name."""
+    found = find_vm(cluster, vmid=vmid, name=name)
+    return found or find_template(cluster, vmid=vmid, name=name)
 
 
-def _pool(parts: Parts, picture: Picture, pool: str) -> list[dict[str, Any]]:
-    there = set(picture.pools)
-    if pool not in there:
-        there |= {one["poolid"] for one in parts.read("pools", "pools") or []}
-    said = f"pools are {', '.join(sorted(there)) or 'none that the caller may see'}"
-    step = "Create it first, or name one that is there; the caller needs Pool.Audit to see it"
-    return [row("pool", pool, PASS if pool in there else FAIL, "" if pool in there else said, step)]
+def _vmids(found: list[Found]) -> tuple[int, ...]:
+    """Return the VMIDs of what was named; a VMID counts even where it is not visible."""
+    vmids: list[int] = []
+    for term, vm, _error in found:
+        if vm is not None:
+            vmids.append(vm.vmid)
+        elif term.isdigit():
+            vmids.append(int(term))
+    return tuple(vmids)
 
 
-def _names(storages: Sequence[Mapping[str, Any]], disks: bool) -> list[str]:
-    """Return the storages that take disks, or those that take what disks are made from."""
-    return list(
-        dict.fromkeys(one["name"] for one in storages if ((one.get("content") or "images") in _IMAGES) is disks)
-    )
+def _pool_row(read: PartialRead, cluster: ClusterState, pool: str) -> Row:
+    existing = set(cluster.pools)
+    if pool not in existing:
+        existing |= {one["poolid"] for one in read.rows("pools", "pools")}
+    if pool in existing:
+        return row("pool", pool, PASS, "")
+    names = ", ".join(sorted(existing)) or "none that the caller may see"
+    step = "Create it first, or name one that exists; the caller needs Pool.Audit to see it"
+    return row("pool", pool, FAIL, f"pools are {names}", step)
 
 
-def _privileges(client: Client, asked: Sequence[Question]) -> list[dict[str, Any]]:
-    """Return the rows of the caller's privileges; one request a path, because only PVE knows what it inherits."""
-    paths = list(dict.fromkeys(question.path for question in asked))
-    if any(question.instead for question in asked) and "/" not in paths:
-        paths.append("/")
-    why: dict[str, str] = {}
+def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[str, ...]:
+    """Return the storages that take disks, or else those that take what disks are made from."""
+    names: dict[str, None] = {}
+    for storage in storages:
+        content = storage.get("content") or "images"
+        takes_disks = content in _IMAGES
+        if takes_disks is for_disks:
+            names[storage["name"]] = None
+    return tuple(names)
 
-    def ask(path: str) -> Held:
+
+def _privileges(client: Client, asked: Sequence[Question]) -> list[Row]:
+    """Return the rows of the caller's privileges.
+
+    One request for each path, because only PVE knows which privileges it inherits.
+    """
+    paths = {question.path: None for question in asked}
+    if any(question.instead for question in asked):
+        paths["/"] = None
+    reasons: dict[str, str] = {}
+
+    def read_privileges(path: str) -> Held:
         try:
-            return (client.get("access", "permissions", path=path) or {}).get(path)
+            answer = client.get("access", "permissions", path=path) or {}
         except FleetError as error:
-            why[path] = error.message
+            reasons[path] = error.message
             return None
+        return answer.get(path)
 
-    held = dict(zip(paths, side_by_side(ask, paths, _WORKERS), strict=True))
-    return privilege_rows(_who(client), asked, held, why)
+    answers = side_by_side(read_privileges, list(paths), _WORKERS)
+    held = dict(zip(paths, answers, strict=True))
+    return privilege_rows(_who(client), asked, held, reasons)
 
 
 def _who(client: Client) -> str:

@@ -4,8 +4,8 @@
 
 """Which privileges which task needs, on which kind of object (data and pure).
 
-The facts are the permission checks of PVE's API schema and, where a call checks more than the schema says (a new VM's
-options, storages and bridges), of qemu-server.
+The facts are the permission checks of PVE's API schema. Where a call checks more than the schema
+says (the options, storages and bridges of a new VM), they are those of qemu-server.
 """
 
 from __future__ import annotations
@@ -15,11 +15,20 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 # What a need is about. Each kind has an ACL path, see `paths_of`.
-VM, NEW_VM, TEMPLATE, STORAGE, IMAGES, BRIDGE, NODE, POOL, ROOT, ACCESS, GROUPS, ALL_STORAGES = (
-    "vm", "new VM", "template", "storage", "image storage", "bridge", "node", "pool", "datacenter", "access", "groups",
-    "all storages",
-)  # fmt: skip
-
+VM = "vm"
+NEW_VM = "new VM"
+TEMPLATE = "template"
+STORAGE = "storage"
+IMAGES = "image storage"
+BRIDGE = "bridge"
+NODE = "node"
+POOL = "pool"
+ROOT = "datacenter"
+ACCESS = "access"
+GROUPS = "groups"
+REALMS = "realms"
+ALL_STORAGES = "all storages"
+MAPPINGS = "mappings"
 
 Version = tuple[int, int]
 NEVER: Version = (999, 0)
@@ -27,9 +36,10 @@ NEVER: Version = (999, 0)
 
 @dataclass(frozen=True)
 class Need:
-    """Privileges on one kind of object: all of them, or `any_of` them is enough.
+    """Privileges on one kind of object: all of them are needed, or one with `any_of`.
 
-    `instead` are privileges on the whole datacenter that do as well. `until` is the first version without the need.
+    `instead` are privileges on the whole datacenter that are enough as well. `until` is the first
+    version without the need.
     """
 
     kind: str
@@ -45,9 +55,9 @@ Held: TypeAlias = "Mapping[str, int | None] | None"
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the tasks will work on, as VMIDs and names; what is empty stands for any.
+    """What the tasks will work on, as VMIDs and names; an empty field means any object.
 
-    Nothing can be said about the `unfound` kinds: of these some were named, but none was found.
+    Of the `unfound` kinds objects were named, but none was found: these kinds cannot be checked.
     """
 
     vms: tuple[int, ...] = ()
@@ -62,7 +72,10 @@ class Subjects:
 
 @dataclass(frozen=True)
 class Question:
-    """Privileges to look for on one path. `below`: the path stands for what is under it, so they must propagate."""
+    """Privileges to look for on one path.
+
+    `below`: the path stands for the objects under it, so the privileges must propagate.
+    """
 
     path: str
     privileges: tuple[str, ...]
@@ -80,9 +93,8 @@ def _any(kind: str, words: str, since: Version = (0, 0), until: Version = NEVER)
     return Need(kind, tuple(words.split()), any_of=True, since=since, until=until)
 
 
-_CONFIG = " ".join(
-    f"VM.Config.{part}" for part in ("CPU", "Memory", "Disk", "CDROM", "Network", "HWType", "Options", "Cloudinit")
-)
+_CONFIG_PARTS = ("CPU", "Memory", "Disk", "CDROM", "Network", "HWType", "Options", "Cloudinit")
+_CONFIG = " ".join(f"VM.Config.{part}" for part in _CONFIG_PARTS)
 _SPACE = _all(STORAGE, "Datastore.AllocateSpace")
 _BRIDGES = _all(BRIDGE, "SDN.Use", since=(8, 0))
 
@@ -106,6 +118,11 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         _all(VM, "VM.Monitor", until=(9, 0)),
     ),
     "vm_console": (_all(VM, "VM.Console"),),
+    "vm_mapping": (
+        _all(VM, "VM.Audit VM.Config.HWType"),
+        _all(MAPPINGS, "Mapping.Use", since=(8, 0)),
+    ),
+    "vm_startup": (_all(VM, "VM.Audit VM.Config.Options"), _all(ROOT, "Sys.Modify")),
     "snapshot": (_all(VM, "VM.Audit VM.Snapshot"),),
     "rollback": (_any(VM, "VM.Snapshot VM.Snapshot.Rollback"), _all(VM, "VM.Audit VM.PowerMgmt")),
     "image_download": (
@@ -118,6 +135,21 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "network": (_all(NODE, "Sys.Audit Sys.Modify"),),
     "storage": (_all(ALL_STORAGES, "Datastore.Allocate Datastore.Audit"),),
     "pool": (_all(POOL, "Pool.Allocate Pool.Audit"),),
+    "pool_info": (_all(POOL, "Pool.Audit"),),
+    "pool_members": (
+        _all(POOL, "Pool.Allocate Pool.Audit"),
+        _any(VM, "VM.Allocate Permissions.Modify"),
+    ),
+    "acl": (_any(POOL, "Permissions.Modify Pool.Allocate"),),
+    "acl_info": (_all(ACCESS, "Sys.Audit"),),
+    "group": (_all(GROUPS, "Group.Allocate"),),
+    "group_info": (_any(GROUPS, "Sys.Audit Group.Allocate"),),
+    "token": (_all(GROUPS, "User.Modify"),),
+    "token_info": (_any(GROUPS, "User.Modify Sys.Audit"),),
+    "user": (_all(GROUPS, "User.Modify"), _all(REALMS, "Realm.AllocateUser")),
+    "user_info": (_any(GROUPS, "User.Modify Sys.Audit"),),
+    "role": (_all(ACCESS, "Sys.Modify"),),
+    "role_info": (),
     "ha": (_all(ROOT, "Sys.Audit Sys.Console"),),
     "tenant": (
         _all(ACCESS, "Sys.Modify Permissions.Modify Realm.AllocateUser"),
@@ -127,58 +159,125 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
 }
 
+# What a module does, in the tasks above; the other modules have the name of theirs.
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "clone": ("vm_clone", "vm_update", "vm_disks", "vm_power"),
+    "snapshot_info": ("vm_info",),
+    "storage_download": ("image_download",),
+    "vm": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
+    "vms": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
+}
+
+
+def tasks_of(names: Sequence[str]) -> list[str]:
+    """Return the tasks behind the names of tasks and modules, each once (pure)."""
+    found: list[str] = []
+    for name in names:
+        found += MODULES.get(name, (name,))
+    return list(dict.fromkeys(found))
+
+
 _BRIDGE_PATH = "/sdn/zones/localnetwork"
 
 
-def questions(tasks: Sequence[str], subjects: Subjects, version: tuple[int, int]) -> list[Question]:
-    """Return what has to be asked about the caller's privileges, each once, with the tasks that need it."""
-    found: dict[Question, list[str]] = {}
-    for task in dict.fromkeys(tasks):
+def questions(tasks: Sequence[str], subjects: Subjects, version: Version) -> list[Question]:
+    """Return each question about the caller's privileges once, with the tasks that need it."""
+    tasks_by_question: dict[Question, list[str]] = {}
+    for task in tasks_of(tasks):
         for need in TASKS[task]:
             if not need.since <= version < need.until:
                 continue
-            groups = [need.privileges] if need.any_of else [(one,) for one in need.privileges]
-            for path, below in paths_of(need.kind, subjects):
-                for group in groups:
-                    question = Question(path, group, need.any_of, below, (), need.instead)
-                    found.setdefault(question, []).append(task)
-    order = sorted(found, key=lambda question: (question.path, question.privileges))
-    return [replace(question, tasks=tuple(dict.fromkeys(found[question]))) for question in order]
+            for question in _questions_of(need, subjects):
+                tasks_by_question.setdefault(question, []).append(task)
+    found = []
+    for question in sorted(tasks_by_question, key=lambda one: (one.path, one.privileges)):
+        needed_by = dict.fromkeys(tasks_by_question[question])
+        found.append(replace(question, tasks=tuple(needed_by)))
+    return found
+
+
+def _questions_of(need: Need, subjects: Subjects) -> list[Question]:
+    """Return the questions of one need, without its task."""
+    groups: list[tuple[str, ...]] = [(privilege,) for privilege in need.privileges]
+    if need.any_of:
+        groups = [need.privileges]
+    found = []
+    for path, below in paths_of(need.kind, subjects):
+        for group in groups:
+            found.append(
+                Question(
+                    path=path,
+                    privileges=group,
+                    any_of=need.any_of,
+                    below=below,
+                    tasks=(),
+                    instead=need.instead,
+                )
+            )
+    return found
+
+
+# The path of all objects of a kind: a privilege there counts where it propagates.
+_PATH_ABOVE = {
+    VM: "/vms",
+    NEW_VM: "/vms",
+    TEMPLATE: "/vms",
+    STORAGE: "/storage",
+    IMAGES: "/storage",
+    BRIDGE: _BRIDGE_PATH,
+    NODE: "/nodes",
+    POOL: "/pool",
+    MAPPINGS: "/mapping",
+    REALMS: "/access/realm",
+}
+# The path of a kind of which there is only one object.
+_PATH = {ROOT: "/", ACCESS: "/access", GROUPS: "/access/groups", ALL_STORAGES: "/storage"}
 
 
 def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
-    """Return the ACL paths of a kind of object, each with whether it only stands for what is under it."""
-    named: Mapping[str, list[str]] = {
-        VM: [f"/vms/{vmid}" for vmid in subjects.vms],
-        TEMPLATE: [f"/vms/{vmid}" for vmid in subjects.templates],
-        STORAGE: [f"/storage/{name}" for name in subjects.storages],
-        IMAGES: [f"/storage/{name}" for name in subjects.image_storages],
-        BRIDGE: [f"{_BRIDGE_PATH}/{name}" for name in subjects.bridges],
-        NODE: [f"/nodes/{name}" for name in subjects.nodes],
+    """Return the ACL paths of a kind, each with whether privileges must propagate from it."""
+    named: Mapping[str, tuple[str, Sequence[object]]] = {
+        VM: ("/vms", subjects.vms),
+        TEMPLATE: ("/vms", subjects.templates),
+        STORAGE: ("/storage", subjects.storages),
+        IMAGES: ("/storage", subjects.image_storages),
+        BRIDGE: (_BRIDGE_PATH, subjects.bridges),
+        NODE: ("/nodes", subjects.nodes),
     }
-    if named.get(kind):
-        return [(path, False) for path in named[kind]]
+    above, names = named.get(kind, ("", ()))
+    if names:
+        return [(f"{above}/{name}", False) for name in names]
     if kind in subjects.unfound:
         return []
     if kind in (VM, NEW_VM, POOL) and subjects.pool:
         return [(f"/pool/{subjects.pool}", False)]
-    any_of_kind = {
-        VM: "/vms", NEW_VM: "/vms", TEMPLATE: "/vms", STORAGE: "/storage", IMAGES: "/storage", BRIDGE: _BRIDGE_PATH,
-        NODE: "/nodes", POOL: "/pool",
-    }  # fmt: skip
-    if kind in any_of_kind:
-        return [(any_of_kind[kind], True)]
-    return [({ROOT: "/", ACCESS: "/access", GROUPS: "/access/groups", ALL_STORAGES: "/storage"}[kind], False)]
+    if kind in _PATH_ABOVE:
+        return [(_PATH_ABOVE[kind], True)]
+    return [(_PATH[kind], False)]
 
 
 def holds(question: Question, held: Held, everywhere: Held = None) -> bool:
-    """Return whether the privileges held on the path, or instead those held `everywhere`, answer the question."""
-    check = any if question.any_of else all
-    if check(name in _effective(held, question.below) for name in question.privileges):
+    """Return whether the privileges held on the path, or those held `everywhere`, are enough."""
+    effective = _effective(held, question.below)
+    missing = [name for name in question.privileges if name not in effective]
+    if not missing:
         return True
-    return bool(question.instead) and all(name in _effective(everywhere, False) for name in question.instead)
+    if question.any_of and len(missing) < len(question.privileges):
+        return True
+    if not question.instead:
+        return False
+    return set(question.instead) <= _effective(everywhere, below=False)
 
 
 def _effective(held: Held, below: bool) -> set[str]:
-    """Return the privileges that count; the value of each says whether it propagates to what is below the path."""
-    return {name for name, propagates in (held or {}).items() if propagates is not None and (propagates or not below)}
+    """Return the privileges that count on a path, or `below` it.
+
+    The value of a privilege is 1 where it propagates to paths below, and else 0.
+    """
+    found: set[str] = set()
+    for name, propagates in (held or {}).items():
+        if propagates is None:
+            continue
+        if propagates or not below:
+            found.add(name)
+    return found

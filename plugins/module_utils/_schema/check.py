@@ -2,21 +2,28 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PVE's own check of a VM's options, made before any request: types, ranges, enumerations, patterns, formats.
+"""PVE's own check of a VM's options, made before any request: types, ranges, enumerations,
+patterns, formats.
 
-The rules are those of PVE::JSONSchema (pve-common) with the facts of the API schemas of several versions. An option
-that none of them knows is not judged: a newer server may know it.
+The rules are those of PVE::JSONSchema (pve-common) with the facts of the API schemas of several
+versions. What none of them knows by name (an option, a sub-key, a word of an enumeration) is
+refused by servers of these versions, and left to the judgement of a newer one.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from .._core import validate
+from .._core.propstring import MalformedPropertyString, parse_exactly
 from .formats import format_of, rule_of
-from .versions import BY_VERSION, Rules, Version, judges
+from .qemu import CPU_MODELS
+from .versions import BY_VERSION, NEWEST, SINCE, Version, is_newer, judges
+
+Release = tuple[int, ...]
 
 _BOOLEANS = frozenset(("0", "1"))
 # Inside a property string PVE also takes words (parse_boolean).
@@ -35,27 +42,92 @@ _CPUSET = re.compile(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
 _BOOT_DEVICE = re.compile(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
 _LEGACY_BOOT = re.compile(r"[acdn]{1,4}")
 _URL_ENCODED = re.compile(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
-_STARTUP = re.compile(r"(?:order=)?\d+|up=\d+|down=\d+")
+# One option is one line of the configuration (QemuServer.pm, check_type); notes are several.
+_LINE_FEED = re.compile(r"[\n\r]")
 _HOTPLUG = frozenset(("network", "disk", "cpu", "memory", "usb", "cloudinit"))
 
 
-def check_options(options: Mapping[str, Any], server: Version | None = None) -> dict[str, str]:
+# Models of PVE's own beside QEMU's, and the flags that a VM may set (CPUConfig.pm, CPUFlags.pm).
+_CPU_LEVELS = ("x86-64-v2", "x86-64-v2-AES", "x86-64-v3", "x86-64-v4")
+_CPU_FLAGS = (
+    "nested-virt",
+    "md-clear",
+    "pcid",
+    "spec-ctrl",
+    "ssbd",
+    "ibpb",
+    "virt-ssbd",
+    "amd-ssbd",
+    "amd-no-ssb",
+    "pdpe1gb",
+    "hv-tlbflush",
+    "hv-evmcs",
+    "aes",
+)
+# Formats that are lists of names: a newer server may have more.
+_LISTS_OF_NAMES = frozenset(("pve-cpu-flags", "pve-cpu-type", "pve-hotplug-features"))
+
+
+class Refusal(NamedTuple):
+    """Why PVE refuses a value: `reason` in its own words, and for people where it breaks a rule of
+    the schema.
+    """
+
+    reason: str
+    answer: str = ""
+    next_step: str = ""
+
+
+_UNKNOWN = Refusal("property is not defined in schema")
+_MISSING = Refusal("property is missing and it is not optional")
+_HAS_LINE_FEED = Refusal("property contains a line feed")
+
+
+def check_options(options: Mapping[str, Any], server: Release | None = None) -> dict[str, str]:
     """Return what PVE would refuse in these options of a VM, by option, or an empty dictionary.
 
-    `server` is its version; without it only what every known version refuses. The reasons are the newest one's.
+    `server` is its version; without it only what every version refuses, those to come included. The
+    reasons are the newest one's.
     """
-    found: dict[str, str] = {}
-    for key, value in options.items():
-        reasons = _verdicts(key, str(value), judges(server))
-        if reasons and all(reasons):
-            found[key] = str(reasons[-1])
-    return found
+    refusals = {key: check_option(key, str(value), server) for key, value in options.items()}
+    return {key: refusal.reason for key, refusal in refusals.items() if refusal}
+
+
+def check_option(key: str, text: str, server: Release | None = None) -> Refusal | None:
+    """Return why PVE would refuse an option of a VM, or None; `server` as for `check_options`."""
+    if key != "description" and _LINE_FEED.search(text):
+        return _HAS_LINE_FEED
+    return _agreed(_verdicts(key, text, server))
 
 
 def disputed(options: Mapping[str, Any]) -> frozenset[str]:
-    """Return the options that some known versions of PVE refuse and others take."""
-    verdicts = {key: _verdicts(key, str(value), judges(None)) for key, value in options.items()}
-    return frozenset(key for key, reasons in verdicts.items() if any(reasons) and not all(reasons))
+    """Return the options that some versions of PVE refuse and others take, or may take in the
+    future.
+    """
+    verdicts = {key: _verdicts(key, str(value), None) for key, value in options.items()}
+    return frozenset(
+        key for key, refusals in verdicts.items() if any(refusals) and not all(refusals)
+    )
+
+
+def unknown_option(key: str, value: Any) -> Refusal | None:
+    """Return why no known version of PVE takes an option that a newer one may take.
+
+    None for any other.
+    """
+    if key not in disputed({key: value}) or taken_by(key, value):
+        return None
+    return check_option(key, str(value), NEWEST)
+
+
+def unknown_part(key: str, name: str, text: str) -> Refusal | None:
+    """Return why no known version of PVE takes a sub-key that a newer one may take.
+
+    None for any other.
+    """
+    if check_part(key, name, text):
+        return None
+    return _agreed([check_part(key, name, text, version) for version in BY_VERSION])
 
 
 def taken_by(key: str, value: Any) -> list[Version]:
@@ -63,107 +135,179 @@ def taken_by(key: str, value: Any) -> list[Version]:
     return [version for version in BY_VERSION if not check_options({key: value}, version)]
 
 
-def check_part(key: str, name: str, text: str) -> str | None:
-    """Return what every known version refuses in one sub-key of a property string, or None."""
-    formats = [format_of(key, rules) or {} for rules in BY_VERSION.values()]
-    reasons = [_judge_value(text, fmt[name]) for fmt in formats if name in fmt]
-    return reasons[-1] if all(reasons) and reasons else None
+def check_part(key: str, name: str, text: str, server: Release | None = None) -> Refusal | None:
+    """Return why a sub-key of a property string is refused, or None.
+
+    `server` is the version of PVE; without it only what every version refuses, those to come
+    included.
+    """
+    if _LINE_FEED.search(text):
+        return _HAS_LINE_FEED
+    if is_newer(server):
+        return _judge_part(key, name, text, NEWEST, lenient=True)
+    if server is not None:
+        return _agreed([_judge_part(key, name, text, version) for version in judges(server)])
+    knowing = [version for version in BY_VERSION if name in (_format_in(key, version) or {})]
+    refusals = [_judge_part(key, name, text, version) for version in knowing]
+    if NEWEST in knowing:
+        refusals.append(_judge_part(key, name, text, NEWEST, lenient=True))
+    return _agreed(refusals)
 
 
-def _verdicts(key: str, text: str, versions: Iterable[Version]) -> list[str | None]:
-    """Return what each of these versions says against an option; nothing for one that no version knows."""
-    if rule_of(key) is None:
-        return []
-    said: dict[int, str | None] = {}  # most rules are the same in all versions
-    reasons = []
-    for version in versions:
-        rules = BY_VERSION[version]
-        known = id(rule_of(key, rules))
-        if known not in said:
-            said[known] = _judge(key, text, rules)
-        reasons.append(said[known])
-    return reasons
+def _agreed(refusals: Sequence[Refusal | None]) -> Refusal | None:
+    """Return the last refusal where every version that counts refuses, else None."""
+    return refusals[-1] if refusals and all(refusals) else None
 
 
-def _judge(key: str, text: str, rules: Rules) -> str | None:
-    rule = rule_of(key, rules)
+def _verdicts(key: str, text: str, server: Release | None) -> list[Refusal | None]:
+    """Return what each version that counts says against an option; the last is the newest's."""
+    refusals: list[Refusal | None] = []
+    if not is_newer(server):
+        refusals = [_judge(key, text, version) for version in judges(server)]
+    if server is None or is_newer(server):
+        refusals.append(_judge(key, text, NEWEST, lenient=True))
+    return refusals
+
+
+def _judge(key: str, text: str, version: Version, *, lenient: bool = False) -> Refusal | None:
+    """Judge an option by one version's rules.
+
+    `lenient` lets names pass that the rules do not have.
+    """
+    rule = rule_of(key, BY_VERSION[version])
     if rule is None:
-        return "property is not defined in schema"
-    named = rule.get("format")
-    if isinstance(named, str) and named in _CHECKS:
-        return _judge_plain(text, rule)
-    fmt = format_of(key, rules)
-    return _judge_plain(text, rule) if fmt is None else _judge_parts(text, fmt)
+        return None if lenient else _UNKNOWN
+    fmt = _format_in(key, version)
+    if fmt is None:
+        return _judge_scalar(text, rule, lenient=lenient)
+    return _judge_property_string(text, fmt, _WHOLE.get(str(rule.get("format"))), lenient=lenient)
 
 
-def _judge_parts(text: str, fmt: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Judge a property string by its sub-keys."""
-    bare = next((name for name, rule in fmt.items() if rule.get("default_key")), None)
-    values: dict[str, str] = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if not equals:
-            if bare is None:
-                return "value without key, but schema does not define a default key"
-            name, value = bare, part
-        rule = fmt.get(name)
-        if rule is None:
-            return f"{name}: property is not defined in schema"
-        if rule.get("alias"):
-            if rule.get("keyAlias"):
-                values[rule["keyAlias"]] = name
-            name = rule["alias"]
-        values[name] = value
+def _judge_part(
+    key: str, name: str, text: str, version: Version, *, lenient: bool = False
+) -> Refusal | None:
+    fmt = _format_in(key, version) or {}
+    if name not in fmt:
+        return None if lenient else _UNKNOWN
+    return _judge_value(text, fmt[name], lenient=lenient)
+
+
+def _format_in(key: str, version: Version) -> Mapping[str, Mapping[str, Any]] | None:
+    """Return the sub-keys that an option has in one version."""
+    rules = BY_VERSION[version]
+    fmt, named = format_of(key, rules), (rule_of(key, rules) or {}).get("format")
+    if fmt is None or not isinstance(named, str):
+        return fmt
+    return {
+        name: rule for name, rule in fmt.items() if SINCE.get((named, name), version) <= version
+    }
+
+
+def _judge_property_string(
+    text: str,
+    fmt: Mapping[str, Mapping[str, Any]],
+    judge_whole: Callable[[Mapping[str, str]], str | None] | None,
+    *,
+    lenient: bool,
+) -> Refusal | None:
+    """Judge a property string, all of its sub-keys together where a format has a rule for that."""
+    try:
+        values = parse_exactly(text, fmt)
+    except MalformedPropertyString as error:
+        return Refusal(error.reason)
+    for name in values:
+        if name not in fmt and not lenient:
+            return Refusal(f"{name}: {_UNKNOWN.reason}")
+    if judge_whole is not None:
+        reason = judge_whole(values)
+        return Refusal(reason) if reason else None
     for name, rule in fmt.items():
+        refusal = _MISSING if rule.get("required") else None
         if name in values:
-            reason = _judge_value(values[name], rule)
-            if reason:
-                return f"{name}: {reason}"
-        elif rule.get("required"):
-            return f"{name}: property is missing and it is not optional"
+            refusal = _judge_value(values[name], rule, lenient=lenient)
+        if refusal:
+            return Refusal(f"{name}: {refusal.reason}")
     return None
 
 
-def _judge_value(text: str, rule: Mapping[str, Any]) -> str | None:
+def _judge_value(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
     """Judge the value of a sub-key, where a boolean may be a word."""
-    return None if rule.get("type") == "boolean" and text.lower() in _WORDS else _judge_plain(text, rule)
+    if rule.get("type") == "boolean" and text.lower() in _WORDS:
+        return None
+    return _judge_scalar(text, rule, lenient=lenient)
 
 
-def _judge_plain(text: str, rule: Mapping[str, Any]) -> str | None:
+def _judge_scalar(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
+    """Judge a single value by its type, range, enumeration, pattern, length and format."""
     kind = rule.get("type")
     if kind == "boolean" and text not in _BOOLEANS:
-        return f"type check ('boolean') failed - got '{text}'"
+        reason = f"type check ('boolean') failed - got '{text}'"
+        return Refusal(reason, "is not a boolean", "Use true or false")
     if kind in ("integer", "number"):
-        reason = _judge_number(text, rule)
-        if reason:
-            return reason
-    if "enum" in rule and text not in rule["enum"]:
-        return f"value '{text}' does not have a value in the enumeration '{', '.join(rule['enum'])}'"
+        refusal = _judge_number(text, rule)
+        if refusal:
+            return refusal
+    if "enum" in rule and text not in rule["enum"] and not lenient:
+        known = ", ".join(rule["enum"])
+        reason = f"value '{text}' does not have a value in the enumeration '{known}'"
+        return Refusal(reason, "is not one of PVE's values", f"Use {known}")
     if "pattern" in rule and not re.fullmatch(rule["pattern"], text):
-        return "value does not match the regex pattern"
+        step = f"It must match {rule['pattern']}"
+        return Refusal(
+            "value does not match the regex pattern",
+            "does not have the form that PVE requires",
+            step,
+        )
     if "maxLength" in rule and len(text) > rule["maxLength"]:
-        return f"value may only be {rule['maxLength']} characters long"
+        most = f"{rule['maxLength']} characters"
+        return Refusal(f"value may only be {most} long", "is too long", f"At most {most}")
     named = rule.get("format")
-    check = _CHECKS.get(named) if isinstance(named, str) else None
-    return check(text) if check else None
+    if not isinstance(named, str) or (lenient and named in _LISTS_OF_NAMES):
+        return None
+    check = _CHECKS.get(named)
+    cause = check(text) if check else None
+    return Refusal(cause) if cause else None
 
 
-def _judge_number(text: str, rule: Mapping[str, Any]) -> str | None:
-    pattern = r"[+-]?\d+" if rule["type"] == "integer" else r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+def _judge_number(text: str, rule: Mapping[str, Any]) -> Refusal | None:
+    kind = rule["type"]
+    pattern = r"[+-]?\d+" if kind == "integer" else r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     if not re.fullmatch(pattern, text):
-        return f"type check ('{rule['type']}') failed - got '{text}'"
-    if "minimum" in rule and float(text) < rule["minimum"]:
-        return f"value must have a minimum value of {rule['minimum']}"
-    if "maximum" in rule and float(text) > rule["maximum"]:
-        return f"value must have a maximum value of {rule['maximum']}"
+        article = "an" if kind == "integer" else "a"
+        return Refusal(
+            f"type check ('{kind}') failed - got '{text}'",
+            f"is not {article} {kind}",
+            "Write a number",
+        )
+    low, high = rule.get("minimum"), rule.get("maximum")
+    if low is not None and float(text) < low:
+        return Refusal(
+            f"value must have a minimum value of {low}", "is out of range", _range(low, high)
+        )
+    if high is not None and float(text) > high:
+        return Refusal(
+            f"value must have a maximum value of {high}", "is out of range", _range(low, high)
+        )
     return None
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if high is None:
+        return f"PVE takes at least {low}"
+    if low is None:
+        return f"PVE takes at most {high}"
+    return f"PVE takes {low} to {high}"
 
 
 def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], str | None]:
-    return lambda text: None if pattern.fullmatch(text) else f"value does not look like a valid {what}"
+    return lambda text: (
+        None if pattern.fullmatch(text) else f"value does not look like a valid {what}"
+    )
 
 
-def _each(check: Callable[[str], bool], why: str, separators: str = r"[,;\s\0]+") -> Callable[[str], str | None]:
+def _each(
+    check: Callable[[str], bool], why: str, separators: str = r"[,;\s\0]+"
+) -> Callable[[str], str | None]:
     def judge(text: str) -> str | None:
         wrong = [item for item in re.split(separators, text) if item and not check(item)]
         return f"{why} '{wrong[0]}'" if wrong else None
@@ -180,45 +324,50 @@ def _is_address(text: str) -> bool:
 
 
 def _volume_or_new(text: str) -> str | None:
-    good = text in ("none", "cdrom") or text.startswith("/") or _VOLUME.fullmatch(text) or _NEW_DISK.fullmatch(text)
+    good = (
+        text in ("none", "cdrom")
+        or text.startswith("/")
+        or _VOLUME.fullmatch(text)
+        or _NEW_DISK.fullmatch(text)
+    )
     return None if good and text else f"unable to parse volume ID '{text}'"
 
 
 def _volume_or_path(text: str) -> str | None:
-    return None if text.startswith("/") or _VOLUME.fullmatch(text) else f"unable to parse volume ID '{text}'"
+    return (
+        None
+        if text.startswith("/") or _VOLUME.fullmatch(text)
+        else f"unable to parse volume ID '{text}'"
+    )
 
 
-def _ip_config(text: str) -> str | None:
-    values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    if any("=" not in part for part in text.split(",")):
-        return "value without key, but schema does not define a default key"
-    if unknown := sorted(values.keys() - {"ip", "gw", "ip6", "gw6"}):
-        return f"{unknown[0]}: property is not defined in schema"
-    for address, gateway, version, words in (("ip", "gw", 4, {"dhcp"}), ("ip6", "gw6", 6, {"dhcp", "auto"})):
+# Address, gateway, version of IP and the words instead of an address (JSONSchema.pm,
+# pve_verify_ipv4_config).
+_IP_KEYS = (
+    ("ip", "gw", 4, frozenset(("dhcp", "manual"))),
+    ("ip6", "gw6", 6, frozenset(("auto", "dhcp", "manual"))),
+)
+
+
+def _ip_config(values: Mapping[str, str]) -> str | None:
+    for address, gateway, version, words in _IP_KEYS:
         if gateway in values and address not in values:
             return f"{address}: missing property required by '{gateway}'"
         given = values.get(address)
-        if given is not None and given not in words and not _is_interface(given, version):
+        if given is not None and given not in words and not validate.is_cidr(given, version):
             return f"{address}: value does not look like a valid IPv{version} network configuration"
         given = values.get(gateway)
-        if given is not None and not _is_interface(f"{given}/{32 if version == 4 else 128}", version):
+        if given is not None and not validate.is_address(given, version):
             return f"{gateway}: value does not look like a valid IPv{version} address"
     return None
 
 
-def _is_interface(text: str, version: int) -> bool:
-    try:
-        return "/" in text and ipaddress.ip_interface(text).version == version
-    except ValueError:
-        return False
-
-
-def _boot(text: str) -> str | None:
-    order = [part.partition("=")[2] for part in text.split(",") if part.startswith("order=")]
-    if not order:
-        legacy = text.removeprefix("legacy=")
-        return None if _LEGACY_BOOT.fullmatch(legacy) else "legacy: value does not match the regex pattern"
-    wrong = [item for item in re.split(r"[;,\s]+", order[0]) if item and not _BOOT_DEVICE.fullmatch(item)]
+def _boot(values: Mapping[str, str]) -> str | None:
+    if "order" not in values:
+        known = _LEGACY_BOOT.fullmatch(values.get("legacy", ""))
+        return None if known else "legacy: value does not match the regex pattern"
+    devices = re.split(r"[;,\s]+", values["order"])
+    wrong = [item for item in devices if item and not _BOOT_DEVICE.fullmatch(item)]
     return f"order: invalid boot device '{wrong[0]}'" if wrong else None
 
 
@@ -229,11 +378,42 @@ def _hotplug(text: str) -> str | None:
     return f"invalid hotplug feature '{wrong[0]}'" if wrong else None
 
 
-def _startup(text: str) -> str | None:
-    good = all(_STARTUP.fullmatch(part) for part in text.split(","))
+def _startup(values: Mapping[str, str]) -> str | None:
+    """Judge order, up and down (JSONSchema.pm, pve_parse_startup_order)."""
+    good = all(re.fullmatch(r"\d+", value) for value in values.values())
     return None if good else "unable to parse startup options"
 
 
+def _cpu_type(text: str) -> str | None:
+    """Judge a CPU type (CPUConfig.pm, validate_vm_cpu_conf).
+
+    Whether a custom one exists is known to the server.
+    """
+    if text in CPU_MODELS or text in _CPU_LEVELS or text.startswith("custom-"):
+        return None
+    return f"Built-in cputype '{text}' is not defined (missing 'custom-' prefix?)"
+
+
+def _cpu_flags(text: str) -> str | None:
+    wrong = [flag for flag in text.split(";") if flag[1:] not in _CPU_FLAGS]
+    return f"VM-specific CPU flags must be a subset of: {', '.join(_CPU_FLAGS)}" if wrong else None
+
+
+def _phys_bits(text: str) -> str | None:
+    good = text == "host" or (re.fullmatch("[0-9]{1,2}", text) and 8 <= int(text) <= 64)
+    return None if good else "value must be an integer between 8 and 64 or 'host'"
+
+
+def _only_in_custom_models(_text: str) -> str:
+    return "Property 'reported-model' not allowed in VM-specific CPU config."
+
+
+# Formats whose sub-keys are judged together.
+_WHOLE: dict[str, Callable[[Mapping[str, str]], str | None]] = {
+    "pve-qm-boot": _boot,
+    "pve-qm-ipconfig": _ip_config,
+    "pve-startup-order": _startup,
+}
 _CHECKS: dict[str, Callable[[str], str | None]] = {
     "address-list": _each(_is_address, "value does not look like a valid address:"),
     "disk-size": _matches(_SIZE, "disk size"),
@@ -241,15 +421,18 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
     "mac-addr": _matches(_MAC, "unicast MAC address"),
     "pve-bridge-id": _matches(_BRIDGE, "bridge ID"),
     "pve-configid": _matches(_CONFIG_ID, "configuration ID"),
+    "pve-cpu-flags": _cpu_flags,
+    "pve-cpu-reported": _only_in_custom_models,
+    "pve-cpu-type": _cpu_type,
     "pve-cpuset": _matches(_CPUSET, "CPU set"),
     "pve-hotplug-features": _hotplug,
-    "pve-qm-boot": _boot,
-    "pve-qm-ipconfig": _ip_config,
-    "pve-startup-order": _startup,
+    "pve-phys-bits": _phys_bits,
     "pve-storage-id": _matches(_STORAGE, "storage ID"),
     "pve-tag-list": _each(lambda tag: bool(_TAG.fullmatch(tag)), "invalid characters in tag"),
     "pve-volume-id": _matches(_VOLUME, "volume ID"),
     "pve-volume-id-or-absolute-path": _volume_or_path,
     "pve-volume-id-or-qm-path": _volume_or_new,
-    "urlencoded": lambda text: None if _URL_ENCODED.fullmatch(text) else f"invalid urlencoded string: {text}",
+    "urlencoded": lambda text: (
+        None if _URL_ENCODED.fullmatch(text) else f"invalid urlencoded string: {text}"
+    ),
 }

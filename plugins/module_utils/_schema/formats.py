@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sub-keys of formats that the API schema only names (qemu-server: QemuServer.pm, CPUConfig.pm, PCI.pm, RNG.pm)."""
+"""The sub-keys of formats that the API schema only names (qemu-server: QemuServer.pm, CPUConfig.pm,
+PCI.pm, RNG.pm).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.propstring import Format, canonical, parse, render
+from .qemu import CPU
 from .versions import together
 
 OPTIONS: dict[str, Mapping[str, Any]] = together()
@@ -17,24 +21,37 @@ OPTIONS: dict[str, Mapping[str, Any]] = together()
 _BOOL = {"type": "boolean"}
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer"}
+_VOLUME = {"type": "string", "format": "pve-volume-id"}
+_BASE64 = {"type": "string", "pattern": r"[A-Za-z0-9+\/]+={0,2}"}
+_PCI_ID = {"type": "string", "pattern": "0x[0-9a-fA-F]{4}"}
+_PCI = r"(?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?"
 
 NAMED: dict[str, dict[str, dict[str, Any]]] = {
     "pve-vm-cpu-conf": {
-        "cputype": {"type": "string", "default": "kvm64", "default_key": 1},
-        "flags": _TEXT,
-        "guest-phys-bits": _COUNT,
-        "hidden": {"type": "boolean", "default": 0},
-        "hv-vendor-id": _TEXT,
-        "phys-bits": _TEXT,
-        "reported-model": _TEXT,
+        **CPU,
+        "cputype": {**CPU["cputype"], "format": "pve-cpu-type"},
+        "flags": {**CPU["flags"], "format": "pve-cpu-flags"},
+        "reported-model": {"type": "string", "format": "pve-cpu-reported"},
     },
     "pve-qm-boot": {"legacy": {"type": "string", "default_key": 1}, "order": _TEXT},
     "pve-qm-ipconfig": {"gw": _TEXT, "gw6": _TEXT, "ip": _TEXT, "ip6": _TEXT},
-    "pve-qm-cicustom": {"meta": _TEXT, "network": _TEXT, "user": _TEXT, "vendor": _TEXT},
-    "pve-startup-order": {"order": {"type": "integer", "default_key": 1}, "up": _COUNT, "down": _COUNT},
+    "pve-qm-cicustom": {"meta": _VOLUME, "network": _VOLUME, "user": _VOLUME, "vendor": _VOLUME},
+    "pve-startup-order": {
+        "order": {"type": "integer", "default_key": 1},
+        "up": _COUNT,
+        "down": _COUNT,
+    },
     "pve-qm-watchdog": {
-        "model": {"type": "string", "default": "i6300esb", "default_key": 1, "enum": ["i6300esb", "ib700"]},
-        "action": {"type": "string", "enum": ["reset", "shutdown", "poweroff", "pause", "debug", "none"]},
+        "model": {
+            "type": "string",
+            "default": "i6300esb",
+            "default_key": 1,
+            "enum": ["i6300esb", "ib700"],
+        },
+        "action": {
+            "type": "string",
+            "enum": ["reset", "shutdown", "poweroff", "pause", "debug", "none"],
+        },
     },
     "pve-qm-rng": {
         "source": {
@@ -47,37 +64,48 @@ NAMED: dict[str, dict[str, dict[str, Any]]] = {
     },
     "pve-qm-smbios1": {
         "base64": _BOOL,
-        "family": _TEXT,
-        "manufacturer": _TEXT,
-        "product": _TEXT,
-        "serial": _TEXT,
-        "sku": _TEXT,
-        "uuid": _TEXT,
-        "version": _TEXT,
+        "family": _BASE64,
+        "manufacturer": _BASE64,
+        "product": _BASE64,
+        "serial": _BASE64,
+        "sku": _BASE64,
+        "uuid": {
+            "type": "string",
+            "pattern": "[a-fA-F0-9]{8}(?:-[a-fA-F0-9]{4}){3}-[a-fA-F0-9]{12}",
+        },
+        "version": _BASE64,
     },
     "pve-qm-hostpci": {
-        "host": {"type": "string", "default_key": 1},
-        "device-id": _TEXT,
-        "driver": _TEXT,
+        "host": {"type": "string", "default_key": 1, "pattern": f"{_PCI}(?:;{_PCI})*"},
+        "device-id": _PCI_ID,
+        "driver": {"type": "string", "default": "vfio", "enum": ["vfio", "keep"]},
         "legacy-igd": {"type": "boolean", "default": 0},
-        "mapping": _TEXT,
-        "mdev": _TEXT,
+        "mapping": {"type": "string", "format": "pve-configid"},
+        "mdev": {"type": "string", "pattern": r"[^/\.:]+"},
         "pcie": {"type": "boolean", "default": 0},
         "rombar": {"type": "boolean", "default": 1},
-        "romfile": _TEXT,
-        "sub-device-id": _TEXT,
-        "sub-vendor-id": _TEXT,
-        "vendor-id": _TEXT,
+        "romfile": {"type": "string", "pattern": "[^,;]+"},
+        "sub-device-id": _PCI_ID,
+        "sub-vendor-id": _PCI_ID,
+        "vendor-id": _PCI_ID,
         "x-vga": {"type": "boolean", "default": 0},
     },
 }
 
-# What a drive does where it says nothing; the schema has no default for these (qemu-server: Drive.pm).
-_DRIVE_DEFAULTS = {"backup": 1, "cache": "none", "discard": "ignore", "media": "disk", "replicate": 1}
+# What a drive does where it says nothing; the schema has no default for these (qemu-server:
+# Drive.pm).
+_DRIVE_DEFAULTS = {
+    "backup": 1,
+    "cache": "none",
+    "discard": "ignore",
+    "media": "disk",
+    "replicate": 1,
+}
 _DRIVES = ("ide[n]", "sata[n]", "scsi[n]", "virtio[n]")
 
 _INDEXED = re.compile(r"^([a-z]+?)(\d+)$")
-# How many of each device a VM can have (qemu-server: $MAX_NETS and its like; the API schema lists the expanded names).
+# How many of each device a VM can have (qemu-server: $MAX_NETS and its like; the API schema lists
+# the expanded names).
 MOST: Mapping[str, int] = {
     "hostpci": 16,
     "ide": 4,
@@ -95,8 +123,11 @@ MOST: Mapping[str, int] = {
 }
 
 
-def rule_of(key: str, rules: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Any] | None:
-    """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema does not know.
+def rule_of(
+    key: str, rules: Mapping[str, Mapping[str, Any]] | None = None
+) -> Mapping[str, Any] | None:
+    """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema
+    does not know.
 
     `rules` are those of one version of PVE; else what any version knows.
     """
@@ -112,17 +143,50 @@ def rule_of(key: str, rules: Mapping[str, Mapping[str, Any]] | None = None) -> M
     return rules.get(f"{family}[n]")
 
 
-def format_of(key: str, rules: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Mapping[str, Any]] | None:
+def format_of(
+    key: str, rules: Mapping[str, Mapping[str, Any]] | None = None
+) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the sub-keys of an option that is a property string, or None for a plain option."""
     rule = rule_of(key, rules)
     fmt = rule.get("format") if rule else None
     return NAMED.get(fmt) if isinstance(fmt, str) else fmt
 
 
+def sub_keys_of(key: str) -> Format:
+    """Return the sub-keys of an option, none for a plain or an unknown one."""
+    return format_of(key) or {}
+
+
+def parse_option(key: str, text: str) -> dict[str, str]:
+    """Return the sub-keys and values of a property string.
+
+    Raises ValidationFailed where it is malformed.
+    """
+    return parse(text, sub_keys_of(key), what=key)
+
+
+def render_option(key: str, values: Mapping[str, str | None]) -> str:
+    """Return the property string of these sub-keys, without those that are None."""
+    return render(values, sub_keys_of(key))
+
+
+def canonical_option(key: str, value: object) -> str:
+    """Return the canonical text of a plain option's value."""
+    return canonical(value, rule_of(key) or {})
+
+
+def canonical_sub_key(key: str, name: str, value: object) -> str:
+    """Return the canonical text of the value that an option's sub-key has."""
+    return canonical(value, sub_keys_of(key).get(name, {}))
+
+
 def _with_drive_defaults(fmt: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {
-        name: {**sub, "default": _DRIVE_DEFAULTS[name]} if name in _DRIVE_DEFAULTS else sub for name, sub in fmt.items()
+        name: {**sub, "default": _DRIVE_DEFAULTS[name]} if name in _DRIVE_DEFAULTS else sub
+        for name, sub in fmt.items()
     }
 
 
-OPTIONS |= {key: {**OPTIONS[key], "format": _with_drive_defaults(OPTIONS[key]["format"])} for key in _DRIVES}
+OPTIONS |= {
+    key: {**OPTIONS[key], "format": _with_drive_defaults(OPTIONS[key]["format"])} for key in _DRIVES
+}

@@ -10,12 +10,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import qemu
-from .older import DIFFERENCES
+from .older import DIFFERENCES, RELEASES
 
 Version = tuple[int, int]
 Rules = Mapping[str, Mapping[str, Any]]
 
-NEWEST: Version = (int(qemu.VERSION.partition(".")[0]), int(qemu.VERSION.partition(".")[2]))
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+# The complete number of the newest version, and by version the one its facts are from.
+RELEASE = _numbers(qemu.VERSION)
+NEWEST: Version = (RELEASE[0], RELEASE[1])
+_RELEASES = {version: _numbers(text) for version, text in RELEASES.items()}
+
+# Sub-keys of formats that the schema only names, by the version they came with (debian/changelog of
+# qemu-server).
+SINCE: Mapping[tuple[str, str], Version] = {
+    ("pve-vm-cpu-conf", "guest-phys-bits"): (9, 1),
+    ("pve-vm-cpu-conf", "level"): (9, 2),
+}
 
 
 def _older(differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
@@ -26,7 +41,10 @@ def _older(differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
             rules.pop(name, None)
         elif isinstance(rule.get("format"), dict):
             parts = {**rules[name]["format"], **rule["format"]}
-            rules[name] = {**rule, "format": {part: facts for part, facts in parts.items() if facts is not None}}
+            rules[name] = {
+                **rule,
+                "format": {part: facts for part, facts in parts.items() if facts is not None},
+            }
         else:
             rules[name] = rule
     return rules
@@ -41,7 +59,8 @@ BY_VERSION: Mapping[Version, Rules] = {
 def together() -> dict[str, Mapping[str, Any]]:
     """Return the rules to read and write options by: what any version knows.
 
-    Where a sub-key has two names, it is called what every version takes: a newer name is an alias of the older one.
+    Where a sub-key has two names, it is called what every version takes: a newer name is an alias
+    of the older one.
     """
     rules: dict[str, Mapping[str, Any]] = {}
     for older in BY_VERSION.values():
@@ -56,7 +75,9 @@ def together() -> dict[str, Mapping[str, Any]]:
 def _join(old: Rules, new: Rules) -> dict[str, Mapping[str, Any]]:
     parts = {**old, **new}
     renamed = {
-        rule["alias"]: name for name, rule in new.items() if rule.get("alias") and not old.get(name, rule).get("alias")
+        rule["alias"]: name
+        for name, rule in new.items()
+        if rule.get("alias") and not old.get(name, rule).get("alias")
     }
     for now, before in renamed.items():
         parts[before] = {**new[now], **old[before]}
@@ -69,15 +90,27 @@ def _join(old: Rules, new: Rules) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def judges(server: Version | None) -> tuple[Version, ...]:
+def is_newer(server: tuple[int, ...] | None) -> bool:
+    """Tell whether a server is newer than all facts, so that it may know names that they do not
+    have.
+    """
+    return server is not None and server > RELEASE
+
+
+def judges(server: tuple[int, ...] | None) -> tuple[Version, ...]:
     """Return the versions that have to agree before an option is refused.
 
-    Without a server all known ones. A server between two known ones may be like either; one before or behind all of
-    them is taken for the nearest.
+    Without a server all known ones. A server between two known ones may be like either; one before
+    or behind all of them is taken for the nearest. A later release of a known version may have got
+    something of the next one, but for those of an old major version, which get repairs only.
     """
     known = tuple(BY_VERSION)
     if server is None:
         return known
-    below = [version for version in known if version <= server][-1:]
-    above = [version for version in known if version >= server][:1]
+    version: Version = (server[0], server[1])
+    at_least = (
+        server if version[0] == NEWEST[0] and server > _RELEASES.get(version, server) else version
+    )
+    below = [known_version for known_version in known if known_version <= version][-1:]
+    above = [known_version for known_version in known if known_version >= at_least][:1]
     return tuple(sorted({*below, *above}))

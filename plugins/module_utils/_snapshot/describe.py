@@ -33,7 +33,7 @@ def describe_snapshot(tree: Tree, one: Snapshot) -> dict[str, Any]:
     """Return one snapshot with its place in the tree."""
     return {
         "name": one.name,
-        "description": one.description.rstrip("\n"),
+        "description": one.description.rstrip(),
         "parent": one.parent,
         "children": tree.children(one.name),
         "depth": tree.depth(one.name),

@@ -2,21 +2,32 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the rooms of snapshots pass to each other: the tree, the wish and the VM it is for. Data only."""
+"""The data of snapshots: the tree, what is desired, and the VM. Data only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# How PVE calls the tasks, and the lock that a VM bears while each of them runs.
-TAKE, REMOVE, ROLL_BACK, DESCRIBE, TAG = "qmsnapshot", "qmdelsnapshot", "qmrollback", "describe", "tag"
-TASK_OF_LOCK: Mapping[str, str] = {"snapshot": TAKE, "snapshot-delete": REMOVE, "rollback": ROLL_BACK}
+# The types of PVE's tasks, and the lock that a VM has while each of them runs.
+TAKE = "qmsnapshot"
+REMOVE = "qmdelsnapshot"
+ROLL_BACK = "qmrollback"
+DESCRIBE = "describe"
+TAG = "tag"
+TASK_OF_LOCK: Mapping[str, str] = {
+    "snapshot": TAKE,
+    "snapshot-delete": REMOVE,
+    "rollback": ROLL_BACK,
+}
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One snapshot. `time` is seconds since the epoch; `state` is set while PVE makes or deletes it, or failed to."""
+    """One snapshot. `time` is seconds since the epoch.
+
+    `state` is set while PVE creates or deletes it, and stays when that failed.
+    """
 
     name: str
     time: int = 0
@@ -28,40 +39,46 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Tree:
-    """The snapshots of a VM by name, on which of them its present state stands, and whether it runs."""
+    """The snapshots of a VM by name, the `parent` of its present state, and whether it runs."""
 
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     parent: str | None = None
     running: bool = False
 
     def depth(self, name: str) -> int:
-        """Return how many snapshots the named one stands on; a broken chain ends where it breaks."""
-        seen: list[str] = []
-        at = self.snapshots.get(name)
-        while at is not None and at.parent and at.parent not in seen:
-            seen.append(at.parent)
-            at = self.snapshots.get(at.parent)
-        return len(seen)
+        """Return the number of ancestors of a snapshot; a broken chain ends where it breaks."""
+        ancestors: list[str] = []
+        current = self.snapshots.get(name)
+        while current is not None and current.parent and current.parent not in ancestors:
+            ancestors.append(current.parent)
+            current = self.snapshots.get(current.parent)
+        return len(ancestors)
 
     def children(self, name: str) -> list[str]:
-        """Return the snapshots that stand on the named one, oldest first."""
+        """Return the children of a snapshot, oldest first."""
         return [one.name for one in self.by_age() if one.parent == name]
 
     def by_age(self) -> list[Snapshot]:
         """Return the snapshots, oldest first; within one second the tree decides."""
-        return sorted(self.snapshots.values(), key=lambda one: (one.time, self.depth(one.name), one.name))
+
+        def age(one: Snapshot) -> tuple[int, int, str]:
+            return one.time, self.depth(one.name), one.name
+
+        return sorted(self.snapshots.values(), key=age)
 
     def newer_than(self, name: str) -> list[Snapshot]:
         """Return the snapshots that were taken after the named one, oldest first."""
         ordered = self.by_age()
-        return ordered[[one.name for one in ordered].index(name) + 1 :]
+        position = ordered.index(self.snapshots[name])
+        return ordered[position + 1 :]
 
 
 @dataclass(frozen=True)
 class Retention:
-    """Which snapshots stay: those that match `pattern` and are among the newest `keep` or younger than `keep_for`.
+    """Which of the snapshots that match `pattern` are kept.
 
-    With neither, none of those that match stays. What does not match is never touched.
+    These are the newest `keep` and those younger than `keep_for`; without both none is kept. A
+    snapshot that does not match is never touched.
     """
 
     pattern: str
@@ -70,8 +87,8 @@ class Retention:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What shall be with the snapshots of a VM. `now` is the time of the run, for names and ages."""
+class Desired:
+    """The desired snapshots of a VM. `now` is the time of the run, for names and ages."""
 
     state: str
     name: str | None
@@ -85,7 +102,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of a VM and where it lies. `kind` is the storage's plugin type, empty where it is not known."""
+    """A disk of a VM and its place. `kind` is the storage's plugin type, empty where unknown."""
 
     slot: str
     volume: str
@@ -99,8 +116,9 @@ class Disk:
 class Machine:
     """A VM with its snapshots, as it is.
 
-    `memory_bound` are options with which PVE cannot save the memory. `tags_after` are the tags to give it after a
-    rollback, None where those of the snapshot are right.
+    `memory_bound` are options with which PVE cannot save the memory, `state_storage` and
+    `state_bytes` where it saves it and the size of that volume. `tags_after` are the tags to
+    set after a rollback, None where those of the snapshot are right.
     """
 
     vmid: int
@@ -112,7 +130,14 @@ class Machine:
     lock: str | None = None
     template: bool = False
     memory_bound: tuple[str, ...] = ()
+    state_storage: str = ""
+    state_bytes: int = 0
     tags_after: tuple[str, ...] | None = None
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """The path of the VM in the API."""
+        return ("nodes", self.node, "qemu", self.vmid)
 
     @property
     def label(self) -> str:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names, ages and which snapshots a retention lets go (pure)."""
+"""Names and ages of snapshots, and which of them a retention deletes (pure)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ _DIGIT = "[0-9]"
 
 
 def snapshot_name(value: str, what: str = "snapshot") -> str:
-    """Return a snapshot's name that PVE takes. Raises ValidationFailed."""
+    """Return a snapshot name that PVE accepts. Raises ValidationFailed."""
     if value.lower() in _RESERVED:
-        raise refused(what, value, "is a name that Proxmox VE has for itself", "Choose another name")
+        reason = "is a name that Proxmox VE has for itself"
+        raise refused(what, value, reason, "Choose another name")
     if not _NAME.fullmatch(value):
-        raise refused(
-            what, value, "is no snapshot name", "Use a letter, then letters, digits, _ and -, 2 to 40 characters in all"
-        )
+        step = "Use a letter, then letters, digits, _ and -, 2 to 40 characters in all"
+        raise refused(what, value, "is not a snapshot name", step)
     return value
 
 
 def automatic_name(prefix: str, now: float) -> str:
-    """Return a name with the time in UTC, such as C(auto-20260131-235959). Raises ValidationFailed for the prefix."""
+    """Return a name with the time in UTC, such as C(auto-20260131-235959).
+
+    Raises ValidationFailed for a prefix that makes no valid name.
+    """
     stamp = time.strftime(_STAMP, time.gmtime(now))
     try:
         return snapshot_name(prefix + stamp, "prefix")
     except ValidationFailed:
-        most = 40 - len(stamp)
-        raise refused(
-            "prefix", prefix, "makes no snapshot name", f"Use a letter, then letters, digits, _ and -, at most {most}"
-        ) from None
+        maximum = 40 - len(stamp)
+        step = f"Use a letter, then letters, digits, _ and -, at most {maximum}"
+        raise refused("prefix", prefix, "makes no snapshot name", step) from None
 
 
 def automatic_pattern(prefix: str) -> str:
@@ -55,21 +57,38 @@ def seconds(value: str, what: str = "keep_for") -> int:
     """Return the seconds of an age such as 12h, 7d or 2w. Raises ValidationFailed."""
     match = _AGE.fullmatch(value)
     if match is None:
-        raise refused(what, value, "is no age", "Use a number and s, m, h, d or w, such as 12h or 7d")
+        raise refused(
+            what,
+            value,
+            "is not an age",
+            "Use a number and s, m, h, d or w, such as 12h or 7d",
+        )
     return int(match.group(1)) * _SECONDS[match.group(2).lower()]
 
 
-def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> list[Snapshot]:
-    """Return the snapshots that the rule lets go, oldest first; never `spare`, never an unfinished one."""
-    matching = [one for one in tree.by_age() if fnmatchcase(one.name, rule.pattern) and not one.state]
-    stays = {spare}
+def expired(
+    tree: Tree,
+    rule: Retention,
+    now: int,
+    spare: str | None = None,
+) -> list[Snapshot]:
+    """Return the snapshots that the rule deletes, oldest first; no unfinished ones, not `spare`."""
+    complete = [one for one in _matching(tree, rule) if not one.state]
+    kept = {spare}
     if rule.keep:
-        stays |= {one.name for one in matching[-rule.keep :]}
+        newest = complete[-rule.keep :]
+        kept.update(one.name for one in newest)
     if rule.keep_for is not None:
-        stays |= {one.name for one in matching if one.time > now - rule.keep_for}
-    return [one for one in matching if one.name not in stays]
+        oldest = now - rule.keep_for
+        kept.update(one.name for one in complete if one.time > oldest)
+    return [one for one in complete if one.name not in kept]
 
 
 def unfinished(tree: Tree, rule: Retention) -> list[Snapshot]:
-    """Return the snapshots that match the rule and that PVE did not finish making or deleting."""
-    return [one for one in tree.by_age() if fnmatchcase(one.name, rule.pattern) and one.state]
+    """Return the matching snapshots that PVE did not finish creating or deleting."""
+    return [one for one in _matching(tree, rule) if one.state]
+
+
+def _matching(tree: Tree, rule: Retention) -> list[Snapshot]:
+    """Return the snapshots that the rule is about, oldest first."""
+    return [one for one in tree.by_age() if fnmatchcase(one.name, rule.pattern)]

@@ -2,207 +2,372 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a wish and a VM with its snapshots to a plan (pure)."""
+"""From the desired snapshots and a VM with its own to a plan (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .._core.errors import Conflict, NotFound, NotSupported
-from .._vm.model import Plan, Step
-from .model import DESCRIBE, REMOVE, ROLL_BACK, TAG, TAKE, Machine, Snapshot, Tree, Wish
+from .._core.errors import Conflict, NotSupported, UnknownSnapshot
+from .._resource.plan import Plan, Step
+from .model import (
+    DESCRIBE,
+    REMOVE,
+    ROLL_BACK,
+    TAG,
+    TAKE,
+    Desired,
+    Machine,
+    Snapshot,
+    Tree,
+)
 from .names import expired, unfinished
 from .storages import newest_only, would_be_lost
 
 
-def make_plan(wish: Wish, machine: Machine, *, rolled_back: bool = False) -> Plan:
-    """Return the steps that a VM's snapshots need. `rolled_back`: a rollback that was under way has just ended.
+@dataclass
+class _Change:
+    """The tree after some steps, the steps, and warnings."""
 
-    Raises Conflict or NotFound for what PVE would refuse or what would lose something.
+    tree: Tree
+    steps: list[Step]
+    warnings: list[str]
+
+    def __add__(self, after: _Change) -> _Change:
+        """Return both changes, one after the other."""
+        steps = self.steps + after.steps
+        warnings = self.warnings + after.warnings
+        return _Change(after.tree, steps, warnings)
+
+    def plan(self, machine: Machine) -> Plan:
+        """Return the plan; without a step nothing differs."""
+        if not self.steps:
+            return Plan(warnings=tuple(self.warnings))
+        before, after = difference(machine.tree, self.tree)
+        return Plan(
+            tuple(self.steps),
+            before,
+            after,
+            warnings=tuple(self.warnings),
+        )
+
+
+def make_plan(
+    desired: Desired,
+    machine: Machine,
+    *,
+    rolled_back: bool = False,
+) -> Plan:
+    """Return the steps from a VM's snapshots to the desired ones.
+
+    `rolled_back`: a rollback that was in progress has just ended. Raises Conflict, NotFound or
+    NotSupported for what PVE would refuse or what would lose something.
     """
-    if wish.state == "present":
-        return _present(wish, machine)
-    if wish.state == "absent":
-        return _absent(wish, machine)
-    return _rolled_back(wish, machine, rolled_back)
+    if desired.state == "present":
+        return _present(desired, machine)
+    if desired.state == "absent":
+        return _absent(desired, machine)
+    return _rolled_back(desired, machine, rolled_back)
 
 
-def _present(wish: Wish, machine: Machine) -> Plan:
-    name = wish.name or ""
-    tree, steps, warnings = machine.tree, [], []
-    found = tree.snapshots.get(name)
+def _present(desired: Desired, machine: Machine) -> Plan:
     if machine.template:
         raise _template(machine, "take a snapshot of")
+    name = desired.name or ""
+    found = machine.tree.snapshots.get(name)
     if found is None:
-        vmstate = wish.vmstate and tree.running
-        if vmstate and machine.memory_bound:
-            raise _memory_bound(machine, name)
-        if wish.vmstate and not vmstate:
-            warnings.append(f"{machine.label} does not run, so snapshot '{name}' is taken without its memory")
-        steps.append(_take(machine, name, wish.description, vmstate))
-        tree = _with(tree, Snapshot(name, wish.now, wish.description or "", vmstate, tree.parent))
+        change = _new_snapshot(desired, machine, name)
     else:
-        _require_complete(machine, found)
-        if wish.vmstate and not found.vmstate and tree.running:
-            warnings.append(f"Snapshot '{name}' of {machine.label} exists and is left as it is, without memory")
-        if wish.description is not None and _text(wish.description) != _text(found.description):
-            steps.append(_describe(machine, name, wish.description))
-            tree = _with(tree, replace(found, description=wish.description), moves=False)
-    tree, removals, more = _prune(wish, machine, tree, spare=name)
-    return _plan(machine, tree, steps + removals, warnings + more)
+        change = _existing_snapshot(desired, machine, found)
+    change += _retained(desired, machine, change.tree, spare=name)
+    return change.plan(machine)
 
 
-def _absent(wish: Wish, machine: Machine) -> Plan:
-    if machine.template:
-        return Plan()  # PVE makes no template of a VM that has snapshots
-    tree, steps = machine.tree, []
-    if wish.name and wish.name in tree.snapshots:
-        steps.append(_remove(machine, wish.name))
-        tree = without(tree, [wish.name])
-    tree, removals, warnings = _prune(wish, machine, tree)
-    return _plan(machine, tree, steps + removals, warnings)
-
-
-def _rolled_back(wish: Wish, machine: Machine, settled: bool) -> Plan:
-    name = wish.name or ""
+def _new_snapshot(
+    desired: Desired,
+    machine: Machine,
+    name: str,
+) -> _Change:
     tree = machine.tree
-    found = tree.snapshots.get(name)
+    vmstate = desired.vmstate and tree.running
+    if vmstate and machine.memory_bound:
+        raise _memory_bound(machine, name)
+    warnings = []
+    if desired.vmstate and not tree.running:
+        reason = f"{machine.label} does not run"
+        warnings.append(f"{reason}, so snapshot '{name}' is taken without its memory")
+    description = desired.description or ""
+    new = Snapshot(name, desired.now, description, vmstate, tree.parent)
+    snapshots = {**tree.snapshots, name: new}
+    after = replace(tree, snapshots=snapshots, parent=name)
+    return _Change(
+        after,
+        [
+            _take(
+                machine,
+                name,
+                desired.description,
+                vmstate,
+            )
+        ],
+        warnings,
+    )
+
+
+def _existing_snapshot(
+    desired: Desired,
+    machine: Machine,
+    found: Snapshot,
+) -> _Change:
+    _require_complete(machine, found)
+    tree = machine.tree
+    name = found.name
+    change = _Change(tree, [], [])
+    if desired.vmstate and tree.running and not found.vmstate:
+        label = f"Snapshot '{name}' of {machine.label}"
+        change.warnings.append(f"{label} exists and is left as it is, without memory")
+    description = desired.description
+    if description is None or _stored(description) == _stored(found.description):
+        return change
+    described = replace(found, description=description)
+    change.tree = replace(tree, snapshots={**tree.snapshots, name: described})
+    change.steps.append(_describe(machine, name, description))
+    return change
+
+
+def _absent(desired: Desired, machine: Machine) -> Plan:
+    if machine.template:
+        return Plan()  # PVE converts no VM that has snapshots to a template
+    change = _Change(machine.tree, [], [])
+    name = desired.name
+    if name and name in machine.tree.snapshots:
+        change.steps.append(_remove(machine, name))
+        change.tree = without(machine.tree, [name])
+    change += _retained(desired, machine, change.tree)
+    return change.plan(machine)
+
+
+def _rolled_back(
+    desired: Desired,
+    machine: Machine,
+    rolled_back: bool,
+) -> Plan:
     if machine.template:
         raise _template(machine, "roll back")
+    name = desired.name or ""
+    tree = machine.tree
+    found = tree.snapshots.get(name)
     if found is None:
-        raise NotFound(
+        existing = ", ".join(one.name for one in tree.by_age()) or "none"
+        raise UnknownSnapshot(
             attempted=f"{machine.label} was not rolled back",
-            answer=f"it has no snapshot '{name}'; it has {', '.join(one.name for one in tree.by_age()) or 'none'}",
+            answer=f"it has no snapshot '{name}'; it has {existing}",
             next_step="Check the snapshot's name",
             reason="unknown snapshot",
         )
-    if settled and tree.parent == name:
-        return _plan(machine, tree, _keep_tenant(machine), [])
+    if rolled_back and tree.parent == name:
+        return _Change(tree, _keep_tenant(machine), []).plan(machine)
     _require_complete(machine, found)
+    change = _newer_removed(desired, machine, name)
+    start = tree.running and desired.restart
+    running = found.vmstate or start
+    change.steps += [_roll_back(machine, found, start), *_keep_tenant(machine)]
+    change.tree = replace(change.tree, parent=name, running=running)
+    if tree.running and not running:
+        outcome = "ran and stays stopped after the rollback"
+        change.warnings.append(f"{machine.label} {outcome}, as restart=false says")
+    return change.plan(machine)
+
+
+def _newer_removed(
+    desired: Desired,
+    machine: Machine,
+    name: str,
+) -> _Change:
+    """Return the removal of newer snapshots where a storage can only go back to the newest one.
+
+    Raises Conflict without `force`.
+    """
+    tree = machine.tree
     newer = tree.newer_than(name)
-    steps, warnings = [], []
-    if newer and any(newest_only(disk) for disk in machine.disks):
-        if not wish.force:
-            raise would_be_lost(machine, name, newer)
-        steps += [_remove(machine, one.name) for one in reversed(newer)]
-        tree = without(tree, [one.name for one in newer])
-        lost = ", ".join(one.name for one in newer)
-        warnings.append(f"{machine.label}: the newer snapshots {lost} are deleted, as force=true says")
-    start = tree.running and wish.restart
-    steps += [_roll_back(machine, found, start), *_keep_tenant(machine)]
-    after = replace(tree, parent=name, running=found.vmstate or start)
-    if tree.running and not after.running:
-        warnings.append(f"{machine.label} ran and stays stopped after the rollback, as restart=false says")
-    return _plan(machine, after, steps, warnings)
+    limited = [disk for disk in machine.disks if newest_only(disk)]
+    if not newer or not limited:
+        return _Change(tree, [], [])
+    if not desired.force:
+        raise would_be_lost(machine, name, newer)
+    names = [one.name for one in newer]
+    removals = [_remove(machine, newer_name) for newer_name in reversed(names)]
+    lost = ", ".join(names)
+    warning = f"{machine.label}: the newer snapshots {lost} are deleted, as force=true says"
+    return _Change(without(tree, names), removals, [warning])
 
 
-def _prune(wish: Wish, machine: Machine, tree: Tree, spare: str | None = None) -> tuple[Tree, list[Step], list[str]]:
-    """Return the tree after the retention, the steps of it and what it leaves alone although it matches."""
-    if wish.retention is None:
-        return tree, [], []
-    gone = expired(tree, wish.retention, wish.now, spare)
-    left = [
-        f"{machine.label}: snapshot '{one.name}' is unfinished ({one.state}) and left alone; remove it by its name"
-        for one in unfinished(tree, wish.retention)
-    ]
-    return without(tree, [one.name for one in gone]), [_remove(machine, one.name) for one in gone], left
+def _retained(
+    desired: Desired,
+    machine: Machine,
+    tree: Tree,
+    spare: str | None = None,
+) -> _Change:
+    """Return what the retention deletes, and warnings about unfinished snapshots that match it."""
+    rule = desired.retention
+    if rule is None:
+        return _Change(tree, [], [])
+    names = [one.name for one in expired(tree, rule, desired.now, spare)]
+    warnings = []
+    for one in unfinished(tree, rule):
+        label = f"{machine.label}: snapshot '{one.name}'"
+        state = f"unfinished ({one.state})"
+        warnings.append(f"{label} is {state} and left alone; remove it by its name")
+    removals = [_remove(machine, name) for name in names]
+    return _Change(without(tree, names), removals, warnings)
 
 
 def without(tree: Tree, names: Iterable[str]) -> Tree:
-    """Return the tree as PVE leaves it when these snapshots are deleted: what stood on them stands on their parents."""
-    snapshots, parent = dict(tree.snapshots), tree.parent
+    """Return the tree without snapshots: PVE gives their children to their parents."""
+    snapshots = dict(tree.snapshots)
+    parent = tree.parent
     for name in names:
-        gone = snapshots.pop(name)
-        snapshots = {
-            key: replace(one, parent=gone.parent) if one.parent == name else one for key, one in snapshots.items()
-        }
-        parent = gone.parent if parent == name else parent
+        deleted = snapshots.pop(name)
+        if parent == name:
+            parent = deleted.parent
+        for key, one in snapshots.items():
+            if one.parent == name:
+                snapshots[key] = replace(one, parent=deleted.parent)
     return replace(tree, snapshots=snapshots, parent=parent)
 
 
 def difference(before: Tree, after: Tree) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parts of two trees that differ, for people. Times are left out: check mode cannot foresee them."""
-    sides = _shown(before), _shown(after)
-    shown: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-    for key in sides[0].keys() | sides[1].keys():
-        if sides[0].get(key) != sides[1].get(key):
-            for side, target in zip(sides, shown, strict=True):
-                if key in side:
-                    target[key] = side[key]
-    return shown
+    """Return what differs between two trees, before and after, for people.
+
+    Times are left out: check mode cannot predict them.
+    """
+    old = _shown(before)
+    new = _shown(after)
+    changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    return _only(old, changed), _only(new, changed)
+
+
+def _only(rows: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: rows[key] for key in rows if key in keys}
 
 
 def _shown(tree: Tree) -> dict[str, Any]:
-    rows: dict[str, Any] = {
-        f"snapshot {one.name}": {"description": _text(one.description), "vmstate": one.vmstate, "parent": one.parent}
-        for one in tree.snapshots.values()
-    }
-    return {**rows, "current": {"parent": tree.parent, "status": "running" if tree.running else "stopped"}}
+    rows: dict[str, Any] = {}
+    for one in tree.snapshots.values():
+        rows[f"snapshot {one.name}"] = {
+            "description": _stored(one.description),
+            "vmstate": one.vmstate,
+            "parent": one.parent,
+        }
+    status = "running" if tree.running else "stopped"
+    rows["current"] = {"parent": tree.parent, "status": status}
+    return rows
 
 
-def _plan(machine: Machine, after: Tree, steps: list[Step], warnings: list[str]) -> Plan:
-    before, then = difference(machine.tree, after) if steps else ({}, {})
-    return Plan(tuple(steps), before, then, warnings=tuple(warnings))
+def _stored(description: str) -> str:
+    """Return a description as PVE stores it, without trailing blanks.
 
-
-def _with(tree: Tree, one: Snapshot, *, moves: bool = True) -> Tree:
-    return replace(tree, snapshots={**tree.snapshots, one.name: one}, parent=one.name if moves else tree.parent)
-
-
-def _text(value: str) -> str:
-    return value.rstrip("\n")
+    Source: QemuServer.pm, parse_vm_config.
+    """
+    return description.rstrip()
 
 
 def _path(machine: Machine, *rest: str) -> tuple[str | int, ...]:
-    return ("nodes", machine.node, "qemu", machine.vmid, "snapshot", *rest)
+    return (*machine.path, "snapshot", *rest)
 
 
-def _take(machine: Machine, name: str, description: str | None, vmstate: bool) -> Step:
-    data: Mapping[str, Any] = {"snapname": name, "description": description or None, "vmstate": vmstate or None}
-    memory = " with its memory" if vmstate else ""
-    return Step(TAKE, f"Take snapshot '{name}' of {machine.label}{memory}", "POST", _path(machine), data)
+def _take(
+    machine: Machine,
+    name: str,
+    description: str | None,
+    vmstate: bool,
+) -> Step:
+    data: Mapping[str, Any] = {
+        "snapname": name,
+        "description": description or None,
+        "vmstate": vmstate or None,
+    }
+    summary = f"Take snapshot '{name}' of {machine.label}"
+    if vmstate:
+        summary += " with its memory"
+    return Step(TAKE, summary, "POST", _path(machine), data)
 
 
 def _describe(machine: Machine, name: str, description: str) -> Step:
-    said = f"Change the description of snapshot '{name}' of {machine.label}"
-    return Step(DESCRIBE, said, "PUT", _path(machine, name, "config"), {"description": description}, is_task=False)
+    return Step(
+        DESCRIBE,
+        f"Change the description of snapshot '{name}' of {machine.label}",
+        "PUT",
+        _path(machine, name, "config"),
+        {"description": description},
+        is_task=False,
+    )
 
 
 def _remove(machine: Machine, name: str) -> Step:
-    return Step(REMOVE, f"Delete snapshot '{name}' of {machine.label}", "DELETE", _path(machine, name))
+    summary = f"Delete snapshot '{name}' of {machine.label}"
+    return Step(REMOVE, summary, "DELETE", _path(machine, name))
 
 
 def _roll_back(machine: Machine, found: Snapshot, start: bool) -> Step:
-    said = f"Roll {machine.label} back to snapshot '{found.name}'"
+    summary = f"Roll {machine.label} back to snapshot '{found.name}'"
+    data: dict[str, Any] = {}
+    if start:
+        data["start"] = True
     if found.vmstate:
-        said += ", which brings back its memory and lets it run"
+        summary += ", which brings back its memory and lets it run"
     elif start:
-        said += " and start it again, because it ran"
-    data = {"start": True} if start else {}
-    return Step(ROLL_BACK, said, "POST", _path(machine, found.name, "rollback"), data)
+        summary += " and start it again, because it ran"
+    return Step(
+        ROLL_BACK,
+        summary,
+        "POST",
+        _path(
+            machine,
+            found.name,
+            "rollback",
+        ),
+        data,
+    )
 
 
 def _keep_tenant(machine: Machine) -> list[Step]:
-    """A rollback brings back the tags of the snapshot too, and with them whose the VM was then: that stays as it is."""
-    if machine.tags_after is None:
+    """Return the step that restores the tenant's tags: a rollback sets the tags of the snapshot."""
+    tags = machine.tags_after
+    if tags is None:
         return []
-    said = f"Keep whose {machine.label} is: tags {', '.join(machine.tags_after) or 'none'}"
-    path = ("nodes", machine.node, "qemu", machine.vmid, "config")
-    data = {"tags": ";".join(machine.tags_after)} if machine.tags_after else {"delete": "tags"}
-    return [Step(TAG, said, "PUT", path, data, is_task=False)]
+    data = {"delete": "tags"}
+    if tags:
+        data = {"tags": ";".join(tags)}
+    listed = ", ".join(tags) or "none"
+    return [
+        Step(
+            TAG,
+            f"Keep the tenant of {machine.label}: tags {listed}",
+            "PUT",
+            (*machine.path, "config"),
+            data,
+            is_task=False,
+        )
+    ]
 
 
 def _require_complete(machine: Machine, found: Snapshot) -> None:
-    if found.state:
-        raise Conflict(
-            attempted=f"Snapshot '{found.name}' of {machine.label} cannot be used",
-            answer=f"it is unfinished (snapstate {found.state})"
-            + (f", and the VM is locked ({machine.lock})" if machine.lock else ""),
-            next_step="If no task works on it any more, unlock the VM (qm unlock) and remove it with state=absent",
-            reason="unfinished snapshot",
-        )
+    """Raise Conflict for a snapshot that PVE has not finished."""
+    if not found.state:
+        return
+    answer = f"it is unfinished (snapstate {found.state})"
+    if machine.lock:
+        answer += f", and the VM is locked ({machine.lock})"
+    repair = "unlock the VM (qm unlock) and remove it with state=absent"
+    raise Conflict(
+        attempted=f"Snapshot '{found.name}' of {machine.label} cannot be used",
+        answer=answer,
+        next_step=f"If no task works on it any more, {repair}",
+        reason="unfinished snapshot",
+    )
 
 
 def _memory_bound(machine: Machine, name: str) -> NotSupported:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads a VM with its snapshots. Talks, decides nothing."""
+"""Read a VM with its snapshots. Talks, decides nothing."""
 
 from __future__ import annotations
 
@@ -10,106 +10,137 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.picture import Picture, VmRow, read_picture
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NotFound
+from .._vm.config.memory import state_volume
 from .model import Disk, Machine, Snapshot, Tree
 from .storages import FILES, disks_of
 
-# What PVE cannot save the memory with (qemu-server: QemuMigrate/Helpers.pm, check_non_migratable_resources).
+# Options with which PVE cannot save the memory (qemu-server: QemuMigrate/Helpers.pm,
+# check_non_migratable_resources).
 _MEMORY_BOUND = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def read_machine(client: Client, row: VmRow, picture: Picture) -> Machine:
-    """Return the VM with its snapshots as they are now: two requests. A VM that has moved is followed.
+def read_machine(
+    client: Client,
+    row: VmRow,
+    cluster: ClusterState,
+) -> Machine:
+    """Return the VM with its snapshots as they are now; two requests.
 
-    Raises NotFound where it is gone.
+    A VM that has moved is found on its new node. Raises NotFound where it is gone.
     """
     try:
-        return _read(client, row, picture)
+        return _read(client, row, cluster)
     except NotFound:
-        fresh = read_picture(client)
+        fresh = fetch_cluster_state(client)
         moved = fresh.vms.get(row.vmid)
         if moved is None or moved.node == row.node:
             raise
         return _read(client, moved, fresh)
 
 
-def _read(client: Client, row: VmRow, picture: Picture) -> Machine:
+def _read(client: Client, row: VmRow, cluster: ClusterState) -> Machine:
     base = ("nodes", row.node, "qemu", row.vmid)
     attempted = f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}"
     # What runs now, without pending changes, is what PVE takes a snapshot of.
-    config = client.get(*base, "config", params={"current": 1}, attempted=attempted)
-    tree = tree_of(client.get(*base, "snapshot", attempted=attempted))
-    kinds = {one.storage: one.kind for one in picture.storages}
+    config = client.get(
+        *base,
+        "config",
+        params={"current": 1},
+        attempted=attempted,
+    )
+    rows = client.get(*base, "snapshot", attempted=attempted)
+    drive_texts = {key: str(value) for key, value in config.items()}
+    kinds = {one.storage: one.kind for one in cluster.storages}
+    memory_bound = [key for key in config if _MEMORY_BOUND.fullmatch(key)]
+    name = _text(config, "name")
+    state_storage, state_bytes = state_volume(drive_texts, cluster, row.node)
     return Machine(
         vmid=row.vmid,
         node=row.node,
-        name=str(config.get("name") or f"VM {row.vmid}"),
-        tree=tree,
-        disks=disks_of({key: str(value) for key, value in config.items()}, kinds),
-        tags=tuple(parse_tags(str(config.get("tags") or ""))),
-        lock=config.get("lock") or None,
-        template=bool(int(config.get("template") or 0)),
-        memory_bound=tuple(sorted(key for key in config if _MEMORY_BOUND.fullmatch(key))),
+        name=name or f"VM {row.vmid}",
+        tree=tree_of(rows),
+        disks=disks_of(drive_texts, kinds),
+        tags=parse_tags(_text(config, "tags")),
+        lock=_text(config, "lock") or None,
+        template=_text(config, "template") not in ("", "0"),
+        memory_bound=tuple(sorted(memory_bound)),
+        state_storage=state_storage,
+        state_bytes=state_bytes,
     )
 
 
+def _text(answer: Mapping[str, Any], key: str) -> str:
+    """Return a value of an answer as text, an empty one where it is missing."""
+    value = answer.get(key)
+    return str(value or "")
+
+
 def tree_of(rows: Iterable[Mapping[str, Any]]) -> Tree:
-    """Return the tree that the rows of C(GET .../snapshot) give (pure)."""
+    """Return the tree from the rows of C(GET .../snapshot) (pure)."""
     snapshots: dict[str, Snapshot] = {}
-    parent, running = None, False
+    parent: str | None = None
+    running = False
     for row in rows:
-        if row["name"] == "current":
-            parent, running = row.get("parent") or None, bool(row.get("running"))
+        name = row["name"]
+        stands_on = _text(row, "parent") or None
+        if name == "current":
+            parent = stands_on
+            running = bool(row.get("running"))
             continue
-        snapshots[row["name"]] = Snapshot(
-            name=row["name"],
+        snapshots[name] = Snapshot(
+            name=name,
             time=int(row.get("snaptime") or 0),
-            description=str(row.get("description") or ""),
+            description=_text(row, "description"),
             vmstate=bool(row.get("vmstate")),
-            parent=row.get("parent") or None,
-            state=row.get("snapstate") or None,
+            parent=stands_on,
+            state=_text(row, "snapstate") or None,
         )
     return Tree(snapshots, parent, running)
 
 
-def tags_in(client: Client, machine: Machine, snapshot: str) -> tuple[str, ...]:
+def tags_in(
+    client: Client,
+    machine: Machine,
+    snapshot: str,
+) -> tuple[str, ...]:
     """Return the tags that a rollback to the snapshot gives the VM; one request."""
-    base = ("nodes", machine.node, "qemu", machine.vmid, "snapshot", snapshot, "config")
-    config = client.get(*base, attempted=f"Could not read snapshot '{snapshot}' of {machine.label}")
-    return parse_tags(str(config.get("tags") or ""))
+    config = client.get(
+        *machine.path,
+        "snapshot",
+        snapshot,
+        "config",
+        attempted=f"Could not read snapshot '{snapshot}' of {machine.label}",
+    )
+    return parse_tags(_text(config, "tags"))
 
 
 def chained_storages(client: Client, disks: Iterable[Disk]) -> frozenset[str]:
-    """Return the storages with files that keep snapshots as chains of volumes; one request where there may be any.
+    """Return the storages with files that keep snapshots as chains of volumes.
 
-    Who may not see the storages' configuration gets none: PVE itself then refuses what cannot be.
+    One request, and none without a disk on such a storage. A caller who may not see the storages'
+    configuration gets none: PVE itself then refuses what it cannot do.
     """
     wanted = {disk.storage for disk in disks if disk.kind in FILES}
     if not wanted:
         return frozenset()
     try:
-        rows = client.get("storage")
+        rows = client.get("storage") or []
     except FleetError:
         return frozenset()
-    return frozenset(
-        row["storage"]
-        for row in rows or []
-        if row["storage"] in wanted and int(row.get("snapshot-as-volume-chain") or 0)
-    )
+    chained = [row["storage"] for row in rows if int(row.get("snapshot-as-volume-chain") or 0)]
+    return frozenset(wanted.intersection(chained))
 
 
 def has_snapshots(client: Client, machine: Machine) -> bool:
-    """Return PVE's own answer whether the VM's disks can be snapshotted; one request."""
+    """Return PVE's own answer whether it can take snapshots of the VM's disks; one request."""
     answer = client.get(
-        "nodes",
-        machine.node,
-        "qemu",
-        machine.vmid,
+        *machine.path,
         "feature",
         feature="snapshot",
         attempted=f"Could not ask whether {machine.label} can have snapshots",
@@ -117,14 +148,62 @@ def has_snapshots(client: Client, machine: Machine) -> bool:
     return bool((answer or {}).get("hasFeature"))
 
 
-def running_task(client: Client, node: str, vmid: int, kind: str) -> str | None:
+def running_task(
+    client: Client,
+    node: str,
+    vmid: int,
+    kind: str,
+) -> str | None:
     """Return the UPID of a task of that type that runs for the VM now, or None."""
-    rows = client.get("nodes", node, "tasks", vmid=vmid, typefilter=kind, source="active") or []
-    return next((row["upid"] for row in rows if row.get("type") == kind and not row.get("endtime")), None)
+    rows = (
+        client.get(
+            "nodes",
+            node,
+            "tasks",
+            vmid=vmid,
+            typefilter=kind,
+            source="active",
+        )
+        or []
+    )
+    for row in rows:
+        if row.get("type") == kind and not row.get("endtime"):
+            return row["upid"]
+    return None
 
 
-def new_task(client: Client, node: str, vmid: int, kind: str, since: float, known: set[str]) -> str | None:
-    """Return the UPID of a task of that type for the VM that began at `since` and is not `known`, or None."""
-    rows = client.get("nodes", node, "tasks", vmid=vmid, typefilter=kind, source="all", since=int(since)) or []
+def all_tasks(
+    client: Client,
+    node: str,
+    vmid: int,
+    kind: str,
+    since: float,
+) -> list[Mapping[str, Any]]:
+    """Return the tasks of that type for the VM since a time, running ones and others."""
+    rows = client.get(
+        "nodes",
+        node,
+        "tasks",
+        vmid=vmid,
+        typefilter=kind,
+        source="all",
+        since=int(since),
+    )
+    return rows or []
+
+
+def new_task(
+    client: Client,
+    node: str,
+    vmid: int,
+    kind: str,
+    since: float,
+    known: set[str],
+) -> str | None:
+    """Return the UPID of the latest task of that type since a time that is not `known`, or None."""
+    rows = all_tasks(client, node, vmid, kind, since)
     fresh = [row for row in rows if row.get("type") == kind and row["upid"] not in known]
-    return max(fresh, key=lambda row: int(row["starttime"]))["upid"] if fresh else None
+    if not fresh:
+        return None
+    latest = max(fresh, key=lambda row: int(row["starttime"]))
+    return latest["upid"]

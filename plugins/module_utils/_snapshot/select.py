@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which VMs a task is about: one, a list, or all that match tenant and tags."""
+"""The VMs of a task: one, a list, or all that match tenant and tags."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.lookup import FOREIGN, find_vm, guard_tenant
-from .._cluster.picture import Picture, VmRow, fill_names
-from .._cluster.tenant import PREFIX, tenant_tag, tenants_of
+from .._cluster.locate import locate
+from .._cluster.lookup import guard_tenant
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import PREFIX, owns, tenant_tag
+from .._cluster.visible import require_visible
 from .._core import validate
-from .._core.errors import Conflict, FleetError, NotFound, ValidationFailed
+from .._core.errors import Conflict, FleetError, ForeignTenant, UnknownVm, ValidationFailed
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -22,67 +24,82 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose VMs may be touched; without a tag everybody's."""
+    """The tenant whose VMs may be touched; without a tag every VM."""
 
     tag: str | None
     prefix: str
 
-    def guard(self, label: str, tags: Sequence[str]) -> None:
-        """Raise Conflict for a VM of somebody else."""
-        guard_tenant(label, tags, self.tag, self.prefix)
+    def guard(self, label: str, tags: Sequence[str], number: int) -> None:
+        """Raise Conflict for a VM of another tenant, or of none; `number` is its VMID."""
+        guard_tenant(label, tags, self.tag, self.prefix, number=number)
 
     def may_see(self, row: VmRow, error: FleetError) -> bool:
-        """Return whether what the listing says of a VM that failed with this error may be told."""
-        if error.reason == FOREIGN:
+        """Return whether the listing's facts of a VM that failed with this error may be shown."""
+        if isinstance(error, ForeignTenant):
             return False
-        return self.tag is None or tuple(tenants_of(row.tags, self.prefix)) == (self.tag,)
+        return self.owns(row)
+
+    def owns(self, row: VmRow) -> bool:
+        """Return whether the VM belongs to this tenant alone; without a tag every VM does."""
+        return owns(self.tag, row.tags, self.prefix)
 
 
 @dataclass(frozen=True)
 class Target:
-    """One VM that is meant, or why it is not clear which. `said` is how the task called it.
+    """One VM of a task, or the error of the search. `label` is the VM as the task names it.
 
-    `called` is the name that a VM which is found by its number must have, because numbers are used again.
+    `called` is the name that a VM found by its VMID must have, because VMIDs are used again.
     """
 
-    said: str
+    label: str
     row: VmRow | None = None
     error: FleetError | None = None
     called: str | None = None
 
     def check(self, label: str, name: str) -> None:
-        """Raise Conflict for a VM that has the number and not the name."""
-        if self.called is not None and name != self.called:
-            raise Conflict(
-                attempted=f"{label} was left alone",
-                answer=f"it is not called '{self.called}', as the task says",
-                next_step="Check name and vmid, or give only one of them",
-                reason="another name",
-            )
+        """Raise Conflict for a VM that has the VMID, but another name."""
+        if self.called is None or name == self.called:
+            return
+        raise Conflict(
+            attempted=f"{label} was left alone",
+            answer=f"it is not called '{self.called}', as the task says",
+            next_step="Check name and vmid, or give only one of them",
+            reason="another name",
+        )
 
 
 def owner_of(params: Mapping[str, Any]) -> Owner:
     """Return whose VMs the task may touch."""
     prefix = params.get("tenant_prefix") or PREFIX
     tenant = params.get("tenant")
-    return Owner(tenant_tag(tenant, prefix) if tenant else None, prefix)
+    tag = None
+    if tenant:
+        tag = tenant_tag(tenant, prefix)
+    return Owner(tag, prefix)
 
 
 def named(params: Mapping[str, Any]) -> list[str | int]:
     """Return the VMs that the task names, each once: a VMID as a number, a name as text."""
-    wanted: list[str | int] = []
+    wanted: dict[str | int, None] = {}
     if params.get("vmid") is not None:
-        wanted.append(validate.vmid(params["vmid"]))
-    elif params.get("name") is not None:  # an empty name is a mistake, and never all VMs
-        wanted.append(validate.dns_name(params["name"]))
+        wanted[validate.vmid(params["vmid"])] = None
+    elif params.get("name") is not None:  # an empty name is an error and never means all VMs
+        wanted[validate.dns_name(params["name"])] = None
     for one in params.get("vms") or ():
-        wanted.append(validate.vmid(one, "vms") if str(one).isdigit() else validate.dns_name(one, "vms"))
-    return list(dict.fromkeys(wanted))
+        if str(one).isdigit():
+            wanted[validate.vmid(one, "vms")] = None
+        else:
+            wanted[validate.dns_name(one, "vms")] = None
+    return list(wanted)
 
 
 def is_selection(params: Mapping[str, Any]) -> bool:
-    """Tell whether VMs are chosen by tenant and tags, and none is named. Raises ValidationFailed for no choice."""
-    if any(params.get(key) is not None for key in ("name", "vmid", "vms")):
+    """Return whether VMs are chosen by tenant and tags, without a name.
+
+    Raises ValidationFailed where nothing is given.
+    """
+    names = [params.get(key) for key in ("name", "vmid", "vms")]
+    if names != [None, None, None]:
         return False
     if not params.get("tenant") and not params.get("tags"):
         raise ValidationFailed(
@@ -94,50 +111,75 @@ def is_selection(params: Mapping[str, Any]) -> bool:
     return True
 
 
-def targets(client: Client, picture: Picture, params: Mapping[str, Any]) -> list[Target]:
-    """Return the VMs that are meant, each once; one that is named and not found comes with its error."""
+def targets(
+    client: Client,
+    cluster: ClusterState,
+    params: Mapping[str, Any],
+) -> list[Target]:
+    """Return the VMs of the task, each once; one that is named and not found has its error."""
     owner = owner_of(params)
     if is_selection(params):
-        return [Target(f"{row.name} ({row.vmid})", row) for row in _selected(picture, params, owner)]
+        rows = _selected(cluster, params, owner)
+        return [Target(f"{row.name} ({row.vmid})", row) for row in rows]
+    called = None
+    if params.get("vmid") is not None:
+        called = params.get("name") or None
     found: dict[int, Target] = {}
     lost: list[Target] = []
     for one in named(params):
-        said = str(one)
         try:
-            row, picture = _find(client, picture, one, owner)
-            if row is None:
-                raise _unknown(one)
-            called = params.get("name") if params.get("vmid") is not None else None
-            found.setdefault(row.vmid, Target(said, row, called=called or None))
+            row, cluster = _find(client, cluster, one, owner)
         except FleetError as error:
-            lost.append(Target(said, error=error))
+            lost.append(Target(str(one), error=error))
+            continue
+        found.setdefault(row.vmid, Target(str(one), row, called=called))
     return [*found.values(), *lost]
 
 
-def _selected(picture: Picture, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
-    """Return the VMs that bear the tenant's tag alone and all of the tags; templates have no snapshots."""
+def _selected(
+    cluster: ClusterState,
+    params: Mapping[str, Any],
+    owner: Owner,
+) -> list[VmRow]:
+    """Return the VMs of the tenant with all of the tags; templates have no snapshots."""
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
-    rows = [row for row in picture.vms.values() if not row.template and tags <= {tag.lower() for tag in row.tags}]
-    if owner.tag is not None:
-        rows = [row for row in rows if tuple(tenants_of(row.tags, owner.prefix)) == (owner.tag,)]
+    rows = []
+    for row in cluster.vms.values():
+        own_tags = {tag.lower() for tag in row.tags}
+        if not row.template and tags <= own_tags and owner.owns(row):
+            rows.append(row)
     return sorted(rows, key=lambda row: row.vmid)
 
 
-def _find(client: Client, picture: Picture, one: str | int, owner: Owner) -> tuple[VmRow | None, Picture]:
-    """Return the row of a VM and the picture, which then knows the names of new VMs too where that was needed."""
+def _find(
+    client: Client,
+    cluster: ClusterState,
+    one: str | int,
+    owner: Owner,
+) -> tuple[VmRow, ClusterState]:
+    """Return the row of a VM, and the cluster state with names that were read from the nodes.
+
+    Raises NotFound, Conflict for an ambiguous name and PermissionDenied for a hidden VMID.
+    """
     if isinstance(one, int):
-        return find_vm(picture, vmid=one, name=None), picture
-    row = find_vm(picture, vmid=None, name=one, tenant_tag=owner.tag, prefix=owner.prefix)
-    if row is None and any(not other.name for other in picture.vms.values()):
-        picture = fill_names(client, picture)
-        row = find_vm(picture, vmid=None, name=one, tenant_tag=owner.tag, prefix=owner.prefix)
-    return row, picture
-
-
-def _unknown(one: str | int) -> NotFound:
-    said = f"VM {one}" if isinstance(one, int) else f"VM '{one}'"
-    return NotFound(
-        attempted=f"{said} was not found",
+        row, cluster = locate(client, cluster, vmid=one)
+        label = f"VM {one}"
+        if row is None:
+            require_visible(client, cluster, one, f"{label} was left as it is")
+    else:
+        label = f"VM '{one}'"
+        row, cluster = locate(
+            client,
+            cluster,
+            name=one,
+            tenant_tag=owner.tag,
+            prefix=owner.prefix,
+            certain=True,
+        )
+    if row is not None:
+        return row, cluster
+    raise UnknownVm(
+        attempted=f"{label} was not found",
         answer="no VM of that name or number is visible",
         next_step="Check the spelling, and that the user or token has VM.Audit on it",
         reason="unknown VM",

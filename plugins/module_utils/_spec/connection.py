@@ -11,8 +11,8 @@ from typing import Any
 def connection_spec() -> dict[str, dict[str, Any]]:
     """Return the options of the connection.
 
-    They have neither defaults nor environment fallbacks here, because an option that is not set may still come from a
-    site or from the environment; `_api/settings.py` decides.
+    They have neither defaults nor environment fallbacks here, because an option that is not set may
+    still come from a site or from the environment; `_api/settings.py` decides.
     """
     return {
         "host": {"type": "str", "aliases": ["api_host", "endpoint", "url"]},
@@ -27,6 +27,7 @@ def connection_spec() -> dict[str, dict[str, Any]]:
         "client_key": {"type": "path", "no_log": False},
         "timeout": {"type": "float"},
         "retries": {"type": "int"},
+        "retry_timeout": {"type": "float"},
         "lock_timeout": {"type": "float"},
         "site": {"type": "str"},
         "sites": {
@@ -47,8 +48,13 @@ def connection_spec() -> dict[str, dict[str, Any]]:
                 "client_key": {"type": "path", "no_log": False},
                 "timeout": {"type": "float"},
                 "retries": {"type": "int"},
+                "retry_timeout": {"type": "float"},
                 "lock_timeout": {"type": "float"},
                 "node": {"type": "str", "aliases": ["default_node"]},
+                "nodes": {"type": "list", "elements": "str"},
+                "storages": {"type": "list", "elements": "str"},
+                "bridges": {"type": "list", "elements": "str"},
+                "max_vms_per_node": {"type": "raw"},
             },
         },
         "sites_file": {"type": "path"},

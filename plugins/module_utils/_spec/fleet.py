@@ -8,40 +8,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from .vm import Spec, vm_spec
+from . import vms_options
+from .vm import common_spec, vm_spec
+from .vm_options import Spec, life_spec
 
 
 def item_spec() -> Spec:
-    """Return the options of one item of O(vms). What an item does not say is None: another layer may say it."""
+    """Return the options of one item of O(vms).
+
+    What an item does not say is None: another layer may say it.
+    """
     return without_defaults(vm_spec())
 
 
 def shared_spec() -> Spec:
     """Return the options that can be said for all VMs."""
-    return {name: rule for name, rule in vm_spec().items() if name not in ("name", "vmid")}
+    return {**life_spec(), **common_spec()}
 
 
 def fleet_spec() -> Spec:
     """Return the argument specification of the module vms, without the connection."""
-    return {
-        "vms": {"type": "list", "elements": "dict", "options": item_spec(), "required": True},
-        **shared_spec(),
-        "prune": {"type": "bool", "default": False},
-        "parallel": {"type": "int", "default": 32},
-        "parallel_per_node": {"type": "int", "default": 4},
-        "parallel_per_storage": {"type": "int", "default": 0},
-        "parallel_per_template": {"type": "int", "default": 4},
-    }
+    return {**shared_spec(), **vms_options.fleet_spec()}
 
 
 def without_defaults(spec: Spec) -> Spec:
-    """Return a specification without defaults, those of nested dictionaries included.
+    """Return a specification without defaults, from the environment or not, those of nested
+    dictionaries included.
 
     The items of nested lists keep theirs: a list is taken whole from where it is said.
     """
     bare: Spec = {}
     for name, rule in spec.items():
-        rest = {key: value for key, value in rule.items() if key != "default"}
+        rest = {key: value for key, value in rule.items() if key not in ("default", "fallback")}
         if rule.get("options") and rule["type"] == "dict":
             rest["options"] = without_defaults(rule["options"])
         bare[name] = rest

@@ -6,40 +6,15 @@
 
 from __future__ import annotations
 
-from .vm import Spec
-
-
-def choice_spec() -> Spec:
-    """Return the options that say which VMs are meant."""
-    return {
-        "name": {"type": "str"},
-        "vmid": {"type": "int"},
-        "vms": {"type": "list", "elements": "str"},
-        "tenant": {"type": "str"},
-        "tenant_prefix": {"type": "str", "default": "tenant_"},
-        "tags": {"type": "list", "elements": "str"},
-    }
+from . import snapshot_options
+from .snapshot_options import Spec, choice_spec
 
 
 def snapshot_spec() -> Spec:
     """Return the options of module snapshot."""
-    return {
-        **choice_spec(),
-        "state": {"type": "str", "choices": ["present", "absent", "rolled_back"], "default": "present"},
-        "snapshot": {"type": "str"},
-        "prefix": {"type": "str", "default": "auto-"},
-        "description": {"type": "str"},
-        "vmstate": {"type": "bool", "default": False},
-        "keep": {"type": "int"},
-        "keep_for": {"type": "str"},
-        "pattern": {"type": "str"},
-        "restart": {"type": "bool", "default": True},
-        "force": {"type": "bool", "default": False},
-        "parallel": {"type": "int", "default": 4},
-        "task_timeout": {"type": "int", "default": 300},
-    }
+    return {**choice_spec(), **snapshot_options.snapshot_spec()}
 
 
 def snapshot_info_spec() -> Spec:
     """Return the options of module snapshot_info."""
-    return {**choice_spec(), "details": {"type": "bool", "default": False}}
+    return {**choice_spec(), **snapshot_options.snapshot_info_spec()}

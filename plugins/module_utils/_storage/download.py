@@ -2,81 +2,185 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module storage_download: a file that PVE fetches from a URL into a storage, or that goes."""
+"""The work of module storage_download: a file that PVE downloads into a storage, or removes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.picture import Picture, read_picture
 from .._cluster.placement import require_node, require_storage
+from .._cluster.site import require_own_storages
+from .._cluster.state import ClusterState, StorageRow, fetch_cluster_state
 from .._core import validate
-from .._core.errors import ConfigurationError, Conflict, FleetError, NotFound, NotSupported, TaskFailed
+from .._core.errors import (
+    AlreadyExists,
+    ConfigurationError,
+    DownloadFailed,
+    FleetError,
+    NotFound,
+    NotSupported,
+)
 from .._core.result import Result
-from .._vm.model import Plan, Step
-from .wish import File, read_file_wish
+from .._resource.engine import Resource, apply_plan
+from .._resource.execute import Execution, Sent, Verdict, attempted
+from .._resource.plan import Plan, Step
+from .._resource.result import result_of
+from .desired import File, read_desired_file
 
 if TYPE_CHECKING:
     from .._api.client import Client
-    from .._api.tasks import TaskResult
 
+DOWNLOAD = "download"
 # Since when a storage can hold images to import (content=import).
 _IMPORT_SINCE = (8, 3)
 
 
-def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Make sure that a file is on a storage or is not, and return the outcome; check mode writes nothing."""
-    wish = read_file_wish(params)
+def run(
+    params: Mapping[str, Any],
+    client: Client,
+    check_mode: bool = False,
+) -> Result:
+    """Make sure that a file is on a storage, or is not; check mode writes nothing."""
+    desired = read_desired_file(params)
     timeout = validate.count(params.get("task_timeout"), 1800, "task_timeout")
-    _check_version(client, wish)
-    file = replace(wish, node=choose_node(wish, read_picture(client), client.default_node))
-    found = _look(client, file)
-    if params.get("state") == "absent":
-        plan = plan_absent(file, found)
-        warnings = _remove(client, file, plan.steps[0], timeout) if plan.changed and not check_mode else ()
-        return _result(plan, _told(file, found) if check_mode else None, check_mode, warnings)
-    plan, warnings = plan_present(file, found), ()
-    if plan.changed and not check_mode:
-        made = _fetch(client, file, plan.steps[0], timeout)
-        found = _look(client, file)
-        if made is None:  # somebody else was faster
-            plan = Plan()
-        warnings = made or ()
-    return _result(plan, _told(file, found), check_mode, warnings)
+    _check_version(client, desired)
+    cluster = fetch_cluster_state(client)
+    node = choose_node(desired, cluster, client.node_preference)
+    file = replace(desired, node=node)
+    require_own_storages(client.connection, [file.storage])
+    stored = StoredFile(client, file, timeout, is_wanted=params.get("state") != "absent")
+    return apply_plan(stored, check_mode)
 
 
-def choose_node(file: File, picture: Picture, default: str) -> str:
-    """Return the node that does the work: the one that is asked for, or else one that has the storage (pure).
+class StoredFile(Resource[Result]):
+    """A file on a storage that a node downloads, or that is removed."""
 
-    Raises ConfigurationError where the storage is not there or does not take that content.
+    client: Client
+
+    def __init__(self, client: Client, file: File, timeout: int, *, is_wanted: bool) -> None:
+        self.client = client
+        self.file = file
+        self.timeout = timeout
+        self.is_wanted = is_wanted
+        self.found = _find(client, file)
+        self.plan = self._plan(self.found)
+
+    def _plan(self, found: Mapping[str, Any] | None) -> Plan:
+        return plan_present(self.file, found) if self.is_wanted else plan_absent(self.file, found)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self._plan(_find(self.client, self.file))
+
+    def send(self, step: Step) -> Sent:
+        """Send a step; a download that an earlier run left running is waited for instead."""
+        running = _running(self.client, self.file) if step.action == DOWNLOAD else None
+        if running is None:
+            return super().send(step)
+        result = self.client.wait(running, timeout=self.timeout, attempted=attempted(step))
+        return self.ended(step, result)
+
+    def happened(self, step: Step) -> Callable[[], str | None]:
+        """Return the look after a lost answer: it returns the task's UPID, the volume where the
+        step is done, or None.
+        """
+        return self._is_downloaded if step.action == DOWNLOAD else self._is_removed
+
+    def _is_downloaded(self) -> str | None:
+        upid = _running(self.client, self.file)
+        if upid is None and _find(self.client, self.file):
+            return self.file.volume
+        return upid
+
+    def _is_removed(self) -> str | None:
+        return None if _find(self.client, self.file) else self.file.volume
+
+    def judge(self, step: Step, error: FleetError) -> Verdict:
+        is_there = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
+        return Verdict.STALE if is_there else Verdict.FAILED
+
+    def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
+        if isinstance(error, DownloadFailed):
+            check = f"Check the URL, and that node {self.file.node} reaches it"
+            error = error.on(next_step=f"{check}; error.log has the details")
+        return super().failure(error, done)
+
+    def preview(self) -> Result:
+        volume = None
+        if self.is_wanted or self.plan.changed:
+            volume = _described(self.file, self.found)
+        return result_of(self.plan, {"volume": volume})
+
+    def report(self, execution: Execution) -> Result:
+        plan = self.plan if execution.done else Plan()  # else another run has put the file there
+        volume = None
+        if self.is_wanted:
+            volume = _described(self.file, _find(self.client, self.file))
+        return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
+
+
+def choose_node(
+    file: File,
+    cluster: ClusterState,
+    preferred: Sequence[str] = (),
+) -> str:
+    """Return the node that downloads: the given one, or else one that has the storage (pure).
+
+    Among several the first of the `preferred` ones is taken. Raises ConfigurationError for a
+    storage that is missing or does not take the content.
     """
     if file.node:
-        require_node(picture, file.node)
-        require_storage(picture, file.storage, file.node, file.content)
+        require_node(cluster, file.node)
+        require_storage(cluster, file.storage, file.node, file.content)
         return file.node
-    rows = [row for row in picture.storages if row.storage == file.storage]
-    online = {name for name, node in picture.nodes.items() if node.online}
-    able = sorted(row.node for row in rows if row.available and file.content in row.content and row.node in online)
+    rows = [row for row in cluster.storages if row.storage == file.storage]
+    able: list[str] = []
+    for row in rows:
+        node = cluster.nodes.get(row.node)
+        is_online = node is not None and node.online
+        if is_online and row.available and file.content in row.content:
+            able.append(row.node)
     if not able:
-        known = sorted({row.storage for row in picture.storages})
-        content = sorted({one for row in rows for one in row.content if one})
-        raise ConfigurationError(
-            attempted=f"Storage '{file.storage}' could not be used for {file.name}",
-            answer=f"it takes {', '.join(content)}, not {file.content}, or no node with it is online"
-            if rows
-            else f"the cluster has {', '.join(known) or 'no storage this token may see'}",
-            next_step=f"Allow content {file.content} on it, or choose another storage"
-            if rows
-            else "Name one of them; the token needs Datastore.Audit to see a storage",
-            reason="storage content" if rows else "unknown storage",
+        raise _unusable(file, cluster, rows)
+    for name in preferred:
+        if name in able:
+            return name
+    return min(able)
+
+
+def _unusable(
+    file: File,
+    cluster: ClusterState,
+    rows: Sequence[StorageRow],
+) -> ConfigurationError:
+    """Return the error for a storage that no node can use; `rows` are its own."""
+    attempted = f"Storage '{file.storage}' could not be used for {file.name}"
+    if not rows:
+        known = sorted({row.storage for row in cluster.storages})
+        listed = ", ".join(known) or "no storage this token may see"
+        return ConfigurationError(
+            attempted=attempted,
+            answer=f"the cluster has {listed}",
+            next_step="Name one of them; the token needs Datastore.Audit to see a storage",
+            reason="unknown storage",
         )
-    return default if default in able else able[0]
+    content: set[str] = set()
+    content = content.union(*(row.content for row in rows))
+    taken = ", ".join(sorted(filter(None, content)))
+    return ConfigurationError(
+        attempted=attempted,
+        answer=f"it takes {taken}, not {file.content}, or no node with it is online",
+        next_step=f"Allow content {file.content} on it, or choose another storage",
+        reason="storage content",
+    )
 
 
 def plan_present(file: File, found: Mapping[str, Any] | None) -> Plan:
-    """Return what brings the file there (pure). A file of that name is left alone. Raises NotFound without a URL."""
+    """Return the steps that download the file (pure). An existing file of that name is kept.
+
+    Raises NotFound without a URL.
+    """
     if found is not None:
         return Plan()
     if not file.url:
@@ -87,17 +191,30 @@ def plan_present(file: File, found: Mapping[str, Any] | None) -> Plan:
             reason="unknown volume",
         )
     data: dict[str, Any] = {"content": file.content, "filename": file.name, "url": file.url}
+    after = {"volid": file.volume, "node": file.node, "url": file.shown_url}
+    warnings: tuple[str, ...] = ()
     if file.checksum:
-        data |= {"checksum": file.checksum, "checksum-algorithm": file.algorithm}
+        data["checksum"] = file.checksum
+        data["checksum-algorithm"] = file.algorithm
+        after["checksum"] = f"{file.algorithm}:{file.checksum}"
+    else:
+        warnings = (_without_checksum(file),)
     if file.compression:
         data["compression"] = file.compression
     if not file.verify:
         data["verify-certificates"] = 0
     path = ("nodes", str(file.node), "storage", file.storage, "download-url")
     summary = f"Download {file.shown_url} to {file.volume} on node {file.node}"
-    after = {"volid": file.volume, "node": file.node, "url": file.shown_url, "checksum": _sum(file)}
-    step = Step("download", summary, "POST", path, data)
-    return Plan((step,), {}, {key: value for key, value in after.items() if value})
+    step = Step(DOWNLOAD, summary, "POST", path, data)
+    return Plan((step,), {}, after, warnings=warnings)
+
+
+def _without_checksum(file: File) -> str:
+    return (
+        f"{file.shown_url} is downloaded without a checksum, "
+        "so damage or manipulation of the file goes unnoticed: "
+        "set checksum to the one that its publisher gives"
+    )
 
 
 def plan_absent(file: File, found: Mapping[str, Any] | None) -> Plan:
@@ -105,88 +222,55 @@ def plan_absent(file: File, found: Mapping[str, Any] | None) -> Plan:
     if found is None:
         return Plan()
     path = ("nodes", str(file.node), "storage", file.storage, "content", file.volume)
-    step = Step("remove", f"Remove {file.volume} from node {file.node}", "DELETE", path)
-    return Plan((step,), {"volid": file.volume, "node": file.node, "size": found.get("size")}, {})
-
-
-def _sum(file: File) -> str | None:
-    return f"{file.algorithm}:{file.checksum}" if file.checksum else None
+    step = Step(
+        "remove",
+        f"Remove {file.volume} from node {file.node}",
+        "DELETE",
+        path,
+    )
+    return Plan(
+        (step,),
+        {"volid": file.volume, "node": file.node, "size": found.get("size")},
+        {},
+    )
 
 
 def _check_version(client: Client, file: File) -> None:
-    if file.content == "import" and client.version() < _IMPORT_SINCE:
-        major, minor = client.version()
-        raise NotSupported(
-            attempted=f"{file.name} could not be put on storage '{file.storage}'",
-            answer=f"PVE {major}.{minor} has no storage content for images to import, it came with 8.3",
-            next_step="Clone a template that is there, or make one on a node with qm disk import",
-            reason="content import",
-            dispatched=False,
-        )
+    """Raise NotSupported where PVE has no content for images to import."""
+    if file.content != "import" or client.version() >= _IMPORT_SINCE:
+        return
+    major, minor = client.version()
+    raise NotSupported(
+        attempted=f"{file.name} could not be put on storage '{file.storage}'",
+        answer=f"PVE {major}.{minor} has no storage content for images to import, it came with 8.3",
+        next_step="Clone an existing template, or create one on a node with qm disk import",
+        reason="content import",
+        dispatched=False,
+    )
 
 
-def _look(client: Client, file: File) -> Mapping[str, Any] | None:
-    rows = client.get("nodes", str(file.node), "storage", file.storage, "content", content=file.content)
-    return next((row for row in rows or [] if row.get("volid") == file.volume), None)
-
-
-def _fetch(client: Client, file: File, step: Step, timeout: int) -> tuple[str, ...] | None:
-    """Fetch the file and return the warnings of PVE's task, or None where somebody else was faster.
-
-    A download that an earlier run left is waited for.
-    """
-    attempted = f"Could not download {file.shown_url} to {file.volume} on node {file.node}"
-    running = _running(client, file)
-    if running:
-        return _said(step, client.wait(running, timeout=timeout, attempted=attempted))
-
-    def happened() -> str | None:
-        """After a lost answer: the task that the request began, or that the file is there."""
-        return _running(client, file) or (file.volume if _look(client, file) else None)
-
-    try:
-        result = client.task(
-            step.method, *step.path, data=step.data, attempted=attempted, timeout=timeout, happened=happened
-        )
-    except Conflict as error:
-        if error.reason == "exists" and _look(client, file):
-            return None
-        raise
-    except FleetError as error:
-        raise _explained(error, file) from error
-    return _said(step, result)
-
-
-def _said(step: Step, result: TaskResult) -> tuple[str, ...]:
-    """Return the warnings of a task, each with what it was about."""
-    return tuple(f"{step.summary}: {line}" for line in result.warnings)
-
-
-def _explained(error: FleetError, file: File) -> FleetError:
-    """Return the error with the next step that helps where PVE only tells how its downloader ended."""
-    if "download failed" in error.answer and isinstance(error, TaskFailed):
-        return error.on(next_step=f"Check the URL, and that node {file.node} reaches it; error.log has the details")
-    return error
+def _find(client: Client, file: File) -> Mapping[str, Any] | None:
+    """Return PVE's row of the file, or None."""
+    path = ("nodes", str(file.node), "storage", file.storage, "content")
+    rows = client.get(*path, content=file.content) or []
+    for row in rows:
+        if row.get("volid") == file.volume:
+            return row
+    return None
 
 
 def _running(client: Client, file: File) -> str | None:
-    """Return the UPID of a download of this file that runs now; PVE names the task after the file."""
-    rows = client.get("nodes", str(file.node), "tasks", source="active", typefilter="download") or []
-    return next((str(row["upid"]) for row in rows if row.get("id") == file.name and not row.get("endtime")), None)
+    """Return the UPID of a running download of this file; PVE names the task after the file."""
+    path = ("nodes", str(file.node), "tasks")
+    rows = client.get(*path, source="active", typefilter="download") or []
+    for row in rows:
+        if row.get("id") == file.name and not row.get("endtime"):
+            return str(row["upid"])
+    return None
 
 
-def _remove(client: Client, file: File, step: Step, timeout: int) -> tuple[str, ...]:
-    result = client.task(
-        step.method,
-        *step.path,
-        attempted=f"Could not remove {file.volume} from node {file.node}",
-        timeout=timeout,
-        happened=lambda: None if _look(client, file) else file.volume,
-    )
-    return _said(step, result)
-
-
-def _told(file: File, found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _described(file: File, found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the file as the module reports it."""
     known = found or {}
     return {
         "volid": file.volume,
@@ -198,8 +282,3 @@ def _told(file: File, found: Mapping[str, Any] | None) -> dict[str, Any]:
         "size": known.get("size"),
         "ctime": known.get("ctime"),
     }
-
-
-def _result(plan: Plan, volume: dict[str, Any] | None, check_mode: bool, warnings: tuple[str, ...]) -> Result:
-    values = {"volume": volume, "plan": plan.summaries, "done": [] if check_mode else plan.summaries}
-    return Result(plan.changed, values, {"before": dict(plan.before), "after": dict(plan.after)}, warnings)

@@ -2,105 +2,145 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carries a plan out: sends the steps in order, reads again where the plan says so. Decides nothing."""
+"""Existing VMs whose plans are carried out: changed or removed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from .._core.errors import FleetError, NetworkError
-from .ha import await_manager
-from .model import Plan, Step
-from .moving import is_elsewhere
-from .snippets import write_content
+from .._cluster.state import pool_of
+from .._core.errors import NotFound
+from .._core.result import Result
+from .._resource.engine import Resource, apply_plan
+from .._resource.execute import Execution
+from .._resource.plan import Plan, Step
+from .context import RunContext
+from .create.quota_race import Growth, check_grown
+from .describe import pending_keys
+from .live.find import guard
+from .live.read import read_wherever, require_same
+from .live.snippets import current_content, with_snippet
+from .live.steps import VmSteps
+from .model import Actual
+from .plan import power
+from .plan.update import plan_absent, plan_update
+from .report import report
 
-if TYPE_CHECKING:
-    from .._api.client import Client
-
-Replan = Callable[[list[Step], bool], Plan]
-"""Gets the steps done so far and whether the state of the VM is uncertain, reads it and returns what is left to do."""
-
-# How often a step whose answer was lost, or whose VM was changed meanwhile, is planned again.
-_LOOKS = 3
+# What takes a VM from its users: a last look goes before it.
+_ENDS = frozenset(("stop", "shutdown", "destroy"))
 
 
-def carry_out(
-    client: Client,
-    plan: Plan,
-    *,
-    replan: Replan,
-    timeout: int,
-    happened: Callable[[], Any] | None = None,
-    before: Callable[[Step], None] | None = None,
-) -> tuple[list[str], list[str]]:
-    """Send the steps of a plan and return what was done, in words, and the warnings of PVE's tasks.
+class ExistingVm(VmSteps, Resource[Result]):
+    """An existing VM with its plan."""
 
-    Where an answer is lost or the VM was changed meanwhile, what is left is planned again from a fresh look. `happened`
-    looks whether the first step, a create or clone, took effect although its answer was lost. `before` is called with
-    each step right before it is sent and may raise. `timeout` in seconds bounds each task. Raises FleetError, with what
-    had been done in its details.
-    """
-    done: list[Step] = []
-    warnings: list[str] = []
-    steps = list(plan.steps)
-    looks = 0
-    while steps:
-        step = steps.pop(0)
-        creates = step.action in ("create", "clone")
+    def __init__(self, context: RunContext, plan: Plan, actual: Actual) -> None:
+        self.context = context
+        self.client = context.client
+        self.plan = plan
+        self.actual = actual
+        self.timeout = context.timeout
+
+
+def apply_to_vm(vm: ExistingVm) -> Result:
+    """Carry the plan of an existing VM out and return the result."""
+    return apply_plan(vm, vm.context.check_mode)
+
+
+class ChangedVm(ExistingVm):
+    """An existing VM with the plan of its update."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        plan: Plan,
+        actual: Actual,
+        *,
+        shared: Collection[str],
+        images: Mapping[str, int],
+        growth: Growth | None,
+    ) -> None:
+        super().__init__(context, plan, actual)
+        self._shared = shared
+        self._images = images
+        self._growth = growth
+        self._node = actual.node
+
+    def _read(self, done: Sequence[Step]) -> Actual:
+        moved = any(step.action == "pool" for step in done)
+        pool = (self.context.desired.pool or None) if moved else self.actual.pool
+        current = read_wherever(self.client, self.actual.vmid, self._node, pool=pool)
+        self._node = current.node
+        guard(self.context.desired, current)
+        return current
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        desired = self.context.desired
+        if any("cipassword" in step.data for step in done):
+            desired = replace(desired, update_password="on_create")
+        current = self._read(done)
+        if power.is_stopped_by(self.plan.steps, done, current):
+            desired = power.after_stop(desired)
+        rest = plan_update(desired, current, shared=self._shared, images=self._images)
+        return with_snippet(
+            rest,
+            desired.snippet,
+            current_content(desired.snippet),
+            current,
+            desired.node or current.node,
+        )
+
+    def happened(self, step: Step) -> Callable[[], Any] | None:
+        """Return the look after a lost answer about the pool, which is not in a VM's configuration;
+        after any other the plan is made again.
+        """
+        return self._is_in_pool if step.action == "pool" else None
+
+    def _is_in_pool(self) -> bool | None:
+        pool = pool_of(self.client, self.actual.vmid) or ""
+        return True if pool == self.context.desired.pool else None
+
+    def preview(self) -> Result:
+        return report(self.context, self.plan, self.actual, done=[])
+
+    def report(self, execution: Execution) -> Result:
+        desired = self.context.desired
+        pool = self.actual.pool if desired.pool is None else desired.pool or None
+        final = replace(self._read([]), pool=pool)
+        plan = replace(self.plan, pending=tuple(pending_keys(final)))
+        done, warnings = list(execution.done), list(execution.warnings)
+        result = report(self.context, plan, final, done=done, warnings=warnings)
+        if self._growth is not None:
+            check_grown(self.client, desired, self.actual, self._growth)
+        return result
+
+
+class RemovedVm(ExistingVm):
+    """An existing VM with the plan of its removal."""
+
+    def _look(self, node: str, status: str | None = None) -> Actual:
+        """Return the VM as it is. Raises Conflict where it is another one by now."""
+        known = self.actual
+        current = read_wherever(self.client, known.vmid, node, status=status, pool=known.pool)
+        guard(self.context.desired, current)
+        require_same(self.context.desired, known, current)
+        return current
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        """Return what is left to do: nothing once the VM is gone, also when an answer was lost."""
         try:
-            if before is not None:
-                before(step)
-            warnings += _send(client, step, timeout, happened if creates else None)
-        except FleetError as error:
-            if not creates and looks < _LOOKS and _needs_look(error):
-                looks += 1
-                steps = _rest(replan, done, True)
-                continue
-            if error.reason != "hotplug" or step.action != "config":
-                raise _with_done(error, done) from error
-            # PVE has taken the change, but the guest does not let go of the device: it waits for a stop.
-            warnings.append(error.message)
-        done.append(step)
-        if step.reread:
-            steps = _rest(replan, done, False)
-    return [step.summary for step in done], warnings
+            return plan_absent(self.context.desired, self._look(self.actual.node))
+        except NotFound:
+            return Plan()
 
+    def before(self, step: Step) -> None:
+        if step.action in _ENDS:  # reading others, and the stop before it, take their time
+            self._look(str(step.path[1]), "stopped" if step.action == "destroy" else "running")
 
-def _rest(replan: Replan, done: list[Step], uncertain: bool) -> list[Step]:
-    """Return what is left to do after a fresh look; a look that fails tells what had been done before it."""
-    try:
-        return list(replan(done, uncertain).steps)
-    except FleetError as error:
-        raise _with_done(error, done) from error
+    def preview(self) -> Result:
+        return report(self.context, self.plan, None, done=[])
 
-
-def _needs_look(error: FleetError) -> bool:
-    """Tell whether the step may have happened, or was planned from what is no longer so, such as the VM's node."""
-    if is_elsewhere(error) or error.reason == "already running":
-        return True
-    if isinstance(error, NetworkError):
-        return error.dispatched is not False
-    return error.reason == "digest"
-
-
-def _send(client: Client, step: Step, timeout: int, happened: Callable[[], Any] | None) -> list[str]:
-    attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
-    if step.method == "FILE":
-        write_content(str(step.path[0]), step.data["content"])
-        return []
-    if not step.is_task:
-        client.write(step.method, *step.path, data=step.data, attempted=attempted)
-        return []
-    result = client.task(
-        step.method, *step.path, data=step.data, attempted=attempted, timeout=step.timeout or timeout, happened=happened
-    )
-    await_manager(client, step, result, step.timeout or timeout)
-    return [f"{step.summary}: {line}" for line in result.warnings]
-
-
-def _with_done(error: FleetError, done: list[Step]) -> FleetError:
-    """Return the error with what had been done before it, so that nobody has to guess."""
-    if not done:
-        return error
-    return error.on(details={**error.details, "done": [step.summary for step in done]})
+    def report(self, execution: Execution) -> Result:
+        done, warnings = list(execution.done), list(execution.warnings)
+        return report(self.context, self.plan, None, done=done, warnings=warnings)

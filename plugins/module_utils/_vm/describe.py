@@ -6,27 +6,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from .._cluster.picture import VmRow
+from .._cluster.state import VmRow
 from .._cluster.tenant import parse_tags, tenants_of
-from .guest import NOTHING_TOLD
-from .marker import split_notes
-from .model import Actual, Plan
-from .view import show
+from .._core.errors import FleetError
+from .._guest.marker import split_notes
+from .._resource.plan import Plan
+from .config.view import show
+from .live.guest import NO_GUEST_REPORT
+from .model import Actual
 
-# Everything else that QEMU says of itself is some state of a machine that is on.
-_POWER = {"stopped": "off", "hibernated": "suspended", "paused": "suspended", "suspended": "suspended"}
+# Every other status that QEMU reports is one of a VM that is on.
+_POWER = {
+    "stopped": "off",
+    "hibernated": "suspended",
+    "paused": "suspended",
+    "suspended": "suspended",
+}
+
+
+_CONDITIONS = ("Ready", "VMCreated", "ResourcesAllocated", "NetworkConfigured")
 
 
 def describe(
-    actual: Actual, *, prefix: str = "tenant_", url: str = "", guest: Mapping[str, Any] | None = None
+    actual: Actual,
+    *,
+    prefix: str = "tenant_",
+    url: str = "",
+    guest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a VM as modules report it: who and where it is, and its configuration in PVE's own keys.
+    """Return a VM as modules report it: who and where it is, and its configuration in PVE's own
+    keys.
 
-    `url` is that of the user interface, for the console's; `guest` is what the guest told.
+    `url` is the address of the user interface; `guest` is the guest report.
     """
     tags = sorted(parse_tags(actual.target.get("tags", "")))
     owners = tenants_of(tags, prefix)
@@ -38,82 +53,108 @@ def describe(
         "status": actual.status,
         "power_state": power_state(actual.status),
         "template": actual.template,
-        "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
+        "tenant": _tenant(owners, prefix),
         "tags": tags,
-        "pool": actual.pool,
+        "pool": actual.pool or None,
         "lock": actual.lock,
         "uptime": actual.uptime,
         "description": notes,
         "cloned_from": marker.origin,
         "config": show(actual.target),
         "macs": macs(actual.target),
-        "pending": sorted(
-            key
-            for key in actual.live.keys() | actual.target.keys()
-            if actual.running and actual.live.get(key) != actual.target.get(key)
-        ),
+        "pending": pending_keys(actual),
         "console_url": console_url(url, actual.vmid, actual.name, actual.node),
-        **(guest or NOTHING_TOLD),
+        **(guest or NO_GUEST_REPORT),
     }
 
 
+def _tenant(owners: Sequence[str], prefix: str) -> str | None:
+    """Return the tenant of a VM; None where it has none, or several."""
+    if len(owners) != 1:
+        return None
+    return owners[0][len(prefix) :]
+
+
+def pending_keys(actual: Actual) -> list[str]:
+    """Return the options that a running VM applies at its next stop."""
+    if not actual.running:
+        return []
+    keys = actual.live.keys() | actual.target.keys()
+    return sorted(key for key in keys if actual.live.get(key) != actual.target.get(key))
+
+
 def power_state(status: str) -> str | None:
-    """Return on, off or suspended for what PVE or QEMU says of a VM; None where the listing does not know yet."""
+    """Return on, off or suspended for a status of PVE or QEMU; None where it is not known yet."""
     if status in ("", "unknown"):
         return None
     return _POWER.get(status, "on")  # a guest that has an error or is being moved has power
 
 
 def console_url(url: str, vmid: int, name: str, node: str) -> str | None:
-    """Return where a browser finds the VM's console; the user logs in there."""
+    """Return the URL of the VM's console in the user interface."""
     if not url:
         return None
-    query = {"console": "kvm", "novnc": 1, "vmid": vmid, "vmname": name, "node": node, "resize": "off"}
+    query = {
+        "console": "kvm",
+        "novnc": 1,
+        "vmid": vmid,
+        "vmname": name,
+        "node": node,
+        "resize": "off",
+    }
     return f"{url}/?{urlencode(query)}"
 
 
 def macs(config: Mapping[str, str]) -> dict[str, str]:
     """Return the MAC address of each NIC that has one."""
-    shown = show(config)
-    nics = {key: value for key, value in shown.items() if key.startswith("net") and isinstance(value, dict)}
-    return {key: nic["macaddr"] for key, nic in sorted(nics.items()) if nic.get("macaddr")}
+    found = {}
+    for key, nic in show(config).items():
+        if key.startswith("net") and isinstance(nic, dict) and nic.get("macaddr"):
+            found[key] = nic["macaddr"]
+    return found
 
 
 def conditions(actual: Actual | None, plan: Plan, *, applied: bool) -> list[dict[str, Any]]:
-    """Return Ready, VMCreated, ResourcesAllocated and NetworkConfigured, each with status and reason."""
-    if actual is None:
-        gone = "Removed" if applied or not plan.changed else "Planned"
-        return [
-            _condition(name, False, gone) for name in ("Ready", "VMCreated", "ResourcesAllocated", "NetworkConfigured")
-        ]
-    waiting = [key for key in plan.pending if not key.startswith("net")]
-    nics = [key for key in plan.pending if key.startswith("net")]
+    """Return Ready, VMCreated, ResourcesAllocated and NetworkConfigured, with status and reason."""
     settled = applied or not plan.changed
-    ready = settled and actual.status == "running" and not plan.pending
-    reason = (
-        "Running"
-        if ready
-        else "Planned"
-        if not settled
-        else "PendingChanges"
-        if plan.pending
-        else actual.status.capitalize()
-    )
+    if actual is None:
+        gone = "Removed" if settled else "Planned"
+        return [_condition(name, False, gone) for name in _CONDITIONS]
+    exists = settled or not _creates(plan)
+    nics = [key for key in plan.pending if key.startswith("net")]
+    other = [key for key in plan.pending if not key.startswith("net")]
     return [
-        _condition("Ready", ready, reason),
-        _condition(
-            "VMCreated", settled or not _creates(plan), "Exists" if settled or not _creates(plan) else "Planned"
-        ),
-        _condition(
-            "ResourcesAllocated",
-            settled and not waiting,
-            "AsWished" if settled and not waiting else "NeedsReboot" if waiting else "Planned",
-        ),
-        _condition(
-            "NetworkConfigured",
-            settled and not nics,
-            "AsWished" if settled and not nics else "NeedsReboot" if nics else "Planned",
-        ),
+        _ready(actual, plan, settled=settled),
+        _condition("VMCreated", exists, "Exists" if exists else "Planned"),
+        _in_sync("ResourcesAllocated", other, settled=settled),
+        _in_sync("NetworkConfigured", nics, settled=settled),
+    ]
+
+
+def _ready(actual: Actual, plan: Plan, *, settled: bool) -> dict[str, Any]:
+    if not settled:
+        return _condition("Ready", False, "Planned")
+    if actual.status == "running" and not plan.pending:
+        return _condition("Ready", True, "Running")
+    reason = "PendingChanges" if plan.pending else actual.status.capitalize()
+    return _condition("Ready", False, reason)
+
+
+def _in_sync(name: str, pending: list[str], *, settled: bool) -> dict[str, Any]:
+    """Return whether the VM has what is desired; `pending` are the options that wait for a stop."""
+    if pending:
+        return _condition(name, False, "NeedsReboot")
+    return _condition(name, settled, "InSync" if settled else "Planned")
+
+
+def conditions_of_failure(error: FleetError) -> list[dict[str, Any]]:
+    """Return the same conditions for a task that failed; None is a status that is not known."""
+    exists = bool(error.details.get("vm_exists")) or None
+    return [
+        _condition("Ready", False, error.category),
+        _condition("VMCreated", exists, "Exists" if exists else error.category),
+        _condition("ResourcesAllocated", None, error.category),
+        _condition("NetworkConfigured", None, error.category),
     ]
 
 
@@ -121,12 +162,12 @@ def _creates(plan: Plan) -> bool:
     return any(step.action in ("create", "clone") for step in plan.steps)
 
 
-def _condition(name: str, status: bool, reason: str) -> dict[str, Any]:
+def _condition(name: str, status: bool | None, reason: str) -> dict[str, Any]:
     return {"type": name, "status": status, "reason": reason}
 
 
 def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[str, Any]:
-    """Return a VM with the same keys, from the cluster's listing alone; what that does not know is null."""
+    """Return a VM with the same keys, from the cluster's listing alone; null is what that lacks."""
     owners = tenants_of(row.tags, prefix)
     return {
         "vmid": row.vmid,
@@ -135,7 +176,7 @@ def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[
         "status": row.status,
         "power_state": power_state(row.status),
         "template": row.template,
-        "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
+        "tenant": _tenant(owners, prefix),
         "tags": sorted(row.tags),
         "pool": row.pool,
         "lock": row.lock,
@@ -146,5 +187,5 @@ def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[
         "macs": None,
         "pending": None,
         "console_url": console_url(url, row.vmid, row.name, row.node),
-        **NOTHING_TOLD,
+        **NO_GUEST_REPORT,
     }

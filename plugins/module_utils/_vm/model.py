@@ -2,27 +2,36 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the rooms of a VM pass to each other: the wish, what is there, the steps and the plan. Data only."""
+"""What the rooms of a VM pass to each other: the wish, what is there, the steps and the plan.
+
+Data only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from .._cluster.quota import Limits
 from .._cluster.rules import Rules
-from .._cluster.vmids import Bands
+from .._cluster.vmids import Band, Bands, Numbers, comes_early
+from .._guest.marker import Marker, split_notes
 
 # What a mapping says of a sub-key that shall go.
 REMOVE = None
+# As many VMIDs of its order as a VM may have got: with half of a band in use, no VM gets a later
+# one.
+LIKELY = 32
 # More sockets than this are possible, but hardly meant.
 MOST_SOCKETS = 4
 
 
 @dataclass(frozen=True)
 class Disk:
-    """One drive as wished. `size` is in bytes; `options` are PVE's sub-keys, REMOVE takes one out."""
+    """One drive as wished.
+
+    `size` is in bytes; `options` are PVE's sub-keys, REMOVE takes one out.
+    """
 
     slot: str
     state: str = "present"
@@ -31,11 +40,17 @@ class Disk:
     format: str | None = None
     import_from: str | None = None
     volume: str | None = None  # an existing volume to attach, such as an ISO
+    allocation: str | None = None  # thin or thick, as its storage class asks for
     options: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def is_cdrom(self) -> bool:
         return self.options.get("media") == "cdrom"
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything is asked for that only a disk has."""
+        return any((self.size, self.storage, self.import_from, self.format))
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,8 @@ class Snippet:
 class Source:
     """Where a new VM comes from, as the user said it: a VMID, a volume ID or a name.
 
-    `snapshot` is the state of the source that is cloned; `storage` and `format` are those of the disks of a full clone.
+    `snapshot` is the state of the source that is cloned; `storage` and `format` are those of the
+    disks of a full clone.
     """
 
     vmid: int | None = None
@@ -73,12 +89,12 @@ class Desired:
     state: str = "present"
     tenant: str | None = None
     tenant_prefix: str = "tenant_"
-    pool: str | None = None
+    pool: str | None = None  # an empty text for none
     adopt: bool = False
     source: Source | None = None
-    plain: Mapping[str, str] = field(default_factory=dict)
-    parts: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    drop: frozenset[str] = frozenset()
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    property_strings: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    unset: frozenset[str] = frozenset()
     disks: tuple[Disk, ...] = ()
     tags: frozenset[str] | None = None
     tags_exact: bool = False
@@ -86,6 +102,7 @@ class Desired:
     ssh_keys: tuple[str, ...] | None = None
     password: str | None = field(default=None, repr=False)
     update_password: str = "on_create"
+    default_agent: bool = True  # whether a new VM that says nothing of it gets the guest agent
     disks_exact: bool = False
     nics_exact: bool = False
     snippet: Snippet | None = None
@@ -93,10 +110,13 @@ class Desired:
     cloud_init_storage: str | None = None
     default_storage: str = "local-lvm"
     bands: Bands = Bands()
+    vmid_choice: str = "by_name"
     rules: Rules = Rules()
     rebalance: bool = False
     shared_sources: frozenset[str] = frozenset()  # names and VMIDs
     limits: Limits | None = None
+    # VMs that the same run removes; a quota does not count them
+    leaving: frozenset[int] = frozenset()
     migrate: bool = True
     reboot: str = "never"
     graceful: bool = False
@@ -106,14 +126,42 @@ class Desired:
     @property
     def advice(self) -> tuple[str, ...]:
         """What a person should hear of the wish although it can be fulfilled."""
-        sockets = int(self.plain.get("sockets") or 1)
+        sockets = int(self.scalars.get("sockets") or 1)
         if sockets <= MOST_SOCKETS:
             return ()
-        return (f"{self.label}: guests are seldom made for {sockets} sockets; give it cores instead",)
+        return (
+            f"{self.label}: guests are seldom made for {sockets} sockets; give it cores instead",
+        )
 
     @property
     def tenant_tag(self) -> str | None:
         return f"{self.tenant_prefix}{self.tenant}".lower() if self.tenant else None
+
+    @property
+    def numbers(self) -> Numbers:
+        """The VMIDs that a new VM may get."""
+        band = self.bands.template if self.state == "template" else self.bands.automatic
+        return self._numbers_in(band)
+
+    @property
+    def likely_vmids(self) -> frozenset[int] | None:
+        """The VMIDs that a VM of this name may have got.
+
+        None where its number does not follow from it.
+        """
+        if self.vmid_choice != "by_name":
+            return None
+        bands = (self.bands.automatic, self.bands.template)
+        return frozenset().union(*(self._numbers_in(band).first(LIKELY) for band in bands))
+
+    def may_have_made(self, vmid: int, name: str) -> bool:
+        """Return whether a VM of that name for the same tenant may have got the number."""
+        tag = self.tenant_tag or ""
+        bands = (self.bands.automatic, self.bands.template)
+        return any(comes_early(vmid, band, tag, name, LIKELY) for band in bands)
+
+    def _numbers_in(self, band: Band) -> Numbers:
+        return Numbers(band, self.tenant_tag, self.name or "", self.vmid_choice == "by_name")
 
     @property
     def label(self) -> str:
@@ -150,6 +198,18 @@ class Actual:
         return self.live.get("lock")
 
     @property
+    def notes(self) -> str:
+        """Its notes without our marker."""
+        notes, _marker = split_notes(self.target.get("description"))
+        return notes
+
+    @property
+    def marker(self) -> Marker:
+        """The marker in its notes."""
+        _notes, marker = split_notes(self.target.get("description"))
+        return marker
+
+    @property
     def template(self) -> bool:
         return self.live.get("template") == "1"
 
@@ -161,45 +221,3 @@ class Actual:
     def path(self) -> tuple[str | int, ...]:
         """The segments of its own path in the API."""
         return ("nodes", self.node, "qemu", self.vmid)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One request of a plan. `reread`: what follows depends on facts that only exist once this step is done."""
-
-    action: str
-    summary: str
-    method: str
-    path: tuple[str | int, ...]
-    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    is_task: bool = True
-    reread: bool = False
-    timeout: int | None = None
-
-
-# What a diff shows beside the options of the VM's configuration.
-_NO_OPTIONS = frozenset(("vmid", "node", "pool", "status", "restarted"))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Ordered steps and what they change. An empty plan makes no write."""
-
-    steps: tuple[Step, ...] = ()
-    before: Mapping[str, Any] = field(default_factory=dict)
-    after: Mapping[str, Any] = field(default_factory=dict)
-    pending: tuple[str, ...] = ()  # keys that will wait for a stop when the plan is done
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.steps)
-
-    @property
-    def keys(self) -> set[str]:
-        """The options of the VM's configuration that it changes."""
-        return {*self.before, *self.after} - _NO_OPTIONS
-
-    @property
-    def summaries(self) -> list[str]:
-        return [step.summary for step in self.steps]

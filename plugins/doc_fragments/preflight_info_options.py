@@ -1,0 +1,129 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module preflight_info.
+
+Written by `make options` from preflight_info.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  tasks:
+    description:
+      - What the playbook will do.
+      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone) creates
+        them from O(templates). V(vm_disks) adds, grows and moves disks. V(vm_agent) reads
+        addresses from guests, as O(pve.fleet.vm#module:wait_for) does. V(vm_startup) sets
+        O(pve.fleet.vm#module:startup), V(vm_mapping) attaches devices of a node by their
+        mapping, and V(tenant) creates users, roles, pools and ACLs. V(pool) creates, changes
+        and deletes pools, V(pool_members) puts VMs into them and takes them out. V(group),
+        V(user), V(role) and V(token) create, change and delete groups of users, users, roles
+        and API tokens. V(acl) gives and takes roles on O(pool) or any pool.
+      - The name of a module stands for all of its tasks. V(vm) and V(vms) are V(vm_create),
+        V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is V(vm_clone),
+        V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is V(image_download),
+        and V(snapshot_info) is V(vm_info).
+    type: list
+    elements: str
+    choices:
+      - acl
+      - acl_info
+      - clone
+      - cluster_info
+      - group
+      - group_info
+      - ha
+      - image_download
+      - image_upload
+      - network
+      - node_info
+      - pool
+      - pool_info
+      - pool_members
+      - role
+      - role_info
+      - rollback
+      - snapshot
+      - snapshot_info
+      - storage
+      - storage_download
+      - tenant
+      - token
+      - token_info
+      - user
+      - user_info
+      - vm
+      - vm_agent
+      - vm_clone
+      - vm_console
+      - vm_create
+      - vm_delete
+      - vm_disks
+      - vm_info
+      - vm_mapping
+      - vm_migrate
+      - vm_power
+      - vm_startup
+      - vm_template
+      - vm_update
+      - vms
+    default: []
+  vms:
+    description:
+      - VMs that the tasks use, by exact name or VMID. They must exist.
+      - By default, the tasks must be possible on all VMs, or on those in O(pool).
+    type: list
+    elements: str
+    default: []
+  templates:
+    description: Templates or VMs to clone, by exact name or VMID. They must exist.
+    type: list
+    elements: str
+    default: []
+  nodes:
+    description:
+      - Nodes that the tasks use. They must be online.
+      - By default, all nodes are checked, and an offline node is reported without failing
+        the check.
+      - A node in maintenance is reported without failing the check.
+    type: list
+    elements: str
+    default: []
+  storages:
+    description: Storages that the tasks use.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the storage.
+        type: str
+        required: true
+      content:
+        description: Content type that it must allow, such as V(images), V(iso), V(import)
+          or V(snippets).
+        type: str
+        default: images
+      node:
+        description: Node on which it must be available. By default, each of O(nodes), or
+          else any node.
+        type: str
+  bridges:
+    description: Bridges or VNets that the tasks use. They must exist on each of O(nodes),
+      or else on every node.
+    type: list
+    elements: str
+    default: []
+  pool:
+    description: Resource pool that the tasks use. It must exist.
+    type: str
+  min_version:
+    description: Oldest version of Proxmox VE that is accepted.
+    type: str
+    default: '8.0'
+"""

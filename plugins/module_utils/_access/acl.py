@@ -1,0 +1,83 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of the rights on a path (pve-access-control: API2/ACL.pm)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.errors import ValidationFailed
+from .._resource.change import Desired
+from .._resource.protocols import Api
+from .._resource.table import Call, Key, Members, Table
+from .acl_check import check_acl
+from .grants import SUBJECTS, Grant, batches, read_grant, want_grant, want_path
+
+_ALL = Call(("access", "acl"))
+
+
+def read_grants(answer: Mapping[str, Any]) -> frozenset[Grant]:
+    """Return the entries of one path."""
+    return frozenset(read_grant(row) for row in answer["entries"])
+
+
+def show_grant(grant: Grant) -> dict[str, Any]:
+    """Return an entry as the option has it, null for what it is not about."""
+    subject = {kind: grant.who if kind == grant.kind else None for kind in SUBJECTS}
+    return {**subject, "role": grant.role, "propagate": grant.propagate}
+
+
+def _refuse_contradiction(_client: Api, desired: Desired) -> Desired:
+    """Return the same. Raises ValidationFailed for the removal of grants that is exact as well."""
+    if desired.exact and not desired.present:
+        raise ValidationFailed(
+            attempted="exact was refused",
+            answer="with state=absent the grants that are listed are taken away, not the others",
+            next_step="Leave out exact, or set state=present",
+            reason="exact",
+        )
+    return desired
+
+
+def _of_path(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any]:
+    rows = [row for row in answer or [] if row["path"] == keys["path"]]
+    return {"path": keys["path"], "entries": rows}
+
+
+def _by_path(answer: Any, _keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    paths = {str(row["path"]) for row in answer or []}
+    return [_of_path(answer, {"path": path}) for path in sorted(paths)]
+
+
+ACL = Table(
+    kind="acl",
+    label_as="the rights on '{path}'",
+    keys=(Key("path", "path", want_path),),
+    fields=(),
+    members=(
+        Members(
+            "grants",
+            "roles",
+            "role",
+            want_grant,
+            read_grants,
+            identity=lambda grant: grant[:3],
+            show=show_grant,
+            text=Grant.text,
+            batches=batches,
+        ),
+    ),
+    permanent=True,
+    list_call=_ALL,
+    read_call=_ALL,
+    create_call=_ALL,
+    update_call=Call(("access", "acl"), {"path": "{path}"}),
+    delete_call=_ALL,
+    pick=_of_path,
+    rows=_by_path,
+    resolve=_refuse_contradiction,
+    precheck=check_acl,
+)

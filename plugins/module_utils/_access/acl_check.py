@@ -1,0 +1,158 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is checked of rights before the first write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from .._core.errors import NotFound, PermissionDenied
+from .._resource.change import Change, Desired
+from .._resource.protocols import Api
+from .grants import Grant
+from .role import read_privileges
+
+_MODIFY = "Permissions.Modify"
+Roles = Mapping[str, frozenset[str]]
+
+
+def check_acl(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
+    """Raise what PVE would refuse, so that nothing is done half; return a warning for a path of
+    something that does not exist.
+    """
+    path = desired.keys["path"]
+    attempted = f"The rights on '{path}' were not changed"
+    adds = change.adds.get("grants", frozenset())
+    removes = change.removes.get("grants", frozenset())
+    rows = client.get("access", "roles", attempted="Could not list the roles") or []
+    roles = {str(row["roleid"]): read_privileges(row) for row in rows}
+    _require_roles(roles, adds, attempted)
+    _require_subjects(client, adds, attempted)
+    answer: Mapping[str, Any] = client.get("access", "permissions", path=path) or {}
+    held: Mapping[str, Any] = answer.get(path) or {}
+    judge_giver(held, roles, adds, removes, attempted)
+    if adds and not _exists(client, path):
+        return (f"There is nothing at '{path}' that this user or token may see",)
+    return ()
+
+
+def _require_roles(roles: Roles, adds: Iterable[Grant], attempted: str) -> None:
+    missing = sorted({grant.role for grant in adds} - roles.keys())
+    if missing:
+        raise NotFound(
+            attempted=attempted,
+            answer=f"there is no role {', '.join(missing)}",
+            next_step="Create it first, or check the roles in grants",
+            reason="unknown role",
+            details={"roles": missing},
+        )
+
+
+def _require_subjects(client: Api, adds: Collection[Grant], attempted: str) -> None:
+    """Raise NotFound for users, groups and tokens that do not exist; PVE judges hidden ones."""
+    known = _visible(client, {grant.kind for grant in adds})
+    missing = []
+    for kind, who in sorted({(grant.kind, grant.who) for grant in adds} - known):
+        if not _may_exist(client, kind, who):
+            missing.append(f"{kind} {who}")
+    if missing:
+        raise NotFound(
+            attempted=attempted,
+            answer=f"there is no {', '.join(missing)}",
+            next_step="Create it first, or check the names in grants",
+            reason="unknown user, group or token",
+            details={"subjects": missing},
+        )
+
+
+def _visible(client: Api, kinds: Collection[str]) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    if "group" in kinds:
+        rows = client.get("access", "groups") or []
+        found |= {("group", str(row["groupid"])) for row in rows}
+    if "user" in kinds or "token" in kinds:
+        for row in client.get("access", "users", full=1) or []:
+            user = str(row["userid"])
+            found.add(("user", user))
+            names = [token["tokenid"] for token in row.get("tokens") or []]
+            found |= {("token", f"{user}!{name}") for name in names}
+    return found
+
+
+def _may_exist(client: Api, kind: str, who: str) -> bool:
+    """Return whether something that no listing has exists, or is hidden from the caller."""
+    user, _mark, name = who.rpartition("!")
+    path = {
+        "group": ("access", "groups", who),
+        "user": ("access", "users", who),
+        "token": ("access", "users", user, "token", name),
+    }[kind]
+    try:
+        client.get(*path)
+    except NotFound:
+        return False
+    except PermissionDenied:
+        return True
+    return True
+
+
+def judge_giver(
+    held: Mapping[str, Any],
+    roles: Roles,
+    adds: Iterable[Grant],
+    removes: Iterable[Grant],
+    attempted: str,
+) -> None:
+    """Raise PermissionDenied where the caller gives or takes more than it holds on the path (pure).
+
+    Source: API2/ACL.pm, update_acl. `held` has each privilege with whether it propagates.
+    """
+    if _MODIFY in held:
+        return
+    for grant in sorted({*adds, *removes}):
+        lacking = sorted(roles.get(grant.role, frozenset()) - held.keys())
+        if grant.propagate and grant in adds and not lacking:
+            lacking = sorted(name for name in roles[grant.role] if not held[name])
+        if grant.role == "NoAccess":
+            lacking = [_MODIFY]
+        if lacking:
+            raise PermissionDenied(
+                attempted=attempted,
+                answer=f"{grant.text()} needs privileges that this user or token does not have"
+                f" there: {', '.join(lacking)}",
+                next_step=f"Use a user or token with {_MODIFY} on the path",
+                reason="more than own rights",
+                details={"privileges": lacking},
+            )
+
+
+def _exists(client: Api, path: str) -> bool:
+    """Return whether what a path names exists, as far as the caller sees.
+
+    True for kinds of paths that are not checked.
+    """
+    _root, kind, *names = path.split("/")
+    if not names:
+        return True
+    if kind in ("vms", "storage", "nodes", "pool"):
+        rows = client.get("cluster", "resources") or []
+        return "/".join(names) in _names_of(kind, rows)
+    if kind == "access":
+        part = {"groups": "groups", "realm": "domains"}[names[0]]
+        key = {"groups": "groupid", "domains": "realm"}[part]
+        rows = client.get("access", part) or []
+        return len(names) < 2 or names[1] in {str(row[key]) for row in rows}
+    return True
+
+
+def _names_of(kind: str, rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    types, key = {
+        "vms": (("qemu", "lxc"), "vmid"),
+        "storage": (("storage",), "storage"),
+        "nodes": (("node",), "node"),
+        "pool": (("pool",), "pool"),
+    }[kind]
+    return {str(row.get(key)) for row in rows if row.get("type") in types}

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of groups of users (pve-access-control: API2/Group.pm)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core import validate
+from .._resource.change import Change, Desired
+from .._resource.protocols import Api
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import kept_text
+from .uses import refuse_in_use, uses_of
+
+_ONE = Call(("access", "groups", "{name}"))
+
+
+def read_users(answer: Any) -> list[str]:
+    """Return the users of a group, from the list of one group or the text of the listing."""
+    if answer is None:
+        return []
+    users = answer.split(",") if isinstance(answer, str) else answer
+    return sorted(user for user in users if user)
+
+
+def check_group(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
+    """Raise Conflict where a group would be deleted that has users or rights."""
+    if change.deletes and not desired.force:
+        name = desired.keys["name"]
+        users = _users_of(client, name)
+        uses = uses_of(client, lambda entry: (entry["type"], entry["ugid"]) == ("group", name))
+        refuse_in_use(f"group '{name}'", [f"user {user}" for user in users], uses)
+    return ()
+
+
+def _users_of(client: Api, name: str) -> list[str]:
+    found: Mapping[str, Any] = client.get("access", "groups", name) or {}
+    return read_users(found.get("members"))
+
+
+def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**row, "members": row.get("users")}
+
+
+GROUP = Table(
+    kind="group",
+    keys=(Key("name", "groupid", validate.group),),
+    fields=(Field("comment", "comment", want=kept_text("comment")),),
+    shown=(Field("users", "members", read=read_users),),
+    list_call=Call(("access", "groups")),
+    rows=lambda answer, _keys: [_flat(row) for row in answer or []],
+    read_call=_ONE,
+    create_call=Call(("access", "groups"), {"groupid": "{name}"}),
+    update_call=_ONE,
+    delete_call=_ONE,
+    precheck=check_group,
+)

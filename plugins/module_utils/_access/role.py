@@ -1,0 +1,143 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of roles (pve-access-control: API2/Role.pm)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._core import validate
+from .._core.errors import ValidationFailed
+from .._resource.change import Change, Desired
+from .._resource.protocols import Api
+from .._resource.table import Call, Key, Members, Table
+from .uses import refuse_in_use, uses_of
+
+Version = tuple[int, int]
+
+_ONE = Call(("access", "roles", "{name}"))
+_PRIVILEGE = re.compile(r"^[A-Za-z]+(?:\.[A-Za-z]+)+$")
+_AGENT_SINCE = (9, 0)
+# One word for what the versions of PVE call differently: before 9.0, and since.
+WORDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "agent_read": (frozenset({"VM.Monitor"}), frozenset({"VM.GuestAgent.Audit"})),
+    "agent": (
+        frozenset({"VM.Monitor"}),
+        frozenset(
+            f"VM.GuestAgent.{part}"
+            for part in ("Audit", "FileRead", "FileSystemMgmt", "FileWrite", "Unrestricted")
+        ),
+    ),
+}
+_BUILT_IN = ("Administrator", "NoAccess")
+
+
+def is_built_in(name: str) -> bool:
+    """Return whether PVE has the role by itself; new ones cannot begin with PVE."""
+    return name in _BUILT_IN or name.startswith("PVE")
+
+
+def privilege(item: object) -> str:
+    """Return a privilege, or a word that stands for some."""
+    text = str(item)
+    if text not in WORDS and not _PRIVILEGE.fullmatch(text):
+        words = ", ".join(WORDS)
+        raise validate.refused(
+            "privileges", text, "is not a privilege", f"Write one as VM.Audit, or one of {words}"
+        )
+    return text
+
+
+def without_words(privileges: Iterable[str], version: Version) -> frozenset[str]:
+    """Return the privileges, each word replaced by what that version calls it (pure)."""
+    found: set[str] = set()
+    for one in privileges:
+        if one not in WORDS:
+            found.add(one)
+            continue
+        before, since = WORDS[one]
+        found |= before if version < _AGENT_SINCE else since
+    return frozenset(found)
+
+
+def resolve_words(client: Api, desired: Desired) -> Desired:
+    """Return the same without such words; asks for the version where there is one."""
+    wanted = desired.members.get("privileges", frozenset())
+    if not WORDS.keys() & wanted:
+        return desired
+    privileges = without_words(wanted, client.version())
+    return replace(desired, members={**desired.members, "privileges": privileges})
+
+
+def read_privileges(answer: Mapping[str, Any]) -> frozenset[str]:
+    """Return the privileges of a role, from the names of one role or the text of the listing."""
+    if "roleid" in answer:
+        return frozenset(one for one in str(answer.get("privs") or "").split(",") if one)
+    return frozenset(name for name, held in answer.items() if held)
+
+
+def check_role(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
+    """Raise what is refused before the first write: built-in roles, privileges that this version
+    does not have, and the deletion of a role in use.
+    """
+    name = desired.keys["name"]
+    roles = {str(row["roleid"]): row for row in client.get("access", "roles") or []}
+    built_in = bool(roles.get(name, {}).get("special"))
+    if built_in or (change.creates and name.lower().startswith("pve")):
+        raise ValidationFailed(
+            attempted=f"Role '{name}' was not changed",
+            answer="Proxmox VE keeps the names that begin with PVE, Administrator and NoAccess for"
+            " its own roles",
+            next_step="Choose another name",
+            reason="reserved name",
+        )
+    if change.deletes and not desired.force:
+        refuse_in_use(f"role '{name}'", [], uses_of(client, lambda entry: entry["roleid"] == name))
+    known = read_privileges(roles.get("Administrator", {"roleid": "Administrator"}))
+    unknown = sorted(change.adds.get("privileges", frozenset()) - known)
+    if unknown:
+        raise _unknown(name, unknown, known, client.version())
+    return ()
+
+
+def _unknown(
+    name: str, unknown: list[str], known: Iterable[str], version: Version
+) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=f"Role '{name}' was not changed",
+        answer=f"Proxmox VE {version[0]}.{version[1]} has no privilege {', '.join(unknown)}",
+        next_step=_suggestion(unknown, sorted(known)),
+        reason="unknown privilege",
+        details={"privileges": unknown},
+    )
+
+
+def _suggestion(unknown: list[str], known: list[str]) -> str:
+    if any(one == "VM.Monitor" or one.startswith("VM.GuestAgent.") for one in unknown):
+        return "Use agent or agent_read, which stand for the privileges of each version"
+    near = difflib.get_close_matches(unknown[0], known, n=3)
+    if near:
+        return f"Did you mean {', '.join(near)}?"
+    return "The role Administrator has all privileges that there are"
+
+
+ROLE = Table(
+    kind="role",
+    keys=(Key("name", "roleid", validate.role),),
+    fields=(),
+    members=(Members("privileges", "privs", "privilege", privilege, read_privileges, own=True),),
+    list_call=Call(("access", "roles")),
+    read_call=_ONE,
+    create_call=Call(("access", "roles"), {"roleid": "{name}"}),
+    update_call=_ONE,
+    delete_call=_ONE,
+    resolve=resolve_words,
+    derived=lambda keys: {"built_in": is_built_in(keys["name"])},
+    precheck=check_role,
+)

@@ -1,0 +1,278 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module token: that of the engine, and the secret, which PVE tells once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._core.clock import Clock
+from .._core.errors import (
+    AuthenticationError,
+    Conflict,
+    FleetError,
+    NetworkError,
+    NotFound,
+    NotSupported,
+    PermissionDenied,
+    ValidationFailed,
+)
+from .._core.result import Result
+from .._resource.change import Change, Desired
+from .._resource.decide import read_desired
+from .._resource.protocols import Api
+from .._resource.run import read_values, run
+from .token import TOKEN, check_token, token_id
+
+if TYPE_CHECKING:
+    from .._api.tasks import TaskResult
+
+# pve-access-control 9.1.0, which came with 9.2: a token gets another secret, and keeps its rights.
+_REGENERATES_SINCE = (9, 2)
+_USER_SEGMENTS = 3  # of the path /access/users/USER
+_WAY_OUT = (
+    "The secret of the token is not known to anyone: set state=rotated to give it another one"
+    " (Proxmox VE 9.2), or delete it with state=absent and create it again"
+)
+
+
+def run_token(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Bring a token to the desired state; the result has its secret where it got one."""
+    keeper = SecretKeeper(client)
+    rotates = params.get("state") == "rotated"
+    if params.get("successor") and not rotates:
+        raise _refused_successor("successor was refused", "it goes with state=rotated only")
+    work = rotate if rotates else _run
+    try:
+        result = work(params, keeper, check_mode)
+    except FleetError as error:
+        if keeper.secret is None:
+            raise
+        # A failed task shows all it returns, so the secret is not part of it.
+        raise error.on(next_step=_WAY_OUT, retryable=False) from error
+    return replace(result, values={**result.values, "secret": keeper.secret})
+
+
+def _run(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
+    """Do the work of the engine."""
+
+    def precheck(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
+        if keeper.owner_is_missing and change.creates:
+            raise NotFound(
+                attempted=f"Token '{token_id(desired.keys)}' was not created",
+                answer=f"there is no user '{desired.keys['owner']}'",
+                next_step="Create the user first",
+                reason="unknown user",
+            )
+        return check_token(client, desired, change)
+
+    return run(replace(TOKEN, precheck=precheck), params, keeper, check_mode)
+
+
+def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
+    """Give a token another secret, or where this PVE cannot, make a token that takes over.
+
+    Another secret comes last: from then on the caller may have no valid login.
+    """
+    keys = read_desired(TOKEN, params).keys
+    attempted = f"Token '{token_id(keys)}' was not rotated"
+    known = read_values(TOKEN, keeper, keys)
+    if known is None:
+        raise NotFound(
+            attempted=attempted,
+            answer="there is no such token",
+            next_step="Create it with state=present",
+            reason="unknown token",
+        )
+    if keeper.version() < _REGENERATES_SINCE:
+        return _succeed(params, keeper, known, attempted, check_mode)
+    if params.get("successor"):
+        raise _refused_successor(
+            attempted, "this Proxmox VE gives a token another secret, and needs no successor"
+        )
+    result = _run({**params, "state": "present"}, keeper, check_mode)
+    summary = f"Give token '{token_id(keys)}' another secret"
+    done = list(result.values["done"])
+    if not check_mode:
+        _regenerate(keeper, keys, summary, done)
+        done.append(summary)
+    plan = [*result.values["plan"], summary]
+    return replace(result, changed=True, values={**result.values, "plan": plan, "done": done})
+
+
+def _regenerate(
+    keeper: SecretKeeper, keys: Mapping[str, str], summary: str, done: list[str]
+) -> None:
+    """Ask for another secret, again after a lost answer: the lost one is void then."""
+    attempted = f"Could not {summary[:1].lower()}{summary[1:]}"
+    path = TOKEN.update_call.path_for(keys)
+    try:
+        keeper.write("PUT", *path, data={"regenerate": 1}, attempted=attempted)
+    except AuthenticationError as error:
+        if not keeper.looked:
+            raise
+        raise _lost(attempted).on(details={"done": done}) from error
+
+
+def _succeed(
+    params: Mapping[str, Any],
+    keeper: SecretKeeper,
+    known: Mapping[str, Any],
+    attempted: str,
+    check_mode: bool,
+) -> Result:
+    """Make the successor of a token, with its settings and its rights."""
+    name = params.get("successor")
+    if not name:
+        raise NotSupported(
+            attempted=attempted,
+            answer="this Proxmox VE cannot give a token another secret, which came with 9.2",
+            next_step="Set successor to the name of a second token that takes over",
+            reason="no regenerate",
+        )
+    shown = TOKEN.show(read_desired(TOKEN, params).keys, known)
+    settings = {one.option: shown[one.option] for one in TOKEN.fields}
+    settings["expire"] = settings["expire"] or "never"
+    given = {option: params[option] for option in settings if params.get(option) is not None}
+    wanted = {**params, **settings, **given, "name": name, "state": "present"}
+    keys = read_desired(TOKEN, wanted).keys
+    if read_values(TOKEN, keeper, keys) is not None:
+        raise Conflict(
+            attempted=attempted,
+            answer=f"token '{token_id(keys)}' exists, and its secret cannot be read",
+            next_step="Delete it with state=absent, or choose another successor",
+            reason="exists",
+        )
+    result = _run(wanted, keeper, check_mode)
+    rights = _rights_of(keeper, str(shown["token_id"]))
+    plan, done = list(result.values["plan"]), list(result.values["done"])
+    for entry in rights:
+        summary = f"Add {entry['roleid']} on {entry['path']} for token '{token_id(keys)}'"
+        plan.append(summary)
+        if not check_mode:
+            _grant(keeper, entry, token_id(keys), summary, done)
+            done.append(summary)
+    return replace(result, values={**result.values, "plan": plan, "done": done})
+
+
+def _rights_of(client: Api, whole: str) -> list[Mapping[str, Any]]:
+    entries = client.get("access", "acl", attempted="Could not read the rights") or []
+    found = [entry for entry in entries if (entry["type"], entry["ugid"]) == ("token", whole)]
+    return sorted(found, key=lambda entry: (entry["path"], entry["roleid"]))
+
+
+def _grant(
+    client: Api, entry: Mapping[str, Any], whole: str, summary: str, done: list[str]
+) -> None:
+    """Give the successor one role; to give it twice does no harm."""
+    data = {
+        "path": entry["path"],
+        "roles": entry["roleid"],
+        "tokens": whole,
+        "propagate": entry["propagate"],
+    }
+    attempted = f"Could not {summary[:1].lower()}{summary[1:]}"
+    try:
+        client.write("PUT", "access", "acl", data=data, attempted=attempted)
+    except FleetError as error:
+        raise error.on(details={**error.details, "done": list(done)}) from error
+
+
+def _refused_successor(attempted: str, why: str) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=attempted,
+        answer=why,
+        next_step="Leave out successor",
+        reason="successor",
+    )
+
+
+class SecretKeeper:
+    """Passes requests on, and keeps the secret in the answer to a write of a token.
+
+    After a lost answer the secret is lost as well: that is an error, and no second token is made.
+    """
+
+    def __init__(self, client: Api) -> None:
+        self._client = client
+        self.secret: str | None = None
+        self.looked = False  # whether an answer to a write was lost
+        self.owner_is_missing = False
+
+    @property
+    def clock(self) -> Clock:
+        return self._client.clock
+
+    def get(self, *segments: str | int, **more: Any) -> Any:
+        """Return the answer to a GET.
+
+        PVE answers 403 for a token whose user does not exist; that is a NotFound here.
+        """
+        try:
+            return self._client.get(*segments, **more)
+        except PermissionDenied:
+            if len(segments) > _USER_SEGMENTS:
+                self._require_owner(*segments[:_USER_SEGMENTS])
+            raise
+
+    def _require_owner(self, *segments: str | int) -> None:
+        """Raise NotFound where the user does not exist; nothing where that is hidden."""
+        try:
+            self._client.get(*segments)
+        except NotFound:
+            self.owner_is_missing = True
+            raise
+        except PermissionDenied:
+            return
+
+    def version(self) -> tuple[int, int]:
+        """Return major and minor number of Proxmox VE."""
+        return self._client.version()
+
+    def write(
+        self,
+        method: str,
+        *segments: str | int,
+        data: Mapping[str, Any] | None = None,
+        attempted: str = "",
+        happened: Callable[[], Any] | None = None,
+    ) -> Any:
+        """Return the answer to a write, and keep the secret in it."""
+
+        def look() -> Any:
+            self.looked = True
+            return happened() if happened is not None else None
+
+        try:
+            answer = self._client.write(
+                method, *segments, data=data, attempted=attempted, happened=look
+            )
+        except Conflict as error:
+            if self.looked and method == "POST":
+                raise _lost(attempted) from error
+            raise
+        if isinstance(answer, Mapping) and answer.get("value"):
+            self.secret = str(answer["value"])
+        elif method == "POST":
+            raise _lost(attempted)
+        return answer
+
+    def task(self, method: str, *segments: str | int, **more: Any) -> TaskResult:
+        """Return how the task ended that a write started; no call of a token starts one."""
+        return self._client.task(method, *segments, **more)
+
+
+def _lost(attempted: str) -> FleetError:
+    return NetworkError(
+        attempted=attempted,
+        answer="the token exists, but the answer with its secret was lost, and Proxmox VE tells a"
+        " secret only once",
+        next_step=_WAY_OUT,
+        reason="lost secret",
+        retryable=False,
+        dispatched=True,
+    )

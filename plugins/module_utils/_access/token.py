@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of API tokens (pve-access-control: API2/User.pm)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core import times, validate
+from .._resource.change import Change, Desired
+from .._resource.protocols import Api
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import as_flag, as_seconds, expiry, kept_text, refuse_past, send_flag
+
+_ONE = Call(("access", "users", "{owner}", "token", "{name}"))
+
+
+def token_id(keys: Mapping[str, str]) -> str:
+    """Return the whole name of a token, with which it logs in."""
+    return f"{keys['owner']}!{keys['name']}"
+
+
+def check_token(client: Api, _desired: Desired, change: Change) -> tuple[str, ...]:
+    """Raise ValidationFailed for an expiry date in the past, which PVE would accept."""
+    refuse_past("expire", change.sets.get("expire", 0), client.clock.time())
+    return ()
+
+
+def _rows(answer: Any, keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """Return the tokens in the list of users, those of one user or name where it is given."""
+    found: list[Mapping[str, Any]] = []
+    for user in answer or []:
+        owned = [{**row, "userid": user["userid"]} for row in user.get("tokens") or []]
+        found += [row for row in owned if _is_named(row, keys)]
+    return found
+
+
+def _is_named(row: Mapping[str, Any], keys: Mapping[str, str]) -> bool:
+    owner, name = keys.get("owner"), keys.get("name")
+    return owner in (None, row["userid"]) and name in (None, row["tokenid"])
+
+
+TOKEN = Table(
+    kind="token",
+    label_as="token '{owner}!{name}'",
+    keys=(
+        Key("owner", "userid", validate.user),
+        Key("name", "tokenid", validate.token_name),
+    ),
+    fields=(
+        Field("privilege_separation", "privsep", want=bool, read=as_flag(True), send=send_flag),
+        Field("expire", "expire", want=expiry("expire"), read=as_seconds, send=int, show=times.iso),
+        Field("comment", "comment", want=kept_text("comment")),
+    ),
+    list_call=Call(("access", "users"), {"full": "1"}),
+    rows=_rows,
+    read_call=_ONE,
+    create_call=_ONE,
+    update_call=_ONE,
+    delete_call=_ONE,
+    derived=lambda keys: {"token_id": token_id(keys)},
+    precheck=check_token,
+)

@@ -1,0 +1,119 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of users (pve-access-control: API2/User.pm)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from .._api.settings import Connection
+from .._core import times, validate
+from .._core.errors import ValidationFailed
+from .._resource.table import Call, Field, Key, Members, Secret, Table
+from .._resource.values import as_flag, as_seconds, expiry, kept_text, send_flag
+from .user_check import check_user
+
+_ONE = Call(("access", "users", "{name}"))
+# pve-common: JSONSchema.pm, pve_verify_email.
+_EMAIL = re.compile(r"[\w.+\-~]+@[\w\-~]+(?:\.[\w\-~]+)*", re.ASCII)
+# The limits of the API schema.
+_COMMENT, _NAME, _ADDRESS = 2048, 1024, 254
+_PASSWORD = (8, 64)
+
+
+def email(value: Any) -> str:
+    """Return an address, or an empty text for none."""
+    text = kept_text("email", _ADDRESS)(value)
+    if text and not _EMAIL.fullmatch(text):
+        raise validate.refused(
+            "email", text, "is not an e-mail address", "Write it as alice@example.com"
+        )
+    return text
+
+
+def password(value: str, what: str) -> str:
+    """Return a password that PVE accepts, which a message never shows."""
+    shortest, longest = _PASSWORD
+    if not value.strip() or not shortest <= len(value) <= longest:
+        raise ValidationFailed(
+            attempted=f"{what} was refused",
+            answer=f"it does not have {shortest} to {longest} characters, or has only blanks",
+            next_step="Choose another password",
+            reason=what,
+        )
+    return value
+
+
+def read_groups(answer: Mapping[str, Any]) -> frozenset[str]:
+    """Return the groups of a user, from the list of one user or the text of the listing."""
+    groups = answer.get("groups") or []
+    if isinstance(groups, str):
+        groups = groups.split(",")
+    return frozenset(group for group in groups if group)
+
+
+def read_tokens(answer: Any) -> list[str]:
+    """Return the names of a user's tokens, which one user has by name and the listing as rows."""
+    if isinstance(answer, Mapping):
+        return sorted(answer)
+    return sorted(str(row["tokenid"]) for row in answer or [])
+
+
+_SECRET = Secret(
+    "user_password",
+    "password",
+    Call(("access", "password"), {"userid": "{name}"}),
+    asked=("update_password", "always"),
+    check=password,
+)
+USER = Table(
+    kind="user",
+    keys=(Key("name", "userid", validate.user),),
+    fields=(
+        Field("enabled", "enable", want=bool, read=as_flag(True), send=send_flag),
+        Field("expire", "expire", want=expiry("expire"), read=as_seconds, send=int, show=times.iso),
+        Field("firstname", "firstname", want=kept_text("firstname", _NAME)),
+        Field("lastname", "lastname", want=kept_text("lastname", _NAME)),
+        Field("email", "email", want=email),
+        Field("comment", "comment", want=kept_text("comment", _COMMENT)),
+    ),
+    members=(
+        Members(
+            "groups",
+            "groups",
+            "group",
+            lambda item: validate.group(item, "groups"),
+            read_groups,
+            own=True,
+        ),
+    ),
+    shown=(Field("tokens", "tokens", read=read_tokens),),
+    secrets=(_SECRET,),
+    list_call=Call(("access", "users"), {"full": "1"}),
+    read_call=_ONE,
+    create_call=Call(("access", "users"), {"userid": "{name}"}),
+    update_call=_ONE,
+    delete_call=_ONE,
+    derived=lambda keys: {"realm": keys["name"].rpartition("@")[2]},
+)
+
+
+def user_table(connection: Connection) -> Table:
+    """Return the table for a caller with this login.
+
+    Whoever is not root@pam gives the own password to change one (AccessControl.pm,
+    reauth_user_for_user_modification).
+    """
+    data = dict(_SECRET.call.data)
+    if connection.password and connection.user != "root@pam":
+        # The data of a call are patterns, in which braces are doubled.
+        own = connection.password.replace("{", "{{").replace("}", "}}")
+        data["confirmation-password"] = own
+    secret = replace(_SECRET, call=replace(_SECRET.call, data=data))
+    return replace(USER, secrets=(secret,), precheck=partial(check_user, connection))

@@ -1,0 +1,47 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What would lose its rights with a group or a role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .._core.errors import Conflict
+from .._resource.protocols import Api
+
+Entry = Mapping[str, Any]
+"""One entry of the access control list, as PVE lists it."""
+
+
+def uses_of(client: Api, concerns: Callable[[Entry], bool]) -> list[str]:
+    """Return the entries of the access control list that `concerns` is true for, as messages name
+    them.
+
+    The list has those that the caller may see (pve-access-control: API2/ACL.pm, read_acl).
+    """
+    entries = client.get("access", "acl", attempted="Could not read the rights") or []
+    return sorted(
+        f"{entry['roleid']} for {entry['type']} {entry['ugid']} on {entry['path']}"
+        for entry in entries
+        if concerns(entry)
+    )
+
+
+def refuse_in_use(label: str, members: Sequence[str], rights: Sequence[str]) -> None:
+    """Raise Conflict where a group or a role that is to be deleted has members or is in use.
+
+    PVE would delete it, and take these rights away without a word.
+    """
+    used_by = [*members, *rights]
+    if not used_by:
+        return
+    raise Conflict(
+        attempted=f"{label[:1].upper()}{label[1:]} was not deleted",
+        answer=f"it is in use: {', '.join(used_by)}",
+        next_step="Remove these first, or set force=true to take these rights away with it",
+        reason="in use",
+        details={"used_by": used_by},
+    )

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The layer that asks each question once, and the client for planning many things from one look."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+from .._core.errors import FleetError
+from .client import Client
+from .protocols import Sender
+from .request import Request
+
+_Question = tuple[tuple["str | int", ...], tuple[tuple[str, str], ...]]
+"""Path and query."""
+
+
+class Caching:
+    """Answers a read that was made before from memory, failures included. It refuses writes.
+
+    What is returned may be returned again, so it must not be changed. Safe to use from several
+    threads.
+    """
+
+    def __init__(self, below: Sender) -> None:
+        self._below = below
+        self._known: dict[_Question, tuple[Any, FleetError | None]] = {}
+        self._lock = threading.Lock()
+
+    def send(self, request: Request) -> Any:
+        """Return `data` of the first answer. Raises FleetError, and TypeError for a write."""
+        if request.method != "GET":
+            raise TypeError(
+                f"{request.method} {request.segments}: a client for planning was asked to write"
+            )
+        question = (request.segments, tuple(sorted(request.values.items())))
+        with self._lock:
+            known = self._known.get(question)
+        if known is None:
+            known = self._ask(request)
+            with self._lock:
+                self._known[question] = known
+        answer, failure = known
+        if failure is not None:
+            raise failure.on(attempted=request.attempted or failure.attempted) from None
+        return answer
+
+    def _ask(self, request: Request) -> tuple[Any, FleetError | None]:
+        try:
+            return self._below.send(request), None
+        except FleetError as error:
+            return None, error
+
+
+class CachingReader(Client):
+    """A client of the same Proxmox VE that asks each question once and cannot write."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client.wrapped()
+        self._assemble(replace(self._client._parts, layers=(Caching,)))
+
+    def direct(self) -> Client:
+        """Return the client that asks again each time."""
+        return self._client

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The layers that limit concurrent tasks and report trouble to the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.errors import FleetError, Locked, NetworkError
+from .protocols import Limit, Progress, Row, TaskRunner, Transport, Waiter
+from .request import Request
+from .tasks import TaskResult
+
+
+class LimitedTransport:
+    """Reports each lock and each failure of the server to the limit."""
+
+    def __init__(self, below: Transport, limit: Limit) -> None:
+        self._below = below
+        self._limit = limit
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether anything ever answered at the endpoint."""
+        return self._below.has_answered
+
+    @property
+    def rows(self) -> list[Row]:
+        """The record of the requests sent so far."""
+        return self._below.rows
+
+    def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        self._below.close()
+
+    def send(self, request: Request) -> Any:
+        """Return `data` of the answer. Raises FleetError."""
+        try:
+            return self._below.send(request)
+        except (NetworkError, Locked) as error:
+            if _is_trouble(error):
+                self._limit.trouble(error)
+            raise
+
+
+class LimitedWaiter:
+    """Reports a task that failed because of a lock to the limit."""
+
+    def __init__(self, below: Waiter, limit: Limit) -> None:
+        self._below = below
+        self._limit = limit
+
+    def wait(
+        self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
+    ) -> TaskResult:
+        """Return how a task ended. Raises what its exit status means, or TaskTimeout."""
+        try:
+            return self._below.wait(upid, timeout, attempted, progress)
+        except Locked as error:
+            self._limit.trouble(error)
+            raise
+
+
+class LimitedTasks:
+    """Starts a task when the limit has room for it."""
+
+    def __init__(self, below: TaskRunner, limit: Limit) -> None:
+        self._below = below
+        self._limit = limit
+
+    def run(self, request: Request, timeout: float) -> TaskResult:
+        """Return how the task ended that a write started. Raises FleetError."""
+        with self._limit.admit(request.segments, request.values):
+            return self._below.run(request, timeout)
+
+
+def _is_trouble(error: FleetError) -> bool:
+    return isinstance(error, Locked) or (error.status or 0) >= 500

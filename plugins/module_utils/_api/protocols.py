@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the layers of a client are to each other: each knows the one below it only as it is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .._core.clock import Clock
+from .._core.errors import FleetError
+
+if TYPE_CHECKING:
+    from .request import Request
+    from .tasks import TaskResult
+
+Row = tuple[str, str, int, float, int]
+"""Method, path, status (0 without an answer), milliseconds, number of the try."""
+
+Progress = Callable[[str, float, str], None]
+"""Called as `progress(upid, seconds waited, last known status)` after each look at a running
+task.
+"""
+
+
+class Reader(Protocol):
+    """Reads from Proxmox VE; `Client` does."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock to wait by."""
+
+    def get(self, *segments: str | int, tries: int | None = None, **query: Any) -> Any:
+        """Return `data` of a GET on the path of these segments. Raises FleetError."""
+
+
+class Sender(Protocol):
+    """A layer that requests pass through."""
+
+    def send(self, request: Request) -> Any:
+        """Return `data` of the answer. Raises FleetError."""
+
+
+class Transport(Sender, Protocol):
+    """The lowest layer: each `send` is one try."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether anything ever answered at the endpoint."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The record of the requests sent so far."""
+
+    def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+
+
+class Waiter(Protocol):
+    """A layer that waits for tasks."""
+
+    def wait(
+        self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
+    ) -> TaskResult:
+        """Return how a task ended. Raises what its exit status means, or TaskTimeout."""
+
+
+class TaskRunner(Protocol):
+    """A layer that starts tasks and waits for them."""
+
+    def run(self, request: Request, timeout: float) -> TaskResult:
+        """Return how the task ended that a write started. Raises FleetError."""
+
+
+class Limit(Protocol):
+    """Limits concurrent tasks."""
+
+    def admit(
+        self, path: tuple[str | int, ...], data: Mapping[str, Any]
+    ) -> AbstractContextManager[Any]:
+        """Hold a task back until there is room for it.
+
+        `path` and `data` are of its first request.
+        """
+
+    def trouble(self, error: FleetError) -> None:
+        """Take note of a lock or a failure of the server."""

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A request on its way through the layers of a client (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from .._core.errors import FleetError, ValidationFailed
+from .._core.retry import TimeBudget
+
+Happened = Callable[[], Any]
+"""A look at the server after a lost answer: None when the write did not happen, else what it would
+have returned.
+"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked, and how long it may be tried for.
+
+    `values` are the query or the form, encoded. `timeout` (seconds for one answer) and `tries`
+    replace the connection's. `lock_budget` is shared by all requests of one operation. `attempted`
+    begins the message of a failure.
+    """
+
+    method: str
+    segments: tuple[str | int, ...]
+    values: Mapping[str, str]
+    attempted: str = ""
+    timeout: float | None = None
+    tries: int | None = None
+    number: int = 1  # of this try
+    happened: Happened | None = None
+    lock_budget: TimeBudget | None = None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The segments as texts."""
+        return tuple(str(part) for part in self.segments)
+
+    def of_try(self, number: int) -> Request:
+        """Return the request for this try; the first one is the request itself."""
+        if number == self.number:
+            return self
+        return replace(self, number=number)
+
+    def failure(self, error: FleetError) -> FleetError:
+        """Return the error with the number of the try and, unless it is known, what was
+        attempted.
+        """
+        attempted = error.attempted or self.attempted or _plain_attempt(error)
+        return error.on(attempted=attempted, tries=self.number)
+
+
+def encode(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return a query or form as PVE reads it: booleans as 1 and 0, numbers as text, None left out.
+
+    Raises ValidationFailed for another type: lists and property strings are rendered by the caller.
+    """
+    encoded: dict[str, str] = {}
+    for key, value in values.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            encoded[key] = "1" if value else "0"
+        elif isinstance(value, (str, int, float)):
+            encoded[key] = str(value)
+        else:
+            raise ValidationFailed(
+                attempted=f"Could not send {key}",
+                answer=f"a {type(value).__name__} cannot be sent to Proxmox VE",
+                next_step="Render it as text first",
+                reason="not rendered",
+                dispatched=False,
+            )
+    return encoded
+
+
+def quoted(part: str | int) -> str:
+    """Return one segment of a path, percent-encoded.
+
+    Raises ValidationFailed for an empty or dotted one, which would lead to another path.
+    """
+    text = str(part)
+    if text in ("", ".", ".."):
+        raise ValidationFailed(
+            attempted="Could not build a request",
+            answer=f"{text!r} is not a segment of a path",
+            next_step="Give the object's name",
+            reason="empty name",
+            dispatched=False,
+        )
+    return quote(text, safe="")
+
+
+def _plain_attempt(error: FleetError) -> str:
+    if not error.path:
+        return ""
+    if error.method == "GET":
+        return f"Could not read {error.path}"
+    return f"{error.method} {error.path} failed".strip()

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The layer that tries again, under the rules for reads and for writes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.clock import Clock
+from .._core.errors import FleetError, Locked, NetworkError
+from .._core.retry import Backoff, NetworkBudget, TimeBudget
+from .protocols import Transport
+from .request import Request
+from .settings import Connection
+
+# Where nothing has answered yet, the address is more likely wrong than busy; and a node that PVE
+# cannot reach is down.
+CONNECT_TRIES = 3
+_UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
+
+
+class Retrying:
+    """Repeats reads freely, and a write only when it certainly did not happen.
+
+    A write is sent again when it was not dispatched, when PVE refused it because of a lock, or when
+    `happened` found that it did not happen.
+    """
+
+    def __init__(
+        self, below: Transport, connection: Connection, clock: Clock, rng: random.Random
+    ) -> None:
+        self._below = below
+        self._connection = connection
+        self._clock = clock
+        self._rng = rng
+
+    def send(self, request: Request) -> Any:
+        """Return `data` of the answer. Raises FleetError, with the number of tries."""
+        budgets = self._budgets(request)
+        if request.method == "GET":
+            return self._read(request, budgets)
+        return self._write(request, budgets)
+
+    def _budgets(self, request: Request) -> _Budgets:
+        tries = request.tries
+        if tries is None:
+            tries = self._connection.retries
+        network = NetworkBudget(
+            self._clock,
+            Backoff(rng=self._rng),
+            self._connection.retry_timeout,
+            tries,
+        )
+        locked = request.lock_budget
+        if locked is None:
+            locked = TimeBudget(self._clock, self._connection.lock_timeout)
+        return _Budgets(network, locked)
+
+    def _read(self, request: Request, budgets: _Budgets) -> Any:
+        while True:
+            numbered = request.of_try(budgets.tries)
+            try:
+                return self._below.send(numbered)
+            except FleetError as error:
+                # A caller that limits the tries wants an answer soon, a wait for a lock included.
+                is_final = request.tries == 1 or not error.retryable
+                if is_final or not self._wait(error, budgets):
+                    raise numbered.failure(error) from error
+
+    def _write(self, request: Request, budgets: _Budgets) -> Any:
+        number = 0
+        while True:
+            number += 1
+            numbered = request.of_try(number)
+            try:
+                return self._below.send(numbered)
+            except Locked as error:
+                if not budgets.locked.again():
+                    raise numbered.failure(error) from error
+            except NetworkError as error:
+                found = self._after_lost_answer(numbered, error, budgets)
+                if found is not None:
+                    return found
+            except FleetError as error:
+                raise numbered.failure(error) from error
+
+    def _after_lost_answer(
+        self,
+        request: Request,
+        error: NetworkError,
+        budgets: _Budgets,
+    ) -> Any:
+        """Return what the write would have returned, or None when it is to be sent again.
+
+        Raises the failure otherwise.
+        """
+        again = error.retryable and self._wait(error, budgets)
+        if error.dispatched is not False:
+            found = _look(request, error)
+            if found is not None:
+                return found
+        if not again:
+            raise request.failure(error) from error
+        return None
+
+    def _wait(self, error: FleetError, budgets: _Budgets) -> bool:
+        """Pause and return True while the budget for this failure lasts."""
+        if isinstance(error, Locked):
+            return budgets.locked.again()
+        if not isinstance(error, NetworkError):
+            return False
+        if error.dispatched is not False:
+            return budgets.network.again()
+        if error.status is None and self._below.has_answered:
+            return budgets.network.again()
+        return budgets.network.again(CONNECT_TRIES)
+
+
+@dataclass(frozen=True)
+class _Budgets:
+    """What is left for one request."""
+
+    network: NetworkBudget
+    locked: TimeBudget
+
+    @property
+    def tries(self) -> int:
+        """The number of the try that both budgets have led to."""
+        return self.network.tries + self.locked.tries - 1
+
+
+def _look(request: Request, failure: FleetError) -> Any:
+    """Return what a look after a lost answer finds, or None when the write did not happen.
+
+    Raises the failure when there is no such look or it fails too: the state is unknown.
+    """
+    unknown = request.failure(failure).on(next_step=_UNKNOWN, retryable=False)
+    if request.happened is None:
+        raise unknown
+    try:
+        return request.happened()
+    except NetworkError as error:
+        raise unknown from error

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for many tasks with few requests: one list of a node has all that run there."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from .._core.errors import FleetError
+from .upid import Upid
+
+if TYPE_CHECKING:
+    from .protocols import Reader
+
+# Seconds after which a list is read again; between them, a share of the youngest task's wait.
+SHORTEST_FRESH, LONGEST_FRESH, FRESH_SHARE = 0.08, 2.0, 0.1
+ALONE_EVERY = 10.0  # seconds after which a task's own status is read in any case
+MAXIMUM = 1000  # tasks in a list
+
+
+class _Node:
+    """The tasks of one node that are waited for. Times are those of the clock, in seconds."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.joined: dict[str, float] = {}  # when the wait for each task began
+        self.asked: dict[str, float] = {}  # when each task's own status was last read
+        self.running: frozenset[str] | None = None  # None when the list could not be read
+        self.read_at = float("-inf")
+
+    def is_due(self, task: str, now: float) -> bool:
+        """Return whether the task's own status is to be read.
+
+        A task that is waited for alone on its node costs no more that way.
+        """
+        return len(self.joined) < 2 or now - self.asked[task] >= ALONE_EVERY
+
+    def is_stale(self, now: float) -> bool:
+        """Return whether the list is to be read again."""
+        youngest = now - max(self.joined.values())
+        fresh = max(SHORTEST_FRESH, youngest * FRESH_SHARE)
+        return now - self.read_at > min(LONGEST_FRESH, fresh)
+
+
+class TaskPoller:
+    """Which tasks run, by one list for each node. Safe to use from several threads.
+
+    That a task has ended, and how, is read from its own status.
+    """
+
+    def __init__(self, client: Reader) -> None:
+        self._client = client
+        self._clock = client.clock
+        self._nodes: dict[str, _Node] = {}
+        self._lock = threading.Lock()
+
+    def joins(self, task: Upid) -> None:
+        """Note that a task is waited for."""
+        node = self._node(task.node)
+        with node.lock:
+            now = self._clock.monotonic()
+            node.joined[task.text] = now
+            node.asked[task.text] = now
+
+    def leaves(self, task: Upid) -> None:
+        """Note that a task is not waited for any more."""
+        node = self._node(task.node)
+        with node.lock:
+            node.joined.pop(task.text, None)
+            node.asked.pop(task.text, None)
+
+    def still_runs(self, task: Upid) -> bool:
+        """Return whether the node lists a task as running.
+
+        False also when its own status is to be read.
+        """
+        node = self._node(task.node)
+        with node.lock:
+            now = self._clock.monotonic()
+            if node.is_due(task.text, now):
+                node.asked[task.text] = now
+                return False
+            if node.is_stale(now):
+                node.read_at = now
+                node.running = self._read(task.node)
+            if node.running is None:
+                return False
+            # A list from before the task began does not have it; the next one will.
+            is_older = node.read_at < node.joined[task.text]
+            return is_older or task.text in node.running
+
+    def _read(self, node: str) -> frozenset[str] | None:
+        """Return the UPIDs of the tasks that run on a node, or None when they cannot be listed."""
+        path = ("nodes", node, "tasks")
+        try:
+            rows = self._client.get(*path, source="active", limit=MAXIMUM, tries=1) or []
+        except FleetError:
+            return None
+        return frozenset(str(row.get("upid")) for row in rows if not row.get("endtime"))
+
+    def _node(self, name: str) -> _Node:
+        with self._lock:
+            return self._nodes.setdefault(name, _Node())

@@ -1,0 +1,32 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cluster as one run sees it: the state for its decisions, and what it takes itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .state import ClusterState, fetch_cluster_state, refreshed
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+class ClusterView:
+    """The cluster as a run sees it that works on one VM alone."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def now(self) -> ClusterState:
+        """Return a cluster state that is read now."""
+        return fetch_cluster_state(self.client)
+
+    def fresh(self, cluster: ClusterState) -> ClusterState:
+        """Return the cluster state, or a new one where a write may no longer rest on it."""
+        return refreshed(self.client, cluster)
+
+    def claim(self, vmid: int, node: str) -> None:
+        """Note that the VM gets another VMID or node than was planned."""

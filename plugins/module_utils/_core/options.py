@@ -1,0 +1,215 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Checks options against an argument specification, with one short cause for each mistake (pure).
+
+Ansible checks the options of a task itself. Of a dictionary within a list it reports neither the
+place in the list nor which entry is meant, and a role prints its whole specification. The items of
+such lists are checked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ansible.module_utils.common.validation import (
+    check_type_bool,
+    check_type_dict,
+    check_type_float,
+    check_type_int,
+    check_type_list,
+    check_type_path,
+    check_type_str,
+)
+
+from .errors import ValidationFailed
+
+Spec = Mapping[str, Mapping[str, Any]]
+
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": check_type_bool,
+    "dict": check_type_dict,
+    "float": check_type_float,
+    "int": check_type_int,
+    "list": check_type_list,
+    "path": check_type_path,
+    "str": check_type_str,
+}
+_KINDS: Mapping[str, str] = {
+    "bool": "true or false",
+    "dict": "a dictionary",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "path": "a path",
+    "str": "a text",
+}
+_TEXTS = ("str", "path")
+_UNSUPPORTED = re.compile(
+    r"(?P<begin>Unsupported parameters for \([^)]*\) module: )(?P<names>.*?)\. Supported parameters"
+    r" include: .*",
+    re.DOTALL,
+)
+
+
+def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
+    """Return the options that are given, converted as Ansible converts them.
+
+    Options that are not given are not part of the answer, except those that have a default. `what`
+    names the dictionary in the error. Raises ValidationFailed with every mistake.
+    """
+    checker = _Checker()
+    options = checker.options(spec, given, "")
+    if checker.causes:
+        raise ValidationFailed(
+            attempted=what, answer="; ".join(checker.causes), reason=checker.reason
+        )
+    return options
+
+
+def hidden_values(spec: Spec, given: Any) -> set[str]:
+    """Return the values that must not be shown: those of options with `no_log`, nested ones too."""
+    return set(_hidden(spec, given))
+
+
+def shorter_refusal(message: str, spec: Spec) -> str:
+    """Return Ansible's message about unknown options with a likely name in place of the list of all
+    names.
+    """
+    found = _UNSUPPORTED.match(message)
+    if found is None:
+        return message
+    hints = [f"{name}{_hint(name, spec)}" for name in found["names"].split(", ")]
+    return f"{found['begin']}{', '.join(hints)}. See ansible-doc for the options."
+
+
+def _hint(dotted: str, spec: Spec) -> str:
+    """Return the hint for an unknown option such as `cloud_init.usr`, empty where no name is
+    close.
+    """
+    level = spec
+    *above, name = dotted.split(".")
+    for part in above:
+        level = (level.get(part) or {}).get("options") or {}
+    return _did_you_mean(name, level)
+
+
+class _Checker:
+    """Converts options and collects what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.causes: list[str] = []
+        self.reason = ""
+
+    def options(self, spec: Spec, given: Any, path: str) -> dict[str, Any]:
+        """Return the options of one dictionary; `path` is where it is, such as `nics[0].`."""
+        try:
+            entries: Mapping[str, Any] = check_type_dict(given)
+        except (TypeError, ValueError):
+            where = f"{path.rstrip('.')}: " if path else ""
+            self._note("wrong type", f"{where}{given!r} is not a dictionary of options")
+            return {}
+        found: dict[str, Any] = {}
+        for name, value in entries.items():
+            if name in spec:
+                found[name] = self._value(spec[name], value, f"{path}{name}")
+            else:
+                self._note("unknown option", _unknown(str(name), spec, path))
+        self._complete(spec, found, path)
+        return found
+
+    def _complete(self, spec: Spec, found: dict[str, Any], path: str) -> None:
+        for name, rule in spec.items():
+            if name in found:
+                continue
+            if rule.get("required"):
+                self._note("missing option", f"option '{path}{name}' is missing")
+            elif rule.get("default") is not None:
+                found[name] = rule["default"]
+
+    def _value(self, rule: Mapping[str, Any], value: Any, path: str) -> Any:
+        if value is None:
+            return None
+        kind = rule.get("type", "str")
+        if kind == "dict" and rule.get("options"):
+            return self.options(rule["options"], value, f"{path}.")
+        converted = self._converted(rule, kind, value, path)
+        if kind == "list" and isinstance(converted, list):
+            return self._items(rule, converted, path)
+        self._require_choice(rule, converted, path)
+        return converted
+
+    def _items(self, rule: Mapping[str, Any], items: list[Any], path: str) -> list[Any]:
+        found: list[Any] = []
+        for index, item in enumerate(items):
+            where = f"{path}[{index}]"
+            if rule.get("options"):
+                found.append(self.options(rule["options"], item, f"{where}."))
+                continue
+            converted = self._converted(rule, rule.get("elements", "raw"), item, where)
+            self._require_choice(rule, converted, where)
+            found.append(converted)
+        return found
+
+    def _converted(self, rule: Mapping[str, Any], kind: str, value: Any, path: str) -> Any:
+        if kind == "raw":
+            return value
+        try:
+            if kind in _TEXTS and isinstance(value, (list, Mapping)):
+                raise TypeError
+            return _CONVERTERS[kind](value)
+        except (TypeError, ValueError):
+            shown = "the value" if rule.get("no_log") else repr(value)
+            self._note("wrong type", f"{path}: {shown} is not {_KINDS[kind]}")
+            return None
+
+    def _require_choice(self, rule: Mapping[str, Any], value: Any, path: str) -> None:
+        choices = rule.get("choices")
+        if choices and value is not None and value not in choices:
+            known = ", ".join(str(choice) for choice in choices if choice != "")
+            self._note("unknown value", f"{path}: {value!r} is not one of {known}")
+
+    def _note(self, reason: str, cause: str) -> None:
+        self.causes.append(cause)
+        self.reason = self.reason or reason
+
+
+def _unknown(name: str, spec: Spec, path: str) -> str:
+    return f"unknown option '{path}{name}'{_did_you_mean(name, spec)}"
+
+
+def _did_you_mean(name: str, spec: Spec) -> str:
+    close = get_close_matches(name.lower(), list(spec), n=1, cutoff=0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _hidden(spec: Spec, given: Any) -> Iterator[str]:
+    try:
+        entries: Mapping[str, Any] = check_type_dict(given)
+    except (TypeError, ValueError):
+        return
+    for name, value in entries.items():
+        rule = spec.get(name)
+        if rule is None or value is None:
+            continue
+        if rule.get("no_log"):
+            yield from _texts(value)
+        elif rule.get("options"):
+            for item in value if isinstance(value, list) else [value]:
+                yield from _hidden(rule["options"], item)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Return every text within a value: masking works by text."""
+    if isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _texts(part)
+    elif value not in ("", None):
+        yield str(value)

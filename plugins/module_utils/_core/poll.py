@@ -1,0 +1,31 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking at something again and again until a deadline. The clock is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .clock import Clock
+
+
+def poll(
+    clock: Clock, seconds: float, *, first: float = 0.25, longest: float = 2.0, factor: float = 1.5
+) -> Iterator[float]:
+    """Yield the seconds that are left: at once, after each pause, and a last time when the time is
+    over.
+
+    The pauses grow from `first` to `longest` seconds; the last one is cut to what is left. What
+    follows the loop is the timeout: `for left in poll(clock, 300): if is_done(): return`, then
+    raise.
+    """
+    deadline = clock.monotonic() + seconds
+    pause = first
+    while True:
+        yield max(0.0, deadline - clock.monotonic())
+        left = deadline - clock.monotonic()  # the look has taken its time
+        if left <= 0:
+            return
+        clock.sleep(min(pause, left))
+        pause = min(longest, pause * factor)

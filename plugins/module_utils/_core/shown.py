@@ -1,0 +1,34 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Values as a message shows them: as the user writes them in YAML, not as Python does (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message: a text in quotation marks, all else as YAML on one line."""
+    if isinstance(value, str):
+        return f"'{_one_line(value)}'"
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        pairs = [f"{_plain(key)}: {_plain(item)}" for key, item in value.items()]
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [_plain(item) for item in value]
+        return "[" + ", ".join(items) + "]"
+    return _one_line(str(value))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read facts part by part. A part that cannot be read is reported, and the others are returned."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import AuthenticationError, FleetError
+from .._core.parallel import side_by_side
+from .nodes import Row, dictionary
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_WORKERS = 8
+# A node that does not answer shall not hold up the others for long.
+_TRIES = 2
+
+
+class PartialRead:
+    """Reads from a client and notes in `missing` what could not be read."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self.missing: list[dict[str, Any]] = []
+
+    def read(
+        self,
+        part: str,
+        *segments: str | int,
+        tries: int | None = None,
+        **query: Any,
+    ) -> Any:
+        """Return the answer of PVE, or None for what cannot be read; `missing` has the reason.
+
+        Raises AuthenticationError for rejected credentials.
+        """
+        attempted = f"Could not read the {part}"
+        try:
+            return self._client.get(*segments, attempted=attempted, tries=tries, **query)
+        except AuthenticationError:
+            raise
+        except FleetError as error:
+            entry = {"part": part, "category": error.category, "reason": error.message}
+            with self._lock:
+                self.missing.append(entry)
+            return None
+
+    def rows(self, part: str, *segments: str) -> list[Row]:
+        """Return the rows of a listing, none where it cannot be read."""
+        answer = self.read(part, *segments)
+        return answer or []
+
+    def version(self) -> str | None:
+        """Return the version of PVE. Raises FleetError: no other answer can be expected then."""
+        attempted = "Could not read the version"
+        answer = self._client.get("version", attempted=attempted) or {}
+        return answer.get("version")
+
+    def each(self, part: str, nodes: Iterable[str], *rest: str, **query: Any) -> dict[str, Any]:
+        """Return the answer of each node, None where it fails. One request a node, in parallel."""
+        names = sorted(nodes)
+
+        def read_node(node: str) -> Any:
+            return self.read(f"{part} of {node}", "nodes", node, *rest, tries=_TRIES, **query)
+
+        answers = side_by_side(read_node, names, _WORKERS)
+        return dict(zip(names, answers, strict=True))
+
+    def reasons(self, part: str) -> dict[str, str]:
+        """Return why `each` could not read a part, by node."""
+        start = f"{part} of "
+        found: dict[str, str] = {}
+        for entry in self.missing:
+            if entry["part"].startswith(start):
+                node = entry["part"].removeprefix(start)
+                found[node] = entry["reason"]
+        return found
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each part that is missing."""
+        entries = sorted(self.missing, key=lambda entry: entry["part"])
+        return tuple(entry["reason"] for entry in entries)
+
+
+def standing(rows: Iterable[Row] | None) -> dict[str, Any]:
+    """Return `name`, `quorate` and `members` from C(/cluster/status) (pure).
+
+    A single node is always quorate. Without an answer (`rows` is None) name and quorum are None.
+    """
+    if rows is None:
+        return {"name": None, "quorate": None, "members": {}}
+    name: str | None = None
+    quorate = True
+    members: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        kind = row.get("type")
+        if kind == "cluster":
+            name = row.get("name")
+            quorate = bool(row.get("quorate"))
+        elif kind == "node":
+            members[row["name"]] = {
+                "online": bool(row.get("online")),
+                "ip": row.get("ip"),
+                "nodeid": row.get("nodeid"),
+                "local": bool(row.get("local")),
+            }
+    return {"name": name, "quorate": quorate, "members": members}
+
+
+def listed_states(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the HA state of each node, which C(/cluster/resources) has since 8.3 (pure)."""
+    states: dict[str, str] = {}
+    for row in rows:
+        state = row.get("hastate")
+        if row.get("type") == "node" and state:
+            states[str(row["node"])] = str(state)
+    return states
+
+
+def node_states(manager: Row | None, rows: Iterable[Row] = ()) -> dict[str, str]:
+    """Return the state of each node in the HA manager (pure).
+
+    States are online, maintenance, unknown, fence and gone. The manager knows nodes only once a
+    guest is under HA. A maintenance that was requested and is still in progress counts. Without
+    the manager's status, which needs a privilege, the states of the listing (`rows`) are returned.
+    """
+    if not manager:
+        return listed_states(rows)
+    states: dict[str, str] = {}
+    status = dictionary(manager, "manager_status")
+    known = dictionary(status, "node_status")
+    for node, state in known.items():
+        states[str(node)] = str(state)
+    for node, local in dictionary(manager, "lrm_status").items():
+        if isinstance(local, Mapping) and local.get("mode") == "maintenance":
+            states[str(node)] = "maintenance"
+    return states

@@ -1,0 +1,175 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Limits for concurrent tasks per node, storage and template, lowered while Proxmox VE
+struggles.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.errors import TaskTimeout
+
+Resource = tuple[str, str]
+"""What a task uses: a kind (all, node, storage, template) and which one."""
+
+# Seconds in which several failures of one resource count as one: all tasks at work then may fail.
+CALM = 2.0
+
+
+@dataclass(frozen=True)
+class ConcurrencyLimits:
+    """The maximum of concurrent tasks by kind of resource; 0 sets no limit."""
+
+    all: int = 32
+    node: int = 4
+    storage: int = 0
+    template: int = 4
+
+
+class _Gate:
+    """The limit of one resource, at most `maximum`; 0 sets none."""
+
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.limit = maximum
+        self.busy = 0
+        self._successes = 0  # since the limit was last changed
+        self._halved_at = float("-inf")
+
+    @property
+    def is_full(self) -> bool:
+        return self.maximum > 0 and self.busy >= self.limit
+
+    def count(self, well: bool) -> None:
+        """Count a task that ended; a limit that was lowered grows after enough successes."""
+        if not well:
+            self._successes = 0
+            return
+        self._successes += 1
+        if self.limit < self.maximum and self._successes >= self.limit:
+            self.limit += 1
+            self._successes = 0
+
+    def halve(self, now: float) -> None:
+        """Halve the limit, once in a while."""
+        self._successes = 0
+        if not self.maximum or now - self._halved_at <= CALM:
+            return
+        self._halved_at = now
+        in_use = max(self.busy, 1)
+        self.limit = max(1, min(self.limit, in_use) // 2)
+
+
+class ConcurrencyLimiter:
+    """Room for tasks.
+
+    A task takes all its resources at once or none, so no two block each other.
+    """
+
+    def __init__(
+        self,
+        most: ConcurrencyLimits,
+        now: Callable[[], float],
+    ) -> None:
+        self._most = most
+        self._now = now
+        self._limiter: dict[Resource, _Gate] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def first(self, waiting: list[tuple[Any, frozenset[Resource]]]) -> Any:
+        """Return the first that waits and has room, after waiting for room, or None at the end.
+
+        It is removed from the list; its resources are held until `leave`.
+        """
+        with self._changed:
+            while waiting and not self._closed:
+                for at, (one, resources) in enumerate(waiting):
+                    if self._take(resources):
+                        del waiting[at]
+                        return one
+                self._changed.wait()
+            return None
+
+    def enter(self, resources: frozenset[Resource]) -> None:
+        """Wait until there is room, and take it. Raises TaskTimeout when the run is given up."""
+        with self._changed:
+            while not self._closed and not self._take(resources):
+                self._changed.wait()
+            if self._closed:
+                raise TaskTimeout(
+                    attempted="No further task was begun",
+                    answer="the run was given up",
+                )
+
+    def leave(
+        self,
+        resources: frozenset[Resource],
+        *,
+        well: bool = True,
+    ) -> None:
+        """Return the room. The limit grows by one after as many successful tasks as it allows."""
+        with self._changed:
+            for resource in resources:
+                gate = self._gate(resource)
+                gate.busy -= 1
+                gate.count(well)
+            self._changed.notify_all()
+
+    def back_off(self, resources: frozenset[Resource]) -> None:
+        """Halve the limits: Proxmox VE did not answer, or a lock was not free in time."""
+        with self._changed:
+            for resource in resources:
+                self._gate(resource).halve(self._now())
+
+    def limits(self) -> Mapping[Resource, int]:
+        """Return the present limit of each resource that was used so far."""
+        with self._changed:
+            limited = {key: gate for key, gate in self._limiter.items() if gate.maximum}
+            return {key: gate.limit for key, gate in limited.items()}
+
+    def close(self) -> None:
+        """Admit no further task."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _take(self, resources: frozenset[Resource]) -> bool:
+        gates = [self._gate(resource) for resource in resources]
+        if any(gate.is_full for gate in gates):
+            return False
+        for gate in gates:
+            gate.busy += 1
+        return True
+
+    def _gate(self, resource: Resource) -> _Gate:
+        if resource not in self._limiter:
+            self._limiter[resource] = _Gate(getattr(self._most, resource[0]))
+        return self._limiter[resource]
+
+
+def resources_of(
+    path: tuple[str | int, ...],
+    data: Mapping[str, Any],
+    storages: frozenset[Resource] = frozenset(),
+) -> frozenset[Resource]:
+    """Return the resources of the task that a request begins (pure).
+
+    `storages` are those of a new VM's disks.
+    """
+    used: set[Resource] = {("all", "")}
+    if len(path) > 1 and path[0] == "nodes":
+        used.add(("node", str(path[1])))
+    if path[-1:] == ("clone",):
+        used |= {("template", str(path[3])), *storages}
+    elif path[-1:] == ("qemu",):
+        used |= storages
+    elif data.get("storage"):
+        used.add(("storage", str(data["storage"])))
+    return frozenset(used)

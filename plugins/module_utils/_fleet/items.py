@@ -1,0 +1,218 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The desired VMs of a list: the options for all, of a VM's class and its own, merged (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.tenant import tenant_tag
+from .._core import validate
+from .._core.errors import FleetError, ValidationFailed
+from .._core.options import check_options
+from .._spec.fleet import shared_spec, with_defaults, without_defaults
+from .._spec.vm import vm_spec
+from .._vm.desired.blanks import without_left_out
+from .._vm.desired.layers import lay_over
+from .._vm.desired.presets import class_options
+from .._vm.live.requirements import check_names
+from .._vm.model import Desired
+from .._vm.run import desired_vm
+from .listed import (
+    Listed,
+    Mistakes,
+    choose,
+    read_listed,
+    read_tenants,
+    refuse_misspelt,
+    require_distinct,
+    require_one_tenant,
+)
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# How a VM that is pruned is stopped, and what its removal may wait for.
+_OF_REMOVAL = ("graceful", "force", "shutdown_timeout", "task_timeout", "tenant", "tenant_prefix")
+# The same for a VM of the list, whose protection may be lifted.
+_OF_LISTED_REMOVAL = (*_OF_REMOVAL, "protection")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One VM of the list: its place, its merged options, and the desired VM."""
+
+    index: int
+    params: Mapping[str, Any]
+    desired: Desired
+    pruned: bool = False
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What may be pruned: the VMs of a tenant, of a pool, or of both at once."""
+
+    tenant_tag: str | None
+    prefix: str
+    pool: str | None
+
+    @property
+    def label(self) -> str:
+        said = [
+            f"tag {self.tenant_tag}" if self.tenant_tag else "",
+            f"pool {self.pool}" if self.pool else "",
+        ]
+        return " and ".join(filter(None, said))
+
+
+@dataclass(frozen=True)
+class Estate:
+    """The options of a task, read: the VMs to work on, other tenants' entries, the scope of prune.
+
+    `params` are the options with those of O(defaults) among them.
+    """
+
+    params: Mapping[str, Any]
+    items: list[Item]
+    others: list[Listed]
+    scope: Scope | None = None
+
+
+def read_items(params: Mapping[str, Any], client: Client) -> list[Item]:
+    """Return the VMs to work on, in the order of the list. Raises one error with every mistake."""
+    return read_estate(params, client).items
+
+
+def read_estate(params: Mapping[str, Any], client: Client) -> Estate:
+    """Return what the options of a task come to. Raises FleetError for a mistake in any of them.
+
+    The client is asked for its version where names are not in the schema, for nothing else.
+    """
+    params = fold_defaults(params)
+    listed = read_listed(params)
+    tenants = read_tenants(params)
+    prunes = bool(params.get("prune")) and not params.get("remove")
+    if prunes and tenants is not None:
+        params = {**params, "tenant": require_one_tenant(tenants)}
+    chosen, others = choose(
+        listed,
+        tenants,
+        must_exist=params.get("tenants_required") is not False,
+    )
+    read = removal_listed if params.get("remove") else merge
+    items: list[Item] = []
+    mistakes = Mistakes()
+    for entry in chosen:
+        try:
+            merged = read(params, entry.options)
+            item = Item(entry.index, merged, desired_vm(merged))
+            check_names(client, item.desired)
+            items.append(item)
+        except FleetError as error:
+            mistakes.note(entry.index, entry.options, error)
+    mistakes.raise_any()
+    require_distinct(listed)
+    scope = read_scope(params) if prunes else None
+    if scope is not None:
+        refuse_misspelt(
+            others,
+            str(params.get("tenant") or ""),
+            scope.tenant_tag or "",
+        )
+        _require_inside(items, scope)
+    return Estate(params, items, others, scope)
+
+
+def fold_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options, those of O(defaults) over the ones next to it.
+
+    Raises ValidationFailed.
+    """
+    given = params.get("defaults")
+    if not given:
+        return dict(params)
+    more = check_options(without_defaults(shared_spec()), given, "defaults")
+    shared = {name: params.get(name) for name in shared_spec()}
+    return {**params, **lay_over(without_left_out(shared), without_left_out(more))}
+
+
+def merge(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of one VM: its own over those of its class over those said for all.
+
+    Raises FleetError for a class that is not there.
+    """
+    shared = {name: params.get(name) for name in shared_spec()}
+    classes = {**(shared.get("classes") or {}), **(own.get("classes") or {})}
+    label = own.get("class") or shared.get("class")
+    named = class_options(label, classes) if label else {}
+    layers: list[Mapping[str, Any]] = [without_left_out(shared), named, without_left_out(own)]
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = lay_over(merged, layer)
+    merged["class"] = None  # it is part of the rest now
+    return with_defaults(vm_spec(), merged)
+
+
+def read_scope(params: Mapping[str, Any]) -> Scope:
+    """Return what may be pruned. Raises ValidationFailed where nothing bounds it."""
+    prefix = params.get("tenant_prefix") or "tenant_"
+    tag = (
+        validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
+        if params.get("tenant")
+        else None
+    )
+    pool = validate.pool(params["pool"]) if params.get("pool") else None
+    if tag is None and pool is None:
+        raise validate.refused(
+            "prune",
+            True,
+            "has no bounds",
+            "Say whose VMs are pruned: tenant or pool, for all VMs",
+        )
+    return Scope(tag, prefix, pool)
+
+
+def removal_of(
+    params: Mapping[str, Any],
+    vmid: int,
+    name: str,
+) -> dict[str, Any]:
+    """Return the options of a VM that is pruned."""
+    said = {name: params.get(name) for name in _OF_REMOVAL}
+    return with_defaults(vm_spec(), {**said, "vmid": vmid, "name": name or None, "state": "absent"})
+
+
+def removal_listed(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options to remove a VM of the list.
+
+    Others, such as a missing class, are ignored.
+    """
+    shared = {name: params.get(name) for name in _OF_LISTED_REMOVAL}
+    classes = {**(params.get("classes") or {}), **(own.get("classes") or {})}
+    content = classes.get(own.get("class") or params.get("class"))
+    of_class = {"protection": content.get("protection")} if isinstance(content, Mapping) else {}
+    protection = check_options({"protection": {"type": "bool"}}, of_class)
+    mine = {name: own.get(name) for name in ("name", "vmid", *_OF_LISTED_REMOVAL)}
+    return with_defaults(
+        vm_spec(), {**lay_over(lay_over(shared, protection), mine), "state": "absent"}
+    )
+
+
+def _require_inside(items: list[Item], scope: Scope) -> None:
+    """Raise ValidationFailed where a VM of the list is outside the scope of prune."""
+    for item in items:
+        wish = item.desired
+        inside = scope.tenant_tag in (None, wish.tenant_tag) and scope.pool in (None, wish.pool)
+        if not inside and wish.state != "absent":
+            raise ValidationFailed(
+                attempted=f"vms[{item.index}], {wish.label}, was refused",
+                answer=(
+                    f"with prune all VMs of the list have the {scope.label}; this one says another"
+                ),
+                next_step="Leave out its tenant and pool, or put it into a task of its own",
+                reason="outside the scope",
+            )

@@ -1,0 +1,256 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The VMs that a list names, and those of them that a run works on (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._cluster.tenant import PREFIX, tenant_tag
+from .._core.errors import FleetError, ValidationFailed, category_class
+from .._core.options import check_options
+from .._spec.fleet import item_spec
+
+# The message names this many wrong VMs; the result has all of them.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One entry of the list: its place, its own options, and which VM it names."""
+
+    index: int
+    options: Mapping[str, Any]
+    name: str
+    vmid: int | None
+    tenant: str
+    tag: str  # the tenant's tag in lower case, empty without a tenant
+
+    @property
+    def label(self) -> str:
+        return f"{self.tenant}/{self.name}" if self.tenant else self.name
+
+
+class Mistakes:
+    """Collects the errors of single VMs, so that one error names all of them."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, str, FleetError]] = []
+
+    def note(
+        self,
+        index: int,
+        own: Mapping[str, Any],
+        error: FleetError,
+    ) -> None:
+        """Note the error of a VM by its place in the list; `own` are its options, valid or not."""
+        name = own.get("name") or own.get("vmid") or "without a name"
+        label = f"vms[{index}] ({name})"
+        self._found.append((index, label, error))
+
+    def raise_any(self) -> None:
+        """Raise the error of the whole list where anything was noted."""
+        if self._found:
+            raise _refused(self._found)
+
+
+def read_listed(params: Mapping[str, Any]) -> list[Listed]:
+    """Return the entries of O(vms) with converted options.
+
+    Raises one FleetError for all mistakes.
+    """
+    spec = item_spec()
+    mistakes = Mistakes()
+    found: list[Listed] = []
+    for index, given in enumerate(params["vms"]):
+        try:
+            found.append(_listed(index, check_options(spec, given), params))
+        except FleetError as error:
+            own = given if isinstance(given, Mapping) else {}
+            mistakes.note(index, own, error)
+    mistakes.raise_any()
+    return found
+
+
+def _listed(
+    index: int,
+    own: Mapping[str, Any],
+    params: Mapping[str, Any],
+) -> Listed:
+    tenant = str(own.get("tenant") or params.get("tenant") or "")
+    prefix = own.get("tenant_prefix") or params.get("tenant_prefix") or PREFIX
+    tag = ""
+    if tenant:
+        tag = tenant_tag(tenant, prefix)
+    return Listed(
+        index=index,
+        options=own,
+        name=str(own.get("name") or ""),
+        vmid=own.get("vmid"),
+        tenant=tenant,
+        tag=tag,
+    )
+
+
+def require_distinct(listed: Sequence[Listed]) -> None:
+    """Raise ValidationFailed where two entries name one VM: each would undo the other's work."""
+    by_vmid: dict[int, Listed] = {}
+    by_name: dict[tuple[str, str], Listed] = {}
+    for entry in listed:
+        if entry.vmid is not None:
+            other = by_vmid.setdefault(entry.vmid, entry)
+            if other is not entry:
+                raise _duplicate_vmid(other, entry)
+        if entry.name:
+            other = by_name.setdefault((entry.tag, entry.name.lower()), entry)
+            if other is not entry:
+                raise _duplicate_name(other, entry)
+
+
+def _duplicate_vmid(first: Listed, second: Listed) -> ValidationFailed:
+    label = f"VM VMID {second.vmid}"
+    return _duplicate(
+        first,
+        second,
+        f"both are {label}; the list has more than one {label}",
+    )
+
+
+def _duplicate_name(first: Listed, second: Listed) -> ValidationFailed:
+    owner = f" of tenant {second.tenant}" if second.tenant else ""
+    number = f"the list has more than one VM {first.label}"
+    return _duplicate(
+        first,
+        second,
+        f"both are VM '{second.name}'{owner}; {number}",
+    )
+
+
+def _duplicate(
+    first: Listed,
+    second: Listed,
+    answer: str,
+) -> ValidationFailed:
+    rule = "A tenant can have each name once, and each VMID belongs to one VM"
+    return ValidationFailed(
+        attempted=f"vms[{first.index}] and vms[{second.index}] could not be told apart",
+        answer=answer,
+        next_step=f"{rule}: rename one of them",
+        reason="listed twice",
+    )
+
+
+def read_tenants(params: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the tenants that a run works on, None where the option is left out.
+
+    Raises ValidationFailed for a tenant without a value.
+    """
+    given = params.get("tenants")
+    if given is None:
+        return None
+    names = [str(name).strip() for name in given]
+    if not all(names):
+        raise ValidationFailed(
+            attempted="tenants is given without a value",
+            answer="a tenant's name is empty, such as that of a variable that is empty",
+            next_step="Name the tenants, or leave it out to work on the whole list",
+            reason="tenants",
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def choose(
+    listed: Sequence[Listed],
+    tenants: Sequence[str] | None,
+    *,
+    must_exist: bool,
+) -> tuple[list[Listed], list[Listed]]:
+    """Return the entries of the tenants, and the others.
+
+    Without tenants all are chosen. Raises ValidationFailed for an unknown one where it must exist.
+    """
+    if not tenants:
+        return list(listed), []
+    chosen: list[Listed] = []
+    others: list[Listed] = []
+    known: set[str] = set()
+    for entry in listed:
+        known.add(entry.tenant)
+        if entry.tenant in tenants:
+            chosen.append(entry)
+        else:
+            others.append(entry)
+    unknown = [tenant for tenant in tenants if tenant not in known]
+    if unknown and must_exist:
+        existing = ", ".join(filter(None, sorted(known))) or "none"
+        names = ", ".join(unknown)
+        raise ValidationFailed(
+            attempted=f"tenants names {names}, but no VM of the list has that tenant",
+            answer=f"its tenants are {existing}",
+            next_step="Names are compared exactly: correct tenants or the list",
+            reason="unknown tenant",
+        )
+    return chosen, others
+
+
+def require_one_tenant(tenants: Sequence[str]) -> str:
+    """Return the tenant whose VMs are pruned.
+
+    Raises ValidationFailed unless exactly one is named.
+    """
+    if len(tenants) == 1:
+        return tenants[0]
+    raise ValidationFailed(
+        attempted="Nothing was changed, because prune works on one tenant at a time",
+        answer=f"tenants names {', '.join(tenants) or 'none'}",
+        next_step="Name exactly one tenant there, and run once for each of several",
+        reason="prune",
+    )
+
+
+def refuse_misspelt(
+    others: Sequence[Listed],
+    tenant: str,
+    tag: str,
+) -> None:
+    """Raise ValidationFailed for entries with a tenant's tag, but another spelling of the
+    tenant.
+    """
+    misspelt = [entry.label for entry in others if entry.tag == tag.lower()]
+    if not misspelt:
+        return
+    cause = f"these entries of the list have the tag {tag} too"
+    raise ValidationFailed(
+        attempted=f"Nothing was changed, because {cause}",
+        answer=f"they would be pruned as if they were not listed: {', '.join(misspelt)}",
+        next_step=f"Spell their tenant {tenant} as tenants does",
+        reason="tenant in other letters",
+    )
+
+
+def _refused(wrong: Sequence[tuple[int, str, FleetError]]) -> FleetError:
+    """Return the error of the whole list from those of its VMs."""
+    causes: list[str] = []
+    details: list[dict[str, Any]] = []
+    reasons: set[str] = set()
+    categories: set[type[FleetError]] = set()
+    for index, label, error in wrong:
+        causes.append(f"{label}: {error.message}")
+        details.append({"index": index, "vm": label, **error.as_result()})
+        reasons.add(error.reason)
+        categories.add(category_class(error))
+    answer = " ".join(causes[:_SHOWN])
+    if len(causes) > _SHOWN:
+        answer += f" And {len(causes) - _SHOWN} more."
+    category = categories.pop() if len(categories) == 1 else ValidationFailed
+    return category(
+        attempted="The list of VMs was refused, and nothing was changed",
+        answer=answer,
+        next_step="Correct what is wrong, and run again",
+        reason=reasons.pop() if len(reasons) == 1 else "several",
+        details={"vms": details},
+    )

@@ -1,0 +1,122 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which VMs of a run may be down at the same time: batches, and anti-affinity kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .._cluster.rules import Match
+from .._cluster.state import VmRow
+from .._core.errors import Conflict, FleetError
+from .._vm.run import VmPlan
+
+# Requests below `status` that take a running VM down.
+_DOWN = frozenset(("reboot", "reset", "shutdown", "stop"))
+_OFF = frozenset(("shutdown", "stop"))
+_WAKEUP = 1.0  # seconds after which a waiting VM looks whether the run was given up
+
+
+@dataclass(frozen=True)
+class Member:
+    """A VM that is to be restarted, and the VMs that its own rules keep away."""
+
+    row: VmRow
+    apart_from: tuple[Match, ...] = ()
+
+    def excludes(self, other: Member) -> bool:
+        """Return whether the two must not be down at once: they are kept apart, or both from a
+        third.
+        """
+        if set(self.apart_from) & set(other.apart_from):
+            return True
+        return any(match.fits(other.row) for match in self.apart_from) or any(
+            match.fits(self.row) for match in other.apart_from
+        )
+
+
+def restarts(vm_plan: VmPlan) -> bool:
+    """Return whether a plan takes a running VM down and starts it again (pure)."""
+    if vm_plan.actual is None or not vm_plan.actual.running:
+        return False
+    actions = [step.action for step in vm_plan.plan.steps]
+    if "reboot" in actions or "reset" in actions:
+        return True
+    return bool(_OFF & set(actions)) and "start" in actions
+
+
+def takes_down(path: tuple[str | int, ...]) -> bool:
+    """Return whether a request takes a running VM down (pure)."""
+    return len(path) > 1 and path[-2] == "status" and path[-1] in _DOWN
+
+
+class Turns:
+    """Lets VMs go down in batches.
+
+    The next batch begins when every VM of the one before runs again.
+
+    A VM that does not come back ends this: no other VM is taken down after it.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._changed = threading.Condition()
+        self._down: dict[int, Member] = {}
+        self._taken = 0  # of the current batch
+        self._lost: str = ""
+
+    def enter(
+        self,
+        vmid: int,
+        member: Member,
+        pause: Callable[[], None],
+    ) -> None:
+        """Return when the VM may go down. `pause` raises when the run was given up.
+
+        Raises Conflict when an earlier VM does not run again.
+        """
+        with self._changed:
+            while True:
+                if self._lost:
+                    raise _not_after(member, self._lost)
+                if self._has_room(member):
+                    break
+                self._changed.wait(_WAKEUP)
+                pause()
+            self._down[vmid] = member
+            self._taken += 1
+
+    def leave(self, vmid: int, *, runs: bool) -> None:
+        """Note that a VM runs again, or that it does not."""
+        with self._changed:
+            member = self._down.pop(vmid, None)
+            if member is None:
+                return
+            if not runs:
+                self._lost = self._lost or f"'{member.row.name}' ({member.row.vmid})"
+            if not self._down:
+                self._taken = 0
+            self._changed.notify_all()
+
+    def is_down(self, vmid: int) -> bool:
+        """Return whether a VM has entered and not left."""
+        with self._changed:
+            return vmid in self._down
+
+    def _has_room(self, member: Member) -> bool:
+        if self._size and self._taken >= self._size:
+            return False
+        return not any(member.excludes(other) for other in self._down.values())
+
+
+def _not_after(member: Member, lost: str) -> FleetError:
+    return Conflict(
+        attempted=f"VM '{member.row.name}' ({member.row.vmid}) was not rebooted",
+        answer=f"VM {lost} does not run again after its reboot",
+        next_step="Find out why, repair it and run again: what is left waits for a reboot",
+        reason="earlier reboot failed",
+    )

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module vms: read the list, plan all VMs from one cluster state, execute, prune."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.state import VmRow
+from .._core import validate
+from .._core.errors import FleetError
+from .._core.result import Result
+from .concurrency import ConcurrencyLimits
+from .execute import Executor, Outcome, foresee
+from .items import Scope, read_estate
+from .plan import (
+    Planned,
+    Planner,
+    counting,
+    refuse_foreign,
+    refuse_given_away,
+    refuse_look_alikes,
+    still_unwanted,
+    still_within,
+)
+from .report import report
+from .reservations import Reservations
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def run(
+    params: Mapping[str, Any],
+    client: Client,
+    check_mode: bool = False,
+) -> Result:
+    """Make the VMs of a list what it says; in check mode plan it and write nothing.
+
+    A VM that fails does not stop the others, but nothing is pruned then.
+    """
+    estate = read_estate(params, client)
+    params, items, scope = estate.params, estate.items, estate.scope
+    most = read_concurrency(params)
+    batch = validate.number(params["reboot_batch"], 0, 1000, "reboot_batch")
+    details = params.get("details") is not False
+    if scope is not None and not items:
+        raise validate.refused(
+            "vms",
+            [],
+            f"is empty, and prune would remove all VMs with the {scope.label}",
+            "List the VMs with state=absent if all of them shall go",
+        )
+    if not items:
+        return report([], check_mode=check_mode, details=details)
+    planned_at = client.clock.monotonic()
+    planner = Planner(client, check_mode)
+    located = planner.look_up(items)
+    unwanted = planner.prune(params, scope, located) if scope is not None else []
+    plans = counting(planner.plan_located(located), planner.leaving)
+    if params.get("remove"):
+        refuse_foreign(plans, planner)
+    if scope is not None:
+        plans = refuse_look_alikes(plans, planner.cluster, scope)
+        unwanted = still_unwanted(unwanted, plans)
+        refuse_given_away(unwanted, estate.items, estate.others, scope)
+    if check_mode:
+        outcomes = foresee(plans)
+        outcomes += _kept(unwanted) if _failed(outcomes) else foresee(unwanted)
+        return _with_notes(
+            report(
+                outcomes,
+                check_mode=True,
+                details=details,
+            ),
+            planner.notes,
+        )
+    reservations = Reservations(client, planner.cluster)
+    executor = Executor(client, reservations, most, planned_at, batch)
+    outcomes = _execute(executor, plans)
+    if scope is not None and unwanted:
+        outcomes += (
+            _kept(unwanted)
+            if _failed(outcomes)
+            else _prune(
+                executor,
+                reservations,
+                client,
+                scope,
+                unwanted,
+            )
+        )
+    return _with_notes(report(outcomes, details=details), planner.notes)
+
+
+def _with_notes(result: Result, notes: tuple[str, ...]) -> Result:
+    return replace(result, warnings=(*result.warnings, *notes))
+
+
+def read_concurrency(params: Mapping[str, Any]) -> ConcurrencyLimits:
+    """Return the limits of concurrent tasks. Raises ValidationFailed."""
+    return ConcurrencyLimits(
+        all=_limit(params, "parallel"),
+        node=_limit(params, "parallel_per_node"),
+        storage=_limit(params, "parallel_per_storage"),
+        template=_limit(params, "parallel_per_template"),
+    )
+
+
+def _limit(params: Mapping[str, Any], option: str) -> int:
+    return validate.number(params[option], 0, 1000, option)
+
+
+def _execute(executor: Executor, plans: list[Planned]) -> list[Outcome]:
+    """Return the outcome of each VM.
+
+    Templates are removed when all else is done, because linked clones depend on them.
+    """
+    first: list[Planned] = []
+    late: list[Planned] = []
+    for planned in plans:
+        is_template = planned.found is not None and planned.found.template
+        if is_template and planned.item.desired.state == "absent":
+            late.append(planned)
+        else:
+            first.append(planned)
+    outcomes = executor.execute(first)
+    if late:
+        outcomes += executor.execute(late)
+    return sorted(outcomes, key=lambda outcome: outcome.planned.item.index)
+
+
+def _failed(outcomes: list[Outcome]) -> bool:
+    return any(outcome.error is not None for outcome in outcomes)
+
+
+def _prune(
+    executor: Executor,
+    reservations: Reservations,
+    client: Client,
+    scope: Scope,
+    unwanted: list[Planned],
+) -> list[Outcome]:
+    """Remove the VMs that are not in the list, each after a last check of the scope."""
+    try:
+        cluster = reservations.read(client.clock.monotonic())
+    except FleetError as error:  # the outcomes of the listed VMs must not be lost
+        return [Outcome(planned, error=planned.error or error) for planned in unwanted]
+
+    def before(planned: Planned) -> None:
+        if planned.vm_plan is not None and planned.vm_plan.actual is not None:
+            actual = planned.vm_plan.actual
+            row: VmRow | None = cluster.vms.get(actual.vmid)
+            still_within(scope, actual, row)
+
+    return executor.execute(unwanted, before)
+
+
+def _kept(unwanted: list[Planned]) -> list[Outcome]:
+    """Return the outcomes of VMs that are not pruned because others failed."""
+    return [Outcome(planned, error=planned.error) for planned in unwanted]

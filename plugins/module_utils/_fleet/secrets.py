@@ -1,0 +1,24 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which arguments of module vms must not be shown, beside the options of the task itself (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.options import hidden_values
+from .._spec.fleet import item_spec
+from .._vm.desired.presets import class_secrets
+
+
+def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the secrets in O(vms), O(defaults) and all classes, before anything is checked."""
+    found = class_secrets(arguments)
+    spec = item_spec()
+    vms, defaults = arguments.get("vms"), arguments.get("defaults")
+    for given in [*(vms if isinstance(vms, list) else ()), defaults]:
+        found |= hidden_values(spec, given)
+    return found | class_secrets({"vms": [defaults]})

@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lines that report a run to a person (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core.errors import FleetError
+
+ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
+# Of a task's log this many lines are shown, the last ones.
+_LOG_LINES = 10
+
+Row = Mapping[str, Any]
+
+
+def lines_of(
+    rows: Sequence[Row],
+    errors: Mapping[int, FleetError],
+    *,
+    check_mode: bool,
+) -> list[str]:
+    """Return the lines; VMs without a change are only counted.
+
+    `errors` are the failures by their place among the rows.
+    """
+    lines = [_counts(rows, check_mode)]
+    for action in ACTIONS:
+        chosen = [_named(row) for row in rows if row["action"] == action]
+        if chosen and action != "unchanged":
+            lines.append(f"{action}: {', '.join(chosen)}")
+    lines += _waiting(rows)
+    rebooted = [_label(row) for row in rows if row["rebooted"]]
+    if rebooted:
+        lines.append(f"rebooted: {', '.join(rebooted)}")
+    for at in sorted(errors):
+        lines += _failure(rows[at], errors[at])
+    return lines
+
+
+def _counts(rows: Sequence[Row], check_mode: bool) -> str:
+    """Return the number of VMs of each action."""
+    number_of = Counter(row["action"] for row in rows)
+    counts = [f"{action} {number_of[action]}" for action in ACTIONS if number_of[action]]
+    waiting = sum(1 for row in rows if row["pending"])
+    if waiting:
+        counts.append(f"waiting for a reboot {waiting}")
+    total = ", ".join(counts) or "there is no VM to work on"
+    if check_mode:
+        return f"Preview: {total}"
+    return total
+
+
+def _waiting(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each set of options that waits for a reboot, with its VMs."""
+    by_options: dict[str, list[str]] = {}
+    for row in rows:
+        options = ", ".join(row["pending"])
+        if options:
+            by_options.setdefault(options, []).append(_label(row))
+    lines: list[str] = []
+    for options, labels in by_options.items():
+        lines.append(f"waiting for a reboot ({options}): {', '.join(labels)}")
+    return lines
+
+
+def _failure(row: Row, error: FleetError) -> list[str]:
+    """Return what is needed to repair one VM: place, cause, end of the log, next step."""
+    place = "no VMID"
+    if row["vmid"]:
+        place = f"VMID {row['vmid']}"
+    if row["node"]:
+        place += f" on node {row['node']}"
+    parts = filter(None, (error.attempted, error.answer or error.reason))
+    cause = _one_line(": ".join(parts)) or error.message
+    lines = [
+        f"{_label(row)} ({place}) failed with {error.category}",
+        f"    cause: {cause}",
+    ]
+    if error.upid:
+        lines.append(f"    task: {error.upid}")
+    for line in error.log[-_LOG_LINES:]:
+        lines.append(f"    log: {line}")
+    if row.get("done"):
+        lines.append(f"    done before: {', '.join(row['done'])}")
+    if error.next_step:
+        lines.append(f"    next step: {_one_line(error.next_step)}")
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _label(row: Row) -> str:
+    name = row["name"] or f"VM {row['vmid']}"
+    if row["tenant"]:
+        return f"{row['tenant']}/{name}"
+    return str(name)
+
+
+def _named(row: Row) -> str:
+    """Return the label of a VM with the category of its failure, or else with its place."""
+    label = _label(row)
+    error = row.get("error") or {}
+    place = error.get("category")
+    if row["vmid"] and not place:
+        place = str(row["vmid"])
+        if row["node"]:
+            place += f" on {row['node']}"
+    if not place:
+        return label
+    return f"{label} ({place})"

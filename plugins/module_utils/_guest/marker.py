@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ownership marker: one HTML comment at the end of a VM's notes, invisible in PVE's interface
+(pure).
+
+A clone cannot be given tags when it is made; the notes are the one place where a new VM can say
+from its first moment whose it is and which run makes it. See
+docs/decisions/0001-ownership-marker.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\s*$")
+_STALE = "stale"
+
+
+@dataclass(frozen=True)
+class Marker:
+    """`origin` is the VMID a VM was cloned from.
+
+    The rest is there only while it is being built or changed.
+
+    `run` is the run that makes it, `tenant` the tag it will have. `inherited_tags` are the tags
+    that it has from its source and that will go (`shed` in the notes). `stale`: the cloud-init
+    drive of a running VM is older than its configuration.
+    """
+
+    origin: int | None = None
+    run: str | None = None
+    tenant: str | None = None
+    inherited_tags: tuple[str, ...] = ()
+    stale: bool = False
+
+    @property
+    def building(self) -> bool:
+        return self.run is not None
+
+    def render(self) -> str:
+        """Return the comment, or an empty text where there is nothing to say."""
+        values: dict[str, Any] = {
+            "origin": self.origin,
+            "run": self.run,
+            "tenant": self.tenant,
+            "shed": ":".join(self.inherited_tags),
+        }
+        if self.stale:
+            values["drive"] = _STALE
+        parts = [f"{key}={value}" for key, value in values.items() if value]
+        if not parts:
+            return ""
+        text = " ".join(parts)
+        return f"<!-- pve.fleet: {text} -->"
+
+
+def split_notes(notes: str | None) -> tuple[str, Marker]:
+    """Return a VM's notes without the blanks at their end, which PVE does not keep, and the
+    marker.
+    """
+    text = notes or ""
+    found = _COMMENT.search(text)
+    if not found:
+        return text.rstrip(), Marker()
+    parts = found.group(1).split()
+    values = dict(part.split("=", 1) for part in parts)
+    origin = values.get("origin", "")
+    inherited_tags = values.get("shed", "").split(":")
+    marker = Marker(
+        origin=int(origin) if origin.isdigit() else None,
+        run=values.get("run"),
+        tenant=values.get("tenant"),
+        inherited_tags=tuple(filter(None, inherited_tags)),
+        stale=values.get("drive") == _STALE,
+    )
+    before = text[: found.start()]
+    return before.rstrip(), marker
+
+
+def join_notes(notes: str, marker: Marker) -> str:
+    """Return notes with the marker behind them."""
+    comment = marker.render()
+    lines = filter(None, (notes, comment))
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a task asks of a simple resource, and what of it differs. Data only, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Desired:
+    """A resource as the task wants it, by option.
+
+    What is not in `values` or `members` is left alone.
+    """
+
+    keys: Mapping[str, str]
+    present: bool = True
+    values: Mapping[str, Any] = field(default_factory=dict)
+    members: Mapping[str, frozenset[Any]] = field(default_factory=dict)
+    exact: bool = False  # whether members that are not named are taken out
+    force: bool = False  # whether a resource with members may be deleted
+    recreate: bool = False  # whether it may be deleted and created again for a field that is fixed
+    switches: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rewrites: bool = False  # whether secrets are also written to a resource that exists
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between a resource as it is and as the task wants it."""
+
+    creates: bool = False
+    deletes: bool = False
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    adds: Mapping[str, frozenset[Any]] = field(default_factory=dict)
+    removes: Mapping[str, frozenset[Any]] = field(default_factory=dict)
+    fixed: tuple[str, ...] = ()  # options that differ and cannot be changed
+    writes: tuple[str, ...] = ()  # secrets to write to a resource that exists
+
+    def __bool__(self) -> bool:
+        return self.visible or bool(self.writes)
+
+    @property
+    def visible(self) -> bool:
+        """Whether a look at the resource shows that something differs; it never shows secrets."""
+        return bool(
+            self.creates or self.deletes or self.sets or self.adds or self.removes or self.fixed
+        )

@@ -1,0 +1,346 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From options to what is desired, to what differs, to the plan (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._core.errors import Conflict, ValidationFailed
+from .change import Change, Desired
+from .plan import Plan, Step
+from .table import Call, Field, Members, Secret, Table, Values
+
+CREATE, UPDATE, REMOVE, DELETE = "create", "update", "remove members", "delete"
+WRITE = "write a secret"
+
+
+def read_desired(table: Table, params: Mapping[str, Any]) -> Desired:
+    """Return what the options ask for. Raises ValidationFailed."""
+    keys = {key.option: key.check(params[key.option], key.option) for key in table.keys}
+    values = {
+        one.option: one.want(params[one.option])
+        for one in table.fields
+        if params.get(one.option) is not None
+    }
+    members = {
+        group.option: _wanted_members(group, params[group.option])
+        for group in table.members
+        if params.get(group.option) is not None
+    }
+    return Desired(
+        keys=keys,
+        present=params.get("state") != "absent",
+        values=values,
+        members=members,
+        exact=_is_exact(params),
+        force=bool(params.get("force")),
+        recreate=bool(params.get("recreate")),
+        switches={
+            name: params[option] for option, name in table.switches.items() if params.get(option)
+        },
+        secrets={
+            one.option: one.check(params[one.option], one.option)
+            for one in table.secrets
+            if params.get(one.option) is not None
+        },
+        rewrites=any(params.get(one.asked[0]) == one.asked[1] for one in table.secrets),
+    )
+
+
+def _is_exact(params: Mapping[str, Any]) -> bool:
+    """Return whether members that are not listed are taken out: C(exact), or else no C(append)."""
+    if params.get("append") is not None:
+        return not params["append"]
+    return bool(params.get("exact"))
+
+
+def _wanted_members(group: Members, items: Iterable[Any]) -> frozenset[Any]:
+    found = frozenset(group.want(item) for item in items)
+    if len(group.identities(found)) < len(found):
+        raise ValidationFailed(
+            attempted=f"{group.option} was refused",
+            answer=f"it lists the same twice: {', '.join(group.named(found))}",
+            next_step="List each once",
+            reason=group.option,
+        )
+    return found
+
+
+def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
+    """Return what differs. Without `actual` the resource does not exist."""
+    if not desired.present:
+        return _compare_absent(table, desired, actual)
+    if actual is None:
+        wanted = {option: items for option, items in desired.members.items() if items}
+        return Change(creates=True, sets=desired.values, adds=wanted)
+    fixed = {one.option for one in table.fields if one.fixed}
+    different = {
+        option: value for option, value in desired.values.items() if value != actual[option]
+    }
+    adds: dict[str, frozenset[Any]] = {}
+    removes: dict[str, frozenset[Any]] = {}
+    for group in _groups(table, desired.members):
+        items, known = desired.members[group.option], actual[group.option]
+        adds[group.option] = items - known
+        if desired.exact:
+            removes[group.option] = _others(group, known, items)
+    return Change(
+        sets={option: value for option, value in different.items() if option not in fixed},
+        adds=_not_empty(adds),
+        removes=_not_empty(removes),
+        fixed=tuple(option for option in different if option in fixed),
+        writes=tuple(desired.secrets) if desired.rewrites else (),
+    )
+
+
+def _compare_absent(table: Table, desired: Desired, actual: Values | None) -> Change:
+    if actual is None:
+        return Change()
+    if not table.permanent:
+        return Change(
+            deletes=True,
+            removes=_not_empty(
+                {group.option: actual[group.option] for group in table.members if not group.own}
+            ),
+        )
+    removes = {}
+    for group in _groups(table, desired.members):
+        known = actual[group.option]
+        removes[group.option] = known - _others(group, known, desired.members[group.option])
+    return Change(removes=_not_empty(removes))
+
+
+def _groups(table: Table, options: Iterable[str]) -> list[Members]:
+    return [group for group in table.members if group.option in options]
+
+
+def _others(group: Members, known: frozenset[Any], items: Iterable[Any]) -> frozenset[Any]:
+    """Return the known members that `items` do not name."""
+    named = group.identities(items)
+    return frozenset(item for item in known if group.identity(item) not in named)
+
+
+def _not_empty(sets: Mapping[str, frozenset[Any]]) -> dict[str, frozenset[Any]]:
+    return {option: items for option, items in sets.items() if items}
+
+
+def make_plan(table: Table, desired: Desired, actual: Values | None, change: Change) -> Plan:
+    """Return the ordered steps and the diff.
+
+    Raises Conflict where members keep the resource from being deleted, or where a field that
+    differs is fixed.
+    """
+    if not change:
+        return Plan()
+    label = table.label(desired.keys)
+    if change.deletes:
+        return _plan_delete(table, desired, actual or {}, change)
+    if not change.fixed:
+        return _plan_change(table, desired, actual, change)
+    if not desired.recreate:
+        raise Conflict(
+            attempted=f"{_capital(label)} was not changed",
+            answer=(
+                f"Proxmox VE cannot change {', '.join(change.fixed)} of a {table.kind} that exists"
+            ),
+            next_step=f"Set state=absent first, or leave out {', '.join(change.fixed)}",
+            reason="fixed option",
+            details={"options": list(change.fixed)},
+        )
+    old = actual or {}
+    gone = _plan_delete(
+        table, desired, old, compare(table, Desired(desired.keys, present=False), old)
+    )
+    whole = replace(desired, exact=False, recreate=False)
+    made = _plan_change(table, whole, None, compare(table, whole, None))
+    return Plan((*gone.steps, *made.steps), gone.before, made.after)
+
+
+def _plan_delete(table: Table, desired: Desired, actual: Values, change: Change) -> Plan:
+    label = table.label(desired.keys)
+    if change.removes and not desired.force:
+        raise Conflict(
+            attempted=f"{_capital(label)} was not deleted",
+            answer=f"it is not empty: it has {_named(table, change.removes)}",
+            next_step=(
+                "Take its members out first, or set force=true; the members themselves are never"
+                " deleted"
+            ),
+            reason="not empty",
+            details={
+                "members": {option: sorted(items) for option, items in change.removes.items()}
+            },
+        )
+    steps = _removals(table, desired, change.removes)
+    steps.append(_step(DELETE, f"Delete {label}", "DELETE", table.delete_call, desired))
+    return Plan(tuple(steps), table.show(desired.keys, actual), {})
+
+
+def _plan_change(table: Table, desired: Desired, actual: Values | None, change: Change) -> Plan:
+    steps: list[Step] = []
+    then = after(table, desired, actual)
+    if change.creates:
+        steps.append(_creation(table, desired, change))
+        apart = {group.option for group in table.members if not group.own}
+        adds = {option: items for option, items in change.adds.items() if option in apart}
+        change = replace(change, sets={}, adds=adds, creates=False)
+        touched = {*then}
+    else:
+        touched = {*change.sets, *change.adds, *change.removes}
+    own = {group.option for group in table.members if group.own}
+    steps += _updates(table, desired, then, change)
+    removes = {option: items for option, items in change.removes.items() if option not in own}
+    steps += _removals(table, desired, removes)
+    for secret in table.secrets:
+        if secret.option in change.writes:
+            steps.append(_writing(table, desired, secret))
+    if actual is None:
+        return Plan(tuple(steps), {}, table.show(desired.keys, then))
+    before_shown, after_shown = table.show(desired.keys, actual), table.show(desired.keys, then)
+    return Plan(
+        tuple(steps),
+        {option: value for option, value in before_shown.items() if option in touched},
+        {option: value for option, value in after_shown.items() if option in touched},
+    )
+
+
+def after(table: Table, desired: Desired, actual: Values | None) -> dict[str, Any]:
+    """Return the canonical values that the resource will have."""
+    known = dict(actual) if actual is not None else table.values({})
+    known.update(desired.values)
+    for group in _groups(table, desired.members):
+        items = desired.members[group.option]
+        others = _others(group, known[group.option], items)
+        if not desired.present:
+            known[group.option] = others
+            continue
+        known[group.option] = items if desired.exact else others | items
+    return known
+
+
+def _step(
+    action: str,
+    summary: str,
+    method: str,
+    call: Call,
+    desired: Desired,
+    data: Mapping[str, Any] | None = None,
+) -> Step:
+    """Return the step that makes a call of the table, with `data` besides its own."""
+    return Step(
+        action,
+        summary,
+        call.method or method,
+        call.path_for(desired.keys),
+        {**call.data_for(desired.keys), **(data or {})},
+        is_task=call.is_task,
+    )
+
+
+def _creation(table: Table, desired: Desired, change: Change) -> Step:
+    data = _sent(table.fields, change.sets)
+    for group in _groups(table, change.adds):
+        if group.own:
+            data[group.property] = group.joined(change.adds[group.option])
+    for secret in table.secrets:
+        if secret.option in desired.secrets:
+            data[secret.property] = desired.secrets[secret.option]
+    summary = f"Create {table.label(desired.keys)}"
+    return _step(CREATE, summary, "POST", table.create_call, desired, data)
+
+
+def _updates(table: Table, desired: Desired, then: Values, change: Change) -> list[Step]:
+    """Return one update with all that one request can hold, and one for each batch of members."""
+    data = _sent(table.fields, change.sets)
+    names, added, steps = list(change.sets), {}, []
+    for group in table.members:
+        adds = change.adds.get(group.option, frozenset())
+        if group.own and (adds or group.option in change.removes):
+            names.append(group.option)
+            data.update(_own(table, group, adds, then, change))
+        elif group.batches is not None:
+            steps += _batch_steps(table, desired, group, adds)
+        elif adds:
+            added[group.option] = adds
+            data[group.property] = group.joined(adds)
+    if added:
+        data.update(desired.switches)
+    if not names and not added:
+        return steps
+    label = table.label(desired.keys)
+    parts = [f"set {', '.join(names)} of {label}"] if names else []
+    if added:
+        parts.append(f"add {_named(table, added)} to {label}")
+    summary = _capital(" and ".join(parts))
+    return [_step(UPDATE, summary, "PUT", table.update_call, desired, data), *steps]
+
+
+def _own(
+    table: Table, group: Members, adds: frozenset[Any], then: Values, change: Change
+) -> dict[str, Any]:
+    """Return a set of the resource's own: all of it where some go, else what is added to it."""
+    if group.option in change.removes:
+        return {group.property: group.joined(then[group.option])}
+    return {group.property: group.joined(adds), table.append: 1}
+
+
+def _batch_steps(
+    table: Table, desired: Desired, group: Members, items: frozenset[Any], removes: bool = False
+) -> list[Step]:
+    if not items or group.batches is None:
+        return []
+    label, steps = table.label(desired.keys), []
+    for batch, data in group.batches(items):
+        names = ", ".join(group.named(batch))
+        if removes:
+            sent = {**data, **table.removal}
+            summary = f"Take {names} out of {label}"
+            steps.append(_step(REMOVE, summary, "PUT", table.update_call, desired, sent))
+            continue
+        summary = f"Add {names} to {label}"
+        steps.append(_step(UPDATE, summary, "PUT", table.update_call, desired, data))
+    return steps
+
+
+def _removals(table: Table, desired: Desired, removes: Mapping[str, frozenset[Any]]) -> list[Step]:
+    """Return one step for all members that one request can take out, and one for each batch."""
+    steps, listed = [], {}
+    for group in _groups(table, removes):
+        if group.batches is None:
+            listed[group.option] = removes[group.option]
+        else:
+            steps += _batch_steps(table, desired, group, removes[group.option], removes=True)
+    if listed:
+        groups = _groups(table, listed)
+        data = {group.property: group.joined(listed[group.option]) for group in groups}
+        summary = f"Take {_named(table, listed)} out of {table.label(desired.keys)}"
+        sent = {**data, **table.removal}
+        steps.insert(0, _step(REMOVE, summary, "PUT", table.update_call, desired, sent))
+    return steps
+
+
+def _writing(table: Table, desired: Desired, secret: Secret) -> Step:
+    summary = f"Set {secret.option} of {table.label(desired.keys)}"
+    data = {secret.property: desired.secrets[secret.option]}
+    return _step(WRITE, summary, "PUT", secret.call, desired, data)
+
+
+def _sent(fields: Iterable[Field], sets: Values) -> dict[str, Any]:
+    return {one.property: one.send(sets[one.option]) for one in fields if one.option in sets}
+
+
+def _named(table: Table, sets: Mapping[str, frozenset[Any]]) -> str:
+    """Return members as messages name them, for example C(VM 100, VM 101, storage local)."""
+    names: list[str] = []
+    for group in _groups(table, sets):
+        names += group.named(sets[group.option])
+    return ", ".join(names)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

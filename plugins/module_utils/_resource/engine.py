@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way of one resource through a task: plan, then preview, or execute and report."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from .execute import Execution, Managed, execute
+from .plan import Plan
+
+Outcome = TypeVar("Outcome")
+"""What a resource reports: a result, or its part of a result of several."""
+
+
+class Resource(Managed, Generic[Outcome]):
+    """One thing that a task manages, with the plan that was made from a reading of it."""
+
+    plan: Plan
+
+    def preview(self) -> Outcome:
+        """Return the result that the plan would have; nothing is written."""
+        raise NotImplementedError
+
+    def report(self, execution: Execution) -> Outcome:
+        """Return the result after the plan was carried out, from a new reading where that is
+        needed. Raises FleetError.
+        """
+        raise NotImplementedError
+
+
+def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
+    """Carry the plan of a resource out and return the result; in check mode write nothing."""
+    if check_mode or not resource.plan.changed:
+        return resource.preview()
+    return resource.report(execute(resource, resource.plan))

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the engine needs of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .._api.protocols import Reader
+
+if TYPE_CHECKING:
+    from .._api.tasks import TaskResult
+
+
+class Api(Reader, Protocol):
+    """Reads and writes under the rules for writes; `Client` does."""
+
+    def get(
+        self,
+        *segments: str | int,
+        params: Mapping[str, Any] | None = None,
+        tries: int | None = None,
+        attempted: str = "",
+        **query: Any,
+    ) -> Any:
+        """Return the answer to a GET of the path that the segments make. Raises FleetError."""
+
+    def write(
+        self,
+        method: str,
+        *segments: str | int,
+        data: Mapping[str, Any] | None = None,
+        attempted: str = "",
+        happened: Callable[[], Any] | None = None,
+    ) -> Any:
+        """Return the answer to a write; `happened` looks after a lost answer. Raises FleetError."""
+
+    def task(
+        self,
+        method: str,
+        *segments: str | int,
+        data: Mapping[str, Any] | None = None,
+        attempted: str = "",
+        timeout: float = 300.0,
+        happened: Callable[[], Any] | None = None,
+    ) -> TaskResult:
+        """Return how the task ended that a write started. Raises FleetError."""
+
+    def version(self) -> tuple[int, int]:
+        """Return major and minor number of Proxmox VE; asked once."""

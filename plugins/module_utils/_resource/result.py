@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The shape of the result of one resource (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core.result import Result
+from .plan import Plan
+
+
+def result_of(
+    plan: Plan,
+    values: Mapping[str, Any],
+    *,
+    done: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+    header: str = "",
+) -> Result:
+    """Return the result of one resource: `values`, the steps that were planned and those that were
+    done.
+
+    The warnings of the plan go before the others.
+    """
+    shown = {**values, "plan": plan.summaries, "done": list(done)}
+    return Result(plan.changed, shown, diff_of(plan, header), (*plan.warnings, *warnings))
+
+
+def diff_of(plan: Plan, header: str = "") -> dict[str, Any]:
+    """Return what a plan changes, as modules report it; `header` says of what, where it changes
+    something.
+    """
+    diff: dict[str, Any] = {"before": dict(plan.before), "after": dict(plan.after)}
+    if header and plan.changed:
+        diff["before_header"] = diff["after_header"] = header
+    return diff

@@ -1,0 +1,178 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of a module for a simple resource, and of its C(_info) twin: read, compare, plan,
+execute, report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .._core.errors import Conflict, FleetError, NotFound
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .change import Desired
+from .decide import after, compare, make_plan, read_desired
+from .engine import Resource, apply_plan
+from .execute import Execution, Verdict
+from .plan import Plan, Step
+from .protocols import Api
+from .result import result_of
+from .table import Table, Values
+
+_READS_AT_ONCE = 8
+
+
+def run(table: Table, params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Bring a resource to the desired state and return the outcome; check mode writes nothing."""
+    desired = table.resolve(client, read_desired(table, params))
+    plan, actual = plan_resource(table, desired, client)
+    return apply_plan(TableResource(table, desired, client, plan, actual), check_mode)
+
+
+class TableResource(Resource[Result]):
+    """A simple resource, as its table describes it; `actual` is how it was read for the plan."""
+
+    def __init__(
+        self, table: Table, desired: Desired, client: Api, plan: Plan, actual: Values | None
+    ) -> None:
+        self.table = table
+        self.desired = desired
+        self.client = client
+        self.plan = plan
+        self.actual = actual
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return plan_resource(self.table, self.desired, self.client)[0]
+
+    def happened(self, step: Step) -> Callable[[], Any]:
+        """Return the look after a lost answer: a step took effect where a new plan has none of its
+        kind.
+        """
+
+        def look() -> bool | None:
+            rest = self.replan((), True)
+            return None if any(step.action == other.action for other in rest.steps) else True
+
+        return look
+
+    def judge(self, step: Step, error: FleetError) -> Verdict:
+        is_conflict = isinstance(error, (Conflict, NotFound))
+        return Verdict.STALE if is_conflict else Verdict.FAILED
+
+    def preview(self) -> Result:
+        values: Values | None = self.actual
+        if self.plan.changed:
+            values = after(self.table, self.desired, self.actual)
+        return _report(self.table, self.desired, self.plan, values)
+
+    def report(self, execution: Execution) -> Result:
+        final = read_values(self.table, self.client, self.desired.keys)
+        _require_reached(self.table, self.desired, final, list(execution.done))
+        plan = self.plan if execution.done else execution.rest  # else another run did all of it
+        plan = plan or Plan()
+        plan = replace(plan, warnings=(*plan.warnings, *execution.warnings))
+        return _report(self.table, self.desired, plan, final, execution.done)
+
+
+def read_values(table: Table, client: Api, keys: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the canonical values of a resource, or None where it does not exist; one request."""
+    try:
+        answer = client.get(
+            *table.read_call.path_for(keys),
+            params=table.read_call.data_for(keys),
+            attempted=f"Could not read {table.label(keys)}",
+        )
+    except NotFound:
+        return None
+    found = table.pick(answer, keys)
+    return None if found is None else table.values(found)
+
+
+def plan_resource(
+    table: Table, desired: Desired, client: Api
+) -> tuple[Plan, dict[str, Any] | None]:
+    """Return what is to be done, and the resource as it is.
+
+    Raises what is refused before the first write.
+    """
+    actual = read_values(table, client, desired.keys)
+    change = compare(table, desired, actual)
+    plan = make_plan(table, desired, actual, change)
+    if table.precheck is None or not change:
+        return plan, actual
+    warnings = table.precheck(client, desired, change)
+    return Plan(plan.steps, plan.before, plan.after, warnings=warnings), actual
+
+
+def run_info(
+    table: Table, params: Mapping[str, Any], client: Api, check_mode: bool = False
+) -> Result:
+    """Return the resources, all or the one that is named, sorted by what names them.
+
+    Nothing is written.
+    """
+    keys = {
+        key.option: key.check(params[key.option], key.option)
+        for key in table.keys
+        if params.get(key.option) is not None
+    }
+    if len(keys) == len(table.keys):
+        values = read_values(table, client, keys)
+        return _found(table, [table.show(keys, values)] if values is not None else [])
+    answer = client.get(
+        *table.list_call.path_for(keys),
+        params=table.list_call.data_for(keys),
+        attempted=f"Could not list the {table.plural}",
+    )
+    found = {tuple(table.keys_of(row).values()): row for row in table.rows(answer, keys)}
+    order = sorted(found)
+    if table.list_is_whole:
+        shown = [table.show(table.keys_of(found[one]), table.values(found[one])) for one in order]
+        return _found(table, shown)
+    keys_in_order = [table.keys_of(found[one]) for one in order]
+    read = side_by_side(
+        lambda keys: (keys, read_values(table, client, keys)), keys_in_order, _READS_AT_ONCE
+    )
+    return _found(table, [table.show(keys, values) for keys, values in read if values is not None])
+
+
+def _found(table: Table, shown: list[dict[str, Any]]) -> Result:
+    return Result(False, {table.plural: shown})
+
+
+def _require_reached(
+    table: Table, desired: Desired, final: Mapping[str, Any] | None, done: list[str]
+) -> None:
+    """Raise Conflict where the resource is not as the task wants it although every step was
+    accepted.
+    """
+    left = compare(table, desired, final)
+    if not left.visible:
+        return
+    different = sorted({*left.sets, *left.adds, *left.removes, *left.fixed}) or [
+        desired.keys[table.keys[0].option]
+    ]
+    raise Conflict(
+        attempted=f"The changes of {table.label(desired.keys)} did not last",
+        answer=f"Proxmox VE accepted them, but these still differ: {', '.join(different)}",
+        next_step="Another run may have changed it at the same time: run this again",
+        reason="changed since",
+        details={"done": done},
+    )
+
+
+def _report(
+    table: Table,
+    desired: Desired,
+    plan: Plan,
+    values: Values | None,
+    done: Sequence[str] = (),
+) -> Result:
+    remains = desired.present or table.permanent
+    shown = table.show(desired.keys, values) if values is not None and remains else None
+    return result_of(plan, {table.kind: shown}, done=done, header=table.label(desired.keys))

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What PVE lets only root@pam itself change in a VM's configuration, and no token (pure).
+
+The facts are those of qemu-server, Qemu.pm: check_vm_modify_config_perm and the checks of single
+devices beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from .._core.errors import ValidationFailed
+from .._core.propstring import parse
+from .formats import format_of
+
+# Options that a privilege is enough for. PVE refuses all others to everybody but root, new ones
+# included.
+_BY_PRIVILEGE = frozenset(
+    "cores cpu runningcpu cpulimit cpuunits numa smp sockets vcpus memory balloon shares allow-ksm"
+    " acpi hotplug kvm machine runningmachine scsihw smbios1 tablet vga watchdog audio0 rng0 agent"
+    " autostart bios description keyboard localtime migrate_downtime migrate_speed name onboot"
+    " ostype protection reboot startdate startup tdf template freeze boot bootdisk vmstatestorage"
+    " tags running-nets-host-mtu vmstate cicustom cipassword citype ciuser ciupgrade nameserver"
+    " searchdomain sshkeys efidisk0 tpmstate0".split()
+)
+_DEVICES_BY_PRIVILEGE = re.compile(r"(?:net|ipconfig|numa|ide|sata|scsi|virtio|unused|virtiofs)\d+")
+_REAL_DEVICES = re.compile(r"(serial|usb|hostpci)\d+")
+
+
+def root_only(key: str, values: Iterable[str | None]) -> str | None:
+    """Return why only root can change an option, in PVE's words, or None.
+
+    `values` are what the option has and gets: a device of the host must not be replaced either.
+    """
+    if key in _BY_PRIVILEGE or _DEVICES_BY_PRIVILEGE.fullmatch(key):
+        return None
+    found = _REAL_DEVICES.fullmatch(key)
+    if not found:
+        return f"only root can set '{key}' config"
+    return next(
+        (why for text in values if text and (why := _real_device(found.group(1), key, text))), None
+    )
+
+
+def _real_device(family: str, key: str, text: str) -> str | None:
+    if family == "serial":
+        return None if text == "socket" else f"only root can set '{key}' config for real devices"
+    device = _parts(key, text)
+    if family == "usb":
+        is_real = device.get("host", "spice").lower() != "spice"
+        return f"only root can set '{key}' config for real devices" if is_real else None
+    if "host" in device:
+        return f"only root can set '{key}' config for non-mapped devices"
+    return "only root@pam can set 'romfile' option" if "romfile" in device else None
+
+
+def _parts(key: str, text: str) -> Mapping[str, str]:
+    """Return the sub-keys of a device.
+
+    Of a usb device, whose format the schema may only name, the bare one is host.
+    """
+    try:
+        return parse(text, format_of(key) or {"host": {"default_key": 1}})
+    except ValidationFailed:
+        return {}

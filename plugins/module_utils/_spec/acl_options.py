@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules acl and acl_info.
+
+Written by `make options` from acl.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def acl_spec() -> Spec:
+    """Return the options of module acl."""
+    return {
+        "path": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "grants": {
+            "type": "list",
+            "elements": "dict",
+            "required": True,
+            "options": {
+                "user": {"type": "str"},
+                "group": {"type": "str"},
+                "token": {"type": "str", "no_log": False},
+                "role": {"type": "str", "required": True},
+                "propagate": {"type": "bool", "default": True},
+            },
+        },
+        "exact": {"type": "bool", "default": False},
+    }
+
+
+def acl_info_spec() -> Spec:
+    """Return the options of module acl_info."""
+    return {"path": {"type": "str"}}

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module clone beside those of a VM.
+
+Written by `make options` from clone.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def clone_spec() -> Spec:
+    """Return the options of a clone that a VM has not, or has otherwise."""
+    return {
+        "source": {"type": "str", "required": True},
+        "state": {
+            "type": "str",
+            "choices": ["present", "started", "stopped"],
+            "default": "present",
+        },
+        "full": {"type": "bool"},
+        "storage": {"type": "str"},
+        "format": {"type": "str", "choices": ["raw", "qcow2", "vmdk"]},
+        "snapshot": {"type": "str"},
+        "pool": {"type": "str"},
+        "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
+        "wait_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
+        },
+    }

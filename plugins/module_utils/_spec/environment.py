@@ -1,0 +1,30 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options of a task that the environment can set for all tasks: time limits and how much goes on at
+once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ansible.module_utils.common.parameters import AnsibleFallbackNotFound
+
+
+def from_environment(variable: str) -> tuple[Callable[[str], str], list[str]]:
+    """Return the fallback of an option that the environment can set, for when the task does not."""
+    return _set_in_environment, [variable]
+
+
+def _set_in_environment(name: str) -> str:
+    """Return the value of a variable.
+
+    An empty one counts as not set, unlike for Ansible's own `env_fallback`.
+    """
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise AnsibleFallbackNotFound
+    return value

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module preflight_info.
+
+Written by `make options` from preflight_info.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def preflight_info_spec() -> Spec:
+    """Return the options of module preflight_info."""
+    return {
+        "tasks": {
+            "type": "list",
+            "elements": "str",
+            "choices": [
+                "acl",
+                "acl_info",
+                "clone",
+                "cluster_info",
+                "group",
+                "group_info",
+                "ha",
+                "image_download",
+                "image_upload",
+                "network",
+                "node_info",
+                "pool",
+                "pool_info",
+                "pool_members",
+                "role",
+                "role_info",
+                "rollback",
+                "snapshot",
+                "snapshot_info",
+                "storage",
+                "storage_download",
+                "tenant",
+                "token",
+                "token_info",
+                "user",
+                "user_info",
+                "vm",
+                "vm_agent",
+                "vm_clone",
+                "vm_console",
+                "vm_create",
+                "vm_delete",
+                "vm_disks",
+                "vm_info",
+                "vm_mapping",
+                "vm_migrate",
+                "vm_power",
+                "vm_startup",
+                "vm_template",
+                "vm_update",
+                "vms",
+            ],
+            "default": [],
+        },
+        "vms": {"type": "list", "elements": "str", "default": []},
+        "templates": {"type": "list", "elements": "str", "default": []},
+        "nodes": {"type": "list", "elements": "str", "default": []},
+        "storages": {"type": "list", "elements": "dict", "default": []},
+        "bridges": {"type": "list", "elements": "str", "default": []},
+        "pool": {"type": "str"},
+        "min_version": {"type": "str", "default": "8.0"},
+    }
+
+
+def storages_item_spec() -> Spec:
+    """Return the options of one item of O(storages), which the module's work checks."""
+    return {
+        "name": {"type": "str", "required": True},
+        "content": {"type": "str", "default": "images"},
+        "node": {"type": "str"},
+    }

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules snapshot and snapshot_info.
+
+Written by `make options` from snapshot.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def choice_spec() -> Spec:
+    """Return the options that choose the VMs."""
+    return {
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+        "vms": {"type": "list", "elements": "str"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "tags": {"type": "list", "elements": "str"},
+    }
+
+
+def snapshot_spec() -> Spec:
+    """Return the options of module snapshot beside those that choose the VMs."""
+    return {
+        "state": {
+            "type": "str",
+            "choices": ["present", "absent", "rolled_back"],
+            "default": "present",
+        },
+        "snapshot": {"type": "str"},
+        "prefix": {"type": "str", "default": "auto-"},
+        "description": {"type": "str"},
+        "vmstate": {"type": "bool", "default": False},
+        "keep": {"type": "int"},
+        "keep_for": {"type": "str"},
+        "pattern": {"type": "str"},
+        "restart": {"type": "bool", "default": True},
+        "force": {"type": "bool", "default": False},
+        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "task_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def snapshot_info_spec() -> Spec:
+    """Return the options of module snapshot_info beside those that choose the VMs."""
+    return {"details": {"type": "bool", "default": False}}

@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module storage_download.
+
+Written by `make options` from storage_download.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def storage_download_spec() -> Spec:
+    """Return the options of module storage_download."""
+    return {
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "storage": {"type": "str", "required": True},
+        "node": {"type": "str"},
+        "source_url": {"type": "str"},
+        "filename": {"type": "str"},
+        "content": {"type": "str", "choices": ["import", "iso", "vztmpl"]},
+        "checksum": {"type": "str"},
+        "checksum_algorithm": {
+            "type": "str",
+            "choices": ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"],
+        },
+        "compression": {"type": "str", "choices": ["bz2", "gz", "lzo", "zst"]},
+        "verify_certificates": {"type": "bool", "default": True},
+        "task_timeout": {
+            "type": "int",
+            "default": 1800,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }

@@ -1,0 +1,276 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of a VM, shared by every module that creates or changes one.
+
+Written by `make options` from vm.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def identity_spec() -> Spec:
+    """Return the options that identify a VM."""
+    return {"name": {"type": "str"}, "vmid": {"type": "int"}}
+
+
+def life_spec() -> Spec:
+    """Return the options for what a VM is created from and its state."""
+    return {
+        "state": {
+            "type": "str",
+            "choices": [
+                "present",
+                "started",
+                "stopped",
+                "restarted",
+                "reset",
+                "paused",
+                "hibernated",
+                "resumed",
+                "template",
+                "absent",
+            ],
+            "default": "present",
+        },
+        "pool": {"type": "str"},
+        "adopt": {"type": "bool", "default": False},
+        "source": {"type": "str"},
+        "full": {"type": "bool"},
+        "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
+        "wait_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
+        },
+    }
+
+
+def owner_spec() -> Spec:
+    """Return the options for the node of a VM and its tenant."""
+    return {
+        "node": {"type": "str"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+    }
+
+
+def hardware_spec() -> Spec:
+    """Return the options that describe the VM itself. A class can have them, too."""
+    return {
+        "cores": {"type": "int"},
+        "sockets": {"type": "int"},
+        "vcpus": {"type": "int"},
+        "cpu": {"type": "str"},
+        "cpulimit": {"type": "float"},
+        "cpuunits": {"type": "int"},
+        "numa": {"type": "bool"},
+        "memory": {"type": "raw"},
+        "balloon": {"type": "raw"},
+        "bios": {"type": "str", "choices": ["", "seabios", "ovmf", "bios", "uefi"]},
+        "machine": {"type": "str"},
+        "ostype": {"type": "str"},
+        "scsihw": {"type": "str"},
+        "boot": {"type": "list", "elements": "str"},
+        "agent": {"type": "raw"},
+        "onboot": {"type": "bool"},
+        "startup": {"type": "str"},
+        "protection": {"type": "bool"},
+        "hotplug": {"type": "str"},
+        "vga": {"type": "str"},
+        "serial_console": {"type": "bool"},
+        "description": {"type": "str"},
+        "tags": {"type": "list", "elements": "str"},
+        "tags_exact": {"type": "bool", "default": False},
+        "options": {"type": "dict"},
+        "disks": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str"},
+                "bus": {"type": "str", "choices": ["ide", "sata", "scsi", "virtio"]},
+                "size": {"type": "raw"},
+                "storage": {"type": "str"},
+                "storage_class": {"type": "str"},
+                "format": {"type": "str", "choices": ["raw", "qcow2", "vmdk"]},
+                "import_from": {"type": "str"},
+                "iso": {"type": "str"},
+                "cache": {
+                    "type": "str",
+                    "choices": ["", "none", "writethrough", "writeback", "directsync", "unsafe"],
+                },
+                "ssd": {"type": "bool"},
+                "discard": {"type": "bool"},
+                "iothread": {"type": "bool"},
+                "backup": {"type": "bool"},
+                "replicate": {"type": "bool"},
+                "readonly": {"type": "bool"},
+                "serial": {"type": "str"},
+                "options": {"type": "dict"},
+                "state": {
+                    "type": "str",
+                    "choices": ["present", "detached", "absent"],
+                    "default": "present",
+                },
+            },
+        },
+        "disks_exact": {"type": "bool", "default": False},
+        "nics": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str"},
+                "model": {"type": "str"},
+                "network": {"type": "str"},
+                "bridge": {"type": "str"},
+                "vlan": {"type": "int"},
+                "trunks": {"type": "list", "elements": "str"},
+                "mac": {"type": "str"},
+                "firewall": {"type": "bool"},
+                "link_down": {"type": "bool"},
+                "mtu": {"type": "int"},
+                "rate": {"type": "float"},
+                "queues": {"type": "int"},
+                "ip": {"type": "str"},
+                "gateway": {"type": "str"},
+                "ip6": {"type": "str"},
+                "gateway6": {"type": "str"},
+                "options": {"type": "dict"},
+                "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            },
+        },
+        "nics_exact": {"type": "bool", "default": False},
+        "cloud_init": {
+            "type": "dict",
+            "options": {
+                "storage": {"type": "str"},
+                "drive": {"type": "str", "default": "ide2"},
+                "type": {"type": "str", "choices": ["", "configdrive2", "nocloud", "opennebula"]},
+                "user": {"type": "str"},
+                "password": {"type": "str", "no_log": True},
+                "update_password": {
+                    "type": "str",
+                    "choices": ["always", "on_create"],
+                    "default": "on_create",
+                    "no_log": False,
+                },
+                "ssh_keys": {"type": "list", "elements": "str", "no_log": False},
+                "upgrade": {"type": "bool"},
+                "nameservers": {"type": "list", "elements": "str"},
+                "search_domain": {"type": "str"},
+                "user_data": {"type": "str", "no_log": True},
+                "snippet_directory": {"type": "path"},
+                "snippets": {
+                    "type": "dict",
+                    "options": {
+                        "user": {"type": "str"},
+                        "network": {"type": "str"},
+                        "meta": {"type": "str"},
+                        "vendor": {"type": "str"},
+                    },
+                },
+            },
+        },
+    }
+
+
+def presets_spec() -> Spec:
+    """Return the options that give names to sizes, networks and storages."""
+    return {
+        "class": {"type": "str"},
+        "classes": {"type": "dict", "default": {}},
+        "networks": {"type": "dict", "default": {}},
+        "storage_classes": {"type": "dict", "default": {}},
+        "memory_floor": {"type": "raw", "default": "64M"},
+        "default_storage": {"type": "str", "default": "local-lvm"},
+    }
+
+
+def place_spec() -> Spec:
+    """Return the options for the node and the number of a VM, and for the quota of its tenant."""
+    return {
+        "vmid_choice": {"type": "str", "choices": ["by_name", "lowest"], "default": "by_name"},
+        "vmid_range": {"type": "list", "elements": "int", "default": [10000, 99999]},
+        "vmid_bands": {
+            "type": "dict",
+            "options": {
+                "template": {"type": "list", "elements": "int"},
+                "manual": {"type": "list", "elements": "int"},
+                "reserved": {"type": "list", "elements": "int"},
+            },
+        },
+        "placement": {
+            "type": "dict",
+            "options": {
+                "nodes": {"type": "list", "elements": "str"},
+                "exclude": {"type": "list", "elements": "str"},
+                "strategy": {
+                    "type": "str",
+                    "choices": ["least_used", "round_robin", "first", "random"],
+                    "default": "least_used",
+                },
+                "seed": {"type": "str"},
+                "max_vms_per_node": {"type": "raw"},
+                "min_free_memory": {"type": "raw"},
+                "cpu_overcommit": {"type": "float"},
+                "memory_overcommit": {"type": "float"},
+                "storage_overcommit": {"type": "float", "default": 10.0},
+                "affinity": {"type": "list", "elements": "str"},
+                "anti_affinity": {"type": "list", "elements": "str"},
+                "affinity_policy": {
+                    "type": "str",
+                    "choices": ["required", "preferred"],
+                    "default": "required",
+                },
+            },
+        },
+        "rebalance": {"type": "bool", "default": False},
+        "shared_sources": {"type": "list", "elements": "str"},
+        "quota": {
+            "type": "dict",
+            "options": {
+                "vms": {"type": "int"},
+                "cores": {"type": "int"},
+                "memory": {"type": "raw"},
+                "disk": {"type": "raw"},
+            },
+        },
+        "quotas": {"type": "dict", "default": {}},
+    }
+
+
+def behaviour_spec() -> Spec:
+    """Return the options for how a change is made."""
+    return {
+        "migrate": {"type": "bool", "default": True},
+        "reboot": {"type": "str", "choices": ["never", "if_needed", "always"], "default": "never"},
+        "graceful": {"type": "bool", "default": False},
+        "force": {"type": "bool", "default": False},
+        "shutdown_timeout": {
+            "type": "int",
+            "default": 60,
+            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
+        },
+        "task_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def guest_spec() -> Spec:
+    """Return the options that choose an address of the guest."""
+    return {
+        "addresses": {"type": "bool", "default": False},
+        "address_family": {"type": "str", "choices": ["ipv4", "ipv6", "any"], "default": "ipv4"},
+        "address_nics": {"type": "list", "elements": "str", "default": []},
+        "address_subnets": {"type": "list", "elements": "str", "default": []},
+    }

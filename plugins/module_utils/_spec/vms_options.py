@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module vms beside those of a VM.
+
+Written by `make options` from vms.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def fleet_spec() -> Spec:
+    """Return the options of module vms beside those of a VM."""
+    return {
+        "vms": {"type": "list", "elements": "dict", "required": True},
+        "defaults": {"type": "dict", "default": {}},
+        "tenants": {"type": "list", "elements": "str"},
+        "tenants_required": {"type": "bool", "default": True},
+        "remove": {"type": "bool", "default": False},
+        "prune": {"type": "bool", "default": False},
+        "reboot_batch": {"type": "int", "default": 5},
+        "details": {"type": "bool", "default": True},
+        "parallel": {
+            "type": "int",
+            "default": 32,
+            "fallback": from_environment("PROXMOX_PARALLEL"),
+        },
+        "parallel_per_node": {
+            "type": "int",
+            "default": 4,
+            "fallback": from_environment("PROXMOX_PARALLEL_PER_NODE"),
+        },
+        "parallel_per_storage": {
+            "type": "int",
+            "default": 0,
+            "fallback": from_environment("PROXMOX_PARALLEL_PER_STORAGE"),
+        },
+        "parallel_per_template": {
+            "type": "int",
+            "default": 4,
+            "fallback": from_environment("PROXMOX_PARALLEL_PER_TEMPLATE"),
+        },
+    }

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The boot order: the words disk, cdrom and network, and what PVE itself makes of an order
+(pure).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from ..._schema.formats import parse_option
+from ..model import Desired
+from .actual import FIRMWARE, drives, is_cd, is_disk
+
+_NIC = re.compile(r"^net\d+$")
+
+
+def first_boot_order(config: Mapping[str, str], desired: Desired) -> str | None:
+    """Return the order of a new VM: its first disk, its first CD, its first NIC.
+
+    It is set explicitly so that check mode can predict it.
+    """
+    first: list[str] = []
+    for names in _devices(config, desired).values():
+        first += names[:1]
+    if not first:
+        return None
+    return _order(first)
+
+
+def boot_order(text: str, config: Mapping[str, str], desired: Desired) -> str:
+    """Return the order with the words disk, network and cdrom replaced by the VM's devices."""
+    devices = _devices(config, desired)
+    order: list[str] = []
+    for item in filter(None, text.split(";")):
+        order += devices.get(item, [item])
+    unique = dict.fromkeys(order)
+    return ";".join(unique)
+
+
+def order_after(
+    target: Mapping[str, str], sets: Mapping[str, str], gone: Collection[str]
+) -> str | None:
+    """Return the order that PVE writes itself with an update, or None where it stays.
+
+    PVE removes a device that goes, and appends a CD drive that is written (update_vm_api).
+    """
+    text = parse_option("boot", target.get("boot", "")).get("order")
+    if not text:
+        return None
+    before = text.split(";")
+    written_cds: list[str] = []
+    for slot, drive in drives(sets).items():
+        if is_cd(drive) and slot not in before:
+            written_cds.append(slot)
+    kept = [device for device in before if device not in gone]
+    after = [*kept, *sorted(written_cds)]
+    if after == before:
+        return None
+    return _order(after)
+
+
+def _order(devices: Sequence[str]) -> str:
+    """Return the option that boots from these devices, an empty text for none."""
+    if not devices:
+        return ""
+    joined = ";".join(devices)
+    return f"order={joined}"
+
+
+def _devices(config: Mapping[str, str], desired: Desired) -> dict[str, list[str]]:
+    """Return what a VM can boot from, by the words for it, in the order of a first boot."""
+    disks: list[str] = []
+    cds: list[str] = []
+    for slot, drive in drives(config).items():
+        if is_cd(drive):
+            cds.append(slot)
+        elif is_disk(drive) and not slot.startswith(FIRMWARE):
+            disks.append(slot)
+    keys = {*config, *desired.property_strings} - desired.unset
+    nics = filter(_NIC.match, keys)
+    return {
+        "disk": sorted(disks, key=_by_index),
+        "cdrom": sorted(cds, key=_by_index),
+        "network": sorted(nics, key=_by_index),
+    }
+
+
+def _by_index(key: str) -> tuple[str, int]:
+    """Return the family of a device and its number."""
+    family = key.rstrip("0123456789")
+    number = key.removeprefix(family)
+    return family, int(number)

@@ -1,0 +1,320 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What happens to drives: new ones, options of old ones, growing, moving, detaching and removing
+(pure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..._core.errors import ValidationFailed
+from ..._core.propstring import same
+from ..._core.quantities import read_size, render_gib, render_size
+from ..._schema.formats import canonical_sub_key, render_option, sub_keys_of
+from ..model import Desired, Disk
+from .actual import drives, is_cloud_init, is_disk, storage_of
+
+# What an EFI or TPM volume is created with; PVE decides its size.
+_FIRMWARE_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "efidisk0": {"efitype": "4m", "pre-enrolled-keys": "1"},
+    "tpmstate0": {"version": "v2.0"},
+}
+
+# Storages whose disks are raw (plugindata and get_formats of each plugin).
+RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
+
+
+@dataclass
+class DriveChange:
+    """`sets` goes into the update; `after` is how a drive looks when all is done."""
+
+    sets: dict[str, str] = field(default_factory=dict)
+    # how PVE will show a volume that `sets` creates
+    shown: dict[str, str] = field(default_factory=dict)
+    detached: set[str] = field(default_factory=set)  # stay as unusedN
+    removed: set[str] = field(default_factory=set)  # volume destroyed
+    grown: dict[str, int] = field(default_factory=dict)  # slot -> bytes
+    moved: dict[str, str] = field(default_factory=dict)  # slot -> storage
+    after: dict[str, str] = field(default_factory=dict)
+    storages: dict[str, str] = field(default_factory=dict)  # storage -> content it must take
+    volumes: dict[str, str] = field(default_factory=dict)  # volume ID that must exist -> content
+    formats: dict[str, tuple[str, str]] = field(default_factory=dict)  # slot -> storage, format
+
+    @property
+    def keys(self) -> set[str]:
+        return {*self.sets, *self.detached, *self.removed, *self.grown, *self.moved}
+
+
+def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
+    """Return what makes the drives of `target` the desired ones.
+
+    Raises ValidationFailed for a disk that would shrink and for a new one without a size.
+    """
+    update = _DriveUpdate(desired, drives(target))
+    for disk in desired.disks:
+        if not disk.slot.startswith("unused"):
+            update.change_drive(disk)
+        elif disk.slot in target:
+            update.change.removed.add(disk.slot)
+    if desired.disks_exact:
+        update.detach_unlisted()
+    update.add_cloud_init_drive()
+    update.add_efi_disk()
+    return update.change
+
+
+@dataclass(frozen=True)
+class _DriveUpdate:
+    """The desired drives beside those that the VM has, and the change that grows from both."""
+
+    desired: Desired
+    existing: Mapping[str, Mapping[str, str]]  # sub-keys of drives by slot
+    change: DriveChange = field(default_factory=DriveChange)
+
+    def change_drive(self, disk: Disk) -> None:
+        """Create, update, detach or remove a drive."""
+        is_there = disk.slot in self.existing
+        if disk.state == "present" and is_there:
+            self._update(disk)
+        elif disk.state == "present":
+            self._create(disk)
+        elif is_there and disk.state == "detached":
+            self.change.detached.add(disk.slot)
+        elif is_there:
+            self.change.removed.add(disk.slot)
+
+    def detach_unlisted(self) -> None:
+        """Detach the disks that an exact list does not have; it does not cover firmware."""
+        listed = {disk.slot for disk in self.desired.disks}
+        unlisted = self.existing.keys() - listed - _FIRMWARE_OPTIONS.keys()
+        for slot in unlisted:
+            if is_disk(self.existing[slot]):
+                self.change.detached.add(slot)
+
+    def add_efi_disk(self) -> None:
+        """Add the disk that UEFI needs, where the task and the VM have none."""
+        if self.desired.scalars.get("bios") != "ovmf":
+            return
+        named = {disk.slot for disk in self.desired.disks}
+        if "efidisk0" in named or "efidisk0" in self.existing:
+            return
+        self._create(Disk("efidisk0", storage=self._main_storage()))
+
+    def add_cloud_init_drive(self) -> None:
+        """Add the cloud-init drive where cloud-init is asked for and the VM has none."""
+        slot = self.desired.cloud_init_drive
+        if slot is None or any(map(is_cloud_init, self.existing.values())):
+            return
+        self._require_free(slot)
+        storage = self.desired.cloud_init_storage or self._main_storage()
+        self.change.storages[storage] = "images"
+        self.change.sets[slot] = f"{storage}:cloudinit"
+        self.change.shown[slot] = f"{storage}:vm-cloudinit,media=cdrom"
+
+    def _require_free(self, slot: str) -> None:
+        """Raise ValidationFailed where the slot of the cloud-init drive is in use."""
+        if slot in self.existing:
+            user = self.existing[slot].get("file")
+        elif slot in self.change.sets:
+            user = "a drive of disks"
+        else:
+            return
+        raise ValidationFailed(
+            attempted=f"The cloud-init drive of {self.desired.label} could not be planned",
+            answer=f"{slot} is in use: {user}",
+            next_step=(
+                "Name a free drive with cloud_init.drive; one that goes is free for the next task"
+            ),
+            reason="cloud-init drive",
+        )
+
+    def _main_storage(self) -> str:
+        """Return the storage of the first disk, for drives that belong to the VM as a whole."""
+        for disk in self.desired.disks:
+            is_new_disk = disk.state == "present" and not disk.is_cdrom
+            if is_new_disk and disk.storage:
+                return disk.storage
+        for slot in sorted(self.existing):
+            drive = self.existing[slot]
+            storage = storage_of(drive)
+            if storage and drive.get("media") != "cdrom":
+                return storage
+        return self.desired.default_storage
+
+    def _create(self, disk: Disk) -> None:
+        if disk.volume:
+            self._attach(disk, disk.volume)
+        else:
+            self._allocate(disk)
+
+    def _attach(self, disk: Disk, volume: str) -> None:
+        """Attach an existing volume, such as an ISO."""
+        text = render_option(disk.slot, {**disk.options, "file": volume})
+        self.change.sets[disk.slot] = text
+        self.change.shown[disk.slot] = text
+        self._need_iso(volume)
+
+    def _need_iso(self, volume: str) -> None:
+        if volume != "none":
+            self.change.volumes[volume] = "iso"
+
+    def _allocate(self, disk: Disk) -> None:
+        """Create a volume: firmware, an imported image, or an empty disk."""
+        slot = disk.slot
+        storage = disk.storage or self.desired.default_storage
+        options = dict(_FIRMWARE_OPTIONS.get(slot, {}))
+        for name, value in disk.options.items():
+            if value is not None:
+                options[name] = value
+        self.change.storages[storage] = "images"
+        shown = {**options, "file": f"{storage}:new"}
+        if disk.size is not None:
+            shown["size"] = render_size(disk.size)
+        written = {**options, "file": f"{storage}:{self._allocation_of(disk)}"}
+        if disk.import_from:
+            written["import-from"] = disk.import_from
+            self.change.volumes[disk.import_from] = "import"
+        if disk.format:
+            written["format"] = disk.format
+            self.change.formats[slot] = storage, disk.format
+        self.change.sets[slot] = render_option(slot, written)
+        self.change.shown[slot] = render_option(slot, shown)
+
+    def _allocation_of(self, disk: Disk) -> str:
+        """Return how much PVE allocates: 0 for an image, GiB for a disk; firmware is always 1."""
+        if disk.import_from:
+            return "0"
+        if disk.slot in _FIRMWARE_OPTIONS:
+            return "1"
+        if disk.size is None:
+            raise ValidationFailed(
+                attempted=f"Disk {disk.slot} of {self.desired.label} could not be planned",
+                answer="it does not exist yet and has no size",
+                next_step="Give it a size, an image to import or an ISO",
+                reason="size missing",
+            )
+        return render_gib(disk.size)
+
+    def _update(self, disk: Disk) -> None:
+        """Change the options of a drive, then its size and its storage."""
+        slot = disk.slot
+        existing = self.existing[slot]
+        _require_kind(self.desired.label, disk, existing)
+        after = _with_options(disk, existing)
+        if disk.volume and disk.volume != existing.get("file"):
+            after["file"] = disk.volume
+            after.pop("size", None)
+            self._need_iso(disk.volume)
+        if after != existing:
+            text = render_option(slot, after)
+            self.change.sets[slot] = text
+            self.change.shown[slot] = text
+        size = _grown_size(self.desired.label, disk, existing)
+        if size is not None:
+            self.change.grown[slot] = size
+            after["size"] = render_size(size)
+        storage = _new_storage(disk, existing)
+        if storage is not None:
+            self._move(disk, storage)
+            after["file"] = f"{storage}:moved"
+        if size is not None or storage is not None:
+            self.change.after[slot] = render_option(slot, after)
+
+    def _move(self, disk: Disk, storage: str) -> None:
+        self.change.moved[disk.slot] = storage
+        self.change.storages[storage] = "images"
+        if disk.format:
+            self.change.formats[disk.slot] = storage, disk.format
+
+
+def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
+    """Raise ValidationFailed where a drive would replace one of another kind.
+
+    A drive is only removed by a task that asks for that.
+    """
+    wanted = "a disk"
+    if disk.is_cdrom:
+        wanted = "a CD drive"
+    elif not disk.has_content:
+        return
+    found = _kind_of(existing)
+    if wanted == found:
+        return
+    raise ValidationFailed(
+        attempted=f"Drive {disk.slot} of {label} was left alone",
+        answer=f"it is {found}, and {wanted} is asked for",
+        next_step=(
+            "Name a drive that is free, or take this one away first, in a task with"
+            " state=absent or detached"
+        ),
+        reason="other kind of drive",
+    )
+
+
+def _kind_of(drive: Mapping[str, str]) -> str:
+    if is_cloud_init(drive):
+        return "the cloud-init drive"
+    if is_disk(drive):
+        return "a disk"
+    return "a CD drive"
+
+
+def _with_options(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
+    """Return the sub-keys of an existing drive with those that are asked for."""
+    fmt = sub_keys_of(disk.slot)
+    after = dict(existing)
+    for name, value in disk.options.items():
+        if value is None:
+            after.pop(name, None)
+            continue
+        if same(name, value, existing.get(name), fmt):
+            continue
+        if _is_enrolled(name, value, existing):
+            continue
+        after[name] = canonical_sub_key(disk.slot, name, value)
+    return after
+
+
+def _is_enrolled(name: str, value: str, existing: Mapping[str, str]) -> bool:
+    """Return whether the firmware disk has the certificates of 2023 that are asked for.
+
+    PVE notes all of them as C(2023k), whichever of the three values was written (qemu-server,
+    OVMF.pm).
+    """
+    if name != "ms-cert" or existing.get(name) != "2023k":
+        return False
+    return value.startswith("2023")
+
+
+def _grown_size(label: str, disk: Disk, existing: Mapping[str, str]) -> int | None:
+    """Return the bytes to which the disk grows, or None where it has its size.
+
+    Raises ValidationFailed where it would shrink.
+    """
+    size = read_size(existing.get("size"))
+    if disk.size is None or size is None:
+        return None
+    if disk.size == size:
+        return None
+    if disk.size > size:
+        return disk.size
+    raise ValidationFailed(
+        attempted=f"Disk {disk.slot} of {label} was left alone",
+        answer=f"it has {render_size(size)} and cannot shrink to {render_size(disk.size)}",
+        next_step="PVE cannot shrink disks: ask for the size it has, or make a new disk and copy",
+        reason="shrink",
+    )
+
+
+def _new_storage(disk: Disk, existing: Mapping[str, str]) -> str | None:
+    """Return the storage that the disk is moved to, or None where it stays."""
+    current = storage_of(existing)
+    if not current or not disk.storage:
+        return None
+    if disk.storage == current:
+        return None
+    return disk.storage

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The memory of a VM, and the volume that it is saved to (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..._cluster.state import ClusterState, StorageRow
+from ..._core.quantities import MIB
+from ..._schema.formats import parse_option
+from .actual import drives, is_disk, storage_of
+
+# What PVE takes where a configuration says nothing.
+_MEMORY = 512
+# Bytes for the state of the devices (qemu-server: QemuConfig.pm, __snapshot_save_vmstate).
+_DEVICES = 500 * MIB
+# Kinds of storages with a path.
+_FILES = frozenset("dir nfs cifs cephfs btrfs glusterfs".split())
+_FALLBACK = "local"
+
+
+def memory_of(config: Mapping[str, str]) -> int:
+    """Return the bytes of memory that a configuration gives a VM."""
+    values = parse_option("memory", config.get("memory", ""))
+    size = int(values.get("current", _MEMORY))
+    return size * MIB
+
+
+def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) -> tuple[str, int]:
+    """Return the storage and the bytes of the volume for the memory of a VM.
+
+    PVE makes it for a snapshot with memory and for hibernation, twice as large as the memory
+    (qemu-server: QemuConfig.pm, __snapshot_save_vmstate and find_vmstate_storage). The storage is
+    the one in C(vmstatestorage), or a shared one of the VM's disks, or a local one. Of several,
+    storages of files are preferred.
+    """
+    size = 2 * memory_of(config) + _DEVICES
+    if config.get("vmstatestorage"):
+        return config["vmstatestorage"], size
+    names: set[str] = set()
+    for drive in drives(config).values():
+        storage = storage_of(drive)
+        if storage and is_disk(drive):
+            names.add(storage)
+    chosen: dict[bool, str] = {}
+    for name in sorted(names):
+        row = cluster.storage_on(name, node)
+        is_shared = row is not None and row.shared
+        if is_shared not in chosen or _is_of_files(row):
+            chosen[is_shared] = name
+    local = chosen.get(False, _FALLBACK)
+    return chosen.get(True, local), size
+
+
+def _is_of_files(row: StorageRow | None) -> bool:
+    if row is None:
+        return False
+    return row.kind in _FILES

@@ -1,0 +1,153 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a configuration is shown: in results and in diffs, with the same keys everywhere (pure).
+
+Keys are PVE's own. Property strings become dictionaries, tags and keys lists, a volume its storage
+and size; what PVE generates (volume names, uuids) is not shown, and no secret is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from ..._cluster.tenant import parse_tags
+from ..._core.propstring import canonical
+from ..._core.quantities import read_size, render_size
+from ..._guest.marker import split_notes
+from ..._schema.formats import parse_option, rule_of, sub_keys_of
+from .actual import DRIVE, FIRMWARE, is_cloud_init, storage_of
+
+# Not part of what a user configures: PVE generates them, or they are state.
+HIDDEN = frozenset(
+    "digest meta smbios1 vmgenid lock snapstate parent runningmachine runningcpu".split()
+)
+_BOOLEANS = {"0": False, "1": True}
+_EMPTY: tuple[Any, ...] = ("", [], {})
+# Sub-keys of a disk that results show in another form, or not at all.
+_OF_VOLUME = frozenset(("file", "size", "format", "import-from"))
+
+
+def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return a configuration as plain data, all of it or only `keys`."""
+    chosen = set(config)
+    if keys is not None:
+        chosen &= set(keys)
+    shown: dict[str, Any] = {}
+    for key in sorted(chosen - HIDDEN):
+        text = config[key]
+        if text == "":
+            continue
+        value = show_value(key, text)
+        if value not in _EMPTY:
+            shown[key] = value
+    return shown
+
+
+def show_value(key: str, text: str) -> Any:
+    """Return one option's value as plain data."""
+    if key in _SHOWN:
+        return _SHOWN[key](text)
+    if DRIVE.match(key) or key.startswith("unused"):
+        return _drive(key, text)
+    if not sub_keys_of(key):
+        return _typed(text, rule_of(key) or {})
+    values = _typed_sub_keys(key, parse_option(key, text))
+    if key == "memory":
+        return values.get("current")
+    if key == "boot":
+        return _boot(values)
+    return values
+
+
+def _typed_sub_keys(key: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sub-keys of an option in the types that the schema gives them."""
+    fmt = sub_keys_of(key)
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        typed[name] = _typed(value, fmt.get(name, {}))
+    return typed
+
+
+def _boot(values: Mapping[str, Any]) -> Any:
+    """Return the devices of the boot order, or the old form of one as it is."""
+    if "order" not in values:
+        return values.get("legacy")
+    order = str(values["order"])
+    return order.split(";")
+
+
+def _typed(text: str, rule: Mapping[str, Any]) -> Any:
+    """Return a value in the type that the schema gives it."""
+    text = canonical(text, rule)
+    kind = rule.get("type")
+    if kind == "boolean":
+        return _BOOLEANS.get(text, text)
+    if kind == "integer" and text.lstrip("-").isdigit():
+        return int(text)
+    return text
+
+
+def _drive(key: str, text: str) -> dict[str, Any]:
+    """Return a drive with its storage and size, or the volume in a CD drive."""
+    values = parse_option(key, text)
+    if is_cloud_init(values):
+        return {"cloudinit": True, "storage": storage_of(values)}
+    shown: dict[str, Any] = {}
+    if values.get("media") == "cdrom":
+        shown["volume"] = values.get("file")
+    else:
+        shown.update(_volume(key, values))
+    typed = _typed_sub_keys(key, values)
+    for name in sorted(typed.keys() - _OF_VOLUME):
+        shown[name] = typed[name]
+    return shown
+
+
+def _volume(key: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the storage and the size of a disk."""
+    shown: dict[str, str] = {}
+    storage = storage_of(values)
+    if storage:
+        shown["storage"] = storage
+    size = read_size(values.get("size"))
+    if size and key not in FIRMWARE:
+        shown["size"] = render_size(size)
+    return shown
+
+
+def decode_keys(text: str) -> list[str]:
+    """Return the lines of PVE's percent-encoded C(sshkeys)."""
+    lines = (line.strip() for line in unquote(text).splitlines())
+    return list(filter(None, lines))
+
+
+def _show_tags(text: str) -> list[str]:
+    return sorted(parse_tags(text))
+
+
+def _show_password(_text: str) -> str:
+    return "(set)"
+
+
+def _show_notes(text: str) -> str:
+    notes, _marker = split_notes(text)
+    return notes
+
+
+def _show_nameservers(text: str) -> list[str]:
+    spaced = text.replace(",", " ")
+    return spaced.split()
+
+
+# How options are shown that are more than a text, a number or a property string.
+_SHOWN: Mapping[str, Callable[[str], Any]] = {
+    "tags": _show_tags,
+    "sshkeys": decode_keys,
+    "cipassword": _show_password,
+    "description": _show_notes,
+    "nameserver": _show_nameservers,
+}

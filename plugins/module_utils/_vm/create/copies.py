@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One template name on several nodes: copies of one template, where storages are local (pure).
+
+The copy on the node of the new VM is cloned, or else the nearest one that can get there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from ..._core.errors import Conflict
+from ..._guest.marker import split_notes
+from ..config.actual import drives, is_disk, storage_of
+from ..model import Actual
+
+# What the role image writes into the notes of a template.
+_MADE_FROM = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
+
+
+def nearest(copies: Sequence[Actual], node: str | None, shared: Collection[str]) -> Actual:
+    """Return the copy on that node, or else one whose disks all nodes share.
+
+    The lowest VMID decides.
+    """
+    return min(copies, key=lambda copy: (copy.node != node, not is_shared(copy, shared), copy.vmid))
+
+
+def is_shared(template: Actual, shared: Collection[str]) -> bool:
+    """Return whether all volumes of a template are on storages that all nodes share."""
+    volumes = (drive for drive in drives(template.target).values() if drive.get("file") != "none")
+    return all(storage_of(drive) in shared for drive in volumes)
+
+
+def require_alike(name: str, copies: Sequence[Actual]) -> None:
+    """Raise Conflict where templates of one name are not copies of each other.
+
+    Two on one node are never copies. Others must have the same disks, and be made from the same
+    image where both have the notes of the role image.
+    """
+    if len({copy.node for copy in copies}) < len(copies):
+        raise _ambiguous(name, copies, "two are on one node", _places(copies))
+    images = {_place(copy): _made_from(copy) for copy in copies}
+    if len(set(images.values()) - {None}) > 1:
+        texts = [f"{place} from {image or 'an unknown image'}" for place, image in images.items()]
+        raise _ambiguous(name, copies, "they were made from different images", ", ".join(texts))
+    disks = {_place(copy): _disks(copy) for copy in copies}
+    if len(set(disks.values())) > 1:
+        texts = [f"{place} has {sizes or 'none'}" for place, sizes in disks.items()]
+        raise _ambiguous(name, copies, "their disks differ", ", ".join(texts))
+
+
+def why_copy(chosen: Actual, copies: Sequence[Actual]) -> str:
+    """Return the reason that names the copy which is cloned."""
+    places = _places(sorted(copies, key=lambda copy: copy.vmid))
+    return f"template {_place(chosen)} is cloned, of the copies {places}"
+
+
+def _place(copy: Actual) -> str:
+    return f"{copy.vmid} on {copy.node}"
+
+
+def _places(copies: Sequence[Actual]) -> str:
+    return ", ".join(map(_place, copies))
+
+
+def _made_from(copy: Actual) -> str | None:
+    found = _MADE_FROM.search(split_notes(copy.target.get("description"))[0])
+    return found.group(1) if found else None
+
+
+def _disks(copy: Actual) -> str:
+    texts = []
+    for slot, drive in sorted(drives(copy.target).items()):
+        if is_disk(drive):
+            texts.append(f"{slot} {drive.get('size', '')}".strip())
+    return " ".join(texts)
+
+
+def _ambiguous(name: str, copies: Sequence[Actual], why: str, facts: str) -> Conflict:
+    return Conflict(
+        attempted=f"Template '{name}' could not be chosen",
+        answer=f"{len(copies)} templates have that name, and {why}: {facts}",
+        next_step="Name the one you mean by its VMID, or give them different names",
+        reason="ambiguous template",
+        details={"templates": sorted(copy.vmid for copy in copies)},
+    )

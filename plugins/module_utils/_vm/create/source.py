@@ -1,0 +1,355 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where a new VM comes from: a template, an ISO, a disk image, or nothing.
+
+Reads what that needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.lookup import (
+    find_template,
+    guard_source,
+    guard_volume,
+    require_template,
+    templates_for,
+    templates_named,
+    volume_owner,
+)
+from ..._cluster.state import ClusterState, StorageRow, VmRow, with_names
+from ..._cluster.tenant import parse_tags
+from ..._cluster.visible import require_visible
+from ..._core.errors import ConfigurationError, Conflict
+from ..._core.parallel import side_by_side
+from ..._core.quantities import render_size
+from ..config.actual import drives
+from ..model import Actual, Desired, Disk
+from .cloning import (
+    chained_stores,
+    decide_full,
+    in_snapshot,
+    nodes_for,
+    read_source,
+    spread_storage,
+)
+from .copies import nearest, require_alike
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_ISO_ENDINGS = (".iso", ".img.iso")
+_IMAGES = frozenset(("iso", "import"))
+_READERS = 8  # copies of a template that are read at once
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a new VM starts from. In `desired`, an image or ISO has become one of the disks."""
+
+    desired: Desired
+    template: Actual | None = None
+    full: bool = True
+    nodes: frozenset[str] | None = None  # where the source can be used, None: anywhere
+    copies: tuple[Actual, ...] = ()  # templates of the same name, where there are several
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The configuration of the template, empty without one."""
+        return self.template.target if self.template is not None else {}
+
+
+def read_origin(client: Client, desired: Desired, cluster: ClusterState) -> Origin:
+    """Return the origin of a new VM.
+
+    Raises NotFound, Conflict or ConfigurationError where the source is not clear.
+    """
+    source = desired.source
+    if source is None:
+        return Origin(desired)
+    if source.volume:
+        return _from_volume(desired, source.volume, cluster)
+    rows, seen = _templates(client, desired, cluster)
+    if len(rows) > 1:
+        return _from_copies(client, desired, rows, cluster)
+    row = rows[0] if rows else find_template(seen, vmid=source.vmid, name=source.name)
+    if row is None and source.name:
+        volume = _find_image(client, desired, source.name, cluster)
+        if volume:
+            return _from_volume(desired, volume, cluster)
+    label = str(source.vmid) if source.vmid else f"'{source.name}'"
+    if row is None:
+        require_visible(client, cluster, source.vmid, f"Template {label} could not be cloned")
+    names = templates_for(cluster, desired.tenant_tag, desired.tenant_prefix)
+    row = require_template(row, label, names)
+    return _from_template(client, desired, _read_template(client, desired, row, cluster), cluster)
+
+
+def _templates(
+    client: Client, desired: Desired, cluster: ClusterState
+) -> tuple[list[VmRow], ClusterState]:
+    """Return the templates of the source's name that can be cloned, and the cluster state with
+    verified names.
+
+    The tenant may clone them, and their nodes are online.
+    """
+    name = desired.source.name if desired.source is not None else None
+    if not name:
+        return [], cluster
+    cluster = with_names(client, cluster)  # the listing may have it under a removed VM's name
+    rows = templates_named(cluster, name)
+    return [
+        row for row in rows if _may_clone(desired, row) and _is_online(cluster, row.node)
+    ], cluster
+
+
+def _read_template(client: Client, desired: Desired, row: VmRow, cluster: ClusterState) -> Actual:
+    """Return the source VM as it is now. Raises Conflict where the tenant may not clone it."""
+    # a new template is none in the listing yet
+    _guard(desired, replace(row, template=True), row.tags)
+    template = read_source(client, row, cluster)
+    row = replace(row, name=row.name or template.name, template=template.template)
+    _guard(desired, row, parse_tags(template.target.get("tags")))
+    return template
+
+
+def _from_template(
+    client: Client, desired: Desired, template: Actual, cluster: ClusterState
+) -> Origin:
+    source = desired.source
+    if source is not None and source.snapshot:
+        template = in_snapshot(client, template, source.snapshot)
+    desired = spread_storage(desired, template)
+    chained = chained_stores(client, desired, cluster)
+    full = decide_full(desired, template, cluster, chained)
+    return Origin(desired, template, full, nodes_for(desired, template, cluster))
+
+
+def _is_online(cluster: ClusterState, node: str) -> bool:
+    row = cluster.nodes.get(node)
+    return row is not None and row.online
+
+
+def _may_clone(desired: Desired, row: VmRow) -> bool:
+    try:
+        _guard(desired, row, row.tags)
+    except Conflict:
+        return False
+    return True
+
+
+def _from_copies(
+    client: Client, desired: Desired, rows: list[VmRow], cluster: ClusterState
+) -> Origin:
+    """Return the origin for copies of one template: with the nearest to a node that is given, else
+    with all nodes.
+    """
+    copies = side_by_side(lambda row: _read_template(client, desired, row, cluster), rows, _READERS)
+    require_alike(rows[0].name, copies)
+    node = desired.node or (client.default_node if not desired.rules.given else None)
+    origin = _from_template(
+        client, desired, nearest(copies, node, cluster.shared_storages), cluster
+    )
+    if node is None and origin.nodes is not None:
+        origin = replace(origin, nodes=_nodes_of(desired, copies, cluster))
+    return replace(origin, copies=tuple(copies))
+
+
+def _nodes_of(
+    desired: Desired, copies: list[Actual], cluster: ClusterState
+) -> frozenset[str] | None:
+    """Return where any of the copies can be cloned to, None: anywhere."""
+    found: set[str] = set()
+    for copy in copies:
+        nodes = nodes_for(desired, copy, cluster)
+        if nodes is None:
+            return None
+        found |= nodes
+    return frozenset(found)
+
+
+def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
+    guard_source(row, tags, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources)
+
+
+def guard_volumes(desired: Desired, cluster: ClusterState) -> None:
+    """Raise Conflict where a disk would be made from, or be, a disk of a VM that this tenant may
+    not clone.
+    """
+    volumes = {disk.import_from or disk.volume for disk in desired.disks if disk.state == "present"}
+    if desired.source is not None:
+        volumes.add(desired.source.volume)
+    for volume in sorted(filter(None, volumes)):
+        guard_volume(
+            volume, cluster, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources
+        )
+
+
+def guard_drives(
+    desired: Desired,
+    sets: Mapping[str, str],
+    target: Mapping[str, str],
+    cluster: ClusterState,
+    vmid: int | None = None,
+) -> None:
+    """Raise Conflict where an update would attach or import a disk of a VM that this tenant may not
+    clone.
+
+    What the VM (`target`) has already stays out of it.
+    """
+    known = {drive.get("file") for drive in drives(target).values()}
+    for drive in drives(sets).values():
+        for volume in {drive.get("file"), drive.get("import-from")} - known:
+            if volume and volume_owner(volume) != vmid:
+                guard_volume(
+                    volume,
+                    cluster,
+                    desired.tenant_tag,
+                    desired.tenant_prefix,
+                    desired.shared_sources,
+                )
+
+
+def _from_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin:
+    storage = volume.partition(":")[0]
+    nodes = frozenset(
+        row.node for row in cluster.storages if row.storage == storage and row.available
+    )
+    if not nodes:
+        raise ConfigurationError(
+            attempted=f"{desired.label} could not be created from {volume}",
+            answer=f"no storage {storage} is visible",
+            next_step="Check the volume ID; the token needs Datastore.Audit to see a storage",
+            reason="unknown storage",
+        )
+    if volume.lower().endswith(_ISO_ENDINGS):
+        desired = _with_iso(desired, volume)
+    else:
+        desired = _with_image(desired, volume)
+    return Origin(desired, nodes=nodes)
+
+
+def _with_iso(desired: Desired, volume: str) -> Desired:
+    """Return the desired VM with the ISO in a CD drive."""
+    if any(disk.volume == volume for disk in desired.disks):
+        return desired
+    slot = "ide0" if desired.cloud_init_drive == "ide2" else "ide2"
+    cd = Disk(slot, volume=volume, options={"media": "cdrom"})
+    return replace(desired, disks=(*desired.disks, cd))
+
+
+def _with_image(desired: Desired, volume: str) -> Desired:
+    """Return the desired VM whose first disk imports the image. Raises Conflict for two images."""
+    disks = list(desired.disks)
+    for index, disk in enumerate(disks):
+        if disk.is_cdrom or disk.state != "present":
+            continue
+        if disk.import_from not in (None, volume):
+            raise Conflict(
+                attempted=f"{desired.label} could not be created from {volume}",
+                answer=f"its first disk imports {disk.import_from}",
+                next_step="Name the image once",
+                reason="two images",
+            )
+        disks[index] = replace(disk, import_from=volume)
+        return replace(desired, disks=tuple(disks))
+    return replace(desired, disks=(Disk("scsi0", import_from=volume), *disks))
+
+
+def _find_image(client: Client, desired: Desired, name: str, cluster: ClusterState) -> str | None:
+    """Return the one ISO or importable image whose file has that name, with or without its
+    ending.
+    """
+    found: set[str] = set()
+    for row in _image_storages(desired, cluster):
+        for volume in _contents(client, row):
+            file = str(volume["volid"]).rpartition("/")[2]
+            is_named = name in (file, file.rpartition(".")[0])
+            if is_named and volume.get("content") in row.content & _IMAGES:
+                found.add(volume["volid"])
+    if len(found) > 1:
+        raise Conflict(
+            attempted=f"Image '{name}' could not be chosen",
+            answer=f"several volumes have that name: {', '.join(sorted(found))}",
+            next_step="Name the one you mean as storage:path",
+            reason="ambiguous image",
+        )
+    return next(iter(found), None)
+
+
+def _image_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]:
+    """Return the storages that can hold the image, a shared one once."""
+    found: dict[tuple[str, str], StorageRow] = {}
+    for row in cluster.storages:
+        usable = row.available and (not desired.node or row.node == desired.node)
+        if usable and row.content & _IMAGES:
+            found.setdefault((row.storage, "" if row.shared else row.node), row)
+    return list(found.values())
+
+
+def _contents(client: Client, row: StorageRow) -> list[dict[str, Any]]:
+    return client.get("nodes", row.node, "storage", row.storage, "content")
+
+
+def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
+    """Return the desired VM with those disks only that use an image or ISO new to the VM (pure)."""
+    existing = drives(target)
+    disks = []
+    for disk in desired.disks:
+        imports = disk.import_from and disk.slot not in existing
+        inserts = disk.volume and disk.volume != existing.get(disk.slot, {}).get("file")
+        if imports or inserts:
+            disks.append(disk)
+    return replace(desired, disks=tuple(disks))
+
+
+def check_images(client: Client, desired: Desired, node: str) -> dict[str, int]:
+    """Return the size in bytes of each image that a disk imports, by slot.
+
+    Raises ConfigurationError unless every ISO and image is there and every image fits into its
+    disk: PVE would notice only after the import.
+    """
+    sizes: dict[str, int] = {}
+    for disk in desired.disks:
+        volume = disk.import_from or disk.volume
+        if not volume or volume == "none" or disk.state != "present":
+            continue
+        _require_volume(client, desired, node, volume)
+        if disk.import_from:
+            storage = volume.partition(":")[0]
+            image = client.get("nodes", node, "storage", storage, "content", volume)
+            sizes[disk.slot] = int(image.get("size") or 0)
+            _require_fit(desired, disk, sizes[disk.slot])
+    return sizes
+
+
+def _require_volume(client: Client, desired: Desired, node: str, volume: str) -> None:
+    """Raise ConfigurationError where a node does not have an ISO or image."""
+    storage = volume.partition(":")[0]
+    rows = client.get("nodes", node, "storage", storage, "content")
+    volumes = {row["volid"]: row.get("content") for row in rows}
+    if volume in volumes:
+        return
+    images = sorted(name for name, content in volumes.items() if content in _IMAGES)
+    raise ConfigurationError(
+        attempted=f"{volume} could not be used for {desired.label}",
+        answer=f"node {node} does not have it; it has {', '.join(images) or 'no image'}",
+        next_step="Upload it first, or name one that is there",
+        reason="unknown volume",
+    )
+
+
+def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
+    if disk.size is not None and size > disk.size:
+        raise ConfigurationError(
+            attempted=f"Disk {disk.slot} of {desired.label} could not be planned",
+            answer=f"image {disk.import_from} has {render_size(size)}, "
+            f"and the disk would have {render_size(disk.size)}",
+            next_step=f"Ask for at least {render_size(size)}",
+            reason="image larger than disk",
+        )

@@ -1,0 +1,47 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a task asks of the guest: its addresses, and how long to wait for them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._guest.addresses import AddressRule, parse_subnets
+
+
+@dataclass(frozen=True)
+class GuestRequest:
+    """What to ask of the guest.
+
+    `wait_for` is none, running, agent or address; `timeout` in seconds.
+    """
+
+    addresses: bool = False
+    wait_for: str = "none"
+    timeout: int = 300
+    rule: AddressRule = AddressRule()
+
+    @property
+    def asks(self) -> bool:
+        return self.addresses or self.wait_for in ("agent", "address")
+
+
+def read_guest_request(params: Mapping[str, Any]) -> GuestRequest:
+    """Return what the options want from the guest.
+
+    Raises ConfigurationError for a subnet that is none.
+    """
+    return GuestRequest(
+        addresses=bool(params.get("addresses")),
+        wait_for=params.get("wait_for") or "none",
+        timeout=int(params.get("wait_timeout") or 300),
+        rule=AddressRule(
+            family=params.get("address_family") or "ipv4",
+            nics=tuple(params.get("address_nics") or ()),
+            subnets=parse_subnets(params.get("address_subnets") or ()),
+        ),
+    )

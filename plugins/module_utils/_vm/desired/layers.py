@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How options of several layers become one (pure): those for all VMs, those of a class, the VM's
+own on top.
+
+Dictionaries are merged by key, disks and network cards by slot, tags add up; anything else is
+replaced. An empty list of disks or cards takes none of the lower layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# Options of a disk or card that leave no room for others: what the upper layer gives takes these
+# out of the lower one.
+_INSTEAD: Mapping[str, tuple[str, ...]] = {
+    "bridge": ("network",),
+    "network": ("bridge",),
+    "storage_class": ("storage",),
+    "iso": ("size", "import_from", "storage", "storage_class", "format"),
+    "size": ("iso",),
+    "import_from": ("iso",),
+}
+# An address that needs no gateway takes away that of the lower layer.
+_GATEWAYS = (("ip", "gateway"), ("ip6", "gateway6"))
+_NOT_STATIC = ("", "dhcp", "auto")
+
+
+def lay_over(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a layer with those of the one above it.
+
+    What is None there says nothing.
+    """
+    merged = dict(base)
+    for key, value in more.items():
+        if value is not None:
+            merged[key] = _joined(key, merged.get(key), value)
+    return merged
+
+
+def _joined(key: str, old: Any, new: Any) -> Any:
+    """Return the value of an option that both layers have, or the upper one."""
+    if old is None:
+        return new
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return lay_over(old, new)
+    if key == "tags":
+        unique = dict.fromkeys([*old, *new])
+        return list(unique)
+    if key == "disks":
+        return _by_slot(_disk_slots(old), old, _disk_slots(new), new)
+    if key == "nics":
+        return _by_slot(_nic_slots(old), old, _nic_slots(new), new)
+    return new
+
+
+def _by_slot(
+    old_slots: Sequence[str],
+    old: Sequence[Mapping[str, Any]],
+    new_slots: Sequence[str],
+    new: Sequence[Mapping[str, Any]],
+) -> list[Mapping[str, Any]]:
+    """Return the items of both lists, one a slot.
+
+    A slot that is twice in one list stays so, and is refused later.
+    """
+    if not new:
+        return []
+    lower = dict(zip(old_slots, old, strict=True))
+    upper = dict(zip(new_slots, new, strict=True))
+    is_twice = len(lower) < len(old) or len(upper) < len(new)
+    if is_twice:
+        return [*old, *new]
+    merged: list[Mapping[str, Any]] = []
+    for slot in dict.fromkeys((*lower, *upper)):
+        item = _item_over(lower.get(slot, {}), upper.get(slot, {}))
+        item["name"] = slot
+        merged.append(item)
+    return merged
+
+
+def _item_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a disk or card with the options of the upper layer over those of the lower one."""
+    given = {key for key, value in own.items() if value not in (None, "")}
+    replaced: set[str] = set()
+    for key in given:
+        replaced.update(_INSTEAD.get(key, ()))
+    gone = replaced - given
+    for address, gateway in _GATEWAYS:
+        if own.get(address) in _NOT_STATIC:
+            gone.add(gateway)
+    kept = dict(base)
+    for key in gone:
+        kept.pop(key, None)
+    return lay_over(kept, own)
+
+
+def _nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the name of each card, that of its position where it has none."""
+    slots: list[str] = []
+    for position, item in enumerate(items):
+        name = item.get("name") or f"net{position}"
+        slots.append(str(name))
+    return slots
+
+
+def _disk_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the drive of each disk, the first of its bus that no other names where it has none."""
+    items = list(items)
+    taken = {str(item["name"]) for item in items if item.get("name")}
+    slots: list[str] = []
+    for item in items:
+        slot = item.get("name")
+        if not slot:
+            slot = free_slot(item.get("bus") or "scsi", taken)
+        taken.add(str(slot))
+        slots.append(str(slot))
+    return slots
+
+
+def free_slot(bus: str, taken: Iterable[str]) -> str:
+    """Return the first drive of a bus that is not taken."""
+    used = set(taken)
+    index = 0
+    while f"{bus}{index}" in used:
+        index += 1
+    return f"{bus}{index}"

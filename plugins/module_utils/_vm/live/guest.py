@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the guest says of itself: its agent, its addresses, and waiting for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._core.errors import (
+    ApiError,
+    FleetError,
+    GuestNotReady,
+    NetworkError,
+    NotSupported,
+    PermissionDenied,
+)
+from ..._core.poll import poll
+from ..._guest.addresses import (
+    Address,
+    AddressRule,
+    agent_addresses,
+    choose_address,
+    cloud_init_addresses,
+    nic_macs,
+)
+from ..._guest.agent import agent_is_on
+from ..desired.guest import GuestRequest
+from ..model import Actual
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_FIRST_PAUSE = 0.5  # seconds
+_CALL = 10.0  # seconds that one question to the agent may take
+
+
+def read_addresses(
+    client: Client, actual: Actual, *, must_be_allowed: bool = False
+) -> tuple[list[Address], str]:
+    """Return the guest's addresses and why its agent did not report them, an empty text where it
+    did.
+
+    Without an answer of the agent they are those of cloud-init: what the guest is configured with.
+    Raises PermissionDenied for a caller who may not ask the agent and must be allowed to.
+    """
+    fallback = cloud_init_addresses(actual.target)
+    if actual.status != "running":
+        return fallback, f"the VM is {actual.status}"
+    if not agent_is_on(actual.live.get("agent", "")):
+        # PVE says so only where the option is not there at all
+        return fallback, "agent not configured"
+    try:
+        path = (*actual.path, "agent", "network-get-interfaces")
+        return agent_addresses(client.get(*path, tries=1, timeout=_CALL)), ""
+    except (NotSupported, NetworkError, ApiError, PermissionDenied) as error:
+        if must_be_allowed and isinstance(error, PermissionDenied):
+            raise
+        return fallback, error.reason or error.message
+
+
+def guest_report(
+    actual: Actual, addresses: list[Address], why: str, rule: AddressRule
+) -> dict[str, Any]:
+    """Return the addresses as modules report them: all of them, the one chosen, and where they come
+    from.
+    """
+    chosen = choose_address(addresses, rule, nic_macs(actual.target))
+    return {
+        "addresses": [
+            {
+                "address": one.address,
+                "prefix": one.prefix,
+                "interface": one.interface,
+                "family": one.family,
+            }
+            for one in addresses
+        ],
+        "address": chosen.address if chosen else None,
+        "address_source": addresses[0].source if addresses else None,
+        "agent_problem": why or None,
+    }
+
+
+def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dict[str, Any]:
+    """Return the guest's addresses once it is as far as `request` says.
+
+    Raises NotSupported at once where no agent is configured, TaskTimeout after the request's
+    timeout.
+    """
+    why = ""
+    for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
+        addresses, why = read_addresses(client, actual, must_be_allowed=request.wait_for != "none")
+        answer = guest_report(actual, addresses, why, request.rule)
+        waits = request.wait_for in ("agent", "address") and bool(why)
+        waits = waits or (request.wait_for == "address" and answer["address"] is None)
+        if not waits:
+            return answer
+        if why == "agent not configured":
+            raise NotSupported(
+                attempted=f"{actual.label} could not be waited for",
+                answer="it has no guest agent configured, so it cannot say when it is there",
+                next_step=(
+                    "Set agent=true and install qemu-guest-agent in the guest, or leave"
+                    " wait_for out"
+                ),
+                reason=why,
+            )
+    raise _too_late(actual, request, why)
+
+
+def _too_late(actual: Actual, request: GuestRequest, why: str) -> FleetError:
+    nothing = (
+        "no address that fits the choice"
+        if request.wait_for == "address"
+        else "no answer of its agent"
+    )
+    return GuestNotReady(
+        attempted=f"{actual.label} was waited for",
+        answer=f"{nothing} after {request.timeout} s{f': {why}' if why else ''}",
+        next_step="Look at its console, or raise wait_timeout; the VM itself is made and runs",
+        reason=f"waiting for {request.wait_for}",
+    )
+
+
+NO_GUEST_REPORT: Mapping[str, Any] = {
+    "addresses": None,
+    "address": None,
+    "address_source": None,
+    "agent_problem": None,
+}

@@ -1,0 +1,134 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the HA manager does on our behalf.
+
+For a VM under its care PVE answers start, stop, shutdown and migrate with a task that ends as soon
+as it is asked (qemu-server: API2/Qemu.pm). It gets to work in its next round, within some 20
+seconds, with tasks of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._api.tasks import TaskResult, find_task
+from ..._api.upid import parse_upid
+from ..._cluster.state import node_of
+from ..._core.errors import FleetError, NotFound, TaskFailed, TaskTimeout
+from ..._core.poll import poll
+from ..._resource.plan import Step
+from .read import is_elsewhere
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# The manager's own tasks behind each request.
+_TASKS = {"hastart": ("qmstart",), "hastop": ("qmstop", "qmshutdown")}
+_REQUESTS = frozenset(("hamigrate", *_TASKS))
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds
+
+
+def await_manager(client: Client, step: Step, result: TaskResult, timeout: float) -> None:
+    """Return when it is so what a step wants, also where its task only asked the HA manager for it.
+
+    Raises what the manager's own task ended with, or TaskTimeout after `timeout` seconds.
+    """
+    if result.type not in _REQUESTS:
+        return
+    attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
+    if result.type == "hamigrate":
+        _await_arrival(client, step, result, timeout, attempted)
+    else:
+        _await_power(client, step, result, timeout, attempted)
+
+
+def _await_power(
+    client: Client, step: Step, result: TaskResult, timeout: float, attempted: str
+) -> None:
+    """Wait until the VM runs, on whatever node the manager starts it, or is stopped."""
+    node, vmid = str(step.path[1]), int(step.path[3])
+    wanted = "running" if result.type == "hastart" else "stopped"
+    given_up = False
+    for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
+        node, current = _look(client, node, vmid)
+        if current.get("status") == wanted:
+            return
+        given_up = (current.get("ha") or {}).get("state") == "error"
+        if given_up:
+            break
+    started = find_task(
+        client, node, type=_TASKS[result.type], vmid=vmid, since=parse_upid(result.upid).starttime
+    )
+    if started is not None:
+        client.wait(started, timeout=0, attempted=attempted)  # raises what it failed with
+    raise (
+        _given_up(attempted, result)
+        if given_up
+        else _not_done(attempted, f"{wanted}", timeout, result)
+    )
+
+
+def _look(client: Client, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
+    """Return where the VM is, and its state there."""
+    try:
+        return node, client.get("nodes", node, "qemu", vmid, "status", "current")
+    except FleetError as error:
+        now = node_of(client, vmid) if is_elsewhere(error) else None
+        if now is None or now == node:
+            raise
+        return now, client.get("nodes", now, "qemu", vmid, "status", "current")
+
+
+def _await_arrival(
+    client: Client, step: Step, result: TaskResult, timeout: float, attempted: str
+) -> None:
+    """Wait until the VM of a migrate step is on its target."""
+    source, vmid, target = str(step.path[1]), int(step.path[3]), str(step.data["target"])
+    since = parse_upid(result.upid).starttime
+    followed: str | None = None
+    for left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
+        if _arrived(client, vmid, target):
+            return
+        started = (
+            find_task(client, source, type="qmigrate", vmid=vmid, since=since) if left > 0 else None
+        )
+        if started is None or started == followed:
+            continue
+        followed = started
+        client.wait(started, timeout=left, attempted=attempted)
+        if _arrived(client, vmid, target):
+            return
+    raise _not_done(attempted, "there", timeout, result)
+
+
+def _arrived(client: Client, vmid: int, node: str) -> bool:
+    try:
+        return not client.get("nodes", node, "qemu", vmid, "config").get("lock")
+    except NotFound:
+        return False
+
+
+def _not_done(attempted: str, wanted: str, timeout: float, result: TaskResult) -> TaskTimeout:
+    return TaskTimeout(
+        attempted=attempted,
+        answer=f"the HA manager took the request, but the VM is not {wanted} after {timeout:g} s",
+        next_step="Look at the HA manager's status, then run this again: it goes on from there",
+        reason="HA has not done it",
+        upid=result.upid,
+    )
+
+
+def _given_up(attempted: str, result: TaskResult) -> TaskFailed:
+    return TaskFailed(
+        attempted=attempted,
+        answer="the HA manager has the VM in state error and does nothing with it",
+        next_step=(
+            "Repair what its tasks failed at, set it to disabled in the HA manager, then run this"
+            " again"
+        ),
+        reason="HA error",
+        upid=result.upid,
+    )

@@ -1,0 +1,177 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""VMs that are being made: whose they will be, and waiting until they are complete.
+
+Proxmox VE writes the configuration of a clone in three steps (qemu-server: PVE/API2/Qemu.pm,
+clone_vm): the lock alone, then name and notes once the first disk is copied, then no lock any more.
+Behind that the notes have our marker until the run that makes the VM is done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.tenant import owns, parse_tags
+from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
+from ..._core.poll import poll
+from ..._guest.marker import split_notes
+from ..model import Actual, Desired
+from .read import read_wherever
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# The locks that PVE sets while it makes a VM.
+MAKING = frozenset(("clone", "create"))
+# Seconds without a task and without a change after which a VM with a marker counts as left behind.
+QUIET = 6.0
+_LONGEST_PAUSE = 1.0
+
+
+class Identity(Enum):
+    """What a VM that has a number is to the task that wanted this number."""
+
+    MEANT = "the VM that the task means"
+    OTHER = "another VM"
+    GONE = "no VM any more"
+
+
+def is_being_made(actual: Actual) -> bool:
+    """Return whether PVE, or a run of this collection, has not finished making the VM."""
+    return actual.lock in MAKING or is_unfinished(actual)
+
+
+def is_unfinished(actual: Actual) -> bool:
+    """Return whether the VM has the marker of a run that has not finished making it."""
+    return _marker_run(actual.target) is not None
+
+
+def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
+    """Return whether a VM of this configuration is the one that the task names (pure)."""
+    if str(config.get("name") or "") != desired.name:
+        return False
+    marker = split_notes(config.get("description"))[1]
+    if marker.building:
+        return desired.tenant_tag in (None, marker.tenant)
+    tags = parse_tags(str(config.get("tags") or ""))
+    return owns(desired.tenant_tag, tags, desired.tenant_prefix)
+
+
+def identify(client: Client, desired: Desired, vmid: int, node: str, timeout: float) -> Identity:
+    """Return what the VM of that number is, once its name can be read.
+
+    Raises TaskTimeout where PVE makes it for longer than `timeout` seconds without giving it a
+    name.
+    """
+    try:
+        config = await_name(client, vmid, node, timeout)
+    except Conflict:  # the number is a container's
+        return Identity.OTHER
+    if config is None:
+        return Identity.GONE
+    return Identity.MEANT if is_meant(config, desired) else Identity.OTHER
+
+
+def await_name(client: Client, vmid: int, node: str, timeout: float) -> dict[str, Any] | None:
+    """Return the configuration of a VM that is being made once it has a name.
+
+    None where it is gone.
+
+    PVE makes a clone on the node of its source and moves it to its own node at the end: it is
+    looked for where it is by now. Raises TaskTimeout after `timeout` seconds, Conflict for a
+    container.
+    """
+    for _left in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
+        config = _read_config(client, node, vmid)
+        if config is None:
+            row = _row_of_number(client, vmid)
+            if row is None:
+                return None
+            if row.get("type") != "qemu":
+                raise _is_container(vmid)
+            node = str(row["node"])
+        elif config.get("name") or config.get("lock") not in MAKING:
+            return config
+    raise _still_made(client, node, vmid, timeout)
+
+
+def _is_container(vmid: int) -> VmidTaken:
+    return VmidTaken(
+        attempted=f"VM {vmid} could not be read",
+        answer="a container has that number",
+        next_step="Choose another vmid, or leave it out",
+        reason="taken vmid",
+    )
+
+
+def await_made(client: Client, actual: Actual, timeout: float) -> Actual | None:
+    """Return the VM once it is complete, or nobody works on it any more; None where it is gone.
+
+    A marker without a task and without a change for QUIET seconds was left by a run that ended
+    early: the VM is returned with it. Raises TaskTimeout after `timeout` seconds.
+    """
+    clock = client.clock
+    last, since = actual.digest, clock.monotonic()
+    for _left in poll(clock, timeout, longest=_LONGEST_PAUSE):
+        try:
+            actual = read_wherever(client, actual.vmid, actual.node, pool=actual.pool)
+        except NotFound:
+            return None
+        if not is_being_made(actual):
+            return actual
+        active = actual.lock in MAKING or bool(_active_tasks(client, actual.node, actual.vmid))
+        if active or actual.digest != last:
+            last, since = actual.digest, clock.monotonic()
+        elif clock.monotonic() - since >= QUIET:
+            return actual
+    raise _still_made(client, actual.node, actual.vmid, timeout)
+
+
+def _marker_run(config: Mapping[str, str]) -> str | None:
+    return split_notes(config.get("description"))[1].run
+
+
+def _row_of_number(client: Client, vmid: int) -> Mapping[str, Any] | None:
+    rows = client.get("cluster", "resources", type="vm")
+    return next((row for row in rows if int(row["vmid"]) == vmid), None)
+
+
+def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:
+    try:
+        config: dict[str, Any] = client.get("nodes", node, "qemu", vmid, "config")
+    except NotFound:
+        return None
+    return config
+
+
+def _active_tasks(client: Client, node: str, vmid: int) -> list[str]:
+    """Return the UPIDs of the tasks of a VM that run now, as far as the user may see them."""
+    rows = client.get("nodes", node, "tasks", vmid=vmid, source="active") or []
+    return [str(row["upid"]) for row in rows if not row.get("endtime")]
+
+
+def _making_tasks(client: Client, node: str) -> list[str]:
+    rows = client.get("nodes", node, "tasks", source="active") or []
+    making = ("qmclone", "qmcreate", "qmrestore", "imgcopy")
+    return [
+        str(row["upid"]) for row in rows if row.get("type") in making and not row.get("endtime")
+    ]
+
+
+def _still_made(client: Client, node: str, vmid: int, timeout: float) -> TaskTimeout:
+    try:
+        tasks = _making_tasks(client, node)
+    except FleetError:
+        tasks = []
+    running = f"; tasks that run there: {', '.join(tasks)}" if tasks else ""
+    return TaskTimeout(
+        attempted=f"VM {vmid} on node {node} could not be used yet",
+        answer=f"it is still being made after {timeout:g} s{running}",
+        next_step="Run this again when it is complete, or raise task_timeout",
+        reason="task still runs",
+        upid=tasks[0] if len(tasks) == 1 else "",
+    )

@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether PVE can migrate a VM to another node, and the reason when it cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._core.errors import NotSupported
+from ..config.actual import drives, is_disk
+from ..model import Actual
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+# A volume that is made of another one and cannot do without it, such as
+# base-9000-disk-0/vm-101-disk-0.
+_LINKED = re.compile(r"(?:^|/)base-\d+-[^/]+/")
+# Storages of which PVE sends volumes to another node, but without their snapshots.
+_KEEPS_NO_SNAPSHOTS = frozenset(("lvm", "lvmthin"))
+# Where volumes may be on the other node already, and then also move while the VM runs.
+_REPLICATES = "zfspool"
+
+
+def check_move(
+    client: Client,
+    actual: Actual,
+    target: str,
+    kinds: Mapping[str, str],
+    after: Mapping[str, str] | None = None,
+) -> None:
+    """Raise NotSupported with PVE's own reason where it could not migrate the VM; one request.
+
+    `kinds` are the types of the storages; `after` is the configuration that the VM is given before
+    it moves.
+    """
+    answer = client.get(
+        *actual.path,
+        "migrate",
+        params={"target": target},
+        attempted=f"Could not ask whether {actual.label} can move to node {target}",
+    )
+    reason = why_not_move(without(answer, actual, after), target, kinds)
+    if reason:
+        raise NotSupported(
+            attempted=f"{actual.label} could not be planned to move to node {target}",
+            answer=reason,
+            next_step=(
+                "Take away what ties it to its node, choose another node, or leave it where it is"
+            ),
+            reason="cannot migrate",
+            details={"preconditions": {key: answer[key] for key in _REPORTED if answer.get(key)}},
+        )
+
+
+def without(
+    answer: Mapping[str, Any], actual: Actual, after: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return the answer without what the update before the move removes (pure).
+
+    A CD is ejected at once, anything else is gone before the move only where the VM does not run.
+    """
+    rest = dict(answer)
+    if after is None:
+        return rest
+    gone = _removed_volumes(actual, after)
+    local_disks = answer.get("local_disks") or []
+    rest["local_disks"] = [disk for disk in local_disks if disk.get("volid") not in gone]
+    if not actual.running:
+        rest["local_resources"] = [
+            key for key in answer.get("local_resources") or [] if key in after
+        ]
+    return rest
+
+
+def _removed_volumes(actual: Actual, after: Mapping[str, str]) -> set[str | None]:
+    """Return the volumes that the VM has lost before it moves."""
+    kept = {drive.get("file") for drive in drives(after).values()}
+    gone: set[str | None] = set()
+    for drive in drives(actual.target).values():
+        if not actual.running or not is_disk(drive):
+            gone.add(drive.get("file"))
+    return gone - kept
+
+
+_REPORTED = (
+    "local_resources",
+    "local_disks",
+    "not_allowed_nodes",
+    "allowed_nodes",
+    "mapped-resources",
+)
+
+
+def why_not_move(
+    answer: Mapping[str, Any], target: str, kinds: Mapping[str, str] | None = None
+) -> str | None:
+    """Return why PVE would refuse to migrate a VM to a node, or None (pure).
+
+    `answer` is that of C(GET .../migrate).
+    """
+    local = answer.get("local_resources") or []
+    if local:
+        return f"it uses devices of its node: {_joined(local)}"
+    refused = (answer.get("not_allowed_nodes") or {}).get(target) or {}
+    reason = _why_node_refused(refused, target)
+    if reason is not None:
+        return reason
+    volumes = [
+        str(disk.get("volid")) for disk in answer.get("local_disks") or [] if disk.get("cdrom")
+    ]
+    cds = [volume for volume in volumes if "cloudinit" not in volume]
+    if cds:
+        return f"it holds an ISO that only its node has: {_joined(cds)}"
+    return _why_disks_stay(answer, kinds or {})
+
+
+def _why_node_refused(refused: Mapping[str, Any], target: str) -> str | None:
+    """Return what a node lacks, or which HA rule forbids it, or None."""
+    storages = refused.get("unavailable_storages")
+    if storages:
+        return f"node {target} lacks storage {_joined(storages)}"
+    for key in ("unavailable-resources", "unavailable_resources"):
+        if refused.get(key):
+            return f"node {target} lacks the mapped devices {_joined(refused[key])}"
+    others = [_ha_name(item) for item in refused.get("blocking-ha-resources") or []]
+    if others:
+        return f"a rule of the HA manager keeps it apart from {_joined(others)} on node {target}"
+    return None
+
+
+def _ha_name(item: Any) -> Any:
+    return item.get("sid") if isinstance(item, Mapping) else item
+
+
+def _joined(items: Iterable[Any]) -> str:
+    return ", ".join(map(str, items))
+
+
+def _why_disks_stay(answer: Mapping[str, Any], kinds: Mapping[str, str]) -> str | None:
+    """Return why a local disk cannot be migrated, or None (QemuMigrate.pm, scan_local_volumes)."""
+    for disk in answer.get("local_disks") or []:
+        volume = str(disk.get("volid"))
+        storage, _colon, name = volume.partition(":")
+        if disk.get("cdrom") or disk.get("is_vmstate"):
+            continue
+        if _LINKED.search(name):
+            return f"{volume} is a linked clone of a disk that stays on its node"
+        if not disk.get("referenced_in_snapshot"):
+            continue
+        snapshots = ", ".join(sorted(disk["referenced_in_snapshot"]))
+        if answer.get("running") and kinds.get(storage) != _REPLICATES:
+            return f"{volume} is part of a snapshot ({snapshots}), and the VM runs"
+        if kinds.get(storage) in _KEEPS_NO_SNAPSHOTS or name.endswith(".raw"):
+            return (
+                f"{volume} is part of a snapshot ({snapshots}), which a storage of that type cannot"
+                " send along"
+            )
+    return None

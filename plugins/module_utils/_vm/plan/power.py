@@ -1,0 +1,238 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which steps bring a VM to the desired power state (pure).
+
+A VM is running, paused (stands still in memory), hibernated (its memory is on disk, PVE's lock
+"suspended"), stopped, or has another status of QEMU. Two states are actions and happen in every
+run: restarted and reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from ..._core.errors import Conflict, ValidationFailed
+from ..._resource.plan import Step
+from ..model import Actual, Desired
+
+# The status of a VM in each desired state; a state that is not here leaves the power alone.
+_AFTER = {
+    "started": "running",
+    "resumed": "running",
+    "restarted": "running",
+    "reset": "running",
+    "paused": "paused",
+    "hibernated": "hibernated",
+    "stopped": "stopped",
+    "template": "stopped",
+}
+# States that only a running VM can reach (PVE: VM 300 not running).
+_NEED_RUNNING = frozenset(("resumed", "reset", "paused", "hibernated"))
+_OF_TEMPLATES = frozenset(("present", "stopped", "template"))
+# The states that also create a VM.
+CREATING = frozenset(("present", "started", "stopped", "template"))
+OFF = frozenset(("stopped", "hibernated"))
+_STOPS = frozenset(("stop", "shutdown"))
+# Seconds that PVE may take for it.
+_STOP_TIMEOUT = 120
+_HIBERNATE_TIMEOUT = 600
+
+
+def check_state(desired: Desired, actual: Actual | None) -> None:
+    """Raise where a VM cannot reach the desired state: a template does not run, for example."""
+    if actual is None:
+        _require_creating(desired)
+        return
+    attempted = f"{actual.label} could not become {desired.state}"
+    if actual.template and desired.state not in _OF_TEMPLATES:
+        raise Conflict(
+            attempted=attempted,
+            answer="it is a template",
+            next_step="Clone it, and start the clone",
+            reason="template",
+        )
+    if desired.state in _NEED_RUNNING and _is_off(desired, actual):
+        raise Conflict(
+            attempted=attempted,
+            answer=f"it is {actual.status}",
+            next_step="Start it first, with state=started",
+            reason="not running",
+        )
+
+
+def _require_creating(desired: Desired) -> None:
+    if desired.state in CREATING:
+        return
+    raise ValidationFailed(
+        attempted=f"{desired.label} could not become {desired.state}",
+        answer="there is no such VM",
+        next_step="Create it first, with state=present or state=started",
+        reason="unknown VM",
+    )
+
+
+def _is_off(desired: Desired, actual: Actual) -> bool:
+    """Return whether the VM is off; a hibernated one can be resumed and stay hibernated."""
+    if actual.status == "hibernated":
+        return desired.state in ("paused", "reset")
+    return actual.status == "stopped"
+
+
+def stops_first(desired: Desired, actual: Actual) -> bool:
+    """Return whether the VM is stopped first, so that all changes are applied at once."""
+    if not actual.running:
+        return False
+    return desired.state in ("stopped", "template")
+
+
+def stop(actual: Actual, desired: Desired, *, hard: bool = False) -> Step:
+    """Return the step that stops a running VM: a shutdown with a deadline, or a stop at once."""
+    return _Steps(actual).stop(desired, hard=hard)
+
+
+def wakes(desired: Desired) -> bool:
+    """Return whether a hibernated VM is started."""
+    return desired.state in ("started", "restarted", "resumed")
+
+
+def wake(actual: Actual) -> Step:
+    """Return the step that starts a hibernated VM where it is."""
+    return _Steps(actual).power("start", f"Start {actual.label}")
+
+
+def reboots(desired: Desired, *, waiting: bool) -> bool:
+    """Return whether the plan ends with a restart of a running VM."""
+    if desired.state == "restarted":
+        return True
+    if desired.state not in ("present", "started", "resumed"):
+        return False
+    if desired.reboot == "if_needed":
+        return waiting
+    return desired.reboot == "always"
+
+
+def is_restart(steps: Collection[Step]) -> bool:
+    """Return whether the steps restart a VM: by PVE's reboot, or by a stop and a start."""
+    actions = [step.action for step in steps]
+    if "reboot" in actions:
+        return True
+    ends_with_start = actions[-1:] == ["start"]
+    return ends_with_start and not _STOPS.isdisjoint(actions)
+
+
+def is_stopped_by(steps: Collection[Step], done: Collection[Step], current: Actual) -> bool:
+    """Return whether a forced restart has stopped the VM already, so that it must not stop it
+    again.
+    """
+    planned = {step.action for step in steps}
+    if not is_restart(steps) or "reboot" in planned:
+        return False
+    if not current.running:
+        return True
+    finished = {step.action for step in done}
+    return not _STOPS.isdisjoint(finished)
+
+
+def after_stop(desired: Desired) -> Desired:
+    """Return the desired state of a VM whose forced restart has stopped it: only the start is
+    left.
+    """
+    return replace(desired, state="started", reboot="never")
+
+
+def finish(desired: Desired, actual: Actual, *, running: bool, waiting: bool) -> list[Step]:
+    """Return the power steps, which follow all others.
+
+    `running` is whether the VM runs until then, `waiting` whether changes wait for a stop.
+    """
+    node = desired.node or actual.node
+    step = _Steps(replace(actual, node=node))
+    if desired.state == "template":
+        if actual.template:
+            return []
+        return [step.convert()]
+    if running:
+        if reboots(desired, waiting=waiting):
+            return step.restart(desired)
+        return step.switch(desired.state)
+    if wakes(desired):
+        return [step.power("start", f"Start {step.label}")]
+    return []
+
+
+def status_after(desired: Desired, actual: Actual) -> str:
+    """Return the power state that the plan leads to."""
+    if desired.state == "stopped" and actual.status == "hibernated":
+        return "hibernated"  # it is off, and its memory is not thrown away
+    return _AFTER.get(desired.state, actual.status)
+
+
+class _Steps:
+    """The power steps of a VM on one node."""
+
+    def __init__(self, actual: Actual) -> None:
+        self.base = actual.path
+        self.status = actual.status
+        self.label = actual.label
+
+    def power(
+        self,
+        action: str,
+        summary: str,
+        data: dict[str, Any] | None = None,
+        *,
+        timeout: int | None = None,
+    ) -> Step:
+        path = (*self.base, "status", action)
+        return Step(action, summary, "POST", path, data or {}, timeout=timeout)
+
+    def stop(self, desired: Desired, *, hard: bool = False) -> Step:
+        """Return the step that stops the VM. PVE does not shut down what is paused."""
+        is_patient = not hard and desired.shutdown_timeout > 0
+        if not is_patient or self.status != "running":
+            return self.power("stop", f"Stop {self.label}", timeout=_STOP_TIMEOUT)
+        data: dict[str, Any] = {"timeout": desired.shutdown_timeout}
+        if desired.force:
+            data["forceStop"] = 1
+        timeout = desired.shutdown_timeout + 60
+        return self.power("shutdown", f"Shut down {self.label}", data, timeout=timeout)
+
+    def restart(self, desired: Desired) -> list[Step]:
+        """Return the steps that restart the VM and so apply what waits for a stop.
+
+        PVE's reboot cannot be forced (qemu-server, API2/Qemu.pm: vm_reboot has no forceStop and
+        refuses a paused VM). A forced restart is therefore a stop and a start; without force, a
+        paused VM is resumed first.
+        """
+        is_forced = desired.force or desired.shutdown_timeout == 0
+        if is_forced:
+            start = self.power("start", f"Start {self.label}")
+            return [self.stop(desired), start]
+        data = {"timeout": desired.shutdown_timeout}
+        timeout = desired.shutdown_timeout + 120
+        reboot = self.power("reboot", f"Reboot {self.label}", data, timeout=timeout)
+        if self.status == "running":
+            return [reboot]
+        resume = self.power("resume", f"Resume {self.label}")
+        return [resume, reboot]
+
+    def switch(self, state: str) -> list[Step]:
+        """Return the step that brings a running VM to a state; none where it has that state."""
+        if state == "reset":
+            return [self.power("reset", f"Reset {self.label}")]
+        if state == "hibernated":
+            summary = f"Hibernate {self.label}"
+            return [self.power("suspend", summary, {"todisk": 1}, timeout=_HIBERNATE_TIMEOUT)]
+        if state == "paused" and self.status != "paused":
+            return [self.power("suspend", f"Pause {self.label}")]
+        if state in ("started", "resumed") and self.status != "running":
+            return [self.power("resume", f"Resume {self.label}")]
+        return []
+
+    def convert(self) -> Step:
+        summary = f"Convert {self.label} into a template"
+        return Step("template", summary, "POST", (*self.base, "template"))

@@ -1,0 +1,224 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What PVE would refuse half way through an update, refused before the first write (pure).
+
+The rules are those of qemu-server: Qemu.pm, update_vm_api, resize_vm and move_vm_disk;
+QemuServer.pm, clone_disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..._cluster.state import ClusterState
+from ..._cluster.tenant import parse_tags, tenants_of
+from ..._core.errors import Conflict, NotSupported, ValidationFailed
+from ..._schema.formats import parse_option
+from ..config.actual import DRIVE, drives
+from ..config.changes import Change
+from ..config.hotplug import waits_for_stop
+from ..model import Actual, Desired, Source
+from . import power
+
+_DEFAULT_MEMORY = "512"
+_OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
+
+
+def check_preconditions(
+    desired: Desired, actual: Actual, change: Change, after: Mapping[str, str]
+) -> None:
+    """Raise Conflict, NotSupported or ValidationFailed for a change that PVE would refuse half
+    way.
+    """
+    runs = actual.running and not power.stops_first(desired, actual)
+    _check_protection(desired, actual, change)
+    _check_tenants(desired, actual, after)
+    _check_boot(actual, change, after)
+    _check_balloon(actual, change)
+    _check_tpm(actual, change, after, runs=runs)
+    if runs:
+        _check_waiting_disks(actual, change)
+
+
+def taken_drives(change: Change) -> set[str]:
+    """Return the drives that the change takes away, kept as unused disks or not."""
+    detached = filter(DRIVE.match, change.deletes)
+    return {*change.drives.removed, *detached}
+
+
+def _check_protection(desired: Desired, actual: Actual, change: Change) -> None:
+    is_protected = actual.live.get("protection") == "1"
+    is_lifted = desired.scalars.get("protection") == "0"
+    if not is_protected or is_lifted:
+        return
+    taken = taken_drives(change)
+    if not taken:
+        return
+    raise Conflict(
+        attempted=f"{', '.join(sorted(taken))} of {actual.label} was left alone",
+        answer="the VM is protected, so that its drives cannot be taken away",
+        next_step="Set protection=false in the same task to lift the protection",
+        reason="protected",
+    )
+
+
+def _check_tenants(desired: Desired, actual: Actual, after: Mapping[str, str]) -> None:
+    prefix = desired.tenant_prefix
+    before = tenants_of(parse_tags(actual.target.get("tags")), prefix)
+    then = tenants_of(parse_tags(after.get("tags")), prefix)
+    added = set(then) - set(before)
+    if len(then) < 2 or not added:
+        return
+    raise Conflict(
+        attempted=f"{actual.label} was left alone",
+        answer=f"it would have the tags of several tenants: {', '.join(then)}",
+        next_step="Remove the tag of the tenant that it leaves first",
+        reason="several tenants",
+    )
+
+
+def _check_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> None:
+    order = parse_option("boot", change.sets.get("boot", "")).get("order", "")
+    devices = filter(None, order.split(";"))
+    missing = [device for device in devices if device not in after]
+    if not missing:
+        return
+    raise ValidationFailed(
+        attempted=f"The boot order of {actual.label} was left alone",
+        answer=f"{', '.join(missing)} would not be there",
+        next_step="Name devices that the VM has or that the task adds, or disk, network and cdrom",
+        reason="boot",
+    )
+
+
+def _check_balloon(actual: Actual, change: Change) -> None:
+    if not change.sets.keys() & {"memory", "balloon"}:
+        return
+    values = {**actual.target, **change.sets}
+    memory = parse_option("memory", values.get("memory", "")).get("current", _DEFAULT_MEMORY)
+    balloon = values.get("balloon", "0")
+    if int(balloon or 0) <= int(memory):
+        return
+    raise ValidationFailed(
+        attempted=f"The memory of {actual.label} was left alone",
+        answer=(
+            f"balloon, the minimum it can shrink to, would be {balloon} MiB and the memory"
+            f" {memory} MiB"
+        ),
+        next_step="Give both memory and balloon, the latter not larger",
+        reason="balloon",
+    )
+
+
+def _check_tpm(actual: Actual, change: Change, after: Mapping[str, str], *, runs: bool) -> None:
+    if runs and "tpmstate0" in change.drives.moved:
+        raise Conflict(
+            attempted=f"tpmstate0 of {actual.label} was left where it is",
+            answer="PVE does not move the state of a TPM while the VM runs",
+            next_step="Stop the VM first, or move the disk in a task with state=stopped",
+            reason="running",
+        )
+    if "tpmstate0" not in change.sets:
+        return
+    old = _tpm_version(actual.target)
+    new = _tpm_version(after)
+    if old is None or old == new:
+        return
+    raise NotSupported(
+        attempted=f"tpmstate0 of {actual.label} was left alone",
+        answer="the version of a TPM cannot change once it is made",
+        next_step="Remove the TPM first, with all that the guest keeps in it, and add another",
+        reason="TPM version",
+    )
+
+
+def _tpm_version(config: Mapping[str, str]) -> str | None:
+    """Return the version of a VM's TPM, None where it has no TPM."""
+    tpm = drives(config).get("tpmstate0")
+    if tpm is None:
+        return None
+    return tpm.get("version", _OLD_TPM)
+
+
+def _check_waiting_disks(actual: Actual, change: Change) -> None:
+    """Raise Conflict for a disk that waits for a stop: PVE would change the one it replaces."""
+    live = drives(actual.live)
+    target = drives(actual.target)
+    for slot in sorted({*change.drives.grown, *change.drives.moved}):
+        running_volume = live.get(slot, {}).get("file")
+        next_volume = target.get(slot, {}).get("file")
+        if running_volume == next_volume:
+            continue
+        raise Conflict(
+            attempted=f"Disk {slot} of {actual.label} was left alone",
+            answer="it was added or replaced while the VM runs, and waits for a stop",
+            next_step=(
+                "Stop or reboot the VM first, for example with state=restarted in a task before"
+                " this one"
+            ),
+            reason="disk waits for a stop",
+        )
+
+
+def require_there(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, str]) -> None:
+    """Raise Conflict for an imported disk that grows but is only added at the next stop."""
+    for slot in sorted(grown):
+        if not waits_for_stop(slot, None, sets[slot], actual.live):
+            continue
+        raise Conflict(
+            attempted=f"Disk {slot} of {actual.label} was not added",
+            answer=(
+                "it is larger than the image it is imported from, and waits for a stop before"
+                " it can grow"
+            ),
+            next_step="Stop the VM first, leave size out, or use a drive that can be plugged in",
+            reason="disk waits for a stop",
+        )
+
+
+def require_origin(desired: Desired, actual: Actual, cluster: ClusterState) -> None:
+    """Raise Conflict where a task with vmid and source meets a VM that is not the one it would
+    make.
+
+    A VM that is found by its name alone is updated, whatever it was made from. With a vmid, a VM of
+    another name or from another source belongs to another task and must not be changed.
+    """
+    if desired.vmid is None or desired.source is None:
+        return
+    if desired.name is not None and desired.name != actual.name:
+        raise _other_origin(actual, f"it is not called '{desired.name}'")
+    reason = _why_other(desired, desired.source, actual.marker.origin, cluster)
+    if reason is not None:
+        raise _other_origin(actual, reason)
+
+
+def _why_other(
+    desired: Desired, source: Source, origin: int | None, cluster: ClusterState
+) -> str | None:
+    """Return why the VM does not come from the source, or None."""
+    if origin is None:
+        # Nothing is known of a VM that was not cloned by us: its name decides.
+        if desired.name is not None or source.volume is not None:
+            return None
+        return "nothing in its notes says what it was cloned from"
+    if source.volume is not None:
+        return f"it was cloned from {origin}, not made from {source.volume}"
+    if source.vmid is not None:
+        if origin == source.vmid:
+            return None
+        return f"it was cloned from {origin}, not from {source.vmid}"
+    row = cluster.vms.get(origin)
+    if row is None or row.name == source.name:
+        return None  # a template of that name, or one that is gone and may have had it
+    return f"it was cloned from {origin}, not from '{source.name}'"
+
+
+def _other_origin(actual: Actual, answer: str) -> Conflict:
+    return Conflict(
+        attempted=f"{actual.label} was not changed",
+        answer=answer,
+        next_step="Choose another vmid, or leave source out to change the VM that has this one",
+        reason="other origin",
+    )

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How much memory and storage a plan takes, by the configurations before and after it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ..._core.quantities import read_size
+from ..config.actual import drives, is_disk, storage_of
+
+# How a volume is named in a configuration that is planned, until PVE has made it.
+_PLANNED = frozenset(("new", "moved"))
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a VM takes of its node once its plan is carried out, in bytes."""
+
+    node: str
+    memory: int = 0
+    storages: Mapping[str, int] = field(default_factory=dict)
+
+
+def new_bytes(
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    images: Mapping[str, int] | None = None,
+    *,
+    copied: bool = False,
+) -> dict[str, int]:
+    """Return the bytes of new volumes and of growth, by storage.
+
+    `images` are the sizes of imported images by slot. `copied` says that all disks are made, as in
+    a full clone.
+    """
+    found: dict[str, int] = {}
+    known = drives(before)
+    for slot, drive in drives(after).items():
+        storage = storage_of(drive)
+        if not is_disk(drive) or not storage:
+            continue
+        size = read_size(drive.get("size"))
+        if not size and images:
+            size = images.get(slot)
+        if not size:
+            continue
+        is_made = copied or _is_planned(drive)
+        if not is_made:
+            size -= read_size(known.get(slot, {}).get("size")) or size
+        if size > 0:
+            found[storage] = found.get(storage, 0) + size
+    return found
+
+
+def _is_planned(drive: Mapping[str, str]) -> bool:
+    """Return whether PVE has still to make the volume of a drive."""
+    _storage, _colon, volume = drive["file"].rpartition(":")
+    return volume in _PLANNED
+
+
+def moved_bytes(config: Mapping[str, str], shared: Collection[str]) -> dict[str, int]:
+    """Return the bytes of the disks that are copied when a VM goes to another node, by storage."""
+    copied = new_bytes({}, config, copied=True)
+    for storage in shared:
+        copied.pop(storage, None)
+    return copied
+
+
+def added(*several: Mapping[str, int]) -> dict[str, int]:
+    """Return the sum of bytes by storage."""
+    total: dict[str, int] = {}
+    for bytes_by_storage in several:
+        for storage, size in bytes_by_storage.items():
+            total[storage] = total.get(storage, 0) + size
+    return total

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module clone: find the clone that is there, complete one that is unfinished, or make
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.lookup import find_template, find_vm, templates_for, templates_named
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
+from .._core import validate
+from .._core.errors import Conflict, NotFound
+from .._core.result import Result
+from .._guest.marker import split_notes
+from .context import RunContext
+from .desired.parse import read_desired
+from .live.find import find
+from .model import Actual, Desired, Source
+from .run import VmPlan, apply_plan, new_context, plan_found_vm, plan_new_vm, require_choice
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Make sure that the clone exists and return the outcome.
+
+    In check mode plan it and write nothing.
+
+    A finished clone is left as it is, but for its power state. Raises Conflict where the VM of that
+    name or number was not cloned from the source.
+    """
+    context = new_context(params, client, desired_clone(params), check_mode)
+    return apply_plan(plan_clone_vm(context, fetch_cluster_state(client)))
+
+
+def plan_clone_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
+    """Return the plan for the clone: make it, complete it, or change its power state alone."""
+    desired = context.desired
+    origin, cluster = _source_number(context.client, desired, cluster)
+    actual, cluster = find(context, cluster)
+    if actual is None:
+        source = Source(vmid=origin, **_of_clone(desired.source))
+        if desired.source is not None and len(_copies(desired, cluster)) > 1:
+            source = desired.source  # which copy depends on the node
+        vm_plan = plan_new_vm(replace(context, desired=replace(desired, source=source)), cluster)
+        return replace(vm_plan, asked=context, plan_again=plan_clone_vm)
+    marker = split_notes(actual.target.get("description"))[1]
+    wanted = marker.origin if marker.origin in _copies(desired, cluster) else origin
+    _require_same(desired, actual, marker.origin, wanted or origin)
+    if not marker.building:
+        context = replace(context, desired=_power_only(desired, actual))
+    return replace(plan_found_vm(context, actual, cluster), plan_again=plan_clone_vm)
+
+
+def desired_clone(params: Mapping[str, Any]) -> Desired:
+    """Return what the options ask for; every refusal is a ValidationFailed."""
+    desired = read_desired(params)
+    require_choice(desired, "No clone was chosen")
+    source = desired.source
+    if source is None or source.volume:
+        raise validate.refused(
+            "source", params.get("source"), "is no VM", "Give the VMID or name of a template or VM"
+        )
+    if source.vmid is not None and source.vmid == desired.vmid:
+        raise validate.refused(
+            "vmid", desired.vmid, "is the source itself", "Choose another vmid, or leave it out"
+        )
+    storage = validate.storage(params["storage"]) if params.get("storage") else None
+    wish = replace(
+        source,
+        snapshot=params.get("snapshot") or None,
+        storage=storage,
+        format=params.get("format") or None,
+    )
+    return replace(desired, source=wish, default_agent=False)  # a copy is left as its source is
+
+
+def _of_clone(source: Source | None) -> dict[str, Any]:
+    said = source or Source()
+    return {name: getattr(said, name) for name in ("full", "snapshot", "storage", "format")}
+
+
+def _source_number(
+    client: Client, desired: Desired, cluster: ClusterState
+) -> tuple[int, ClusterState]:
+    """Return the number of the source, and the cluster state that was searched.
+
+    A name means the one template of that name, or else the one VM. Raises NotFound and Conflict
+    where it is not clear.
+    """
+    said = desired.source or Source()
+    if said.vmid is not None:
+        return said.vmid, cluster
+    row = _named(desired, cluster)
+    if row is None:
+        cluster = with_names(client, cluster)
+        row = _named(desired, cluster)
+    if row is None:
+        names = templates_for(cluster, desired.tenant_tag, desired.tenant_prefix)
+        raise NotFound(
+            attempted=f"Source '{said.name}' could not be cloned",
+            answer=(
+                "no template or VM of that name is visible; templates are"
+                f" {', '.join(names) or 'none'}"
+            ),
+            next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
+            reason="template missing",
+        )
+    return row.vmid, cluster
+
+
+def _copies(desired: Desired, cluster: ClusterState) -> frozenset[int]:
+    """Return the numbers of the templates of the source's name; any of them will do."""
+    name = desired.source.name if desired.source else None
+    return frozenset(row.vmid for row in templates_named(cluster, name)) if name else frozenset()
+
+
+def _named(desired: Desired, cluster: ClusterState) -> VmRow | None:
+    name = desired.source.name if desired.source else None
+    tag = None if name in desired.shared_sources else desired.tenant_tag
+    found = find_template(cluster, name=name)
+    return found or find_vm(
+        cluster, vmid=None, name=name, tenant_tag=tag, prefix=desired.tenant_prefix
+    )
+
+
+def _require_same(desired: Desired, actual: Actual, origin: int | None, wanted: int) -> None:
+    """Raise Conflict unless the VM that is there is the clone that is asked for."""
+    if origin == wanted and desired.name in (None, actual.name):
+        return
+    if actual.vmid == wanted:
+        said, step = "it is the source itself", "Give the clone another name"
+    elif origin == wanted:
+        said, step = (
+            f"the clone of {wanted} with that number has another name",
+            "Give its name, or choose another vmid",
+        )
+    elif origin is None:
+        said = f"nothing in its notes says that it was cloned from {wanted}"
+        step = "Choose another name or vmid, or manage that VM with pve.fleet.vm"
+    else:
+        said = f"it was cloned from {origin}, not from {wanted}"
+        step = "Choose another name or vmid, or give the source it was cloned from"
+    raise Conflict(
+        attempted=f"{actual.label} was left alone",
+        answer=said,
+        next_step=step,
+        reason="other origin",
+    )
+
+
+def _power_only(desired: Desired, actual: Actual) -> Desired:
+    """Return the wish for a clone that is finished: its power state, and nothing else."""
+    return Desired(
+        name=actual.target.get("name"),
+        vmid=actual.vmid,
+        node=None,
+        state=desired.state,
+        tenant=desired.tenant,
+        tenant_prefix=desired.tenant_prefix,
+        force=desired.force,
+        shutdown_timeout=desired.shutdown_timeout,
+    )

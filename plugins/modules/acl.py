@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: acl
+short_description: Manage who has which role on a path
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Gives roles on a path to users, groups and tokens, and takes them away. Other roles on the
+    path stay, unless O(exact) is set.
+  - Roles, users, groups and tokens that do not exist are refused before the first write, in
+    check mode too. So is a role with privileges that the caller does not have on the path,
+    because Proxmox VE lets no caller give more than it holds.
+  - Nothing has to exist at the path. A warning is given where nothing does, or where it is
+    hidden from the caller.
+  - The token needs C(Permissions.Modify) on the path, or C(Pool.Allocate) on C(/pool/NAME),
+    C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with all
+    privileges of the roles.
+extends_documentation_fragment:
+  - pve.fleet.acl_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.acl_info
+  - module: pve.fleet.role
+  - module: pve.fleet.group
+  - module: pve.fleet.user
+"""
+
+EXAMPLES = r"""
+- name: Create a group
+  pve.fleet.group:
+    name: globex
+
+- name: Let it use the VMs of a pool, and take all other roles away
+  pve.fleet.acl:
+    path: /pool/globex
+    grants:
+      - group: globex
+        role: PVEVMUser
+    exact: true
+
+- name: Let a token read one storage, but nothing below
+  pve.fleet.acl:
+    path: /storage/ceph
+    grants:
+      - token: ops@pve!auto
+        role: PVEDatastoreUser
+        propagate: false
+
+- name: Take both away
+  pve.fleet.acl:
+    path: "{{ item.path }}"
+    grants: "{{ item.grants }}"
+    state: absent
+  loop:
+    - path: /pool/globex
+      grants: [{group: globex, role: PVEVMUser}]
+    - path: /storage/ceph
+      grants: [{token: ops@pve!auto, role: PVEDatastoreUser}]
+"""
+
+RETURN = r"""
+acl:
+  description: The rights on the path as they are afterwards, or in check mode as they would be.
+  returned: success
+  type: dict
+  contains:
+    path: {description: The path., type: str, sample: /pool/globex}
+    grants:
+      description: Who has which role there.
+      type: list
+      elements: dict
+      contains:
+        user: {description: "The user, or null.", type: str, sample: alice@pve}
+        group: {description: "The group, or null.", type: str}
+        token: {description: "The token, or null.", type: str}
+        role: {description: The role., type: str, sample: PVEVMUser}
+        propagate: {description: Whether it also holds on the paths below., type: bool,
+          sample: true}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Add PVEVMUser for group globex to the rights on '/pool/globex'"]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Add PVEVMUser for group globex to the rights on '/pool/globex'"]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: PermissionDenied
+    reason: more than own rights
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.acl_options import acl_spec
+
+ENTRY = Entry(partial(run, ACL), acl_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: group
+short_description: Manage groups of users
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a group of users.
+  - Roles that a group holds are held by all its users. The groups of a user are set with
+    M(pve.fleet.user), the roles of a group with M(pve.fleet.acl).
+  - The token needs C(Group.Allocate) on C(/access/groups). To see which roles a group holds
+    before it is deleted, it also needs C(Sys.Audit) on C(/access).
+extends_documentation_fragment:
+  - pve.fleet.group_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.group_info
+  - module: pve.fleet.user
+  - module: pve.fleet.acl
+"""
+
+EXAMPLES = r"""
+- name: Create a group for a tenant
+  pve.fleet.group:
+    name: globex
+    comment: Globex Ltd.
+
+- name: Delete it, if it is not in use
+  pve.fleet.group:
+    name: globex
+    state: absent
+"""
+
+RETURN = r"""
+group:
+  description:
+    - The group as it is afterwards, or in check mode as it would be.
+    - It is null when the group is deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: globex}
+    comment: {description: Its comment., type: str, sample: Globex Ltd.}
+    users: {description: The users in it., type: list, elements: str, sample: [alice@pve]}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Create group 'globex'"]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Create group 'globex'"]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: in use
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.group_options import group_spec
+
+ENTRY = Entry(partial(run, GROUP), group_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

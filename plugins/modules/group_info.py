@@ -1,0 +1,71 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: group_info
+short_description: Gather information about groups of users
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns one group or all of them, each with its users. One request is made.
+  - The list has the groups on which the token has C(User.Modify), C(Sys.Audit) or
+    C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate) on
+    C(/access/groups).
+extends_documentation_fragment:
+  - pve.fleet.group_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.group
+"""
+
+EXAMPLES = r"""
+- name: Read one group
+  pve.fleet.group_info:
+    name: globex
+  register: globex
+
+- name: Read all groups
+  pve.fleet.group_info:
+  register: all_groups
+
+- name: List the groups without users
+  ansible.builtin.debug:
+    msg: "{{ all_groups.groups | rejectattr('users') | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+groups:
+  description: The groups, sorted by name. Empty when there is no group of that name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name: {description: Its name., type: str, sample: globex}
+    comment: {description: Its comment., type: str, sample: Globex Ltd.}
+    users: {description: The users in it., type: list, elements: str, sample: [alice@pve]}
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.group_options import group_info_spec
+
+ENTRY = Entry(partial(run_info, GROUP), group_info_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

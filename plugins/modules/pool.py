@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: pool
+short_description: Manage resource pools and their members
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages are
+    its members.
+  - Members that are not listed stay, unless O(exact) is set. The members themselves are never
+    deleted.
+  - What Proxmox VE would refuse half way is checked first, in check mode too. VMs and storages that
+    do not exist are refused, although Proxmox VE accepts them as members.
+  - A VM is in one pool at most. One that is in another pool is moved with O(allow_move) only.
+  - Needs Proxmox VE 8.1 or newer.
+  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or take out members
+    it also needs C(VM.Allocate) on each VM and C(Datastore.Allocate) on each storage, or
+    C(Permissions.Modify) on them.
+extends_documentation_fragment:
+  - pve.fleet.pool_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.pool_info
+  - module: pve.fleet.vm
+"""
+
+EXAMPLES = r"""
+- name: Create a pool for a tenant
+  pve.fleet.pool:
+    name: globex
+    comment: Globex Ltd.
+    storages: [ceph]
+
+- name: Create a pool within it
+  pve.fleet.pool:
+    name: globex/web
+
+- name: Create a VM
+  pve.fleet.vm:
+    name: pooled
+    node: pve1
+  register: pooled
+
+- name: Put the VM into the pool, and take every other VM out of it
+  pve.fleet.pool:
+    name: globex/web
+    vms: ["{{ pooled.vm.vmid }}"]
+    exact: true
+
+- name: Move the VM to the pool above
+  pve.fleet.pool:
+    name: globex
+    vms: ["{{ pooled.vm.vmid }}"]
+    allow_move: true
+
+- name: Delete the pool within, which is empty
+  pve.fleet.pool:
+    name: globex/web
+    state: absent
+
+- name: Delete the pool, and leave its VMs and storages without one
+  pve.fleet.pool:
+    name: globex
+    state: absent
+    force: true
+"""
+
+RETURN = r"""
+pool:
+  description:
+    - The pool as it is afterwards, or in check mode as it would be.
+    - It is null when the pool is deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: acme/web}
+    parent: {description: "The pool it is in, null for none.", type: str, sample: acme}
+    comment: {description: Its comment., type: str, sample: ""}
+    vms: {description: The VMIDs of the VMs and containers in it., type: list, elements: int,
+      sample: [10000, 10001]}
+    storages: {description: The storages in it., type: list, elements: str, sample: [ceph]}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Add VM 10001 to pool 'acme'"]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Add VM 10001 to pool 'acme'"]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: in a pool
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import pool_spec
+
+ENTRY = Entry(partial(run, POOL), pool_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

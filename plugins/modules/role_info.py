@@ -1,0 +1,71 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: role_info
+short_description: Gather information about roles
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns one role or all of them, each with its privileges. One request is made.
+  - Every user and token may read all roles.
+extends_documentation_fragment:
+  - pve.fleet.role_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.role
+"""
+
+EXAMPLES = r"""
+- name: Read one role
+  pve.fleet.role_info:
+    name: PVEVMUser
+  register: user_role
+
+- name: Read all roles
+  pve.fleet.role_info:
+  register: all_roles
+
+- name: List the roles that can delete VMs
+  ansible.builtin.debug:
+    msg: "{{ all_roles.roles | selectattr('privileges', 'contains', 'VM.Allocate')
+      | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+roles:
+  description: The roles, sorted by name. Empty when there is no role of that name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name: {description: Its name., type: str, sample: operator}
+    built_in: {description: Whether it is a role of Proxmox VE itself., type: bool, sample: false}
+    privileges: {description: Its privileges., type: list, elements: str,
+      sample: [VM.Audit, VM.PowerMgmt]}
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.role_options import role_info_spec
+
+ENTRY = Entry(partial(run_info, ROLE), role_info_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

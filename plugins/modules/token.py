@@ -1,0 +1,126 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: token
+short_description: Manage API tokens
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes, rotates and deletes an API token of a user.
+  - The secret is returned once, as RV(secret), by the run that creates or rotates the token.
+    Set C(no_log) on the task, because Ansible prints results with C(-v).
+  - Where the answer with the secret is lost, the task fails with the next step. No second
+    token is made.
+  - The caller needs C(User.Modify) on C(/access/groups) or on a group of the user. A user may
+    manage tokens of its own with user and password, a token may not.
+extends_documentation_fragment:
+  - pve.fleet.token_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.token_info
+  - module: pve.fleet.user
+  - module: pve.fleet.acl
+"""
+
+EXAMPLES = r"""
+- name: Create a token with rights of its own
+  pve.fleet.token:
+    owner: ops@pve
+    name: deploy
+    expire: "2035-12-31"
+  register: deploy
+  no_log: true
+
+- name: Keep the secret, which is returned this once
+  ansible.builtin.copy:
+    content: "{{ deploy.secret }}"
+    dest: "{{ playbook_dir }}/deploy.secret"
+    mode: "0600"
+  no_log: true
+  when: deploy.secret is not none
+
+- name: Give it another secret
+  pve.fleet.token:
+    owner: ops@pve
+    name: deploy
+    state: rotated
+  register: rotated
+  no_log: true
+
+- name: Delete it
+  pve.fleet.token:
+    owner: ops@pve
+    name: deploy
+    state: absent
+"""
+
+RETURN = r"""
+token:
+  description:
+    - The token as it is afterwards, or in check mode as it would be. Where a successor is made, the
+      successor.
+    - It is null when the token is deleted.
+  returned: success
+  type: dict
+  contains:
+    owner: {description: The user that it belongs to., type: str, sample: alice@pve}
+    name: {description: Its name., type: str, sample: deploy}
+    token_id: {description: "The whole name, with which it logs in.", type: str,
+      sample: alice@pve!deploy}
+    privilege_separation: {description: Whether it has rights of its own., type: bool,
+      sample: true}
+    expire: {description: "When it is no longer accepted, null for never.", type: str,
+      sample: "2027-01-31T00:00:00Z"}
+    comment: {description: Its comment., type: str, sample: ""}
+secret:
+  description: The secret of a token that was created or rotated in this run, else null.
+  returned: success
+  type: str
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Create token 'alice@pve!deploy'"]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Create token 'alice@pve!deploy'"]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: NetworkError
+    reason: lost secret
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.run_token import run_token
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_spec
+
+ENTRY = Entry(run_token, token_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

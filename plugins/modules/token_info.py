@@ -1,0 +1,78 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: token_info
+short_description: Gather information about API tokens
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns the API tokens of one user or of all users, without their secrets. One request is
+    made.
+  - The list has the tokens of users of groups on which the caller has C(User.Modify) or
+    C(Sys.Audit), and those of all users where it has one of them on C(/access/groups).
+extends_documentation_fragment:
+  - pve.fleet.token_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.token
+  - module: pve.fleet.user_info
+"""
+
+EXAMPLES = r"""
+- name: Read the tokens of one user
+  pve.fleet.token_info:
+    owner: ops@pve
+  register: of_ops
+
+- name: Read all tokens
+  pve.fleet.token_info:
+  register: all_tokens
+
+- name: List those without an expiry date
+  ansible.builtin.debug:
+    msg: "{{ all_tokens.tokens | rejectattr('expire') | map(attribute='token_id') }}"
+"""
+
+RETURN = r"""
+tokens:
+  description: The tokens, sorted by user and name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    owner: {description: The user that it belongs to., type: str, sample: alice@pve}
+    name: {description: Its name., type: str, sample: deploy}
+    token_id: {description: "The whole name, with which it logs in.", type: str,
+      sample: alice@pve!deploy}
+    privilege_separation: {description: Whether it has rights of its own., type: bool,
+      sample: true}
+    expire: {description: "When it is no longer accepted, null for never.", type: str,
+      sample: "2027-01-31T00:00:00Z"}
+    comment: {description: Its comment., type: str, sample: ""}
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.token import TOKEN
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_info_spec
+
+ENTRY = Entry(partial(run_info, TOKEN), token_info_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: user
+short_description: Manage users
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a user, and sets its groups.
+  - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not
+    exist is refused, although Proxmox VE accepts it.
+  - The user that the task logs in as, and V(root@pam), are neither deleted nor disabled.
+  - The token needs C(Realm.AllocateUser) on C(/access/realm/REALM) to create and delete, and
+    C(User.Modify) on C(/access/groups) or on the groups of the user.
+extends_documentation_fragment:
+  - pve.fleet.user_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.user_info
+  - module: pve.fleet.group
+  - module: pve.fleet.acl
+  - module: pve.fleet.token
+"""
+
+EXAMPLES = r"""
+- name: Create a user, with a password that is only set now
+  pve.fleet.user:
+    name: alice@pve
+    firstname: Alice
+    email: alice@example.com
+    user_password: "{{ lookup('ansible.builtin.password', '/dev/null', length=20) }}"
+
+- name: Let the access end with the contract
+  pve.fleet.user:
+    name: alice@pve
+    expire: "2035-12-31"
+
+- name: Close the account
+  pve.fleet.user:
+    name: alice@pve
+    enabled: false
+
+- name: Delete the user with its tokens and rights
+  pve.fleet.user:
+    name: alice@pve
+    state: absent
+"""
+
+RETURN = r"""
+user:
+  description:
+    - The user as it is afterwards, or in check mode as it would be.
+    - It is null when the user is deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: The user with its realm., type: str, sample: alice@pve}
+    realm: {description: The realm., type: str, sample: pve}
+    enabled: {description: Whether the user can log in., type: bool, sample: true}
+    expire: {description: "When the user can no longer log in, null for never.", type: str,
+      sample: "2027-01-31T00:00:00Z"}
+    firstname: {description: First name., type: str, sample: Alice}
+    lastname: {description: Last name., type: str, sample: Ott}
+    email: {description: E-mail address., type: str, sample: alice@example.com}
+    comment: {description: Comment., type: str, sample: ""}
+    groups: {description: The groups that the user is in., type: list, elements: str,
+      sample: [globex]}
+    tokens: {description: The names of the user's tokens., type: list, elements: str,
+      sample: [deploy]}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Create user 'alice@pve'"]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Create user 'alice@pve'"]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: ConfigurationError
+    reason: unknown realm
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.user import user_table
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource import run as engine
+from ansible_collections.pve.fleet.plugins.module_utils._spec.user_options import user_spec
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring the user to the desired state and return the outcome; check mode writes nothing."""
+    return engine.run(user_table(client.connection), params, client, check_mode)
+
+
+ENTRY = Entry(run, user_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a task can run in the controller's process (pure, except for looking up an interpreter's
+path).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+# What the interpreter or the loader of programs reads when a process starts.
+_AT_THE_START = ("PYTHON", "LD_", "DYLD_", "OPENSSL_")
+
+
+def why_a_module(
+    *,
+    switched_off: bool,
+    libraries_are_here: bool,
+    connection: str,
+    becomes_another: bool,
+    in_background: bool,
+    interpreter: str,
+    environment: Mapping[str, str],
+) -> str:
+    """Return why the task needs a process of its own, in words, or an empty text."""
+    if switched_off:
+        return "pve_fleet_in_process is false"
+    if not libraries_are_here:
+        return "the controller's Python has no proxmoxer or no requests"
+    if connection != "local":
+        return f"the connection is {connection}"
+    if becomes_another:
+        return "it becomes another user"
+    if in_background:
+        return "it is asynchronous"
+    if not is_own_python(interpreter):
+        return f"the interpreter is {interpreter}"
+    late = sorted(name for name in environment if name.startswith(_AT_THE_START))
+    if late:
+        return f"only a new process respects {', '.join(late)}"
+    return ""
+
+
+def is_own_python(interpreter: str, own: str = sys.executable) -> bool:
+    """Return whether the interpreter that a user set is the one that runs here.
+
+    An interpreter that Ansible is to find may be this one.
+    """
+    if not interpreter or interpreter.startswith("auto"):
+        return True
+    found = shutil.which(interpreter) or interpreter
+    # Two names in one directory may be one program (python, python3); two environments never are.
+    found_directory = os.path.realpath(os.path.dirname(found))
+    own_directory = os.path.realpath(os.path.dirname(own))
+    if found_directory != own_directory:
+        return False
+    return os.path.realpath(found) == os.path.realpath(own)
+
+
+def tracebacks_are_results() -> bool:
+    """Return whether a module would put the traceback of an unexpected error into its result."""
+    try:
+        from ansible.module_utils._internal import _traceback
+    except ImportError:  # before ansible-core 2.19 always
+        return True
+    event = _traceback.TracebackEvent.ERROR
+    return bool(_traceback.is_traceback_enabled(event))
