@@ -1,11 +1,13 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes the working tree importable and runnable as the collection ``pve.fleet``, for this process and its children.
+"""Makes the working tree importable and runnable as the collection ``pve.fleet``, for this process
+and its children.
 
-Ansible finds collections below a directory named ``ansible_collections``. A temporary one with a single link to the
-repository does; nothing is installed or copied, so an edit is tested at once. This happens when the file is imported,
-before any test module is collected, because test modules import ``ansible_collections.pve.fleet`` at their top.
+Ansible finds collections below a directory named ``ansible_collections``. A temporary one with a
+single link to the repository does; nothing is installed or copied, so an edit is tested at once.
+This happens when the file is imported, before any test module is collected, because test modules
+import ``ansible_collections.pve.fleet`` at their top.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _HOME_VARIABLE = "PVE_FLEET_TEST_HOME"
 
 
 def _test_home() -> Path:
-    """Return the directory with the link, made by the first process and shared with its pytest-xdist workers."""
+    """Return the directory with the link, made by the first process and shared with its
+    pytest-xdist workers.
+    """
     known = os.environ.get(_HOME_VARIABLE)
     if known and Path(known).is_dir():
         return Path(known)
@@ -42,7 +46,9 @@ def _test_home() -> Path:
 
 
 def _prepare_environment(home: Path) -> None:
-    """Set what Ansible reads, here and in subprocesses, and drop what the developer's shell would add."""
+    """Set what Ansible reads, here and in subprocesses, and drop what the developer's shell would
+    add.
+    """
     for name in list(os.environ):
         if name.startswith(("PROXMOX_", "PVE_", "ANSIBLE_")) and not name.startswith("PVE_FLEET_"):
             del os.environ[name]
@@ -58,12 +64,17 @@ def _prepare_environment(home: Path) -> None:
     )
     if locale.getpreferredencoding(False).upper() != "UTF-8":
         os.environ["LC_ALL"] = "C.UTF-8"
-    # Command line tools of the same environment (ansible-playbook ...) come first, without activating it.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    # Command line tools of the same environment (ansible-playbook ...) come first, without
+    # activating it.
+    os.environ["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    )
 
 
 def _load_collections(home: Path) -> None:
-    """Make ``import ansible_collections.pve.fleet`` work in this process, the way Ansible itself does it."""
+    """Make ``import ansible_collections.pve.fleet`` work in this process, the way Ansible itself
+    does it.
+    """
     from ansible.plugins.loader import init_plugin_loader
 
     init_plugin_loader([str(home / "collections")])
@@ -89,11 +100,18 @@ def repo() -> Path:
 
 @pytest.fixture(scope="session")
 def shared(repo: Path) -> Path:
-    """The reference material beside the repository (recordings, schemas); tests that read it are skipped without it."""
+    """The reference material beside the repository (recordings, schemas).
+
+    Tests that read it are skipped without it.
+    """
     path = repo.parent / "shared"
     if not path.is_dir():
         pytest.skip("the reference material is not beside this repository: ../shared is absent")
     return path
 
 
-# Fixtures around the embedded Proxmox VE (tests/simulator/process.py) belong below this line.
+def pytest_configure() -> None:
+    """Start the simulated clusters of this process from one that has the simulator loaded."""
+    from tests.simulator.process import start_from_one_process
+
+    start_from_one_process()

@@ -1,4 +1,6 @@
-"""`python -m tests.bench`: measures, writes tests/bench/results/latest.json and docs/benchmarks.md with its plot."""
+"""`python -m tests.bench`: measures, writes tests/bench/results/latest.json and docs/benchmarks.md
+with its plot.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ from tests.tools.stage import REPO
 
 PARTS: dict[str, PART] = {
     "noop_loop": single_tasks.noop_loop,
+    "process_loop": single_tasks.process_loop,
     "noop_forks": single_tasks.noop_forks,
     "create": single_tasks.create,
     "clone_start": single_tasks.clone_start,
@@ -56,11 +59,18 @@ def conditions(runs: int, peer: Path) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """Return the commit, with a mark where files differ from it, other than what a measurement writes."""
+    """Return the commit, with a mark where files differ from it, other than what a measurement
+    writes.
+    """
     written = (":!docs/benchmarks.*", ":!tests/bench/results")
     commit, changes = (
-        subprocess.run(["git", *words], cwd=REPO, capture_output=True, text=True, check=False).stdout.strip()
-        for words in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ".", *written])
+        subprocess.run(
+            ["git", *words], cwd=REPO, capture_output=True, text=True, check=False
+        ).stdout.strip()
+        for words in (
+            ["rev-parse", "--short", "HEAD"],
+            ["status", "--porcelain", "--", ".", *written],
+        )
     )
     return f"{commit}-dirty" if changes else commit
 
@@ -70,11 +80,17 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def measure(chosen: list[str], runs: int, file: Path) -> list[str]:
-    """Measure the chosen parts and note in the file what each found; return those that could not be measured."""
+    """Measure the chosen parts and note in the file what each found.
+
+    Return those that could not be measured.
+    """
     peer = bench_python()
     around = conditions(runs, peer)
     missing = []
@@ -91,7 +107,9 @@ def measure(chosen: list[str], runs: int, file: Path) -> list[str]:
                 missing.append(name)
                 continue
             disturbed = round(others(), 2)
-            latest = results.merged(results.load(file), name, measured, {**around, "other_cores": disturbed})
+            latest = results.merged(
+                results.load(file), name, measured, {**around, "other_cores": disturbed}
+            )
             results.save(latest, file)
             for line in report.lines_of(name, latest):
                 print(f"  {line}", flush=True)
@@ -110,14 +128,24 @@ def write_docs(file: Path, docs: Path, python: Path) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Measure; the exit status is 1 when a part could not be measured, and 2 for a wrong option."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"parts: {', '.join(PARTS)}")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each side (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write latest.json, page and plot there")
-    parser.add_argument("--report", action="store_true", help="only write the page and the plot anew")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, metavar="PART", help=f"parts: {', '.join(PARTS)}"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=5, help="runs of each side (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write latest.json, page and plot there"
+    )
+    parser.add_argument("--report", action="store_true", help="only rewrite the page and the plot")
     options = parser.parse_args(argv)
     if options.runs < 1:
         parser.error("--runs: at least 1")
-    file, docs = (options.out / "latest.json", options.out) if options.out else (results.LATEST, REPO / "docs")
+    file, docs = (
+        (options.out / "latest.json", options.out)
+        if options.out
+        else (results.LATEST, REPO / "docs")
+    )
     try:
         missing = [] if options.report else measure(options.only or list(PARTS), options.runs, file)
         write_docs(file, docs, bench_python())
@@ -125,7 +153,9 @@ def main(argv: list[str] | None = None) -> int:
         print(f"cannot measure: {problem}", file=sys.stderr)
         return 1
     if missing:
-        print(f"not measured, older figures of these are kept: {', '.join(missing)}", file=sys.stderr)
+        print(
+            f"not measured, older figures of these are kept: {', '.join(missing)}", file=sys.stderr
+        )
     return 1 if missing else 0
 
 

@@ -32,24 +32,49 @@ class Ran:
     output: Path  # what it printed
 
 
-def run(command: Sequence[str], where: Path, environment: Mapping[str, str], *, watch_memory: bool = False) -> Ran:
-    """Run a command to its end; what it prints goes to `output` and `errors` there. Raises NotMeasured if it fails."""
+def run(
+    command: Sequence[str],
+    where: Path,
+    environment: Mapping[str, str],
+    *,
+    watch_memory: bool = False,
+) -> Ran:
+    """Run a command to its end.
+
+    What it prints goes to `output` and `errors` there. Raises NotMeasured if it fails.
+    """
     report, output, errors = where / "report.json", where / "output", where / "errors"
     report.unlink(missing_ok=True)
-    launched = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), str(output), str(errors), *command]
+    launched = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(LAUNCHER),
+        str(report),
+        str(output),
+        str(errors),
+        *command,
+    ]
     process = subprocess.Popen(launched, cwd=where, env=dict(environment), start_new_session=True)
     together = _attend(process, watch_memory)
     found: dict[str, Any] = {"status": "none"}
     if report.exists():
         found = json.loads(report.read_text(encoding="utf-8"))
     if found["status"] != 0:
-        texts = [file.read_text(encoding="utf-8", errors="replace")[-3000:] for file in (output, errors)]
-        raise NotMeasured(f"{Path(command[0]).name} ended with status {found['status']}:\n{''.join(texts)}")
+        texts = [
+            file.read_text(encoding="utf-8", errors="replace")[-3000:] for file in (output, errors)
+        ]
+        raise NotMeasured(
+            f"{Path(command[0]).name} ended with status {found['status']}:\n{''.join(texts)}"
+        )
     return Ran(found["seconds"], found["cpu_seconds"], max(together, found["peak_mib"]), output)
 
 
 def _attend(process: subprocess.Popen[bytes], watch_memory: bool) -> float:
-    """Wait for the end, for so long at most; return the peak of all processes' memory in MiB, 0 where not watched."""
+    """Wait for the end, for so long at most.
+
+    Return the peak of all processes' memory in MiB, 0 where not watched.
+    """
     peak = 0.0
     end = time.monotonic() + LONGEST
     try:
@@ -66,7 +91,10 @@ def _attend(process: subprocess.Popen[bytes], watch_memory: bool) -> float:
 
 
 def _stop(pid: int) -> None:
-    """Stop what is left of the command and of what it started; it has a process group of its own."""
+    """Stop what is left of the command and of what it started.
+
+    It has a process group of its own.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGTERM)
 
@@ -89,21 +117,26 @@ def memory_of(pid: int) -> float:
 
 
 def other_work() -> Callable[[], float]:
-    """Return a function that tells how many cores others have used since now: what disturbs a measurement.
+    """Return a function that tells how many cores others have used since now: what disturbs a
+    measurement.
 
-    That is the time in which the machine was busy, without that of this process and of what it started and waited for.
+    That is the time in which the machine was busy, without that of this process and of what it
+    started and waited for.
     """
     wall, busy, own = time.monotonic(), _machine_seconds(), _own_seconds()
 
-    def told() -> float:
+    def seconds_reported() -> float:
         others = _machine_seconds() - busy - (_own_seconds() - own)
         return max(0.0, others / max(0.001, time.monotonic() - wall))
 
-    return told
+    return seconds_reported
 
 
 def _machine_seconds() -> float:
-    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
+    fields = [
+        int(field)
+        for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
+    ]
     idle = fields[3] + fields[4]
     return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK")
 

@@ -45,8 +45,9 @@ class Figure:
 def ratio(upper: Figure, lower: Figure) -> Figure:
     """Return how many times the one is the other.
 
-    The runs of two sides are made in turns, so the pairs of the same turn show how much the machine's noise matters;
-    where one side had fewer runs, its median stands in each pair. The median is that of the two medians.
+    The runs of two sides are made in turns, so the pairs of the same turn show how much the
+    machine's noise matters; where one side had fewer runs, its median stands in each pair. The
+    median is that of the two medians.
     """
     if len(upper.values) == len(lower.values):
         pairs = [one / other for one, other in zip(upper.values, lower.values, strict=True)]
@@ -58,7 +59,9 @@ def ratio(upper: Figure, lower: Figure) -> Figure:
 
 
 def _around(middle: float, pairs: Sequence[float]) -> Figure:
-    """Return a figure with this median and the range of the pairs, which the median of medians may lie outside of."""
+    """Return a figure with this median and the range of the pairs, which the median of medians may
+    lie outside of.
+    """
     low, high = min(*pairs, middle), max(*pairs, middle)
     return Figure((low, middle, high))
 
@@ -74,7 +77,8 @@ class Row:
     units: int = 1  # tasks, VMs or hosts that the time is for
     play: Figure | None = None  # seconds of the whole play, where `seconds` are those of its tasks
     command: Figure | None = None  # seconds of the whole command, where `seconds` are a part of it
-    cpu: Figure | None = None  # seconds of processor time of the whole command, in all its processes
+    # seconds of processor time of the whole command, in all its processes
+    cpu: Figure | None = None
     peak_mib: Figure | None = None
     note: str = ""
 
@@ -94,7 +98,9 @@ class Row:
             "cpu_seconds": self.cpu,
             "peak_mib": self.peak_mib,
         }
-        found.update({name: figure.as_dict() for name, figure in more.items() if figure is not None})
+        found.update(
+            {name: figure.as_dict() for name, figure in more.items() if figure is not None}
+        )
         return {**found, "note": self.note} if self.note else found
 
 

@@ -17,10 +17,10 @@ from tests.bench.parts import (
     tasks_cluster,
 )
 from tests.bench.single_tasks import KVM, ours_vm, peers_vm
-from tests.simulator.build import simulation
-from tests.simulator.drives import parse_net
+from tests.simulator.initial.build import simulation
 from tests.simulator.options import Options
 from tests.simulator.process import Simulator
+from tests.simulator.volumes.drives import parse_net
 
 FEW, MANY, ALL = 20, 100, 1000
 FLEET = "pve.fleet.vms"
@@ -28,7 +28,9 @@ _MODULE = Path(__file__).resolve().parents[2] / "plugins" / "modules" / "vms.py"
 
 
 def fleet20(bench: Bench) -> Measured:
-    """20 VMs created on one node: by a loop of the peer's, by a loop of ours, by one task of ours."""
+    """20 VMs created on one node: by a loop of the peer, by a loop of pve.fleet, by one task of
+    pve.fleet.
+    """
     _need_the_module()
     names = [f"new-{number:02}" for number in range(FEW)]
     loops = {
@@ -53,13 +55,17 @@ def fleet20(bench: Bench) -> Measured:
     what = f"create {FEW} VMs"
     measured.rows = [
         row_of_plays(f"{what}, one task", bench.ours, at_once, units=FEW),
-        *(row_of_plays(f"{what}, a loop", side, plays, units=FEW) for side, plays in looped.items()),
+        *(
+            row_of_plays(f"{what}, a loop", side, plays, units=FEW)
+            for side, plays in looped.items()
+        ),
     ]
     ours, _loop, peers = (row.seconds for row in measured.rows)
     measured.keys["fleet20_vs_peer"] = ratio(peers, ours)
     measured.keys["fleet20_over_bound"] = ours.scaled(1 / bound)
     measured.notes.append(
-        f"All on one node with {SLOTS} slots; the bound is the tasks' time over the slots: {bound:g} s."
+        f"All on one node with {SLOTS} slots; the bound is the tasks' time over the slots:"
+        f" {bound:g} s."
     )
     return measured
 
@@ -69,12 +75,22 @@ def fleet100(bench: Bench) -> Measured:
     _need_the_module()
     nodes = [f"pve{number}" for number in range(1, NODES + 1)]
     vms = [
-        {"name": f"new-{number:03}", "node": node, "source": f"debian-13-{node}",
-         "nics": [{"name": "net0", "ip": f"10.20.{number // 250}.{1 + number % 250}/16", "gateway": "10.20.255.254"}]}
+        {
+            "name": f"new-{number:03}",
+            "node": node,
+            "source": f"debian-13-{node}",
+            "nics": [
+                {
+                    "name": "net0",
+                    "ip": f"10.20.{number // 250}.{1 + number % 250}/16",
+                    "gateway": "10.20.255.254",
+                }
+            ],
+        }
         for number in range(MANY)
         for node in [nodes[number % NODES]]
-    ]  # fmt: skip
-    wish = {
+    ]
+    desired = {
         "full": True,
         "cores": 4,
         "memory": "4G",
@@ -82,7 +98,7 @@ def fleet100(bench: Bench) -> Measured:
         "tags": ["web"],
         "state": "started",
     }
-    fleet = {"name": "Ours", FLEET: {**wish, "state": "started", "vms": vms}}
+    fleet = {"name": "Ours", FLEET: {**desired, "state": "started", "vms": vms}}
     plays = []
     with tasks_cluster() as simulator:
         for _turn in range(bench.runs):
@@ -90,11 +106,18 @@ def fleet100(bench: Bench) -> Measured:
             plays.append(bench.ours.play(simulator, [fleet]).expect(1))
             _must_be_there(simulator, MANY, running=MANY)
             bound = max(server_seconds(simulator, [node]) / SLOTS for node in nodes)
-    measured = Measured([row_of_plays(f"clone, configure, start {MANY} VMs, one task", bench.ours, plays, units=MANY)])
+    measured = Measured(
+        [
+            row_of_plays(
+                f"clone, configure, start {MANY} VMs, one task", bench.ours, plays, units=MANY
+            )
+        ]
+    )
     measured.keys["fleet100_over_bound"] = measured.rows[0].seconds.scaled(1 / bound)
     measured.notes.append(
-        f"{NODES} nodes with {SLOTS} slots each and a template on each, because a clone's task runs on the node of its "
-        f"source. The bound is the longest of the nodes: its tasks' time over its slots, {bound:g} s."
+        f"{NODES} nodes with {SLOTS} slots each and a template on each, because a clone's task runs"
+        " on the node of its source. The bound is the longest of the nodes: its tasks' time over"
+        f" its slots, {bound:g} s."
     )
     return measured
 
@@ -102,12 +125,16 @@ def fleet100(bench: Bench) -> Measured:
 def fleet1000(bench: Bench) -> Measured:
     """1,000 VMs in which nothing is to be changed."""
     _need_the_module()
-    vms = wishes_of_made_up_vms(ALL)
+    vms = desired_made_up_vms(ALL)
     fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
     plays = []
     with made_up_cluster(ALL) as simulator:
         for _turn in range(bench.runs):
-            plays.append(bench.ours.play(simulator, [fleet], variables={"vms": vms}, watch_memory=True).expect(0))
+            plays.append(
+                bench.ours.play(
+                    simulator, [fleet], variables={"vms": vms}, watch_memory=True
+                ).expect(0)
+            )
     row = row_of_plays(f"{ALL:,} VMs unchanged, one task", bench.ours, plays, units=ALL)
     measured = Measured([row])
     measured.keys["fleet1000_noop_requests"] = Figure(tuple(float(play.requests) for play in plays))
@@ -116,13 +143,13 @@ def fleet1000(bench: Bench) -> Measured:
         measured.keys["fleet1000_peak_mib"] = row.peak_mib
         per_vm = row.cpu.median * 1000 / ALL
         measured.notes.append(
-            f"Processor time of the whole command: {row.cpu.median:.1f} s, that is {per_vm:.1f} ms for a VM. "
-            "Its memory is that of all processes, shared pages counted once."
+            f"Processor time of the whole command: {row.cpu.median:.1f} s, that is {per_vm:.1f} ms"
+            " for a VM. Its memory is that of all processes, shared pages counted once."
         )
     return measured
 
 
-def wishes_of_made_up_vms(count: int) -> list[dict[str, Any]]:
+def desired_made_up_vms(count: int) -> list[dict[str, Any]]:
     """Return options that describe the simulator's made-up VMs exactly as they are."""
     made = simulation(Options(nodes=NODES, vms=count, seed=1))
     found = []
@@ -142,18 +169,25 @@ def wishes_of_made_up_vms(count: int) -> list[dict[str, Any]]:
                 "agent": True,
                 "tags": config["tags"].split(";"),
                 "disks": [{"name": "scsi0", "size": size, "iothread": True}],
-                "nics": [{"name": "net0", "bridge": net["bridge"], "vlan": int(net["tag"]), "ip": "dhcp"}],
+                "nics": [
+                    {"name": "net0", "bridge": net["bridge"], "vlan": int(net["tag"]), "ip": "dhcp"}
+                ],
             }
         )
     return found
 
 
 def _must_be_there(simulator: Simulator, new: int, running: int) -> None:
-    """Raise NotMeasured unless so many VMs were made, and so many run; before, none of the cluster's VMs does."""
+    """Raise NotMeasured unless the given numbers of VMs were created and run.
+
+    Before, no VM of the cluster runs.
+    """
     state = simulator.ask("GET", "/state")
     made = state["vms"] - NODES - 1
     if (made, state["running"]) != (new, running):
-        raise NotMeasured(f"{made} VMs were made and {state['running']} run, instead of {new} and {running}")
+        raise NotMeasured(
+            f"{made} VMs were made and {state['running']} run, instead of {new} and {running}"
+        )
 
 
 def _need_the_module() -> None:

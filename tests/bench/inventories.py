@@ -40,14 +40,22 @@ def inv5000_tags(bench: Bench) -> Measured:
     return measured
 
 
-def _beside(bench: Bench, vms: int, what: str, ours: dict[str, Any], peers: dict[str, Any]) -> Measured:
+def _beside(
+    bench: Bench, vms: int, what: str, ours: dict[str, Any], peers: dict[str, Any]
+) -> Measured:
     lists: dict[Any, list[Listed]] = {bench.ours: [], bench.peer: []}
     with made_up_cluster(vms) as simulator:
         for _turn in range(bench.runs):
-            lists[bench.ours].append(bench.ours.list_inventory(simulator, ours, hosts=vms + TEMPLATES))
-            lists[bench.peer].append(bench.peer.list_inventory(simulator, peers, hosts=vms + TEMPLATES))
+            lists[bench.ours].append(
+                bench.ours.list_inventory(simulator, ours, hosts=vms + TEMPLATES)
+            )
+            lists[bench.peer].append(
+                bench.peer.list_inventory(simulator, peers, hosts=vms + TEMPLATES)
+            )
     named = f"inventory of {vms:,} VMs, {what}"
-    measured = Measured([row_of_lists(named, side, found, units=vms) for side, found in lists.items()])
+    measured = Measured(
+        [row_of_lists(named, side, found, units=vms) for side, found in lists.items()]
+    )
     groups = [len(found[0].data) for found in lists.values()]
     measured.notes.append(f"Ours made {groups[0]} groups, the peer {groups[1]}.")
     return measured
@@ -65,7 +73,12 @@ def inv1000_addr(bench: Bench) -> Measured:
         [
             row_of_lists(what, bench.ours, ours, units=1000),
             row_of_lists(what, bench.peer, [peers], units=1000, note="one run"),
-            row_of_lists("inventory of one tenant of five, addresses", bench.ours, tenant, units=len(tenant[0].hosts)),
+            row_of_lists(
+                "inventory of one tenant of five, addresses",
+                bench.ours,
+                tenant,
+                units=len(tenant[0].hosts),
+            ),
         ]
     )
     measured.keys["inv1000_addr_seconds"] = measured.rows[0].seconds
@@ -77,10 +90,13 @@ def inv5000_addr(bench: Bench) -> Measured:
     """5,000 VMs with addresses; the peer would take many minutes."""
     with made_up_cluster(5000, AT_ONCE) as simulator:
         ours = [_addressed(bench, simulator, 5000) for _turn in range(bench.runs)]
-    measured = Measured([row_of_lists("inventory of 5,000 VMs, addresses", bench.ours, ours, units=5000)])
+    measured = Measured(
+        [row_of_lists("inventory of 5,000 VMs, addresses", bench.ours, ours, units=5000)]
+    )
     measured.keys["inv5000_addr_seconds"] = measured.rows[0].seconds
     measured.notes.append(
-        f"The server serves {AT_ONCE} requests at once. The peer is not measured: it would take minutes."
+        f"The server serves {AT_ONCE} requests at once. The peer is not measured: it would take"
+        " minutes."
     )
     return measured
 
@@ -100,7 +116,9 @@ def _addressed(bench: Bench, simulator: Simulator, vms: int, **options: Any) -> 
 
 def _one_tenant(bench: Bench, simulator: Simulator) -> Listed:
     """List one tenant with addresses; raises NotMeasured where a VM of another one was asked."""
-    log = bench.ours.list_inventory(simulator, {**ADDRESSES, "tenant": "t1"}, hosts=_members(bench, simulator, "t1"))
+    log = bench.ours.list_inventory(
+        simulator, {**ADDRESSES, "tenant": "t1"}, hosts=_members(bench, simulator, "t1")
+    )
     asked = {entry["path"].split("/")[4] for entry in simulator.log() if "/qemu/" in entry["path"]}
     foreign = asked - {str(one["proxmox_vmid"]) for one in log.hosts.values()}
     if foreign:
@@ -126,18 +144,26 @@ def inv5000_incremental(bench: Bench) -> Measured:
     what = f"next sync of 5,000 VMs, addresses, {CHANGED} changed"
     measured = Measured([row_of_lists(what, bench.ours, following, units=5000)])
     measured.keys["inv5000_incremental_seconds"] = measured.rows[0].seconds
-    measured.keys["inv5000_incremental_requests"] = Figure(tuple(float(one.requests) for one in following))
-    measured.notes.append("Of the changed VMs, four in five were restarted and one in five is on another node.")
+    measured.keys["inv5000_incremental_requests"] = Figure(
+        tuple(float(one.requests) for one in following)
+    )
+    measured.notes.append(
+        "Of the changed VMs, four in five were restarted and one in five is on another node."
+    )
     return measured
 
 
 def _change(simulator: Simulator, listed: Listed, turn: int) -> None:
     """Restart some running VMs and move some; other ones in every turn."""
-    running = sorted(one["proxmox_vmid"] for one in listed.hosts.values() if one["proxmox_status"] == "running")
+    running = sorted(
+        one["proxmox_vmid"] for one in listed.hosts.values() if one["proxmox_status"] == "running"
+    )
     nodes = {one["proxmox_vmid"]: one["proxmox_node"] for one in listed.hosts.values()}
     for place, vmid in enumerate(running[turn * CHANGED : (turn + 1) * CHANGED]):
         if place % 5 == 4:
-            simulator.steer(f"/vms/{vmid}", {"node": "pve1" if nodes[vmid] != "pve1" else f"pve{NODES}"})
+            simulator.steer(
+                f"/vms/{vmid}", {"node": "pve1" if nodes[vmid] != "pve1" else f"pve{NODES}"}
+            )
         else:
             simulator.steer(f"/vms/{vmid}", {"running": False})
             simulator.steer(f"/vms/{vmid}", {"running": True})
@@ -149,8 +175,13 @@ def inv10000(bench: Bench) -> Measured:
     for vms in (2000, 5000, 10000):
         with made_up_cluster(vms) as simulator:
             runs = bench.runs if vms == 10000 else bench.few
-            lists = [bench.ours.list_inventory(simulator, GROUPS, hosts=vms + TEMPLATES) for _turn in range(runs)]
-        measured.rows.append(row_of_lists(f"inventory of {vms:,} VMs, groups", bench.ours, lists, units=vms))
+            lists = [
+                bench.ours.list_inventory(simulator, GROUPS, hosts=vms + TEMPLATES)
+                for _turn in range(runs)
+            ]
+        measured.rows.append(
+            row_of_lists(f"inventory of {vms:,} VMs, groups", bench.ours, lists, units=vms)
+        )
     largest = measured.rows[-1]
     measured.keys["inv10000_seconds"] = largest.seconds
     if largest.peak_mib is not None:

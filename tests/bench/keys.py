@@ -26,7 +26,10 @@ class Key:
         """What is demanded, in words."""
         if self.limit is None:
             return "-"
-        return f"{'at least' if self.at_least else 'at most'} {self.limit:g}{f' {self.unit}' if self.unit else ''}"
+        return (
+            f"{'at least' if self.at_least else 'at most'}"
+            f" {self.limit:g}{f' {self.unit}' if self.unit else ''}"
+        )
 
 
 # A sync of 5,000 VMs of which this many changed; one request lists them all.
@@ -34,37 +37,77 @@ CHANGED = 50
 
 KEYS: dict[str, Key] = {
     "noop_loop_ratio": Key(
-        "noop_loop", "No change, a loop over 20 VMs: the peer's time for a VM over ours", 10, at_least=True
+        "noop_loop",
+        "No change, a loop over 20 VMs: the peer's time for a VM over ours",
+        10,
+        at_least=True,
+    ),
+    "process_loop_ratio": Key(
+        "process_loop",
+        "No change, a loop over 20 VMs as processes: the peer's time over ours",
+        1,
+        at_least=True,
     ),
     "noop_forks_ratio": Key(
-        "noop_forks", "No change, 60 hosts with 10 forks: the peer's time over ours", 6, at_least=True
+        "noop_forks",
+        "No change, 60 hosts with 10 forks: the peer's time over ours",
+        6,
+        at_least=True,
     ),
     "clone_start_over_server": Key(
-        "clone_start", "Clone, configure and start one VM: our time over that of the server's own tasks", 1.15
+        "clone_start",
+        "Clone, configure and start one VM: our time over that of the server's own tasks",
+        1.15,
     ),
-    "fleet20_vs_peer": Key("fleet20", "20 VMs created: the peer's loop over one task vms", 8, at_least=True),
-    "fleet20_over_bound": Key("fleet20", "20 VMs created by one task vms: its time over the bound of the slots", 1.3),
+    "fleet20_vs_peer": Key(
+        "fleet20", "20 VMs created: the peer's loop over one task vms", 8, at_least=True
+    ),
+    "fleet20_over_bound": Key(
+        "fleet20", "20 VMs created by one task vms: its time over the bound of the slots", 1.3
+    ),
     "fleet100_over_bound": Key(
-        "fleet100", "100 VMs cloned, configured, started by one task vms: its time over the bound of the slots", 1.25
+        "fleet100",
+        "100 VMs cloned, configured, started by one task vms: its time over the bound of the slots",
+        1.25,
     ),
-    "fleet1000_noop_requests": Key("fleet1000", "1,000 VMs unchanged in one task vms: requests", 1010),
-    "fleet1000_noop_seconds": Key("fleet1000", "1,000 VMs unchanged in one task vms: time", unit="s"),
+    "fleet1000_noop_requests": Key(
+        "fleet1000", "1,000 VMs unchanged in one task vms: requests", 1010
+    ),
+    "fleet1000_noop_seconds": Key(
+        "fleet1000", "1,000 VMs unchanged in one task vms: time", unit="s"
+    ),
     "fleet1000_peak_mib": Key(
-        "fleet1000", "1,000 VMs unchanged in one task vms: memory of the controller", 300, unit="MiB"
+        "fleet1000",
+        "1,000 VMs unchanged in one task vms: memory of the controller",
+        300,
+        unit="MiB",
     ),
     "inv1000_requests": Key("inv1000", "Inventory of 1,000 VMs: requests", 2),
-    "inv1000_vs_peer": Key("inv1000", "Inventory of 1,000 VMs: the peer's time over ours", 1, at_least=True),
-    "inv5000_tags_vs_peer": Key(
-        "inv5000_tags", "Inventory of 5,000 VMs with groups by tag: the peer's time over ours", 2, at_least=True
+    "inv1000_vs_peer": Key(
+        "inv1000", "Inventory of 1,000 VMs: the peer's time over ours", 1, at_least=True
     ),
-    "inv1000_addr_seconds": Key("inv1000_addr", "Inventory of 1,000 VMs with addresses: time", 5, unit="s"),
-    "inv5000_addr_seconds": Key("inv5000_addr", "Inventory of 5,000 VMs with addresses: time", 20, unit="s"),
+    "inv5000_tags_vs_peer": Key(
+        "inv5000_tags",
+        "Inventory of 5,000 VMs with groups by tag: the peer's time over ours",
+        2,
+        at_least=True,
+    ),
+    "inv1000_addr_seconds": Key(
+        "inv1000_addr", "Inventory of 1,000 VMs with addresses: time", 5, unit="s"
+    ),
+    "inv5000_addr_seconds": Key(
+        "inv5000_addr", "Inventory of 5,000 VMs with addresses: time", 20, unit="s"
+    ),
     "inv5000_incremental_requests": Key(
-        "inv5000_incremental", f"Next sync after {CHANGED} of 5,000 VMs changed: requests", 1 + 1.2 * CHANGED
+        "inv5000_incremental",
+        f"Next sync after {CHANGED} of 5,000 VMs changed: requests",
+        1 + 1.2 * CHANGED,
     ),
     "inv5000_incremental_seconds": Key(
         "inv5000_incremental", f"Next sync after {CHANGED} of 5,000 VMs changed: time", 4, unit="s"
     ),
     "inv10000_seconds": Key("inv10000", "Inventory of 10,000 VMs with groups: time", 10, unit="s"),
-    "inv10000_peak_mib": Key("inv10000", "Inventory of 10,000 VMs with groups: memory", 500, unit="MiB"),
+    "inv10000_peak_mib": Key(
+        "inv10000", "Inventory of 10,000 VMs with groups: memory", 500, unit="MiB"
+    ),
 }

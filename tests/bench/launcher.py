@@ -1,7 +1,7 @@
 """Runs a command and reports on it: `python launcher.py REPORT OUTPUT ERRORS COMMAND...`.
 
-The kernel lets a new process begin with the peak of the memory of the one that started it. This one is small; the
-benchmark, with an inventory in its memory, is not.
+The kernel lets a new process begin with the peak of the memory of the one that started it. This one
+is small; the benchmark, with an inventory in its memory, is not.
 """
 
 from __future__ import annotations

@@ -46,15 +46,37 @@ class Bench:
 def tasks_cluster() -> Iterator[Simulator]:
     """Serve the cluster of `cluster.yml` with tasks that take their time."""
     times = ",".join(f"{kind}={milliseconds}" for kind, milliseconds in TASK_MS.items())
-    arguments = ("--cluster", CLUSTER, "--latency-ms", LATENCY_MS, "--task-ms", times, "--task-slots", SLOTS)
+    arguments = (
+        "--cluster",
+        CLUSTER,
+        "--latency-ms",
+        LATENCY_MS,
+        "--task-ms",
+        times,
+        "--task-slots",
+        SLOTS,
+    )
     with Simulator(*arguments) as simulator:
         yield simulator
 
 
 @contextmanager
 def made_up_cluster(vms: int, at_once: int = 0) -> Iterator[Simulator]:
-    """Serve a made-up cluster: all VMs with an agent, one in ten stopped; so many requests are served at once."""
-    arguments = ("--nodes", NODES, "--vms", vms, "--seed", 1, "--latency-ms", LATENCY_MS, "--max-concurrency", at_once)
+    """Serve a made-up cluster: all VMs with an agent, one in ten stopped, and at most at_once
+    concurrent requests.
+    """
+    arguments = (
+        "--nodes",
+        NODES,
+        "--vms",
+        vms,
+        "--seed",
+        1,
+        "--latency-ms",
+        LATENCY_MS,
+        "--max-concurrency",
+        at_once,
+    )
     with Simulator(*arguments) as simulator:
         yield simulator
 
@@ -70,21 +92,32 @@ def in_no_time(simulator: Simulator) -> Iterator[None]:
 
 
 def server_seconds(simulator: Simulator, nodes: Sequence[str] = ("pve1",)) -> float:
-    """Return the time of all tasks of these nodes since the start or the reset, as it was set for their types."""
+    """Return the time of all tasks of these nodes since the start or the reset, as it was set for
+    their types.
+    """
     token = {"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"}
     milliseconds = 0
     with requests.Session() as session:
         session.trust_env = False
         for node in nodes:
             url = f"{simulator.url}/api2/json/nodes/{node}/tasks"
-            answer = session.get(url, params={"limit": 1000}, headers=token, verify=simulator.ca, timeout=30)
+            answer = session.get(
+                url, params={"limit": 1000}, headers=token, verify=simulator.ca, timeout=30
+            )
             answer.raise_for_status()
-            milliseconds += sum(TASK_MS.get(task["type"], TASK_MS["default"]) for task in answer.json()["data"])
+            milliseconds += sum(
+                TASK_MS.get(task["type"], TASK_MS["default"]) for task in answer.json()["data"]
+            )
     return milliseconds / 1000
 
 
-def row_of_plays(what: str, side: Side, plays: Sequence[Played], *, units: int = 1, note: str = "") -> Row:
-    """Return the row of several plays that did the same; the requests are those of the one in the middle."""
+def row_of_plays(
+    what: str, side: Side, plays: Sequence[Played], *, units: int = 1, note: str = ""
+) -> Row:
+    """Return the row of several plays that did the same.
+
+    The requests are those of the one in the middle.
+    """
     return Row(
         what,
         side.name,
@@ -99,8 +132,13 @@ def row_of_plays(what: str, side: Side, plays: Sequence[Played], *, units: int =
     )
 
 
-def row_of_lists(what: str, side: Side, lists: Sequence[Listed], *, units: int, note: str = "") -> Row:
-    """Return the row of several listings of the same inventory; their time is that of the whole command."""
+def row_of_lists(
+    what: str, side: Side, lists: Sequence[Listed], *, units: int, note: str = ""
+) -> Row:
+    """Return the row of several listings of the same inventory.
+
+    Their time is that of the whole command.
+    """
     return Row(
         what,
         side.name,
@@ -114,5 +152,5 @@ def row_of_lists(what: str, side: Side, lists: Sequence[Listed], *, units: int, 
 
 
 def ways(side: Side, ours: dict[str, Any], peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the tasks of a side: one of ours, one or several of the peer's."""
+    """Return the tasks of a side: one of pve.fleet, one or several of the peer."""
     return [ours] if side.is_ours else list(peers)

@@ -1,4 +1,6 @@
-"""Draws the plot: `python plot.py latest.json benchmarks.svg`, run in the environment that has matplotlib."""
+"""Draws the plot: `python plot.py latest.json benchmarks.svg`, run in the environment that has
+matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plot
 
 COLOURS = {"pve.fleet": "#2a6fbb", "community.proxmox": "#c2702c"}
-SINGLE = ("noop_loop", "noop_forks", "create", "clone_start", "snapshot", "fleet20", "fleet100", "fleet1000")
+SINGLE = (
+    "noop_loop",
+    "process_loop",
+    "noop_forks",
+    "create",
+    "clone_start",
+    "snapshot",
+    "fleet20",
+    "fleet100",
+    "fleet1000",
+)
 
 
 def bars(axes: Any, rows: list[dict[str, Any]], title: str) -> None:
@@ -25,9 +37,22 @@ def bars(axes: Any, rows: list[dict[str, Any]], title: str) -> None:
         [row["seconds"]["high"] - row["seconds"]["median"] for row in rows],
     ]
     places = range(len(rows))
-    axes.barh(places, middle, xerr=spans, color=[COLOURS[row["side"]] for row in rows], ecolor="#444444", capsize=2)
+    axes.barh(
+        places,
+        middle,
+        xerr=spans,
+        color=[COLOURS[row["side"]] for row in rows],
+        ecolor="#444444",
+        capsize=2,
+    )
     for place, row in zip(places, rows, strict=True):
-        axes.text(row["seconds"]["high"] * 1.08, place, f"{row['seconds']['median']:.3g} s", va="center", fontsize=7)
+        axes.text(
+            row["seconds"]["high"] * 1.08,
+            place,
+            f"{row['seconds']['median']:.3g} s",
+            va="center",
+            fontsize=7,
+        )
     axes.set_yticks(places, labels, fontsize=7)
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -41,8 +66,14 @@ def main(source: Path, target: Path) -> None:
     """Draw what was measured."""
     parts = json.loads(source.read_text(encoding="utf-8"))["parts"]
     tasks = [row for name in SINGLE if name in parts for row in parts[name]["rows"]]
-    inventories = [row for name, part in parts.items() if name not in SINGLE for row in part["rows"]]
-    shown = [(rows, title) for rows, title in ((tasks, "Tasks and fleets"), (inventories, "Inventory")) if rows]
+    inventories = [
+        row for name, part in parts.items() if name not in SINGLE for row in part["rows"]
+    ]
+    shown = [
+        (rows, title)
+        for rows, title in ((tasks, "Tasks and fleets"), (inventories, "Inventory"))
+        if rows
+    ]
     matplotlib.rcParams["svg.hashsalt"] = "bench"  # the same figures give the same file
     heights = [len(rows) + 1.5 for rows, _title in shown]
     figure, axes = plot.subplots(

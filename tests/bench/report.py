@@ -8,35 +8,44 @@ from typing import Any
 from tests.bench.figures import OURS
 from tests.bench.keys import KEYS
 
-Told = tuple[tuple[str, str], ...]
+Environment = tuple[tuple[str, str], ...]
 
 HEAD = """\
 # Benchmarks
 
-`make bench` measures this collection beside community.proxmox, both against the
-[simulated Proxmox VE](simulator.md) on one machine, in turns on the same state of the same server. It writes this page,
-its plot and `tests/bench/results/latest.json`. The peer comes from the PyPI package `ansible`, in an environment of its
-own with the ansible-core and the libraries of ours, so that only the collections differ.
+`make bench` measures this collection beside community.proxmox, both against the [simulated Proxmox
+VE](simulator.md) on one machine, in turns on the same state of the same server. It writes this
+page, its plot and `tests/bench/results/latest.json`. The peer comes from the PyPI package
+`ansible`, in an environment of its own with the ansible-core and the libraries of pve.fleet, so
+that only the collections differ.
 
 - `make bench ARGS="--only noop_loop fleet20"` measures these parts; the figures of all others stay.
-- `make bench ARGS="--runs 9"` measures more often; `--report` only writes this page anew.
+- `make bench ARGS="--runs 9"` measures more often; `--report` only rewrites this page.
 
 ![Times beside each other](benchmarks.svg)
 """
 
 MEANING = """\
-Every figure is a median, with the lowest and the highest run beside it. The time of a task is that from its
-announcement to its last result, as callbacks of Ansible show it. The column "play" has what a play took from start to
-end: ours imports its plugins once, before its first task, while the peer imports its modules in each task. The column
-"command" also has the start of `ansible-playbook`. The time of an inventory is that of the whole command. A ratio is
-that of two medians of tasks, and its range is that of the pairs of runs that were made one after the other.
+Every figure is a median, with the lowest and the highest run beside it. The time of a task is that
+from its announcement to its last result, as callbacks of Ansible show it. The column "play" has
+what a play took from start to end: ours imports its plugins once, before its first task, while the
+peer imports its modules in each task. The column "command" also has the start of
+`ansible-playbook`. The time of an inventory is that of the whole command. A ratio is that of two
+medians of tasks, and its range is that of the pairs of runs that were made one after the other.
 """
 
 
 def page(results: Mapping[str, Any]) -> str:
     """Return the page."""
     parts: Mapping[str, Any] = results.get("parts", {})
-    text = [HEAD, MEANING, "## What was to be reached\n", *_reach(results, parts), "\n## All figures\n", *_rows(parts)]
+    text = [
+        HEAD,
+        MEANING,
+        "## What was to be reached\n",
+        *_reach(results, parts),
+        "\n## All figures\n",
+        *_rows(parts),
+    ]
     text += ["\n## Notes\n", *_notes(parts), "\n## Conditions\n", *_conditions(parts)]
     return "\n".join(text) + "\n"
 
@@ -45,7 +54,8 @@ def lines_of(part: str, results: Mapping[str, Any]) -> list[str]:
     """Return what a part found, for a terminal."""
     found = results["parts"][part]
     lines = [
-        f"{row['what']}, {row['side']}: {_seconds(row['seconds'])}, {row['requests']} requests" for row in found["rows"]
+        f"{row['what']}, {row['side']}: {_seconds(row['seconds'])}, {row['requests']} requests"
+        for row in found["rows"]
     ]
     for name, figure in found["keys"].items():
         lines.append(f"{name} {_range(figure)}, {KEYS[name].reach}: {_verdict(name, results)}")
@@ -62,13 +72,18 @@ def _reach(results: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
         unit = f" {key.unit}" if key.unit else ""
         span = f"{_short(figure['low'])} to {_short(figure['high'])}"
         verdict = _verdict(name, results)
-        lines.append(f"| {key.meaning} (`{name}`) | {_short(results[name])}{unit} | {span} | {key.reach} | {verdict} |")
+        lines.append(
+            f"| {key.meaning} (`{name}`) | {_short(results[name])}{unit} | {span} | {key.reach} |"
+            f" {verdict} |"
+        )
     return lines
 
 
 def _verdict(name: str, results: Mapping[str, Any]) -> str:
     verdict = KEYS[name].reached(results[name])
-    return "" if verdict is None else "reached" if verdict else "**missed**"
+    if verdict is None:
+        return ""
+    return "reached" if verdict else "**missed**"
 
 
 def _rows(parts: Mapping[str, Any]) -> list[str]:
@@ -78,16 +93,27 @@ def _rows(parts: Mapping[str, Any]) -> list[str]:
     ]
     for name in _ordered(parts):
         for row in parts[name]["rows"]:
-            play, command, cpu = (_column(row, name) for name in ("play_seconds", "command_seconds", "cpu_seconds"))
+            play, command, cpu = (
+                _column(row, name) for name in ("play_seconds", "command_seconds", "cpu_seconds")
+            )
             memory = f"{row['peak_mib']['median']:.0f} MiB" if "peak_mib" in row else ""
             what = f"{row['what']} ({row['note']})" if row.get("note") else row["what"]
             runs = f"**{row['runs']}**" if row["runs"] < 5 else str(row["runs"])
             times = f"{_seconds(row['seconds'])} | {play} | {command} | {_short(row['per_second'])}"
-            lines.append(f"| {what} | {row['side']} | {times} | {row['requests']} | {cpu} | {memory} | {runs} |")
+            lines.append(
+                f"| {what} | {row['side']} | {times} | {row['requests']} | {cpu} | {memory} |"
+                f" {runs} |"
+            )
     lines += [
         "",
-        'Fewer than five runs are in bold. "A second" is tasks, VMs or hosts a second of the time. Processor time is',
-        "that of the whole command, without the server. Memory is that of the largest process, for fleets of all.",
+        (
+            'Fewer than five runs are in bold. "A second" is tasks, VMs or hosts a second of the'
+            " time. Processor time is"
+        ),
+        (
+            "that of the whole command, without the server. Memory is that of the largest process,"
+            " for fleets of all."
+        ),
     ]
     return lines
 
@@ -106,27 +132,44 @@ def _notes(parts: Mapping[str, Any]) -> list[str]:
 
 def _conditions(parts: Mapping[str, Any]) -> list[str]:
     """Return the conditions, once for all parts that were measured under the same."""
-    places: dict[Told, list[str]] = {}
+    places: dict[Environment, list[str]] = {}
     moments: dict[str, list[str]] = {}
     for name in _ordered(parts):
         around = parts[name]["conditions"]
-        times = ", ".join(f"{kind} {milliseconds} ms" for kind, milliseconds in around["task_ms"].items())
-        told: Told = (
-            ("machine", f"{around['cores']} cores, {around['processor']}, {around['system']}; the server is on it too"),
+        times = ", ".join(
+            f"{kind} {milliseconds} ms" for kind, milliseconds in around["task_ms"].items()
+        )
+        environment: Environment = (
+            (
+                "machine",
+                (
+                    f"{around['cores']} cores, {around['processor']}, {around['system']}; the"
+                    " server is on it too"
+                ),
+            ),
             ("server", f"answers after {around['latency_ms']} ms; tasks take {times}"),
             (OURS, _versions(around["ours"])),
             ("the peer", _versions(around["peer"])),
         )
-        places.setdefault(told, []).append(name)
+        places.setdefault(environment, []).append(name)
         moments.setdefault(f"{around['date'][:10]} at commit {around['commit']}", []).append(name)
     lines = []
-    for told, names in places.items():
-        lines += [f"- {what}: {text}" for what, text in (*told, *_of(names, places))]
+    for environment, names in places.items():
+        lines += [f"- {what}: {text}" for what, text in (*environment, *_of(names, places))]
     for moment, names in moments.items():
-        lines += [f"- {what}: {text}" for what, text in (("measured", moment), *_of(names, moments))]
-    taken = [part["conditions"]["other_cores"] for part in parts.values() if "other_cores" in part["conditions"]]
+        lines += [
+            f"- {what}: {text}" for what, text in (("measured", moment), *_of(names, moments))
+        ]
+    taken = [
+        part["conditions"]["other_cores"]
+        for part in parts.values()
+        if "other_cores" in part["conditions"]
+    ]
     if taken:
-        lines.append(f"- other work on the machine took {min(taken):.2f} to {max(taken):.2f} cores during the parts")
+        lines.append(
+            f"- other work on the machine took {min(taken):.2f} to {max(taken):.2f} cores during"
+            " the parts"
+        )
     return lines
 
 
@@ -142,7 +185,7 @@ def _versions(found: Mapping[str, str]) -> str:
 
 def _ordered(parts: Mapping[str, Any]) -> list[str]:
     known = list(dict.fromkeys(key.part for key in KEYS.values()))
-    order = ["noop_loop", "noop_forks", "create", "clone_start", "snapshot"]
+    order = ["noop_loop", "process_loop", "noop_forks", "create", "clone_start", "snapshot"]
     order += [name for name in known if name not in order]
     return [name for name in order if name in parts] + [name for name in parts if name not in order]
 

@@ -26,8 +26,13 @@ def load(file: Path = LATEST) -> Results:
     return found
 
 
-def merged(old: Mapping[str, Any], part: str, measured: Measured, conditions: Mapping[str, Any]) -> Results:
-    """Return the results with this part measured anew; what other parts found stays as it is (pure)."""
+def merged(
+    old: Mapping[str, Any], part: str, measured: Measured, conditions: Mapping[str, Any]
+) -> Results:
+    """Return the results with this part measured again.
+
+    What other parts found stays as it is (pure).
+    """
     parts = {
         **old.get("parts", {}),
         part: {
@@ -41,7 +46,9 @@ def merged(old: Mapping[str, Any], part: str, measured: Measured, conditions: Ma
 
 
 def arranged(parts: Mapping[str, Any]) -> Results:
-    """Return the file's content for these parts: every key that was measured at the top, in the order of `KEYS`."""
+    """Return the file's content for these parts: every key that was measured at the top, in the
+    order of `KEYS`.
+    """
     found = {name: figure for part in parts.values() for name, figure in part["keys"].items()}
     top: Results = {name: _plain(found[name]["median"]) for name in KEYS if name in found}
     reached = {name: KEYS[name].reached(top[name]) for name in top if KEYS[name].limit is not None}

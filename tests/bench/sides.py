@@ -35,12 +35,19 @@ class Played:
     @property
     def changed(self) -> int:
         """How many results, or items where a task is a loop, say that something was changed."""
-        return sum(task["items_changed"] if task["items"] else task["changed"] for task in self.tasks)
+        return sum(
+            task["items_changed"] if task["items"] else task["changed"] for task in self.tasks
+        )
 
     def expect(self, changed: int) -> Played:
-        """Return itself; raises NotMeasured where something else was done than what is to be measured."""
+        """Return itself.
+
+        Raises NotMeasured where something else was done than what is to be measured.
+        """
         if self.changed != changed:
-            raise NotMeasured(f"{changed} changes were expected, {self.changed} were reported: {self.tasks}")
+            raise NotMeasured(
+                f"{changed} changes were expected, {self.changed} were reported: {self.tasks}"
+            )
         return self
 
 
@@ -77,8 +84,18 @@ class Side:
         return self.name == OURS
 
     def environment(self, simulator: Simulator, **more: str) -> dict[str, str]:
-        """Return what its commands see: its own tools, nothing of the caller's Ansible, and no proxy."""
-        dropped = ("ANSIBLE_", "PROXMOX_", "PVE_", "PYTHON", "VIRTUAL_ENV", "REQUESTS_CA", "CURL_CA")
+        """Return what its commands see: its own tools, nothing of the caller's Ansible, and no
+        proxy.
+        """
+        dropped = (
+            "ANSIBLE_",
+            "PROXMOX_",
+            "PVE_",
+            "PYTHON",
+            "VIRTUAL_ENV",
+            "REQUESTS_CA",
+            "CURL_CA",
+        )
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -92,10 +109,11 @@ class Side:
             "LC_ALL": "C.UTF-8",
             "ANSIBLE_CONFIG": str(config),
             "ANSIBLE_HOME": str(self.place / "home"),
+            "XDG_CACHE_HOME": str(self.place / "cache"),
             "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
             "ANSIBLE_LOCALHOST_WARNING": "false",
             "ANSIBLE_NOCOLOR": "true",
-            "REQUESTS_CA_BUNDLE": simulator.ca,  # how the peer, before 2.0, is told which CA to trust; ours ignores it
+            "REQUESTS_CA_BUNDLE": simulator.ca,  # the CA for the peer before 2.0; ours ignores it
             **more,
         }
         if self.collections is not None:
@@ -103,9 +121,16 @@ class Side:
         return found
 
     def module_defaults(self, simulator: Simulator) -> dict[str, Any]:
-        """Return how this side's modules reach the simulator with its token, by the group of its modules."""
+        """Return how this side's modules reach the simulator with its token, by the group of its
+        modules.
+        """
         if self.is_ours:
-            ours = {"host": simulator.url, "token_id": TOKEN_ID, "token_secret": TOKEN_SECRET, "ca_path": simulator.ca}
+            ours = {
+                "host": simulator.url,
+                "token_id": TOKEN_ID,
+                "token_secret": TOKEN_SECRET,
+                "ca_path": simulator.ca,
+            }
             return {"group/pve.fleet.all": ours}
         user, _bang, token = TOKEN_ID.partition("!")
         peers = {
@@ -129,10 +154,18 @@ class Side:
         watch_memory: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Played:
-        """Run the tasks for these hosts, all on this machine, or for localhost; raises NotMeasured where one fails."""
+        """Run the tasks for these hosts, all on this machine, or for localhost.
+
+        Raises NotMeasured where one fails.
+        """
         inventory, times = self.place / "hosts.json", self.place / "times.json"
-        local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-        inventory.write_text(json.dumps({"all": {"vars": local, "hosts": dict.fromkeys(hosts or ["localhost"], {})}}))
+        local = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+        }
+        inventory.write_text(
+            json.dumps({"all": {"vars": local, "hosts": dict.fromkeys(hosts or ["localhost"], {})}})
+        )
         play = {
             "name": "Measured",
             "hosts": "all",
@@ -151,23 +184,38 @@ class Side:
             BENCH_TIMES=str(times),
             **(environment or {}),
         )
-        command = [str(self.python.parent / "ansible-playbook"), "-i", str(inventory), "--forks", str(forks)]
+        command = [
+            str(self.python.parent / "ansible-playbook"),
+            "-i",
+            str(inventory),
+            "--forks",
+            str(forks),
+        ]
         command += ["-e", "@variables.json", "play.json"]
         simulator.reset_log()
         ran = run(command, self.place, seen, watch_memory=watch_memory)
         requests = sum(simulator.counts().values())
         found = json.loads(times.read_text(encoding="utf-8"))
         if any(task["failed"] or task["failure"] for task in found["tasks"]):
-            raise NotMeasured(f"a task of {self.name} failed:\n{ran.output.read_text(encoding='utf-8')[-3000:]}")
+            raise NotMeasured(
+                f"a task of {self.name} failed:\n{ran.output.read_text(encoding='utf-8')[-3000:]}"
+            )
         return Played(ran, found["ended"] - found["began"], requests, tuple(found["tasks"]))
 
-    def list_inventory(self, simulator: Simulator, options: Mapping[str, Any], *, hosts: int, **more: str) -> Listed:
-        """Run `ansible-inventory --list` with these options of the plugin, and `more` in the environment.
+    def list_inventory(
+        self, simulator: Simulator, options: Mapping[str, Any], *, hosts: int, **more: str
+    ) -> Listed:
+        """Run `ansible-inventory --list` with these options of the plugin, and `more` in the
+        environment.
 
         Raises NotMeasured where it lists another number of hosts.
         """
         if self.is_ours:
-            connection = {"plugin": "pve.fleet.proxmox", "host": simulator.url, "ca_path": simulator.ca}
+            connection = {
+                "plugin": "pve.fleet.proxmox",
+                "host": simulator.url,
+                "ca_path": simulator.ca,
+            }
             secret = {"token_id": TOKEN_ID, "token_secret": TOKEN_SECRET}
         else:
             user, _bang, token = TOKEN_ID.partition("!")
@@ -186,7 +234,10 @@ class Side:
 
 
 def both(ours: tuple[Path, Path], peer: Path, place: Path) -> tuple[Side, Side]:
-    """Return the two sides; `ours` is the Python of its environment and the directory of its collection."""
+    """Return the two sides.
+
+    `ours` is the Python of its environment and the directory of its collection.
+    """
     sides = (Side(OURS, ours[0], ours[1], place / "ours"), Side(PEER, peer, None, place / "peer"))
     for side in sides:
         side.place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""Parts that measure one task at a time, over a loop or over hosts: no change, create, clone, snapshot."""
+"""Parts that measure one task at a time, over a loop or over hosts: no change, create, clone,
+snapshot.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,6 @@ from typing import Any
 
 from tests.bench.figures import Measured, ratio
 from tests.bench.parts import Bench, in_no_time, row_of_plays, server_seconds, tasks_cluster, ways
-from tests.bench.sides import Played
 
 KVM, SNAP = "community.proxmox.proxmox_kvm", "community.proxmox.proxmox_snap"
 IN_A_LOOP = 20
@@ -31,12 +32,34 @@ def ours_vm(name: str, node: str = "pve1", **more: Any) -> dict[str, Any]:
 
 def peers_vm(name: str, node: str = "pve1") -> dict[str, Any]:
     """Return the options of the peer's module for the same VM."""
-    hardware = {"cores": 2, "memory": 1024, "scsi": {"scsi0": "ceph:8"}, "net": {"net0": "virtio,bridge=vmbr0"}}
+    hardware = {
+        "cores": 2,
+        "memory": 1024,
+        "scsi": {"scsi0": "ceph:8"},
+        "net": {"net0": "virtio,bridge=vmbr0"},
+    }
     return {"name": name, "node": node, **hardware, "tags": ["web"]}
 
 
 def noop_loop(bench: Bench) -> Measured:
     """Nothing to change, in a loop."""
+    measured = _loop(bench, f"no change, a loop of {IN_A_LOOP}", "noop_loop_ratio")
+    measured.notes.append(
+        "The peer looks whether a VM of that name is there; ours compares every option."
+    )
+    return measured
+
+
+def process_loop(bench: Bench) -> Measured:
+    """Nothing to change, in a loop of processes: what a task costs that is asynchronous or runs on
+    another host.
+    """
+    what = f"no change, a loop of {IN_A_LOOP} processes"
+    return _loop(bench, what, "process_loop_ratio", PVE_FLEET_IN_PROCESS="false")
+
+
+def _loop(bench: Bench, what: str, key: str, **environment: str) -> Measured:
+    """Return the time of a loop with nothing to change; the environment is that of Ansible."""
     names = [f"web-{number:02}" for number in range(IN_A_LOOP)]
     ours = {"name": "Ours", "pve.fleet.vm": ours_vm("{{ item }}"), "loop": names}
     peers = {"name": "Peer's", KVM: peers_vm("{{ item }}"), "loop": names}
@@ -45,19 +68,14 @@ def noop_loop(bench: Bench) -> Measured:
         with in_no_time(simulator):
             bench.ours.play(simulator, [ours]).expect(IN_A_LOOP)
         found: dict[Any, Any] = {bench.ours: [], bench.peer: []}
-        off: list[Played] = []
         for _turn in range(bench.runs):
             for side, plays in found.items():
-                plays.append(side.play(simulator, ways(side, ours, [peers])).expect(0))
-            if len(off) < bench.few:
-                process = {"PVE_FLEET_IN_PROCESS": "false"}
-                off.append(bench.ours.play(simulator, [ours], environment=process).expect(0))
-    what = f"no change, a loop of {IN_A_LOOP}"
-    rows = [row_of_plays(what, side, plays, units=IN_A_LOOP) for side, plays in found.items()]
-    slow = row_of_plays(f"{what}, as processes", bench.ours, off, units=IN_A_LOOP, note="PVE_FLEET_IN_PROCESS=false")
-    measured.rows += [*rows, slow]
-    measured.keys["noop_loop_ratio"] = ratio(rows[1].seconds, rows[0].seconds)
-    measured.notes.append("The peer looks whether a VM of that name is there; ours compares every option.")
+                tasks = ways(side, ours, [peers])
+                plays.append(side.play(simulator, tasks, environment=environment).expect(0))
+    measured.rows += [
+        row_of_plays(what, side, plays, units=IN_A_LOOP) for side, plays in found.items()
+    ]
+    measured.keys[key] = ratio(measured.rows[1].seconds, measured.rows[0].seconds)
     return measured
 
 
@@ -92,20 +110,47 @@ def create(bench: Bench) -> Measured:
 def clone_start(bench: Bench) -> Measured:
     """One VM, cloned, configured and started; the peer needs a task for each."""
     nic = {"name": "net0", "ip": "10.20.0.11/24", "gateway": "10.20.0.1"}
-    wish = {"name": "new", "node": "pve1", "source": "debian-13-pve1", "full": True, "cores": 4, "memory": "4G"}
+    desired = {
+        "name": "new",
+        "node": "pve1",
+        "source": "debian-13-pve1",
+        "full": True,
+        "cores": 4,
+        "memory": "4G",
+    }
     more = {"nics": [nic], "cloud_init": {"user": "ops"}, "tags": ["web"], "state": "started"}
     peers = [
-        {"clone": "debian-13-pve1", "name": "new", "node": "pve1", "newid": 10000, "storage": "ceph", "timeout": 60},
-        {"vmid": 10000, "node": "pve1", "update": True, "cores": 4, "memory": 4096, "ciuser": "ops", "tags": ["web"],
-         "ipconfig": {"ipconfig0": "ip=10.20.0.11/24,gw=10.20.0.1"}},
+        {
+            "clone": "debian-13-pve1",
+            "name": "new",
+            "node": "pve1",
+            "newid": 10000,
+            "storage": "ceph",
+            "timeout": 60,
+        },
+        {
+            "vmid": 10000,
+            "node": "pve1",
+            "update": True,
+            "cores": 4,
+            "memory": 4096,
+            "ciuser": "ops",
+            "tags": ["web"],
+            "ipconfig": {"ipconfig0": "ip=10.20.0.11/24,gw=10.20.0.1"},
+        },
         {"vmid": 10000, "node": "pve1", "state": "started"},
-    ]  # fmt: skip
+    ]
     peers[0]["format"] = "unspecified"
-    named = [{"name": name, KVM: options} for name, options in zip(("Clone", "Configure", "Start"), peers, strict=True)]
-    ours = {"name": "Ours", "pve.fleet.vm": {**wish, **more}}
+    named = [
+        {"name": name, KVM: options}
+        for name, options in zip(("Clone", "Configure", "Start"), peers, strict=True)
+    ]
+    ours = {"name": "Ours", "pve.fleet.vm": {**desired, **more}}
     measured, server = _one(bench, "clone, configure, start", ours, named)
     measured.keys["clone_start_over_server"] = measured.rows[0].seconds.scaled(1 / server)
-    measured.notes.append(f"The server's tasks take {server:g} s: the sum of the times set for the tasks that it ran.")
+    measured.notes.append(
+        f"The server's tasks take {server:g} s: the sum of the times set for the tasks that it ran."
+    )
     return measured
 
 
@@ -117,8 +162,12 @@ def snapshot(bench: Bench) -> Measured:
     return measured
 
 
-def _one(bench: Bench, what: str, ours: dict[str, Any], peers: list[dict[str, Any]]) -> tuple[Measured, float]:
-    """Return what one way of ours and one of the peer's take from the same start, and the seconds of our tasks."""
+def _one(
+    bench: Bench, what: str, ours: dict[str, Any], peers: list[dict[str, Any]]
+) -> tuple[Measured, float]:
+    """Return the seconds that ours and the peer's tasks take from the same start, and the seconds
+    of our tasks.
+    """
     measured = Measured()
     found: dict[Any, Any] = {bench.ours: [], bench.peer: []}
     server = 0.0

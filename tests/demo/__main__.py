@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two tenants on a simulated Proxmox VE, with the commands for a real one: ``python -m tests.demo``."""
+"""Two tenants on a simulated Proxmox VE, with the commands for a real one: ``python -m
+tests.demo``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ EXAMPLES = REPO / "docs" / "examples"
 PROVISION = ("ansible-playbook", "pve.fleet.provision", "-e", "@estate.yml")
 GRAPH = ("ansible-inventory", "-i", "fleet.proxmox.yml", "--graph")
 
-# What somebody changes in the estate: a larger class, a larger disk, more memory for one VM, one more tag.
+# Changes to the estate: a larger class, a larger disk, more memory for one VM, one more tag.
 EDITS = (
     ("    cores: 1\n", "    cores: 2\n"),
     ("size: 50G", "size: 80G"),
@@ -47,14 +49,14 @@ def main() -> int:
 
 
 def demonstrate(directory: Path) -> None:
-    """Show everything; raises DemoFailed at the first command or check that does not end as it must."""
+    """Run the demo. Raises DemoFailed at the first command or check that fails."""
     for name in ("estate.yml", "fleet.proxmox.yml"):
         shutil.copy(EXAMPLES / name, directory)
-    (directory / "ansible.cfg").touch()  # nobody else's is read
+    (directory / "ansible.cfg").touch()  # so that no other configuration is read
     with Lab() as lab:
         shell = Shell(directory, environment(directory, lab))
         shell.heading(f"A simulated Proxmox VE with three nodes serves {lab.url}")
-        print("The commands below find it by the environment variables that a real one would need:")
+        print("The commands below use the same environment variables as for a real one:")
         for name in ("PROXMOX_HOST", "PROXMOX_TOKEN_ID", "PROXMOX_TOKEN_SECRET", "PROXMOX_CA_PATH"):
             print(f"  {name}={'(secret)' if 'SECRET' in name else shell.environment[name]}")
         install(shell)
@@ -66,11 +68,17 @@ def demonstrate(directory: Path) -> None:
 
 
 def environment(directory: Path, lab: Lab) -> dict[str, str]:
-    """Return what the commands see: this Python's tools, the simulated cluster, and nothing of the caller's Ansible."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PROXMOX_", "PVE_"))}
+    """Return this Python's tools, the simulated cluster, and no Ansible settings of the caller."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ANSIBLE_", "PROXMOX_", "PVE_"))
+    }
     return {
         **kept,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
         "LC_ALL": "C.UTF-8",
         "ANSIBLE_COLLECTIONS_PATH": str(directory / "collections"),
         "ANSIBLE_CONFIG": str(directory / "ansible.cfg"),
@@ -86,23 +94,38 @@ def install(shell: Shell) -> None:
     shell.heading("Build the collection and install it")
     shell.run("ansible-galaxy", "collection", "build", "--output-path", ".", str(REPO), quiet=True)
     (artifact,) = shell.directory.glob("pve-fleet-*.tar.gz")
-    shell.run("ansible-galaxy", "collection", "install", "--offline", "-p", "collections", artifact.name, quiet=True)
+    shell.run(
+        "ansible-galaxy",
+        "collection",
+        "install",
+        "--offline",
+        "-p",
+        "collections",
+        artifact.name,
+        quiet=True,
+    )
     installed = shell.directory / "collections" / "ansible_collections" / "pve" / "fleet"
-    shell.check((installed / "playbooks" / "provision.yml").is_file(), "the installed collection has its playbooks")
+    shell.check(
+        (installed / "playbooks" / "provision.yml").is_file(),
+        "the installed collection has its playbooks",
+    )
 
 
 def provision(shell: Shell, lab: Lab) -> None:
     shell.heading("First run: six virtual machines of two tenants, on three nodes")
     output = shell.run(*PROVISION)
     recap = output.recap()
-    shell.check(recap["failed"] == 0 and recap["changed"] == 1, "the first run reports changes and no failure")
-    shell.check('"created 6"' in output.text, "and sums up that it created six VMs")
+    shell.check(
+        recap["failed"] == 0 and recap["changed"] == 1,
+        "the first run reports changes and no failure",
+    )
+    shell.check('"created 6"' in output.text, "and reports six created VMs")
     machines = lab.machines()
     shell.check(
         Counter(vm.tenant for vm in machines) == {"acme": 3, "globex": 3}
         and {vm.node for vm in machines} == {"pve1", "pve2", "pve3"}
         and all(vm.status == "running" for vm in machines),
-        "each tenant has three VMs, they run, and every node has some",
+        "each tenant has three running VMs, and every node has at least one",
     )
     shell.heading("The inventory, by tenant")
     shown = shell.run(*GRAPH).text
@@ -110,27 +133,33 @@ def provision(shell: Shell, lab: Lab) -> None:
         group = shown.partition(f"@tenant_{tenant}:")[2].partition("@")[0]
         there = {name for name in (vm.name for vm in machines) if f"--{name}\n" in group}
         wanted = {vm.name for vm in machines if vm.tenant == tenant}
-        shell.check(there == wanted, f"the group tenant_{tenant} has the VMs of {tenant} and no other")
+        shell.check(there == wanted, f"the group tenant_{tenant} has exactly the VMs of {tenant}")
 
 
 def provision_again(shell: Shell, lab: Lab) -> None:
-    shell.heading("Second run: nothing is left to do")
+    shell.heading("Second run: no changes")
     mark = lab.mark()
     output = shell.run(*PROVISION)
     recap = output.recap()
     shell.check(recap["changed"] == 0 and recap["failed"] == 0, "the second run reports changed=0")
-    shell.check('"unchanged 6"' in output.text, "and sums up that six VMs are as they shall be")
+    shell.check('"unchanged 6"' in output.text, "and reports six VMs without a change")
     requests = lab.requests_since(mark)
     writes = [str(one) for one in requests if one.is_write]
     shell.check(
-        bool(requests) and not writes, f"not one of its {len(requests)} requests was a write", ", ".join(writes)
+        bool(requests) and not writes,
+        f"none of its {len(requests)} requests was a write",
+        ", ".join(writes),
     )
-    told = ", ".join(map(str, requests))
-    shell.check(len(requests) == 1 + 3 + 6, "one was for the cluster, one for each of 3 nodes and of 6 VMs", told)
+    listed = ", ".join(map(str, requests))
+    shell.check(
+        len(requests) == 1 + 3 + 6,
+        "one was for the cluster, one for each of 3 nodes and of 6 VMs",
+        listed,
+    )
 
 
 def preview(shell: Shell, lab: Lab, directory: Path) -> None:
-    shell.heading("What would an edited estate change?")
+    shell.heading("Preview the changes of an edited estate")
     before = (directory / "estate.yml").read_text(encoding="utf-8")
     after = before
     for old, new in EDITS:
@@ -139,21 +168,39 @@ def preview(shell: Shell, lab: Lab, directory: Path) -> None:
         after = after.replace(old, new)
     (directory / "edited.yml").write_text(after, encoding="utf-8")
     print("$ diff -U0 estate.yml edited.yml")
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "estate.yml", "edited.yml", n=0, lineterm="")
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), "estate.yml", "edited.yml", n=0, lineterm=""
+    )
     print("\n".join(lines) + "\n")
     mark = lab.mark()
-    output = shell.run("ansible-playbook", "pve.fleet.provision", "-e", "@edited.yml", "--check", "--diff")
+    output = shell.run(
+        "ansible-playbook", "pve.fleet.provision", "-e", "@edited.yml", "--check", "--diff"
+    )
     recap = output.recap()
-    shell.check(recap["changed"] == 1 and recap["failed"] == 0, "check mode says that there are changes")
-    shell.check('"A run would come to: changed 6"' in output.text, "and sums up that six VMs would be changed")
-    for line in ('+    "cores": 2', '+        "size": "80G",', '+    "memory": 8192,', '+        "batch",'):
-        shell.check(f"{line}\n" in output.text, f"the diff says {line[1:].strip().rstrip(',')}")
+    shell.check(recap["changed"] == 1 and recap["failed"] == 0, "check mode reports changes")
+    shell.check(
+        '"Preview: changed 6, waiting for a reboot 3"' in output.text, "and reports three reboots"
+    )
+    for line in (
+        '+    "cores": 2',
+        '+        "size": "80G",',
+        '+    "memory": 8192,',
+        '+        "batch",',
+    ):
+        shell.check(f"{line}\n" in output.text, f"the diff shows {line[1:].strip().rstrip(',')}")
     writes = [str(one) for one in lab.requests_since(mark) if one.is_write]
     shell.check(not writes, "check mode wrote nothing", ", ".join(writes))
 
 
 def deprovision(shell: Shell, lab: Lab) -> None:
-    command = ("ansible-playbook", "pve.fleet.deprovision", "-e", "@estate.yml", "-e", "provision_tenants=globex")
+    command = (
+        "ansible-playbook",
+        "pve.fleet.deprovision",
+        "-e",
+        "@estate.yml",
+        "-e",
+        "provision_tenants=globex",
+    )
     shell.heading("Remove one tenant")
     machines = lab.machines()
     kept = {vm.vmid: lab.config(vm) for vm in machines if vm.tenant == "acme"}
@@ -162,19 +209,22 @@ def deprovision(shell: Shell, lab: Lab) -> None:
     output = shell.run(*command)
     recap = output.recap()
     shell.check(recap["changed"] == 1 and recap["failed"] == 0, "the removal reports a change")
-    shell.check('"removed 3"' in output.text, "and sums up that it removed three VMs")
+    shell.check('"removed 3"' in output.text, "and reports three removed VMs")
     left = lab.machines()
     shell.check(
-        {vm.vmid: lab.config(vm) for vm in left} == kept and all(vm.status == "running" for vm in left),
-        "the VMs of acme run on with the configuration they had, those of globex are gone",
+        {vm.vmid: lab.config(vm) for vm in left} == kept
+        and all(vm.status == "running" for vm in left),
+        "the VMs of acme still run with the same configuration, those of globex are removed",
     )
     hit = {one.vmid for one in lab.requests_since(mark) if one.is_write}
     shell.check(hit == leaving, "every write was for a VM of globex", f"{sorted(map(str, hit))}")
-    shell.heading("Remove it again: nothing is left to do")
+    shell.heading("Remove it again: no changes")
     mark = lab.mark()
     recap = shell.run(*command).recap()
     writes = [str(one) for one in lab.requests_since(mark) if one.is_write]
-    shell.check(recap["changed"] == 0 and recap["failed"] == 0, "the second removal reports changed=0")
+    shell.check(
+        recap["changed"] == 0 and recap["failed"] == 0, "the second removal reports changed=0"
+    )
     shell.check(not writes, "and wrote nothing", ", ".join(writes))
 
 

@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The simulated cluster of the demo and of the playbook tests, and what an onlooker sees of it."""
@@ -57,10 +57,19 @@ class Request:
 class Lab:
     """A running simulated cluster: `with Lab() as lab: ... lab.environment ...`."""
 
-    def __init__(self, *, task_ms: str = DEMO_TASKS, lag_s: float = 1.0, auth_delay_s: float = 3.0) -> None:
+    def __init__(
+        self, *, task_ms: str = DEMO_TASKS, lag_s: float = 1.0, auth_delay_s: float = 3.0
+    ) -> None:
         self.lag_s = lag_s
         self.simulator = Simulator(
-            "--cluster", DEMO, "--task-ms", task_ms, "--lag-s", lag_s, "--auth-delay-s", auth_delay_s
+            "--cluster",
+            DEMO,
+            "--task-ms",
+            task_ms,
+            "--lag-s",
+            lag_s,
+            "--auth-delay-s",
+            auth_delay_s,
         )
         self.session = requests.Session()
         self.session.trust_env = False
@@ -71,7 +80,10 @@ class Lab:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.session.close()
         self.simulator.stop()
@@ -86,7 +98,12 @@ class Lab:
     def connection(self) -> dict[str, str]:
         """The connection options of a module."""
         host = f"{self.simulator.host}:{self.simulator.port}"
-        return {"host": host, "token_id": TOKEN_ID, "token_secret": TOKEN_SECRET, "ca_path": self.simulator.ca}
+        return {
+            "host": host,
+            "token_id": TOKEN_ID,
+            "token_secret": TOKEN_SECRET,
+            "ca_path": self.simulator.ca,
+        }
 
     @property
     def environment(self) -> dict[str, str]:
@@ -102,23 +119,35 @@ class Lab:
 
     def requests_since(self, mark: int) -> list[Request]:
         log = self.simulator.log()
-        return [Request(one["method"], one["path"], one["params"] or {}) for one in log if one["n"] > mark]
+        return [
+            Request(one["method"], one["path"], one["params"] or {})
+            for one in log
+            if one["n"] > mark
+        ]
 
     # What is there.
 
     def machines(self) -> list[Machine]:
-        """Return all VMs that are no templates, by VMID, once the listing is up to date."""
+        """Return all VMs that are not templates, by VMID, once the listing is up to date."""
         time.sleep(self.lag_s)
         rows = self.call("GET", "/cluster/resources", type="vm")
         found = [
-            Machine(row["vmid"], row.get("name", ""), row["node"], row["status"], _tenant(row.get("tags", "")))
+            Machine(
+                row["vmid"],
+                row.get("name", ""),
+                row["node"],
+                row["status"],
+                _tenant(row.get("tags", "")),
+            )
             for row in rows
             if not row.get("template")
         ]
         return sorted(found, key=lambda machine: machine.vmid)
 
     def config(self, machine: Machine) -> dict[str, Any]:
-        config: dict[str, Any] = self.call("GET", f"/nodes/{machine.node}/qemu/{machine.vmid}/config")
+        config: dict[str, Any] = self.call(
+            "GET", f"/nodes/{machine.node}/qemu/{machine.vmid}/config"
+        )
         return config
 
     def call(self, verb: str, resource: str, **params: Any) -> Any:
@@ -133,7 +162,9 @@ class Lab:
             timeout=30,
         )
         if not answer.ok:
-            raise RuntimeError(f"{verb} {resource}: {answer.status_code} {answer.reason}: {answer.text}")
+            raise RuntimeError(
+                f"{verb} {resource}: {answer.status_code} {answer.reason}: {answer.text}"
+            )
         data = answer.json()["data"]
         if isinstance(data, str) and data.startswith("UPID:"):
             self._wait(data)
@@ -167,7 +198,10 @@ class Lab:
         return vmid
 
     def make_token(self, user: str, token: str, privileges: Sequence[str]) -> dict[str, str]:
-        """Make a role, a user and a token as docs/getting-started.md says; return its connection options."""
+        """Make a role, a user and a token as docs/getting-started.md says.
+
+        Return its connection options.
+        """
         self.call("POST", "/access/roles", roleid="Fleet", privs=",".join(privileges))
         self.call("POST", "/access/users", userid=user)
         self.call("PUT", "/access/acl", path="/", users=user, roles="Fleet")
@@ -176,5 +210,7 @@ class Lab:
 
 
 def _tenant(tags: str) -> str:
-    owners = [tag.removeprefix(TENANT_PREFIX) for tag in tags.split(";") if tag.startswith(TENANT_PREFIX)]
+    owners = [
+        tag.removeprefix(TENANT_PREFIX) for tag in tags.split(";") if tag.startswith(TENANT_PREFIX)
+    ]
     return owners[0] if len(owners) == 1 else ""

@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs commands where everybody can see them, and says which checks passed."""
@@ -50,7 +50,10 @@ class Shell:
         print(f"\n=== {text} [{time.monotonic() - self.started:.0f} s]\n", flush=True)
 
     def run(self, *command: str, quiet: bool = False) -> Output:
-        """Run a command to its end; raises DemoFailed when it fails. With `quiet` its output is shown only then."""
+        """Run a command to its end.
+
+        Raises DemoFailed when it fails. With `quiet` its output is shown only then.
+        """
         print(f"$ {shlex.join(command)}", flush=True)
         began = time.monotonic()
         lines: list[str] = []
@@ -84,5 +87,7 @@ class Shell:
     def check(self, passed: bool, claim: str, otherwise: str = "") -> None:
         """Print a check that passed; raises DemoFailed for one that did not."""
         if not passed:
-            raise DemoFailed(f"this must hold and does not: {claim}" + (f" ({otherwise})" if otherwise else ""))
+            raise DemoFailed(
+                f"this must hold and does not: {claim}" + (f" ({otherwise})" if otherwise else "")
+            )
         print(f"[checked] {claim}", flush=True)

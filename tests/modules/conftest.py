@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live import making
+from tests.fast_time import FastTime
 from tests.modules.estate_lab import Lab, open_lab
 
 
@@ -28,3 +32,28 @@ def name(request: pytest.FixtureRequest) -> str:
     """A VM name that no other test has."""
     words = "".join(char if char.isalnum() else "-" for char in request.node.name.lower())
     return f"t{abs(hash(request.node.nodeid)) % 100000}-{words[:40].strip('-')}"
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one run at a time makes VMs: what an earlier one left is taken up soon after its last
+    change, which is six seconds otherwise.
+    """
+    monkeypatch.setattr(making, "QUIET", 0.5)
+
+
+@pytest.fixture(scope="session")
+def fast_time() -> Iterator[FastTime]:
+    """What the clocks of the collection show from now on; they never go back."""
+    fast = FastTime()
+    with mock.patch.object(Clock, "monotonic", fast.monotonic):
+        yield fast
+
+
+@pytest.fixture
+def fast(fast_time: FastTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses are skipped, so that to try again or to wait for a task costs next to nothing.
+
+    It is for tests in which nothing else happens that takes seconds on the server.
+    """
+    monkeypatch.setattr(Clock, "sleep", fast_time.sleep)

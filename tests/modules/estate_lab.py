@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import Numbers
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
 from tests.modules.module_runner import run_module
 from tests.simulator.process import Simulator
 
@@ -63,13 +64,23 @@ class Lab:
 
     def status(self, vm: dict[str, Any]) -> str:
         """Return the power state of a VM."""
-        return self.client.get("nodes", vm["node"], "qemu", vm["vmid"], "status", "current")["status"]
+        return self.client.get("nodes", vm["node"], "qemu", vm["vmid"], "status", "current")[
+            "status"
+        ]
+
+
+def first_number(name: str, tenant: str | None = None) -> int:
+    """Return the VMID that a new VM of that name gets where no other VM has it."""
+    tag = tenant and f"tenant_{tenant}"
+    return next(Numbers((10000, 99999), tag, name).order())
 
 
 @contextlib.contextmanager
 def open_lab(*arguments: str) -> Iterator[Lab]:
     """Start a simulator with the demo cluster and short tasks."""
-    with Simulator("--cluster", str(CLUSTER), "--task-ms", "default=20", "--control", *arguments) as simulator:
+    with Simulator(
+        "--cluster", str(CLUSTER), "--task-ms", "default=20", "--control", *arguments
+    ) as simulator:
         options = {
             "host": simulator.url,
             "ca_path": str(simulator.ca),
@@ -87,7 +98,7 @@ def run_at_once(lab: Lab, wishes: list[dict[str, Any]]) -> list[dict[str, Any] |
 
     def one(wish: dict[str, Any]) -> dict[str, Any] | FleetError:
         with connect(lab.connection, {}) as client:
-            gate.wait(30)
+            gate.wait(300)
             try:
                 return dict(converge({**defaults, **wish}, client).values)
             except FleetError as error:

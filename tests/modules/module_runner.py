@@ -30,7 +30,9 @@ def _arguments(arguments: Mapping[str, Any]) -> Iterator[None]:
             yield
 
 
-def run_module(name: str, arguments: Mapping[str, Any], *, check: bool = False, verbosity: int = 0) -> dict[str, Any]:
+def run_module(
+    name: str, arguments: Mapping[str, Any], *, check: bool = False, verbosity: int = 0
+) -> dict[str, Any]:
     """Return the result of module `name`, always with its diff."""
     module = importlib.import_module(f"ansible_collections.pve.fleet.plugins.modules.{name}")
     extra = {"_ansible_check_mode": check, "_ansible_diff": True, "_ansible_verbosity": verbosity}

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""VMs and storages for the tests of snapshots, nodes and clusters: a simulated cluster of their own."""
+"""VMs and storages for the tests of snapshots, nodes and clusters: a simulated cluster of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from tests.modules.module_runner import run_module
 
 _NUMBERS = itertools.count(20000)
 
-# Storages beside those of the demo cluster: files, and ZFS, which goes back to its newest snapshot only.
+# Storages beside those of the demo cluster: files, and ZFS, which goes back to its newest snapshot
+# only.
 STORAGES: dict[str, dict[str, Any]] = {
     "files": {"type": "dir", "path": "/srv/files", "content": "images"},
     "tank": {"type": "zfspool", "pool": "tank", "content": "images"},
@@ -28,7 +31,13 @@ def prepare(lab: Lab) -> Lab:
 
 
 def machine(
-    lab: Lab, *, name: str = "", disk: str = "ceph:1", node: str = "pve1", running: bool = False, **config: Any
+    lab: Lab,
+    *,
+    name: str = "",
+    disk: str = "ceph:1",
+    node: str = "pve1",
+    running: bool = False,
+    **config: Any,
 ) -> dict[str, Any]:
     """Make a VM by the API itself and return vmid, name and node."""
     vmid = next(_NUMBERS)

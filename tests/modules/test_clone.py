@@ -1,4 +1,7 @@
-"""Module clone against the simulator: made, completed, left alone, refused; in parallel and from what others left."""
+"""Module clone against the simulator: made, completed, left alone, refused.
+
+In parallel and from what others left.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,19 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import converge_clone
-from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker
-from tests.modules.clone_lab import BASE, CLONE, FILES, LOCAL, MINE, REFUSED, RUNNING, THEIRS, make_sources
+from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import run as converge_clone
+from tests.modules.clone_lab import (
+    BASE,
+    CLONE,
+    FILES,
+    LOCAL,
+    MINE,
+    REFUSED,
+    RUNNING,
+    THEIRS,
+    make_sources,
+)
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.test_vm_lifecycle import comparable
 
@@ -49,7 +62,9 @@ def refused(lab: Lab, **options: Any) -> dict[str, Any]:
 
 def named(lab: Lab, name: str) -> list[int]:
     """Return the number of every VM of that name that really exists."""
-    rows = [row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")]
+    rows = [
+        row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")
+    ]
     return [row["vmid"] for row in rows if row.get("name") == name]
 
 
@@ -67,7 +82,10 @@ NEW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "pool": "acme",
             "cores": 4,
             "memory": "4G",
-            "disks": [{"name": "scsi0", "size": "9G"}, {"name": "scsi1", "size": 1, "storage": "ceph"}],
+            "disks": [
+                {"name": "scsi0", "size": "9G"},
+                {"name": "scsi1", "size": 1, "storage": "ceph"},
+            ],
             "nics": [{"network": "lan", "vlan": 7, "ip": "10.0.0.5/24"}, {"network": "dmz"}],
             "cloud_init": {"user": "ops", "password": "hunter2222"},
             "tags": ["web"],
@@ -83,7 +101,13 @@ NEW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"full": "1", "storage": "local-lvm"},
     ),
     "format": (
-        {"source": "debian-13", "node": "pve1", "storage": "local", "format": "qcow2", "full": True},
+        {
+            "source": "debian-13",
+            "node": "pve1",
+            "storage": "local",
+            "format": "qcow2",
+            "full": True,
+        },
         {"full": "1", "storage": "local", "format": "qcow2"},
     ),
     "two-storages": (
@@ -95,20 +119,32 @@ NEW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"full": "1", "storage": "local-lvm"},
     ),
-    "local-storage-elsewhere": ({"source": "debian-13", "node": "pve2", "storage": "local-lvm"}, {"target": "pve2"}),
+    "local-storage-elsewhere": (
+        {"source": "debian-13", "node": "pve2", "storage": "local-lvm"},
+        {"target": "pve2"},
+    ),
     "local-disks": ({"source": f"source-{LOCAL}"}, {"full": "0"}),
-    "local-disks-elsewhere": ({"source": LOCAL, "node": "pve2", "full": True, "state": "started"}, {"full": "1"}),
+    "local-disks-elsewhere": (
+        {"source": LOCAL, "node": "pve2", "full": True, "state": "started"},
+        {"full": "1"},
+    ),
     "local-linked-elsewhere": ({"source": LOCAL, "node": "pve3"}, {"full": "0"}),
     "files": ({"source": BASE}, {"full": "0"}),
     "files-elsewhere": ({"source": BASE, "node": "pve3"}, {"full": "1"}),
     "of-a-vm": ({"source": f"source-{RUNNING}", "state": "stopped"}, {"full": "1"}),
-    "of-a-snapshot": ({"source": RUNNING, "snapshot": "before"}, {"full": "1", "snapname": "before"}),
+    "of-a-snapshot": (
+        {"source": RUNNING, "snapshot": "before"},
+        {"full": "1", "snapname": "before"},
+    ),
     "linked-to-a-snapshot": (
         {"source": RUNNING, "snapshot": "before", "full": False, "node": "pve1"},
         {"full": "0", "snapname": "before"},
     ),
     "mine": ({"source": MINE, "tenant": "acme"}, {"full": "1"}),
-    "shared": ({"source": THEIRS, "tenant": "acme", "shared_sources": [f"source-{THEIRS}"]}, {"full": "0"}),
+    "shared": (
+        {"source": THEIRS, "tenant": "acme", "shared_sources": [f"source-{THEIRS}"]},
+        {"full": "0"},
+    ),
 }
 
 
@@ -143,7 +179,9 @@ def test_made_as_foreseen_and_then_left_alone(lab: Lab, name: str, case: str) ->
 
 
 def test_a_snapshot_is_cloned_as_it_was(lab: Lab, name: str) -> None:
-    made = clone(lab, name=name, source=RUNNING, snapshot="before", storage="local-lvm", node="pve1")
+    made = clone(
+        lab, name=name, source=RUNNING, snapshot="before", storage="local-lvm", node="pve1"
+    )
     assert made["vm"]["config"]["scsi0"] == {"storage": "local-lvm", "size": "2G"}
     assert made["vm"]["description"] == ""
 
@@ -164,7 +202,14 @@ def test_a_number_alone_is_enough(lab: Lab) -> None:
 
 def test_what_is_there_is_left_as_it_is_but_for_its_power(lab: Lab, name: str) -> None:
     made = clone(lab, name=name, source="debian-13", cores=3)
-    said: dict[str, Any] = {"name": name, "source": 9000, "cores": 5, "node": "pve3", "description": "x", "tags": ["y"]}
+    said: dict[str, Any] = {
+        "name": name,
+        "source": 9000,
+        "cores": 5,
+        "node": "pve3",
+        "description": "x",
+        "tags": ["y"],
+    }
     assert not clone(lab, **said)["changed"]
     lab.vm(name=name, memory="3G")
     assert not clone(lab, **said)["changed"]
@@ -175,11 +220,18 @@ def test_what_is_there_is_left_as_it_is_but_for_its_power(lab: Lab, name: str) -
     assert started["diff"]["after"] == {"status": "running"}
     assert started["vm"]["config"]["cores"] == 3
     assert started["vm"]["node"] == made["vm"]["node"]
-    assert clone(lab, **said, state="stopped", force=True, shutdown_timeout=0)["vm"]["status"] == "stopped"
+    assert (
+        clone(lab, **said, state="stopped", force=True, shutdown_timeout=0)["vm"]["status"]
+        == "stopped"
+    )
 
 
-@pytest.mark.parametrize(("options", "category", "word"), REFUSED, ids=lambda value: str(value)[:70])
-def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "category", "word"), REFUSED, ids=lambda value: str(value)[:70]
+)
+def test_refused_before_any_write(
+    lab: Lab, options: dict[str, Any], category: str, word: str
+) -> None:
     result = refused(lab, **options)
     assert result["error"]["category"] == category, result["msg"]
     assert word in result["msg"]
@@ -196,7 +248,13 @@ def test_a_source_on_a_node_that_is_down() -> None:
 
 def test_the_older_version_clones_as_well() -> None:
     with open_lab("--lag-s", "0", "--pve-version", "8.4") as old:
-        said: dict[str, Any] = {"name": "x", "source": "debian-13", "node": "pve2", "cores": 3, "state": "started"}
+        said: dict[str, Any] = {
+            "name": "x",
+            "source": "debian-13",
+            "node": "pve2",
+            "cores": 3,
+            "state": "started",
+        }
         assert clone(old, check=True, **said)["changed"]
         assert clone(old, **said)["vm"]["status"] == "running"
         assert not clone(old, **said)["changed"]
@@ -211,17 +269,29 @@ def test_a_source_name_that_means_two(lab: Lab) -> None:
     assert "9801" in result["msg"]
     lab.client.task("POST", "nodes", "pve1", "qemu", 9802, "template")
     time.sleep(0.5)
-    assert clone(lab, check=True, **CLONE, source="twice")["plan"][0].startswith("Clone VM 'twice' (9802)")
+    assert clone(lab, check=True, **CLONE, source="twice")["plan"][0].startswith(
+        "Clone VM 'twice' (9802)"
+    )
 
 
 def test_a_clone_of_something_else_is_a_conflict(lab: Lab, name: str) -> None:
     made = clone(lab, name=name, source="debian-13", tenant="acme")
-    for said in ({"name": name}, {"vmid": made["vm"]["vmid"]}, {"vmid": made["vm"]["vmid"], "name": name}):
+    for said in (
+        {"name": name},
+        {"vmid": made["vm"]["vmid"]},
+        {"vmid": made["vm"]["vmid"], "name": name},
+    ):
         result = refused(lab, **said, source="alma-10", tenant="acme")
         assert result["error"]["reason"] == "other origin"
         assert "9000" in result["msg"]
-    assert refused(lab, vmid=made["vm"]["vmid"], name="another", source=9000)["error"]["reason"] == "other origin"
-    assert refused(lab, name=name, source=9000, tenant="globex")["error"]["reason"] == "foreign tenant"
+    assert (
+        refused(lab, vmid=made["vm"]["vmid"], name="another", source=9000)["error"]["reason"]
+        == "other origin"
+    )
+    refusal = refused(lab, vmid=made["vm"]["vmid"], source=9000, tenant="globex")
+    assert refusal["error"]["reason"] == "foreign tenant"
+    other = clone(lab, name=name, source=9000, tenant="globex")
+    assert other["vm"]["vmid"] != made["vm"]["vmid"]
 
 
 def leave_unfinished(lab: Lab, name: str, vmid: int) -> None:
@@ -231,9 +301,12 @@ def leave_unfinished(lab: Lab, name: str, vmid: int) -> None:
     lab.client.task("POST", "nodes", "pve1", "qemu", 9000, "clone", data=data)
 
 
+@pytest.mark.usefixtures("alone", "fast")
 def test_an_unfinished_clone_is_completed(lab: Lab, name: str) -> None:
     leave_unfinished(lab, name, 31001)
-    assert refused(lab, name=name, tenant="globex", source=9000)["error"]["reason"] == "foreign tenant"
+    assert (
+        refused(lab, name=name, tenant="globex", source=9000)["error"]["reason"] == "foreign tenant"
+    )
     said: dict[str, Any] = {
         "name": name,
         "tenant": "acme",
@@ -250,7 +323,12 @@ def test_an_unfinished_clone_is_completed(lab: Lab, name: str) -> None:
     assert made["diff"] == foreseen["diff"]
     assert made["plan"] == foreseen["plan"]
     vm = made["vm"]
-    assert (vm["vmid"], vm["node"], vm["tenant"], vm["status"]) == (31001, "pve2", "acme", "running")
+    assert (vm["vmid"], vm["node"], vm["tenant"], vm["status"]) == (
+        31001,
+        "pve2",
+        "acme",
+        "running",
+    )
     assert vm["config"]["scsi0"]["size"] == "9G"
     assert vm["config"]["cipassword"] == "(set)"
     assert vm["cloned_from"] == 9000
@@ -261,15 +339,29 @@ STUMBLES: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", "/resize$", {"disks": [{"name": "scsi0", "size": "9G"}]}),
     ("POST", "/config$", {"disks": [{"name": "scsi1", "size": 1, "storage": "ceph"}]}),
     ("POST", "/migrate$", {"source": LOCAL, "node": "pve2"}),
-    ("POST", "/move_disk$", {"storage": "local-lvm", "disks": [{"name": "scsi0", "storage": "local"}]}),
+    (
+        "POST",
+        "/move_disk$",
+        {"storage": "local-lvm", "disks": [{"name": "scsi0", "storage": "local"}]},
+    ),
     ("POST", "/status/start$", {"state": "started"}),
 ]
 
 
+@pytest.mark.usefixtures("alone", "fast")
 @pytest.mark.parametrize(("method", "path", "options"), STUMBLES, ids=lambda value: str(value)[:50])
-def test_what_is_begun_is_completed(rough: Lab, name: str, method: str, path: str, options: dict[str, Any]) -> None:
+def test_what_is_begun_is_completed(
+    rough: Lab, name: str, method: str, path: str, options: dict[str, Any]
+) -> None:
     """Wherever a run ends, the next one does the rest, with the same VM."""
-    said = {"name": name, "source": "debian-13", "node": "pve1", "tenant": "acme", "cores": 3, **options}
+    said = {
+        "name": name,
+        "source": "debian-13",
+        "node": "pve1",
+        "tenant": "acme",
+        "cores": 3,
+        **options,
+    }
     rough.simulator.fault(method=method, path=path, status=500, message="the disk is on fire")
     result = rough.run("clone", **said)
     assert result["error"]["category"] == "ApiError", result
@@ -284,9 +376,12 @@ def test_what_is_begun_is_completed(rough: Lab, name: str, method: str, path: st
     assert made["vm"]["node"] == said["node"]
     assert made["vm"]["config"]["cores"] == 3
     assert not clone(rough, **said)["changed"]
-    assert not rough.run("vm", **{key: said[key] for key in said if key not in ("source", "storage")})["changed"]
+    assert not rough.run(
+        "vm", **{key: said[key] for key in said if key not in ("source", "storage")}
+    )["changed"]
 
 
+@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_answer_makes_no_second_vm(rough: Lab, name: str, moment: str) -> None:
     rough.simulator.fault(method="POST", path="/clone$", drop=moment)
@@ -310,7 +405,9 @@ def test_a_locked_source_is_waited_for_and_then_named(rough: Lab, name: str) -> 
 
 
 def test_a_task_that_fails_leaves_nothing_and_tells_its_end(rough: Lab, name: str) -> None:
-    rough.simulator.steer(f"vms/{FILES}", {"config": {"scsi5": "local:9120/vm-9120-disk-7.raw,size=1G"}})
+    rough.simulator.steer(
+        f"vms/{FILES}", {"config": {"scsi5": "local:9120/vm-9120-disk-7.raw,size=1G"}}
+    )
     result = rough.run("clone", name=name, source=FILES)
     rough.simulator.steer(f"vms/{FILES}", {"config": {"scsi5": None}})
     assert result["failed"]
@@ -340,7 +437,9 @@ def test_a_task_that_fails_midway_is_begun_anew(rough: Lab, name: str) -> None:
         ("qmstart", {"state": "started"}),
     ],
 )
-def test_a_task_that_ends_with_warnings(rough: Lab, name: str, kind: str, options: dict[str, Any]) -> None:
+def test_a_task_that_ends_with_warnings(
+    rough: Lab, name: str, kind: str, options: dict[str, Any]
+) -> None:
     said = {"name": name, "source": "debian-13", "node": "pve1", **options}
     rough.simulator.fault(task=kind, warn="the disk is slow")
     made = clone(rough, **said)
@@ -358,7 +457,12 @@ def many(lab: Lab, source: object, count: int, prefix: str) -> list[dict[str, An
 
     def make(index: int) -> dict[str, Any]:
         with connect({**lab.connection, "lock_timeout": 120}, {}) as client:
-            options: dict[str, Any] = {"name": f"{prefix}{index}", "source": str(source), "tenant": "acme", "cores": 3}
+            options: dict[str, Any] = {
+                "name": f"{prefix}{index}",
+                "source": str(source),
+                "tenant": "acme",
+                "cores": 3,
+            }
             options["shared_sources"] = [str(source)]
             return dict(converge_clone(options, client).values["vm"])
 
@@ -380,6 +484,7 @@ def test_ten_clones_at_once_wait_for_a_lock_in_the_reply(rough: Lab) -> None:
     check_many(rough, many(rough, 9000, 10, "ten-"), 9000, "ten-")
 
 
+@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -388,7 +493,9 @@ def test_ten_clones_at_once_wait_for_a_lock_in_the_reply(rough: Lab) -> None:
     ],
     ids=["reply", "exit status"],
 )
-def test_a_lock_that_outlasts_its_budget_is_named(rough: Lab, name: str, fault: dict[str, Any]) -> None:
+def test_a_lock_that_outlasts_its_budget_is_named(
+    rough: Lab, name: str, fault: dict[str, Any]
+) -> None:
     rough.simulator.fault(**fault, times=None)
     result = rough.run("clone", name=name, source=9000, lock_timeout=1)
     assert result["error"]["category"] == "Locked"
@@ -398,7 +505,9 @@ def test_a_lock_that_outlasts_its_budget_is_named(rough: Lab, name: str, fault: 
 
 
 def test_ten_clones_at_once_wait_for_a_lock_in_the_exit_status() -> None:
-    """The lock of a running VM is not shared by the tasks that clone it: those that wait too long fail."""
+    """The lock of a running VM is not shared by the tasks that clone it: those that wait too long
+    fail.
+    """
     with open_lab("--task-ms", "qmclone=700,default=20", "--lag-s", "0") as busy:
         made = {"vmid": RUNNING, "name": "busy", "scsi0": "ceph:1", "start": 1}
         busy.client.task("POST", "nodes", "pve1", "qemu", data=made)
@@ -409,9 +518,12 @@ def test_ten_clones_at_once_wait_for_a_lock_in_the_exit_status() -> None:
         assert any("can't lock file" in end for end in ends)
 
 
+@pytest.mark.usefixtures("alone", "fast")
 @pytest.mark.parametrize("whose", ["name", "number"])
 def test_a_clone_that_outlasts_its_time_is_picked_up(whose: str) -> None:
-    """The next run finds the clone while PVE still copies it, waits until that is over, and completes it."""
+    """The next run finds the clone while PVE still copies it, waits until that is over, and
+    completes it.
+    """
     with open_lab("--task-ms", "qmclone=3000,default=20", "--lag-s", "0") as slow:
         said: dict[str, Any] = {
             "name": "late",

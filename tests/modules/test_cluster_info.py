@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module cluster_info against the simulator: the whole, the tenants, and what is left of it when parts are missing."""
+"""Module cluster_info against the simulator: the whole, the tenants, and what is left of it when
+parts are missing.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_failed_tasks_are_bounded(lab: Lab) -> None:
 
 def test_ha(lab: Lab) -> None:
     vm = machine(lab)
-    lab.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "stopped"})
+    lab.client.write(
+        "POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "stopped"}
+    )
     told = cluster(lab)["ha"]
     assert [service["sid"] for service in told["services"]] == [f"vm:{vm['vmid']}"]
     assert told["quorate"]
@@ -87,7 +91,9 @@ def test_ha(lab: Lab) -> None:
 
 def test_a_node_in_maintenance(lab: Lab) -> None:
     vm = machine(lab, node="pve3", running=True)
-    lab.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "started"})
+    lab.client.write(
+        "POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "started"}
+    )
     lab.simulator.steer("/nodes/pve3", {"maintenance": True})
     try:
         told = cluster(lab)
@@ -125,7 +131,9 @@ def test_no_quorum_is_critical(lab: Lab) -> None:
 
 
 def test_parts_that_do_not_answer(lab: Lab) -> None:
-    lab.simulator.fault(method="GET", path="/cluster/tasks", status=500, message="internal error", times=None)
+    lab.simulator.fault(
+        method="GET", path="/cluster/tasks", status=500, message="internal error", times=None
+    )
     lab.simulator.fault(method="GET", path="/nodes/pve3/network", status=596, times=None)
     try:
         result = check(lab, "cluster_info", networks=True)
@@ -145,6 +153,10 @@ def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
     told = result["cluster"]
     assert told["quorate"] is None
     assert told["health"]["status"] == "unknown"
-    assert {row["part"] for row in told["missing"]} == {"cluster status", "HA status", "HA manager's status"}
+    assert {row["part"] for row in told["missing"]} == {
+        "cluster status",
+        "HA status",
+        "HA manager's status",
+    }
     assert [node["node"] for node in told["nodes"]] == ["pve1", "pve2", "pve3"]
     assert lab.simulator.writes() == []

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A VM that is moved between two requests, as when the HA manager takes it away, is followed by all modules."""
+"""A VM that is moved between two requests, as when the HA manager takes it away, is followed by all
+modules.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ import pytest
 from tests.modules.estate_lab import Lab
 from tests.modules.test_tenants import after_request, is_listing
 
-BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "node": "pve1", "tenant": "acme"}
+BLANK: dict[str, Any] = {
+    "disks": [{"size": 1, "storage": "ceph"}],
+    "node": "pve1",
+    "tenant": "acme",
+}
 
 
 def is_look(method: str, segments: tuple[Any, ...]) -> bool:
@@ -34,12 +40,16 @@ SNAPSHOTS: list[dict[str, Any]] = [{}, {"state": "rolled_back"}, {"state": "abse
 def test_by_snapshot(quiet: Lab, name: str, wish: dict[str, Any], moment: Any) -> None:
     vm = quiet.vm(name=name, **BLANK)["vm"]
     if wish:
-        quiet.client.task("POST", "nodes", "pve1", "qemu", vm["vmid"], "snapshot", data={"snapname": "s1"})
+        quiet.client.task(
+            "POST", "nodes", "pve1", "qemu", vm["vmid"], "snapshot", data={"snapname": "s1"}
+        )
     with after_request(quiet, moment, to_pve3(quiet, vm["vmid"])):
         result = quiet.run("snapshot", name=name, tenant="acme", snapshot="s1", **wish)
     assert not result.get("failed"), result
     assert (result["changed"], result["vms"][0]["node"]) == (True, "pve3")
-    there = {row["name"] for row in quiet.client.get("nodes", "pve3", "qemu", vm["vmid"], "snapshot")}
+    there = {
+        row["name"] for row in quiet.client.get("nodes", "pve3", "qemu", vm["vmid"], "snapshot")
+    }
     assert ("s1" in there) is (wish.get("state") != "absent")
 
 
@@ -53,7 +63,9 @@ def test_by_what_reads(quiet: Lab, name: str, module: str, more: dict[str, Any])
 
 @pytest.mark.parametrize("module", ["clone", "vm"])
 def test_as_a_source(quiet: Lab, name: str, module: str) -> None:
-    source = quiet.vm(name=f"{name[:20]}-t", state="template" if module == "vm" else "present", **BLANK)["vm"]
+    source = quiet.vm(
+        name=f"{name[:20]}-t", state="template" if module == "vm" else "present", **BLANK
+    )["vm"]
     with after_request(quiet, is_listing, to_pve3(quiet, source["vmid"])):
         result = quiet.run(module, name=name, tenant="acme", source=str(source["vmid"]))
     assert not result.get("failed"), result

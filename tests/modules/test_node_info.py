@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module node_info against the simulator: figures, room, requests, and what a node that is down leaves of it."""
+"""Module node_info against the simulator: figures, room, requests, and what a node that is down
+leaves of it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
         "cores_left": 29,
         "vms_left": 8,
     }
-    assert (second["status"], second["ip"], second["maintenance"]) == ("online", "10.99.0.12", False)
+    assert (second["status"], second["ip"], second["maintenance"]) == (
+        "online",
+        "10.99.0.12",
+        False,
+    )
     assert [one["storage"] for one in second["storages"]] == ["ceph", "local", "local-lvm"]
     assert second["memory"]["total"] == 64 * GIB
     assert second["health"] == {"status": "ok", "reasons": []}
@@ -67,7 +73,9 @@ def test_details_of_one_node(lab: Lab, options: dict[str, Any]) -> None:
     assert set(told) == set(check(lab, "node_info")["nodes"][0])
     assert check(lab, "node_info", node="pve3", details=False)["nodes"][0]["version"] is None
     assert len(lab.simulator.log()) == 4
-    assert [one["version"] for one in check(lab, "node_info", details=True)["nodes"]] == ["9.2.11"] * 3
+    assert [one["version"] for one in check(lab, "node_info", details=True)["nodes"]] == [
+        "9.2.11"
+    ] * 3
     assert len(lab.simulator.log()) == 7
 
 
@@ -146,7 +154,10 @@ def test_a_node_in_maintenance(lab: Lab) -> None:
     }
     assert stranger["pve2"]["maintenance"]
     assert told["pve2"]["status"] == "online"
-    assert told["pve2"]["health"] == {"status": "warning", "reasons": ["the node is in maintenance"]}
+    assert told["pve2"]["health"] == {
+        "status": "warning",
+        "reasons": ["the node is in maintenance"],
+    }
     assert told["pve3"]["health"] == {"status": "ok", "reasons": []}
     assert not nodes(check(lab, "node_info"))["pve2"]["maintenance"]
 
@@ -181,5 +192,8 @@ def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
 @pytest.mark.parametrize("module", ["node_info", "cluster_info", "snapshot_info"])
 def test_a_wrong_token_is_an_error(lab: Lab, module: str) -> None:
     options = {"tags": ["x"]} if module == "snapshot_info" else {}
-    result = run_module(module, {**lab.connection, "token_secret": "00000000-0000-4000-8000-00000000dead", **options})
+    result = run_module(
+        module,
+        {**lab.connection, "token_secret": "00000000-0000-4000-8000-00000000dead", **options},
+    )
     assert result["error"]["category"] == "AuthenticationError"

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots, infos, preflight and downloads against the API of Proxmox VE 8.4, which refuses what it does not know."""
+"""Snapshots, infos, preflight and downloads against the API of Proxmox VE 8.4, which refuses what
+it does not know.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def test_snapshots(lab: Lab) -> None:
     assert do(lab, **said, vmstate=True)["changed"]
     assert not do(lab, **said)["changed"]
     assert do(lab, **said, state="rolled_back")["changed"]
-    assert check(lab, "snapshot_info", vmid=vm["vmid"], details=True)["vms"][0]["snapshots"][0]["vmstate_size"]
+    assert check(lab, "snapshot_info", vmid=vm["vmid"], details=True)["vms"][0]["snapshots"][0][
+        "vmstate_size"
+    ]
     assert do(lab, vmid=vm["vmid"], keep=1)["changed"]
     assert do(lab, **said, state="absent")["changed"]
     assert len(names(lab, vm)) == 1
@@ -71,3 +75,19 @@ def test_downloads(lab: Lab) -> None:
     }
     assert lab.run("storage_download", **said)["changed"]
     assert not lab.run("storage_download", **said)["changed"]
+
+
+def test_pools(lab: Lab) -> None:
+    """Nested pools came with 8.1.
+
+    That a new name starts with a letter, with 9.0 (pve-manager: PVE/API2/Pool.pm).
+    """
+    said: dict[str, Any] = {"name": "old", "comment": "c", "storages": ["ceph"]}
+    assert lab.run("pool", **said)["changed"]
+    assert not lab.run("pool", **said)["changed"]
+    assert lab.run("pool", name="old/sub")["pool"]["parent"] == "old"
+    assert [
+        one["name"] for one in lab.run("pool_info")["pools"] if one["name"].startswith("old")
+    ] == ["old", "old/sub"]
+    assert lab.run("pool", name="old/sub", state="absent")["changed"]
+    assert lab.run("pool", name="old", state="absent", force=True)["changed"]

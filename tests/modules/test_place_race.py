@@ -28,12 +28,23 @@ def busy() -> Iterator[Lab]:
 def where(lab: Lab, tag: str) -> Counter[str]:
     """Return how many VMs of that tag are on each node, as the nodes themselves say."""
     rows = {node: lab.client.get("nodes", node, "qemu") for node in ("pve1", "pve2", "pve3")}
-    return Counter(node for node, there in rows.items() for row in there if tag in row.get("tags", "").split(";"))
+    return Counter(
+        node
+        for node, there in rows.items()
+        for row in there
+        if tag in row.get("tags", "").split(";")
+    )
 
 
 def wishes(count: int, what: str, **placement: Any) -> list[dict[str, Any]]:
     return [
-        {"name": f"web{index}", "tenant": "acme", "tags": ["web"], "placement": placement, **SOURCES[what]}
+        {
+            "name": f"web{index}",
+            "tenant": "acme",
+            "tags": ["web"],
+            "placement": placement,
+            **SOURCES[what],
+        }
         for index in range(count)
     ]
 
@@ -43,8 +54,13 @@ def wishes(count: int, what: str, **placement: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "rule", [{"anti_affinity": ["web"]}, {"anti_affinity": ["name:web*"]}, {"max_vms_per_node": 2}]
 )
-def test_vms_made_at_once_keep_apart(busy: Lab, rule: dict[str, Any], what: str, numbers: str) -> None:
-    """Three runs and a place for each; on pve1 are the two templates of the demo cluster, which do not count."""
+def test_vms_made_at_once_keep_apart(
+    busy: Lab, rule: dict[str, Any], what: str, numbers: str
+) -> None:
+    """Three runs and a place for each.
+
+    On pve1 are the two templates of the demo cluster, which do not count.
+    """
     if "max_vms_per_node" in rule:
         for node in ("pve1", "pve2", "pve3"):
             busy.vm(name=f"old-{node}", node=node, **BLANK)

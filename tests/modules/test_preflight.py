@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module preflight_info against the simulator: a table of checks, which hold true when the tasks are then tried."""
+"""Module preflight_info against the simulator: a table of checks, which hold true when the tasks
+are then tried.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,16 @@ def statuses(result: dict[str, Any], name: str) -> dict[str, str]:
 
 
 def test_everything_is_there_for_root(lab: Lab) -> None:
-    tasks = ["vm_clone", "vm_power", "snapshot", "rollback", "image_download", "cluster_info", "tenant", "vm_agent"]
+    tasks = [
+        "vm_clone",
+        "vm_power",
+        "snapshot",
+        "rollback",
+        "image_download",
+        "cluster_info",
+        "tenant",
+        "vm_agent",
+    ]
     result = preflight(lab, tasks=tasks, vms=["debian-13"], **EVERYTHING)
     assert result["passed"], result["table"]
     assert result["failed_checks"] == []
@@ -52,8 +63,14 @@ def test_nothing_named_is_a_look_at_the_cluster(lab: Lab) -> None:
     result = preflight(lab)
     assert result["passed"]
     assert [row["check"] for row in result["checks"]] == [
-        "endpoint", "authentication", "version", "quorum", "node", "node", "node",
-    ]  # fmt: skip
+        "endpoint",
+        "authentication",
+        "version",
+        "quorum",
+        "node",
+        "node",
+        "node",
+    ]
     assert len(lab.simulator.log()) == 3
 
 
@@ -86,7 +103,12 @@ def test_what_is_missing_fails_with_a_next_step(lab: Lab) -> None:
 
 def test_privileges_of_a_tenants_token(lab: Lab) -> None:
     settle(lab)
-    wanted = {"tasks": ["vm_clone", "snapshot"], "templates": ["9000"], "pool": "acme", "storages": [{"name": "ceph"}]}
+    wanted = {
+        "tasks": ["vm_clone", "snapshot"],
+        "templates": ["9000"],
+        "pool": "acme",
+        "storages": [{"name": "ceph"}],
+    }
     result = run_module("preflight_info", {**lab.connection, **STRANGER, **wanted})
     assert not result.get("failed"), result
     assert not result["passed"]
@@ -96,12 +118,17 @@ def test_privileges_of_a_tenants_token(lab: Lab) -> None:
     assert told["Datastore.AllocateSpace on /storage/ceph"] == "fail"
     assert told["VM.Clone on /vms/9000"] == "fail"  # which it may not even see
     assert statuses(result, "quorum")["cluster"] == "unknown"
-    assert any("ops@pve!auto lacks Datastore.AllocateSpace on /storage/ceph" in line for line in result["table"])
+    assert any(
+        "ops@pve!auto lacks Datastore.AllocateSpace on /storage/ceph" in line
+        for line in result["table"]
+    )
     assert lab.simulator.writes() == []
 
 
 def test_no_privilege_is_asked_on_what_was_named_and_not_found(lab: Lab) -> None:
-    """That the caller lacks it everywhere, or shall name what is meant, would be the wrong advice."""
+    """That the caller lacks it everywhere, or shall name what is meant, would be the wrong
+    advice.
+    """
     result = preflight(lab, tasks=["vm_clone", "snapshot"], templates=["nosuch"], vms=["nobody"])
     assert {row["check"] for row in result["failed_checks"]} == {"template", "vm"}
     told = statuses(result, "privilege")
@@ -118,23 +145,31 @@ PROOFS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("role", "task", "options"), PROOFS, ids=str)
-def test_the_table_says_what_then_happens(lab: Lab, role: str, task: str, options: dict[str, Any]) -> None:
+def test_the_table_says_what_then_happens(
+    lab: Lab, role: str, task: str, options: dict[str, Any]
+) -> None:
     vm = machine(lab, running=True)
     take(lab, vm, "s1")
     grant = {"path": f"/vms/{vm['vmid']}", "users": "ops@pve", "roles": role}
     lab.client.write("PUT", "access", "acl", data=grant)
-    result = run_module("preflight_info", {**lab.connection, **STRANGER, "tasks": [task], "vms": [str(vm["vmid"])]})
+    result = run_module(
+        "preflight_info", {**lab.connection, **STRANGER, "tasks": [task], "vms": [str(vm["vmid"])]}
+    )
     done = run_module("snapshot", {**lab.connection, **STRANGER, "vmid": vm["vmid"], **options})
     assert result["passed"] is not bool(done.get("failed")), (result["table"], done)
     if not result["passed"]:
         assert done["error"]["category"] == "PermissionDenied"
 
 
-# What a tenant's user holds who clones into a pool, by path; of the new VM's options it sets one of each kind.
+# What a tenant's user holds who clones into a pool, by path; of the new VM's options it sets one of
+# each kind.
 HELD: dict[str, str] = {
     "/vms/9000": "VM.Clone VM.Audit",
-    "/pool/globex": "VM.Allocate VM.Audit VM.Config.CPU VM.Config.Memory VM.Config.Disk VM.Config.CDROM "
-    "VM.Config.Network VM.Config.HWType VM.Config.Options VM.Config.Cloudinit VM.PowerMgmt Pool.Audit",
+    "/pool/globex": (
+        "VM.Allocate VM.Audit VM.Config.CPU VM.Config.Memory VM.Config.Disk VM.Config.CDROM"
+        " VM.Config.Network VM.Config.HWType VM.Config.Options VM.Config.Cloudinit VM.PowerMgmt"
+        " Pool.Audit"
+    ),
     "/storage/ceph": "Datastore.AllocateSpace Datastore.Audit",
     "/sdn/zones/localnetwork/vmbr0": "SDN.Use",
 }
@@ -151,8 +186,8 @@ CLONE: dict[str, Any] = {
     "description": "x",
     "state": "started",
 }
-# What this clone can do without: it changes no CD drive, the network's privilege does for cloud-init too, and it
-# names no storage that it would have to see.
+# What this clone can do without: it changes no CD drive, the network's privilege does for
+# cloud-init too, and it names no storage that it would have to see.
 UNUSED = {
     "VM.Config.CDROM on /pool/globex",
     "VM.Config.Cloudinit on /pool/globex",
@@ -168,8 +203,12 @@ def user_without(lab: Lab, number: int, missing: tuple[str, str] | None) -> dict
         privileges = [one for one in held.split() if (path, one) != missing]
         if privileges:
             role = f"Clone{number}x{place}"
-            lab.client.write("POST", "access", "roles", data={"roleid": role, "privs": ",".join(privileges)})
-            lab.client.write("PUT", "access", "acl", data={"path": path, "users": user, "roles": role})
+            lab.client.write(
+                "POST", "access", "roles", data={"roleid": role, "privs": ",".join(privileges)}
+            )
+            lab.client.write(
+                "PUT", "access", "acl", data={"path": path, "users": user, "roles": role}
+            )
     made = lab.client.write("POST", "access", "users", user, "token", "auto", data={"privsep": 0})
     return {**lab.connection, "token_id": made["full-tokenid"], "token_secret": made["value"]}
 
@@ -188,8 +227,13 @@ def test_every_privilege_that_a_clone_needs_is_foreseen(lab: Lab) -> None:
     for number, missing in enumerate([None, *everything]):
         connection = user_without(lab, number, missing)
         result = run_module("preflight_info", {**connection, **wanted})
-        done = run_module("clone", {**connection, **CLONE, "name": f"rights{number}", "vmid": 30000 + number})
-        said[" on ".join(reversed(missing)) if missing else "all"] = (result["passed"], not done.get("failed"))
+        done = run_module(
+            "clone", {**connection, **CLONE, "name": f"rights{number}", "vmid": 30000 + number}
+        )
+        said[" on ".join(reversed(missing)) if missing else "all"] = (
+            result["passed"],
+            not done.get("failed"),
+        )
     assert said.pop("all") == (True, True)
     assert {which for which, (passed, _done) in said.items() if passed} == set()
     assert {which for which, (_passed, done) in said.items() if done} == UNUSED
@@ -224,7 +268,11 @@ def test_a_node_in_maintenance_is_told_and_does_not_count(lab: Lab) -> None:
         lab.simulator.steer("/nodes/pve3", {"maintenance": False})
     assert result["passed"]
     (row,) = [one for one in result["checks"] if one["subject"] == "pve3"]
-    assert (row["status"], row["required"], row["detail"]) == ("fail", False, "online, in maintenance")
+    assert (row["status"], row["required"], row["detail"]) == (
+        "fail",
+        False,
+        "online, in maintenance",
+    )
     assert "node-maintenance disable pve3" in row["next_step"]
     assert any(line.startswith("warn  node") for line in result["table"])
 
@@ -249,7 +297,9 @@ def test_an_endpoint_that_cannot_be_used_is_a_row_too(
 
 
 def test_a_cluster_that_does_not_tell_what_it_has(lab: Lab) -> None:
-    lab.simulator.fault(method="GET", path="/cluster/resources", status=500, message="internal error", times=None)
+    lab.simulator.fault(
+        method="GET", path="/cluster/resources", status=500, message="internal error", times=None
+    )
     try:
         result = preflight(lab, storages=[{"name": "ceph"}])
     finally:

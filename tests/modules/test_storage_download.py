@@ -1,4 +1,6 @@
-"""Module storage_download against the simulator: files that the node really fetches from a server of the test."""
+"""Module storage_download against the simulator: files that the node really fetches from a server
+of the test.
+"""
 
 from __future__ import annotations
 
@@ -69,13 +71,24 @@ def volumes(lab: Lab) -> set[str]:
 CASES: list[tuple[dict[str, Any], str]] = [
     ({"source_url": "/disk.qcow2", "filename": "a.qcow2"}, "local:import/a.qcow2"),
     ({"source_url": "/noble.img", "content": "import"}, "local:import/noble.qcow2"),
-    ({"source_url": "/disk.iso", "checksum": f"sha256:{hashlib.sha256(ISO).hexdigest()}"}, "local:iso/disk.iso"),
     (
-        {"source_url": "/disk.iso?sig=secret", "filename": "b.iso", "checksum": hashlib.md5(ISO).hexdigest()},
+        {"source_url": "/disk.iso", "checksum": f"sha256:{hashlib.sha256(ISO).hexdigest()}"},
+        "local:iso/disk.iso",
+    ),
+    (
+        {
+            "source_url": "/disk.iso?sig=secret",
+            "filename": "b.iso",
+            "checksum": hashlib.md5(ISO).hexdigest(),
+        },
         "local:iso/b.iso",
     ),
     (
-        {"source_url": "/disk.iso", "filename": "c.iso", "checksum": hashlib.sha512(ISO).hexdigest().upper()},
+        {
+            "source_url": "/disk.iso",
+            "filename": "c.iso",
+            "checksum": hashlib.sha512(ISO).hexdigest().upper(),
+        },
         "local:iso/c.iso",
     ),
 ]
@@ -104,10 +117,14 @@ def test_downloaded_as_foreseen_left_alone_and_removed(
     assert not again["changed"]
     assert again["diff"] == {"before": {}, "after": {}}
     assert again["volume"] == made["volume"]
-    assert not download(lab, filename=made["volume"]["filename"], content=made["volume"]["content"])["changed"]
+    assert not download(
+        lab, filename=made["volume"]["filename"], content=made["volume"]["content"]
+    )["changed"]
     assert lab.simulator.writes() == []
 
-    foreseen = lab.run("storage_download", check=True, storage="local", node="pve1", state="absent", **said)
+    foreseen = lab.run(
+        "storage_download", check=True, storage="local", node="pve1", state="absent", **said
+    )
     assert foreseen["changed"]
     assert volume in volumes(lab)
     gone = download(lab, state="absent", **said)
@@ -115,34 +132,59 @@ def test_downloaded_as_foreseen_left_alone_and_removed(
     assert gone["diff"] == foreseen["diff"]
     assert gone["volume"] is None
     assert volume not in volumes(lab)
-    assert not download(lab, state="absent", **said)["changed"]
+    nothing = download(lab, state="absent", **said)
+    assert (nothing["changed"], nothing["volume"]) == (False, None)
+    foreseen = lab.run(
+        "storage_download", check=True, storage="local", node="pve1", state="absent", **said
+    )
+    assert (foreseen["changed"], foreseen["volume"]) == (False, None)
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"source_url": "ftp://x/y.iso"}, "ValidationFailed", "https://"),
     ({"source_url": "http://127.0.0.1/x.txt"}, "ValidationFailed", "x.txt"),
     ({"source_url": "http://127.0.0.1/x.iso", "content": "import"}, "ValidationFailed", ".qcow2"),
-    ({"source_url": "http://127.0.0.1/x.iso", "filename": "../x.iso"}, "ValidationFailed", "../x.iso"),
-    ({"source_url": "http://127.0.0.1/x.iso", "checksum": "sha256:12"}, "ValidationFailed", "sha256:12"),
+    (
+        {"source_url": "http://127.0.0.1/x.iso", "filename": "../x.iso"},
+        "ValidationFailed",
+        "../x.iso",
+    ),
+    (
+        {"source_url": "http://127.0.0.1/x.iso", "checksum": "sha256:12"},
+        "ValidationFailed",
+        "sha256:12",
+    ),
     ({"source_url": "http://127.0.0.1/x.iso", "checksum": "crc:12"}, "ValidationFailed", "crc"),
     ({"source_url": "http://127.0.0.1/x.iso", "storage": "nosuch"}, "ConfigurationError", "nosuch"),
     ({"source_url": "http://127.0.0.1/x.iso", "storage": "ceph"}, "ConfigurationError", "iso"),
-    ({"source_url": "http://127.0.0.1/x.iso", "storage": "ceph", "node": None}, "ConfigurationError", "iso"),
+    (
+        {"source_url": "http://127.0.0.1/x.iso", "storage": "ceph", "node": None},
+        "ConfigurationError",
+        "iso",
+    ),
     ({"source_url": "http://127.0.0.1/x.iso", "node": "pve9"}, "ConfigurationError", "pve9"),
     ({"filename": "missing.iso"}, "NotFound", "Give source_url"),
     ({"filename": "missing.iso", "task_timeout": -1}, "ValidationFailed", "task_timeout"),
 ]
 
 
-@pytest.mark.parametrize(("options", "category", "word"), REFUSED, ids=lambda value: str(value)[:60])
-def test_refused_before_any_write(lab: Lab, options: dict[str, Any], category: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "category", "word"), REFUSED, ids=lambda value: str(value)[:60]
+)
+def test_refused_before_any_write(
+    lab: Lab, options: dict[str, Any], category: str, word: str
+) -> None:
     result = refused(lab, **options)
     assert result["error"]["category"] == category, result["msg"]
     assert word in result["msg"]
 
 
 FAILS: list[tuple[dict[str, Any], str, str]] = [
-    ({"source_url": "/disk.iso", "checksum": "sha256:" + "0" * 64}, "ValidationFailed", "checksum mismatch"),
+    (
+        {"source_url": "/disk.iso", "checksum": "sha256:" + "0" * 64},
+        "ValidationFailed",
+        "checksum mismatch",
+    ),
     ({"source_url": "/nope.iso"}, "TaskFailed", "Check the URL"),
     ({"source_url": "/broken.qcow2"}, "TaskFailed", "not in qcow2 format"),
 ]
@@ -152,7 +194,11 @@ FAILS: list[tuple[dict[str, Any], str, str]] = [
 def test_what_pve_says_of_a_bad_file_is_told(
     lab: Lab, web: str, options: dict[str, Any], category: str, word: str
 ) -> None:
-    said = {**options, "source_url": web + options["source_url"], "filename": f"bad{options['source_url'][1:]}"}
+    said = {
+        **options,
+        "source_url": web + options["source_url"],
+        "filename": f"bad{options['source_url'][1:]}",
+    }
     result = refused(lab, writes=1, **said)
     assert result["error"]["category"] == category, result["msg"]
     assert word in result["msg"]
@@ -161,6 +207,7 @@ def test_what_pve_says_of_a_bad_file_is_told(
     assert not any("bad" in volume for volume in volumes(lab))
 
 
+@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_answer_makes_one_file(rough: Lab, web: str, moment: str) -> None:
     rough.simulator.fault(method="POST", path="/download-url$", drop=moment)
@@ -170,15 +217,29 @@ def test_a_lost_answer_makes_one_file(rough: Lab, web: str, moment: str) -> None
     assert not download(rough, source_url=f"{web}/disk.iso", filename=name)["changed"]
 
 
+def test_a_file_without_a_checksum_is_warned_of(lab: Lab, web: str) -> None:
+    said = {"source_url": f"{web}/disk.iso", "filename": "unchecked.iso"}
+    for check in (True, False):
+        warned = lab.run("storage_download", check=check, storage="local", node="pve1", **said)[
+            "warnings"
+        ]
+        assert len(warned) == 1
+        assert "downloaded without a checksum" in warned[0]
+        assert "set checksum" in warned[0]
+    assert download(lab, **said)["warnings"] == []
+
+
 @pytest.mark.parametrize(("kind", "options"), [("download", {}), ("imgdel", {"state": "absent"})])
-def test_a_task_that_ends_with_warnings(rough: Lab, web: str, kind: str, options: dict[str, Any]) -> None:
+def test_a_task_that_ends_with_warnings(
+    rough: Lab, web: str, kind: str, options: dict[str, Any]
+) -> None:
     said = {"source_url": f"{web}/disk.iso", "filename": f"warned-{kind}.iso"}
     if options:
         download(rough, **said)
     rough.simulator.fault(task=kind, warn="the storage is nearly full", times=1)
     done = download(rough, **said, **options)
     assert done["changed"]
-    assert done["warnings"] == [f"{done['done'][0]}: the storage is nearly full"]
+    assert done["warnings"][-1] == f"{done['done'][0]}: the storage is nearly full"
     assert not download(rough, **said, **options)["changed"]
 
 
@@ -198,10 +259,16 @@ def test_a_download_that_outlasts_its_time_is_picked_up(web: str) -> None:
 
 
 def test_the_node_is_chosen_where_the_storage_is(lab: Lab, web: str) -> None:
-    made = lab.run("storage_download", storage="local", source_url=f"{web}/disk.iso", filename="chosen.iso")
+    made = lab.run(
+        "storage_download", storage="local", source_url=f"{web}/disk.iso", filename="chosen.iso"
+    )
     assert made["changed"], made
     assert made["volume"]["node"] == "pve1"
     elsewhere = lab.run(
-        "storage_download", storage="local", node="pve3", source_url=f"{web}/disk.iso", filename="chosen.iso"
+        "storage_download",
+        storage="local",
+        node="pve3",
+        source_url=f"{web}/disk.iso",
+        filename="chosen.iso",
     )
     assert elsewhere["changed"]

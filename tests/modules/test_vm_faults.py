@@ -1,4 +1,6 @@
-"""Module vm when the world misbehaves: lost answers, locks, races, interrupted runs, machines that move."""
+"""Module vm when the world misbehaves: lost answers, locks, races, interrupted runs, machines that
+move.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from tests.modules.estate_lab import Lab, open_lab
 
 
@@ -22,7 +24,9 @@ def rough(lab: Lab) -> Iterator[Lab]:
 
 def named(lab: Lab, name: str) -> list[dict[str, Any]]:
     """Return every VM of that name that really exists."""
-    rows = [row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")]
+    rows = [
+        row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")
+    ]
     return [row for row in rows if row.get("name") == name]
 
 
@@ -35,6 +39,7 @@ LOST: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(("options", "method", "path"), LOST, ids=lambda value: str(value)[:50])
 def test_a_lost_answer_makes_no_second_vm(
@@ -50,11 +55,40 @@ def test_a_lost_answer_makes_no_second_vm(
     assert not again["changed"], again["plan"]
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("pool", ["globex", ""], ids=["moved", "taken out"])
+def test_a_lost_answer_about_the_pool(rough: Lab, name: str, pool: str, moment: str) -> None:
+    """PVE refuses to put a VM into the pool that it is in, and to take it out of one that it is not
+    in (pve-manager, API2/Pool.pm, update_pool): sent again without a look, it would fail.
+    """
+    rough.vm(name=name, source="debian-13", pool="acme")
+    rough.simulator.fault(method="PUT", path=r"/pools$", drop=moment)
+    moved = rough.vm(name=name, pool=pool)
+    assert moved["vm"]["pool"] == (pool or None)
+    assert len(moved["done"]) == 1
+    listed = rough.run("vm_info", name=name)["vms"][0]
+    assert (listed["pool"] or "") == pool
+    assert not rough.vm(name=name, pool=pool)["changed"]
+
+
 @pytest.mark.parametrize("status", [502, 503, 596, 599])
 def test_a_broken_proxy_is_survived(rough: Lab, name: str, status: int) -> None:
     rough.simulator.fault(method="GET", path="/cluster/resources", status=status)
     rough.simulator.fault(method="PUT", path="/config$", status=status)
     assert rough.vm(name=name, source="debian-13", cores=3)["vm"]["config"]["cores"] == 3
+
+
+@pytest.mark.parametrize("module", ["vms", "vm", "vm_info", "node_info"])
+def test_a_guest_that_vanishes_while_a_node_lists_is_survived(
+    rough: Lab, name: str, module: str
+) -> None:
+    text = "Configuration file 'nodes/pve1/qemu-server/22013.conf' does not exist"
+    rough.simulator.fault(
+        method="GET", path="/nodes/pve[0-9]/(qemu|lxc)$", status=500, message=text
+    )
+    needed: dict[str, dict[str, Any]] = {"vms": {"vms": [{"name": name}]}, "vm": {"name": name}}
+    options = needed.get(module, {})
+    assert not rough.run(module, **options).get("failed")
 
 
 def test_an_answer_that_is_cut_is_no_answer(rough: Lab, name: str) -> None:
@@ -85,7 +119,9 @@ def test_a_lock_that_stays_is_named(rough: Lab, name: str) -> None:
 
 def test_a_failed_task_tells_its_end(rough: Lab, name: str) -> None:
     vm = rough.vm(name=name, source="debian-13", node="pve1")["vm"]
-    rough.client.write("PUT", "nodes", "pve1", "qemu", vm["vmid"], "config", data={"net0": "virtio,bridge=vmbr66"})
+    rough.client.write(
+        "PUT", "nodes", "pve1", "qemu", vm["vmid"], "config", data={"net0": "virtio,bridge=vmbr66"}
+    )
     result = rough.run("vm", name=name, state="started")
     assert result["failed"]
     assert result["error"]["upid"].startswith("UPID:pve1:")
@@ -94,11 +130,16 @@ def test_a_failed_task_tells_its_end(rough: Lab, name: str) -> None:
 
 
 def test_an_interrupted_clone_is_completed_and_not_doubled(rough: Lab, name: str) -> None:
-    """What a run leaves that ended right after its clone: no tag, no configuration, only the marker."""
+    """What a run leaves that ended right after its clone: no tag, no configuration, only the
+    marker.
+    """
     marker = Marker(origin=9000, run="gone", tenant="tenant_acme").render()
     data = {"newid": 30001, "name": name, "full": 0, "description": marker}
     rough.client.task("POST", "nodes", "pve1", "qemu", 9000, "clone", data=data)
-    assert rough.refused(name=name, tenant="globex", source="debian-13")["error"]["reason"] == "foreign tenant"
+    assert (
+        rough.refused(name=name, tenant="globex", source="debian-13")["error"]["reason"]
+        == "foreign tenant"
+    )
     made = rough.vm(name=name, tenant="acme", source="debian-13", cores=3)
     assert made["vm"]["vmid"] == 30001
     assert made["vm"]["tenant"] == "acme"
@@ -135,11 +176,16 @@ def test_many_at_once_get_a_vm_each(name: str) -> None:
     """Twenty runs that all see the same stale listing: twenty VMs, twenty numbers, each its own."""
     with open_lab("--lag-s", "8", "--latency-ms", "5") as lab:
         from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-        from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
+        from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
 
         def make(index: int) -> dict[str, Any]:
             with connect(lab.connection, {}) as client:
-                options = {"name": f"many{index}", "node": "pve1", "disks": [{"size": 1}], "tenant": "acme"}
+                options = {
+                    "name": f"many{index}",
+                    "node": "pve1",
+                    "disks": [{"size": 1}],
+                    "tenant": "acme",
+                }
                 return dict(converge(options, client).values["vm"])
 
         with ThreadPoolExecutor(20) as pool:

@@ -1,4 +1,6 @@
-"""Module vm and VMs under the HA manager, which does what it is asked for when its next round comes."""
+"""Module vm and VMs under the HA manager, which does what it is asked for when its next round
+comes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def slow() -> Iterator[Lab]:
 def managed(lab: Lab, name: str, state: str) -> dict[str, Any]:
     """Return a VM that the HA manager keeps started or stopped."""
     vm = lab.vm(name=name, source="debian-13", state=state, tenant="acme")["vm"]
-    lab.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": state})
+    lab.client.write(
+        "POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": state}
+    )
     return vm
 
 
@@ -56,8 +60,12 @@ def test_a_running_vm_is_stopped_before_it_is_removed(slow: Lab, name: str) -> N
     vm = managed(slow, name, "started")
     result = slow.vm(name=name, tenant="acme", state="absent")
     assert len(result["done"]) == 2
-    assert vm["vmid"] not in {row["vmid"] for row in slow.client.get("cluster", "resources", type="vm")}
-    assert f"vm:{vm['vmid']}" not in {row["sid"] for row in slow.client.get("cluster", "ha", "resources")}
+    assert vm["vmid"] not in {
+        row["vmid"] for row in slow.client.get("cluster", "resources", type="vm")
+    }
+    assert f"vm:{vm['vmid']}" not in {
+        row["sid"] for row in slow.client.get("cluster", "ha", "resources")
+    }
 
 
 def test_a_template_is_made_of_a_vm_that_is_really_off(slow: Lab, name: str) -> None:
@@ -81,7 +89,15 @@ def test_a_manager_that_is_not_at_work_is_told(slow: Lab, name: str) -> None:
 
 def test_what_the_manager_fails_at_is_told(slow: Lab, name: str) -> None:
     vm = managed(slow, name, "stopped")
-    slow.client.write("PUT", "nodes", vm["node"], "qemu", vm["vmid"], "config", data={"net1": "virtio,bridge=vmbr99"})
+    slow.client.write(
+        "PUT",
+        "nodes",
+        vm["node"],
+        "qemu",
+        vm["vmid"],
+        "config",
+        data={"net1": "virtio,bridge=vmbr99"},
+    )
     result = slow.run("vm", name=name, tenant="acme", state="started", task_timeout=3)
     assert result["failed"]
     assert "bridge 'vmbr99' does not exist" in result["msg"]

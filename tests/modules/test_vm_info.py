@@ -7,12 +7,16 @@ from tests.modules.estate_lab import Lab
 
 def names(result: dict[str, object]) -> list[str]:
     assert not result.get("failed"), result
-    return [vm["name"] for vm in result["vms"]]  # type: ignore[attr-defined]
+    return sorted(vm["name"] for vm in result["vms"])  # type: ignore[attr-defined]
 
 
 def test_one_request_lists_and_filters_exactly(quiet: Lab) -> None:
     lab = quiet
-    for name, tenant, tags in (("info-a", "info1", ["web"]), ("info-b", "info1", []), ("info-c", "info12", ["web"])):
+    for name, tenant, tags in (
+        ("info-a", "info1", ["web"]),
+        ("info-b", "info1", []),
+        ("info-c", "info12", ["web"]),
+    ):
         lab.vm(name=name, source="debian-13", tenant=tenant, tags=tags)
     lab.simulator.reset_log()
     assert names(lab.run("vm_info", tenant="info1")) == ["info-a", "info-b"]
@@ -37,5 +41,7 @@ def test_the_configuration_comes_with_the_keys_of_module_vm(lab: Lab, name: str)
     waiting = lab.vm(name=name, cores=2)
     told = lab.run("vm_info", name=name, config=True)["vms"]
     assert told[0]["conditions"] == waiting["conditions"]
-    assert [one["reason"] for one in told[0]["conditions"] if one["type"] == "Ready"] == ["PendingChanges"]
+    assert [one["reason"] for one in told[0]["conditions"] if one["type"] == "Ready"] == [
+        "PendingChanges"
+    ]
     assert lab.run("vm_info", name=name)["changed"] is False

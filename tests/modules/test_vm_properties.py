@@ -1,7 +1,9 @@
-"""Whatever a VM is and whatever it should be: check mode foresees exactly what happens, and then nothing is left to do.
+"""Whatever a VM is and whatever it should be: check mode foresees exactly what happens, and then
+nothing is left to do.
 
-The number of cases is PVE_FLEET_CASES (2,000 unless set), spread over shards that run side by side. PVE_FLEET_SHRINK=1
-looks for the smallest case that fails.
+The number of cases is PVE_FLEET_CASES (10,000 in `make test-long`, 400 unless set), spread over
+shards that run side by side.
+PVE_FLEET_SHRINK=1 looks for the smallest case that fails.
 """
 
 from __future__ import annotations
@@ -19,14 +21,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import 
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.actual import drives, read_actual
-from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config.actual import drives
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config.view import HIDDEN, show
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live.read import read_actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._vm.view import HIDDEN, show
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.vm_strategies import START, WISH, maybe, st
 
-CASES = int(os.environ.get("PVE_FLEET_CASES", "2000"))
+CASES = int(os.environ.get("PVE_FLEET_CASES", "400"))
 SHARDS = max(8, CASES // 250)
 SHRINK = bool(os.environ.get("PVE_FLEET_SHRINK"))
 VALIDATOR = ArgumentSpecValidator(vm_spec())
@@ -60,11 +63,18 @@ def run(lab: Lab, options: Mapping[str, Any], *, check: bool = False) -> Result:
 
 
 def foreseeable(shown: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown without the MAC address that PVE gives to a NIC which is new on the other side."""
+    """Return what is shown without the MAC address that PVE gives to a NIC which is new on the
+    other side.
+    """
     result = {}
     for key, value in shown.items():
         mate = other.get(key)
-        if isinstance(value, dict) and "macaddr" in value and isinstance(mate, dict) and "macaddr" not in mate:
+        if (
+            isinstance(value, dict)
+            and "macaddr" in value
+            and isinstance(mate, dict)
+            and "macaddr" not in mate
+        ):
             value = {part: content for part, content in value.items() if part != "macaddr"}
         result[key] = value
     return result
@@ -73,7 +83,9 @@ def foreseeable(shown: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
 def judge(before: Actual, after: Actual, diff: Mapping[str, Any]) -> None:
     """Compare the diff with what the server had before and has now."""
     keys = {
-        key for key in before.target.keys() | after.target.keys() if before.target.get(key) != after.target.get(key)
+        key
+        for key in before.target.keys() | after.target.keys()
+        if before.target.get(key) != after.target.get(key)
     }
     keys = {key for key in keys if key not in HIDDEN and not key.startswith("unused")}
     real_before, real_after = show(before.target, keys), show(after.target, keys)
@@ -83,7 +95,8 @@ def judge(before: Actual, after: Actual, diff: Mapping[str, Any]) -> None:
     said_before, said_after = dict(diff["before"]), dict(diff["after"])
     assert said_before.pop("restarted", False) is False
     said_after.pop("restarted", None)
-    if str((said_after.get("machine") or {}).get("type")).endswith("-newest"):  # PVE knows the version
+    # PVE knows the version
+    if str((said_after.get("machine") or {}).get("type")).endswith("-newest"):
         family = said_after.pop("machine")["type"].removesuffix("newest")
         assert real_after.pop("machine")["type"].startswith(family)
     assert foreseeable(real_before, said_before) == said_before
@@ -105,11 +118,14 @@ def kept(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
             assert new[slot]["file"] == drive["file"]
     nics = {key for key in before.target if key.startswith("net") and key[3:].isdigit()}
     for nic in nics - gone:
-        assert show(after.target, [nic])[nic]["macaddr"] == show(before.target, [nic])[nic]["macaddr"]
+        assert (
+            show(after.target, [nic])[nic]["macaddr"] == show(before.target, [nic])[nic]["macaddr"]
+        )
     assert not gone & after.target.keys()
 
 
-# Which options of PVE each option of the module may touch, and which sub-keys where it is not the whole.
+# Which options of PVE each option of the module may touch, and which sub-keys where it is not the
+# whole.
 TOUCHES: dict[str, dict[str, set[str] | None]] = {
     "memory": {"memory": {"current"}},
     "tenant": {"tags": None},
@@ -139,9 +155,19 @@ DISK_PARTS = {"storage": "file", "size": "size"}
 
 
 def mentioned(wish: Mapping[str, Any], before: Actual) -> dict[str, set[str] | None]:
-    """Return the options of PVE that a wish speaks of, with the sub-keys, or None for all of them."""
+    """Return the options of PVE that a wish speaks of, with the sub-keys, or None for all of
+    them.
+    """
     found: dict[str, set[str] | None] = {}
-    for key in wish.keys() - {"nics", "disks", "cloud_init", "options", "state", "reboot", "tags_exact"}:
+    for key in wish.keys() - {
+        "nics",
+        "disks",
+        "cloud_init",
+        "options",
+        "state",
+        "reboot",
+        "tags_exact",
+    }:
         found.update(TOUCHES.get(key, {key: None}))
     for key, value in (wish.get("options") or {}).items():
         found[key] = set(value) if isinstance(value, dict) else None
@@ -174,22 +200,37 @@ def untouched(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
         if parts is not None:
             fmt = format_of(key) or {}
             was, is_now = parse(old, fmt), parse(new, fmt)
-            changed = {name for name in was.keys() | is_now.keys() if was.get(name) != is_now.get(name)}
-            assert changed <= parts, f"{changed - parts} of {key} was not mentioned: {old!r} became {new!r}"
+            changed = {
+                name for name in was.keys() | is_now.keys() if was.get(name) != is_now.get(name)
+            }
+            assert changed <= parts, (
+                f"{changed - parts} of {key} was not mentioned: {old!r} became {new!r}"
+            )
     assert parse(before.target["smbios1"], {})["uuid"] == parse(after.target["smbios1"], {})["uuid"]
-    assert set(parse_tags(before.target.get("tags"))) <= set(parse_tags(after.target.get("tags"))) or (
-        wish.get("tags_exact") and "tags" in wish
-    )
+    assert set(parse_tags(before.target.get("tags"))) <= set(
+        parse_tags(after.target.get("tags"))
+    ) or (wish.get("tags_exact") and "tags" in wish)
 
 
 def case(
-    lab: Lab, vmid: int, start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]
+    lab: Lab,
+    vmid: int,
+    start: dict[str, Any],
+    running: bool,
+    pending: dict[str, Any] | None,
+    wish: dict[str, Any],
 ) -> None:
     """Make a VM as `start` says, converge it to `wish`, and look at everything."""
     client = lab.client
     node = "pve1"
     tags = ";".join(filter(None, [start.get("tags"), "tenant_acme"]))
-    client.task("POST", "nodes", node, "qemu", data={"vmid": vmid, "name": f"p{vmid}", **start, "tags": tags})
+    client.task(
+        "POST",
+        "nodes",
+        node,
+        "qemu",
+        data={"vmid": vmid, "name": f"p{vmid}", **start, "tags": tags},
+    )
     try:
         if running:
             client.task("POST", "nodes", node, "qemu", vmid, "status", "start")
@@ -220,7 +261,14 @@ def case(
         client.write("PUT", "nodes", node, "qemu", vmid, "config", data={"protection": 0})
         if client.get("nodes", node, "qemu", vmid, "status", "current")["status"] != "stopped":
             client.task("POST", "nodes", node, "qemu", vmid, "status", "stop")
-        client.task("DELETE", "nodes", node, "qemu", vmid, data={"purge": 1, "destroy-unreferenced-disks": 1})
+        client.task(
+            "DELETE",
+            "nodes",
+            node,
+            "qemu",
+            vmid,
+            data={"purge": 1, "destroy-unreferenced-disks": 1},
+        )
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -237,7 +285,9 @@ def test_any_vm_becomes_any_wish(quick: Lab, shard: int) -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(START, st.booleans(), maybe(st.sampled_from([{"cores": 3}, {"memory": 777}])), WISH)
-    def check(start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]) -> None:
+    def check(
+        start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]
+    ) -> None:
         case(quick, next(numbers), dict(start), running, pending, wish)
 
     check()

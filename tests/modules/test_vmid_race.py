@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.converge import converge
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
 from tests.modules.estate_lab import Lab, open_lab
 
 VMS, PROCESSES = 50, 8
@@ -29,7 +29,9 @@ Outcome = tuple[str, dict[str, Any] | None, dict[str, int], str]
 
 
 def make(job: Job) -> Outcome:
-    """Make one VM and return its name, what the run says of it, how many requests it took, and its failure."""
+    """Make one VM and return its name, what the run says of it, how many requests it took, and its
+    failure.
+    """
     connection, options = job
     with connect({**connection, "lock_timeout": 120}, {}) as client:
         try:
@@ -72,9 +74,13 @@ def fifty_at_once(source: str | None) -> None:
         rows = lab.client.get("cluster", "resources", type="vm")
         assert {row["vmid"] for row in rows} == {9000, 9001} | {vm["vmid"] for vm in vms.values()}
         # Nobody asked for a number more often than a handful of times.
-        writes = [sum(number for verb, number in counts.items() if verb != "GET") for _n, _v, counts, _t in outcomes]
+        writes = [
+            sum(number for verb, number in counts.items() if verb != "GET")
+            for _n, _v, counts, _t in outcomes
+        ]
         assert sum(writes) <= VMS * 8
-        # What the losers decided anew, they decided from what the winners had done: no node gets them all.
+        # What the losers decided again, they decided from what the winners had done: no node gets
+        # them all.
         on = Counter(vm["node"] for vm in vms.values())
         assert len(on) == 3
 
@@ -95,7 +101,10 @@ def test_fifty_vms_from_eight_processes_again(source: str | None, turn: int) -> 
 def test_a_band_that_fills_up_while_they_run(name: str) -> None:
     """Twelve runs and ten numbers: ten VMs, and two errors that say so."""
     with open_lab("--lag-s", "8", "--latency-ms", "5") as lab:
-        wishes = [{"name": f"{name}-{index}", "vmid_range": [30000, 30009], **BLANK} for index in range(12)]
+        wishes = [
+            {"name": f"{name}-{index}", "vmid_range": [30000, 30009], **BLANK}
+            for index in range(12)
+        ]
         outcomes = race(lab, wishes)
         numbers = [vm["vmid"] for _name, vm, _counts, _text in outcomes if vm is not None]
         assert sorted(numbers) == list(range(30000, 30010))
@@ -105,7 +114,9 @@ def test_a_band_that_fills_up_while_they_run(name: str) -> None:
 
 
 def test_an_explicit_number_that_is_lost_is_an_error(quiet: Lab, name: str) -> None:
-    """The number was free when the listing was made, and somebody else has it when the request comes."""
+    """The number was free when the listing was made, and another VM has it when the request
+    arrives.
+    """
     real = Client.task
 
     def slower(self: Client, method: str, *segments: Any, **more: Any) -> Any:
@@ -119,16 +130,22 @@ def test_an_explicit_number_that_is_lost_is_an_error(quiet: Lab, name: str) -> N
         result = quiet.run("vm", name=name, vmid=40000, tenant="acme", source="9000", node="pve1")
     finally:
         Client.task = real  # type: ignore[method-assign]
-    assert (result["error"]["category"], result["error"]["reason"]) == ("Conflict", "vmid taken"), result
+    assert (result["error"]["category"], result["error"]["reason"]) == ("Conflict", "vmid taken"), (
+        result
+    )
     assert quiet.client.get("nodes", "pve3", "qemu", 40000, "config")["name"] == "faster"
 
 
 def test_a_lost_answer_and_a_number_that_went_to_somebody_else(quiet: Lab, name: str) -> None:
-    """The clone request is lost on its way, and meanwhile the number is taken: no VM of somebody else is touched."""
+    """The clone request is lost on its way, and the number is taken in between: no other VM is
+    changed.
+    """
     quiet.simulator.fault(method="POST", path=r"/qemu/9000/clone$", drop="before", delay_ms=600)
 
     def faster() -> None:
-        quiet.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": 10000, "name": "faster", "memory": 77})
+        quiet.client.task(
+            "POST", "nodes", "pve1", "qemu", data={"vmid": 10000, "name": "faster", "memory": 77}
+        )
 
     timer = threading.Timer(0.3, faster)
     timer.start()

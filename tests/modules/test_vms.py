@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Module vms against the simulator: one plan for many VMs, carried out side by side, completed by a rerun."""
+"""Module vms against the simulator: one plan for many VMs, carried out side by side, completed by a
+rerun.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster import picture
+from ansible_collections.pve.fleet.plugins.module_utils._cluster import state as picture
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._fleet import carry, claims
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.converge import run
-from ansible_collections.pve.fleet.plugins.module_utils._vm import converge
+from ansible_collections.pve.fleet.plugins.module_utils._fleet import execute as carry
+from ansible_collections.pve.fleet.plugins.module_utils._fleet import reservations as claims
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._vm import run as converge
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab, first_number, open_lab
 from tests.modules.test_tenants import after_request, is_listing
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G"}
@@ -49,7 +52,8 @@ def slow() -> Iterator[Lab]:
         yield opened
 
 
-# -- one plan ---------------------------------------------------------------------------------------
+# -- one plan
+# ---------------------------------------------------------------------------------------
 
 
 def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
@@ -61,11 +65,25 @@ def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
     assert made["diff"] == foreseen["diff"]
     assert [diff["after_header"] for diff in made["diff"]] == ["VM 'a'", "VM 'b'", "VM 'c'"]
     assert actions(made) == dict.fromkeys("abc", "created") == actions(foreseen)
-    assert made["summary"] == {"created": 3, "changed": 0, "removed": 0, "unchanged": 0, "failed": 0, "kept": 0}
+    assert made["summary"] == {
+        "created": 3,
+        "changed": 0,
+        "removed": 0,
+        "unchanged": 0,
+        "failed": 0,
+        "kept": 0,
+    }
     for before, after in zip(foreseen["vms"], made["vms"], strict=True):
-        assert (before["vmid"], before["node"], before["plan"]) == (after["vmid"], after["node"], after["plan"])
+        assert (before["vmid"], before["node"], before["plan"]) == (
+            after["vmid"],
+            after["node"],
+            after["plan"],
+        )
         assert quiet.status(after) == after["vm"]["status"] == "running"
-        assert after["vm"]["tags"] == ["tenant_acme", "web"] or set(after["vm"]["tags"]) >= {"tenant_acme", "web"}
+        assert after["vm"]["tags"] == ["tenant_acme", "web"] or set(after["vm"]["tags"]) >= {
+            "tenant_acme",
+            "web",
+        }
     quiet.simulator.reset_log()
     again = done(quiet.run("vms", **wish))
     assert not again["changed"]
@@ -94,8 +112,12 @@ def test_one_vm_is_treated_as_module_vm_does(quiet: Lab, wish: dict[str, Any]) -
     quiet.vm(name="there", vmid=777, **BLANK)
     alone = quiet.run("vm", check=True, **wish)
     listed = quiet.run("vms", check=True, vms=[wish])
-    shared = quiet.run("vms", check=True, vms=[{"name": wish["name"], **{k: wish[k] for k in ("vmid",) if k in wish}}],
-                       **{key: value for key, value in wish.items() if key not in ("name", "vmid")})  # fmt: skip
+    shared = quiet.run(
+        "vms",
+        check=True,
+        vms=[{"name": wish["name"], **{k: wish[k] for k in ("vmid",) if k in wish}}],
+        **{key: value for key, value in wish.items() if key not in ("name", "vmid")},
+    )
     for result in (listed, shared):
         (row,) = done(result)["vms"]
         for key in ("changed", "plan", "done", "pending", "placement", "vm"):
@@ -104,7 +126,9 @@ def test_one_vm_is_treated_as_module_vm_does(quiet: Lab, wish: dict[str, Any]) -
         assert diff["before"] == alone["diff"]["before"]
         assert diff["after"] == alone["diff"]["after"]
     for result in (quiet.run("vms", vms=[wish]), quiet.run("vms", vms=[wish])):
-        assert done(result)["changed"] is (alone["changed"] and result["vms"][0]["action"] != "unchanged")
+        assert done(result)["changed"] is (
+            alone["changed"] and result["vms"][0]["action"] != "unchanged"
+        )
     assert not result["changed"]
 
 
@@ -120,13 +144,23 @@ def test_what_is_said_for_all_and_for_one(quiet: Lab) -> None:
             vms=[
                 {"name": "plain"},
                 {"name": "classy", "class": "big"},
-                {"name": "own", "class": "big", "cores": 8, "tags": ["own"], "cloud_init": {"user": "me"}},
+                {
+                    "name": "own",
+                    "class": "big",
+                    "cores": 8,
+                    "tags": ["own"],
+                    "cloud_init": {"user": "me"},
+                },
             ],
         )
     )
     plain, classy, own = (vm["vm"] for vm in made["vms"])
     assert [int(vm["config"]["cores"]) for vm in (plain, classy, own)] == [2, 4, 8]
-    assert [sorted(vm["tags"]) for vm in (plain, classy, own)] == [["all"], ["all", "big"], ["all", "big", "own"]]
+    assert [sorted(vm["tags"]) for vm in (plain, classy, own)] == [
+        ["all"],
+        ["all", "big"],
+        ["all", "big", "own"],
+    ]
     assert [vm["config"]["ciuser"] for vm in (plain, classy, own)] == ["ops", "ops", "me"]
     assert own["config"]["nameserver"] == ["10.0.0.1"]
 
@@ -140,12 +174,20 @@ def test_the_list_is_decided_as_a_whole(quiet: Lab) -> None:
         assert result["failed"]
         assert actions(result) == {"a": "created", "b": "created", "c": "created", "d": "failed"}
         assert sorted(vm["node"] for vm in result["vms"][:3]) == ["pve1", "pve2", "pve3"]
-        assert [vm["vmid"] for vm in result["vms"][:3]] == [10000, 10001, 10002]
+        assert [vm["vmid"] for vm in result["vms"][:3]] == [
+            first_number(name, "acme") for name in "abc"
+        ]
         assert "anti-affinity" in result["vms"][3]["msg"]
         assert "VM 'd'" in result["msg"]
         assert result["error"]["reason"] == "no node fits"
-    more = done(quiet.run("vms", **BLANK, placement={"max_vms_per_node": 2}, vms=named("e", "f", "g")))
-    nodes = Counter(row["node"] for row in quiet.client.get("cluster", "resources", type="vm") if not row["template"])
+    more = done(
+        quiet.run("vms", **BLANK, placement={"max_vms_per_node": 2}, vms=named("e", "f", "g"))
+    )
+    nodes = Counter(
+        row["node"]
+        for row in quiet.client.get("cluster", "resources", type="vm")
+        if not row["template"]
+    )
     assert set(nodes.values()) == {2}, (nodes, more)
     full = quiet.run("vms", **BLANK, placement={"max_vms_per_node": 2}, vms=named("h"))
     assert full["error"]["reason"] == "no node fits"
@@ -158,7 +200,9 @@ def test_a_quota_is_shared_by_the_list(quiet: Lab) -> None:
         result = quiet.run("vms", check=check, **wish)
         assert actions(result) == {"a": "created", "b": "created", "c": "failed"}
         assert result["vms"][2]["error"]["quota"]["vms"] == {"used": 3, "wanted": 1, "limit": 3}
-    grown = quiet.run("vms", tenant="acme", quota={"memory": "4G"}, memory="2G", vms=named("old", "a"))
+    grown = quiet.run(
+        "vms", tenant="acme", quota={"memory": "4G"}, memory="2G", vms=named("old", "a")
+    )
     assert actions(grown) == {"old": "changed", "a": "failed"}
     assert grown["vms"][1]["error"]["reason"] == "quota"
 
@@ -168,11 +212,19 @@ def test_names_and_numbers_of_the_list_do_not_meet(quiet: Lab) -> None:
     twice = quiet.run("vms", vms=[{"name": "there"}, {"vmid": 777, "cores": 3}])
     assert twice["vms"][1]["error"]["reason"] == "listed twice"
     assert actions(twice)["there"] == "unchanged"
-    other = quiet.run("vms", check=True, **BLANK, vms=[{"name": "x", "tenant": "a"}, {"name": "x", "tenant": "b"}])
-    assert other["vms"][1]["error"]["reason"] == "name taken"
+    other = quiet.run(
+        "vms", check=True, **BLANK, vms=[{"name": "x", "tenant": "a"}, {"name": "x", "tenant": "b"}]
+    )
+    assert actions(other) == {"x": "created"}
+    assert len({vm["vmid"] for vm in other["vms"]}) == 2
+    for tenants in ({"tenant": "a"}, {}):
+        same = [{"name": "x", "tenant": "a"}, {"name": "x", **tenants}]
+        refused = quiet.run("vms", check=True, **BLANK, vms=same)
+        assert refused["vms"][1]["error"]["reason"] in ("listed twice", "name taken")
 
 
-# -- carried out ------------------------------------------------------------------------------------
+# -- carried out
+# ------------------------------------------------------------------------------------
 
 
 def test_bounds_hold_and_are_used(slow: Lab) -> None:
@@ -183,14 +235,26 @@ def test_bounds_hold_and_are_used(slow: Lab) -> None:
     def watch() -> None:
         while not over.wait(0.02):
             running = slow.client.get("nodes", "pve1", "tasks", source="active")
-            most.append(len([task for task in running if task["type"] == "qmclone" and not task.get("endtime")]))
+            most.append(
+                len(
+                    [
+                        task
+                        for task in running
+                        if task["type"] == "qmclone" and not task.get("endtime")
+                    ]
+                )
+            )
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
         done(slow.run("vms", **WEB, vms=named(*"abcdef"), parallel_per_template=2))
         two, most[:] = max(most), []
-        done(slow.run("vms", **WEB, vms=named(*"ghijkl"), parallel_per_node=3, parallel_per_template=0))
+        done(
+            slow.run(
+                "vms", **WEB, vms=named(*"ghijkl"), parallel_per_node=3, parallel_per_template=0
+            )
+        )
         three, most[:] = max(most), []
         done(slow.run("vms", **WEB, vms=named("m", "n"), parallel=1))
         one, most[:] = max(most), []
@@ -202,44 +266,56 @@ def test_bounds_hold_and_are_used(slow: Lab) -> None:
 
 
 def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> None:
-    quiet.simulator.fault(method="POST", path=r"/qemu/10001/status/start$", status=500, message="no", times=1)
-    wish = {**WEB, "state": "started", "vms": [*named("a", "b", "c"), {"name": "d", "source": "nosuch"}]}
+    number = first_number("b", "acme")
+    quiet.simulator.fault(
+        method="POST", path=rf"/qemu/{number}/status/start$", status=500, message="no", times=1
+    )
+    wish = {
+        **WEB,
+        "state": "started",
+        "vms": [*named("a", "b", "c"), {"name": "d", "source": "nosuch"}],
+    }
     first = quiet.run("vms", **wish)
     assert first["failed"]
     assert first["changed"]
     assert actions(first) == {"a": "created", "b": "failed", "c": "created", "d": "failed"}
     assert first["vms"][1]["done"]
     assert first["vms"][1]["changed"]
-    assert first["msg"].startswith("2 of 4 VMs failed: Could not start VM 'b' (10001)")
+    assert first["msg"].startswith(f"2 of 4 VMs failed: Could not start VM 'b' ({number})")
     assert "VM 'd': Template 'nosuch'" in first["msg"]
     assert first["error"]["category"] == "TaskFailed"
     wish["vms"][3]["source"] = "debian-13"
     second = done(quiet.run("vms", **wish))
     assert actions(second) == {"a": "unchanged", "b": "changed", "c": "unchanged", "d": "created"}
     assert not done(quiet.run("vms", **wish))["changed"]
-    rows = [row for row in quiet.client.get("cluster", "resources", type="vm") if not row["template"]]
+    rows = [
+        row for row in quiet.client.get("cluster", "resources", type="vm") if not row["template"]
+    ]
     assert sorted(row["name"] for row in rows) == ["a", "b", "c", "d"]
 
 
 def test_a_number_that_others_take_is_replaced(quiet: Lab) -> None:
     """Somebody takes two of the planned numbers after the cluster was read."""
+    taken = {first_number(name, "acme") for name in "ab"}
 
     def take() -> None:
-        for vmid in (10000, 10001):
-            quiet.client.task("POST", "nodes", "pve3", "qemu", data={"vmid": vmid, "name": f"other-{vmid}"})
+        for vmid in taken:
+            quiet.client.task(
+                "POST", "nodes", "pve3", "qemu", data={"vmid": vmid, "name": f"other-{vmid}"}
+            )
 
     with after_request(quiet, is_listing, take):
         made = done(quiet.run("vms", **WEB, vms=named("a", "b", "c")))
     vmids = [vm["vmid"] for vm in made["vms"]]
     assert len(set(vmids)) == 3
-    assert not {10000, 10001} & set(vmids)
+    assert not taken & set(vmids)
     for vm in made["vms"]:
         assert quiet.config(vm)["name"] == vm["name"]
 
 
 def test_a_plan_that_grew_old_is_made_again(quiet: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is made by somebody else while the others are worked on, one is given away, a node goes down."""
-    quiet.vm(name="old", tenant="acme", node="pve2", **BLANK)
+    """Another client creates one VM during the run, one VM changes its tenant, a node goes down."""
+    old = quiet.vm(name="old", tenant="acme", node="pve2", **BLANK)["vm"]["vmid"]
     monkeypatch.setattr(picture, "FRESH", 0.2)
     monkeypatch.setattr(claims, "FRESH", 0.2)
     monkeypatch.setattr(converge, "FRESH", 0.2)
@@ -248,12 +324,21 @@ def test_a_plan_that_grew_old_is_made_again(quiet: Lab, monkeypatch: pytest.Monk
     def meddle() -> None:
         data = {"vmid": 5000, "name": "c", "tags": "tenant_acme"}
         quiet.client.task("POST", "nodes", "pve2", "qemu", data=data)
-        quiet.simulator.steer("vms/10000", {"config": {"tags": "tenant_globex"}})
+        quiet.simulator.steer(f"vms/{old}", {"config": {"tags": "tenant_globex"}})
 
     def is_create(method: str, segments: tuple[Any, ...]) -> bool:
-        return method == "POST" and segments[-1] == "qemu" and threading.current_thread() is not threading.main_thread()
+        return (
+            method == "POST"
+            and segments[-1] == "qemu"
+            and threading.current_thread() is not threading.main_thread()
+        )
 
-    wish = {**BLANK, "tenant": "acme", "parallel": 1, "vms": [*named("a", "c"), {"name": "old", "state": "started"}]}
+    wish = {
+        **BLANK,
+        "tenant": "acme",
+        "parallel": 1,
+        "vms": [*named("a", "c"), {"name": "old", "state": "started"}],
+    }
     with after_request(quiet, is_create, meddle):
         result = quiet.run("vms", **wish)
     assert actions(result)["a"] == "created"
@@ -264,18 +349,26 @@ def test_a_plan_that_grew_old_is_made_again(quiet: Lab, monkeypatch: pytest.Monk
 def test_locks_and_an_overloaded_server_slow_it_down(slow: Lab) -> None:
     """Lock timeouts and 5xx are waited out, with fewer at once; all VMs are made in the end."""
     lock = "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout"
-    slow.simulator.fault(method="POST", path=r"/qemu/9000/clone$", status=500, message=lock, times=3)
+    slow.simulator.fault(
+        method="POST", path=r"/qemu/9000/clone$", status=500, message=lock, times=3
+    )
     slow.simulator.fault(method="GET", path=r"/status$", status=596, times=2)
     made = done(slow.run("vms", **WEB, vms=named(*"abcdef")))
     assert set(actions(made).values()) == {"created"}
-    begins = [row["time"] for row in slow.simulator.log() if row["path"].endswith("/clone") and row["status"] == 200]
+    begins = [
+        row["time"]
+        for row in slow.simulator.log()
+        if row["path"].endswith("/clone") and row["status"] == 200
+    ]
     assert len(begins) == 6
 
 
 def test_many_tasks_are_waited_for_with_few_requests(slow: Lab) -> None:
     slow.simulator.steer("settings", {"task_ms": {"qmclone": 2000}})
     slow.simulator.reset_log()
-    done(slow.run("vms", **WEB, vms=named(*"abcdefgh"), parallel_per_node=8, parallel_per_template=8))
+    done(
+        slow.run("vms", **WEB, vms=named(*"abcdefgh"), parallel_per_node=8, parallel_per_template=8)
+    )
     counts = slow.simulator.counts()
     asked = counts["GET /nodes/{node}/tasks/{upid}/status"] + counts["GET /nodes/{node}/tasks"]
     # Each for itself would ask 18 times a task.
@@ -284,18 +377,24 @@ def test_many_tasks_are_waited_for_with_few_requests(slow: Lab) -> None:
 
 def test_the_end_of_the_time_ends_the_work(slow: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """What Ansible's `timeout` raises in the main thread ends the workers at their next pause."""
-    slow.simulator.steer("settings", {"task_ms": {"qmclone": 3000}})
+    slow.simulator.steer("settings", {"task_ms": {"qmclone": 900_000}})
 
     class Over(BaseException):
         pass
 
     workers: list[threading.Thread] = []
 
+    def clones() -> list[str]:
+        return [row["path"] for row in slow.simulator.writes() if row["path"].endswith("/clone")]
+
     def interrupted(work: Callable[[], None], number: int) -> None:
-        workers.extend(threading.Thread(target=suppressed(work), daemon=True) for _number in range(number))
+        workers.extend(
+            threading.Thread(target=suppressed(work), daemon=True) for _number in range(number)
+        )
         for worker in workers:
             worker.start()
-        time.sleep(0.5)
+        while len(clones()) < 2:
+            time.sleep(0.02)
         raise Over
 
     def suppressed(work: Callable[[], None]) -> Callable[[], None]:
@@ -309,34 +408,41 @@ def test_the_end_of_the_time_ends_the_work(slow: Lab, monkeypatch: pytest.Monkey
     params = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
     with pytest.raises(Over):
         run(params | {**WEB, "vms": named(*"abcdefgh"), "parallel_per_node": 2}, slow.client)
-    began = time.monotonic()
     for worker in workers:
-        worker.join(5)
-    assert not any(worker.is_alive() for worker in workers)
-    assert time.monotonic() - began < 2
-    assert len([row for row in slow.simulator.writes() if row["path"].endswith("/clone")]) == 2
+        worker.join(300)
+    assert not any(worker.is_alive() for worker in workers), "they wait for tasks of 900 s"
+    assert len(clones()) == 2
 
 
-# -- refused ----------------------------------------------------------------------------------------
+# -- refused
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"vms": [{"cores": 2}]}, "vms[0] (without a name)"),
-        ({"vms": [{"name": "a"}, {"name": "b", "memory": "1X"}, {"name": "no_name"}]}, "vms[1] (b)"),
+        (
+            {"vms": [{"name": "a"}, {"name": "b", "memory": "1X"}, {"name": "no_name"}]},
+            "vms[1] (b)",
+        ),
         ({"vms": [{"name": "a"}, {"name": "a"}]}, "both are VM 'a'"),
         ({"vms": [{"name": "a", "vmid": 500}, {"name": "b", "vmid": 500}]}, "vms[0] and vms[1]"),
         ({"vms": [{"name": "a", "class": "big"}]}, "class 'big'"),
         ({"vms": [{"name": "a"}], "prune": True}, "has no bounds"),
         ({"vms": [], "prune": True, "tenant": "acme"}, "is empty"),
-        ({"vms": [{"name": "a", "tenant": "b"}], "prune": True, "tenant": "acme"}, "this one says another"),
+        (
+            {"vms": [{"name": "a", "tenant": "b"}], "prune": True, "tenant": "acme"},
+            "this one says another",
+        ),
         ({"vms": [{"name": "a"}], "parallel": -1}, "parallel"),
         ({"vms": [{"name": "a", "placement": {"nodes": ["no node"]}}]}, "placement.nodes"),
     ],
     ids=str,
 )
-def test_a_list_with_a_mistake_is_refused_as_a_whole(quiet: Lab, options: dict[str, Any], said: str) -> None:
+def test_a_list_with_a_mistake_is_refused_as_a_whole(
+    quiet: Lab, options: dict[str, Any], said: str
+) -> None:
     for check in (True, False):
         result = quiet.run("vms", check=check, **options)
         assert result["failed"]
@@ -355,7 +461,9 @@ def test_a_dead_node_stops_only_its_own(quiet: Lab) -> None:
 
 
 def test_waiting_for_guests_and_addresses(quiet: Lab) -> None:
-    made = done(quiet.run("vms", **WEB, state="started", agent=True, wait_for="agent", vms=named("a", "b")))
+    made = done(
+        quiet.run("vms", **WEB, state="started", agent=True, wait_for="agent", vms=named("a", "b"))
+    )
     assert all(vm["vm"]["agent_problem"] is None for vm in made["vms"])
     told = done(quiet.run("vms", **WEB, addresses=True, vms=named("a", "b")))
     assert not told["changed"]

@@ -91,14 +91,27 @@ def test_nothing_goes_when_a_vm_of_the_list_fails(estate: Lab, when: str) -> Non
         assert {vm["name"] for vm in result["vms"] if vm["action"] == "kept"} == {"web", "no-pool"}
         assert result["summary"]["kept"] == 2
         assert not any(vm["changed"] for vm in result["vms"])
-        assert any("2 VMs that are not in the list were not removed" in line for line in result["warnings"])
+        assert any(
+            "2 VMs that are not in the list were not removed" in line for line in result["warnings"]
+        )
 
 
 def test_a_vm_of_the_list_is_kept_whichever_way_it_is_named(estate: Lab) -> None:
-    vmid = next(row["vmid"] for row in estate.client.get("cluster", "resources", type="vm") if row["name"] == "web")
-    result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"vmid": vmid}, {"name": "no-pool"}])
+    vmid = next(
+        row["vmid"]
+        for row in estate.client.get("cluster", "resources", type="vm")
+        if row["name"] == "web"
+    )
+    result = estate.run(
+        "vms",
+        prune=True,
+        tenant="acme",
+        vms=[{"name": "keep"}, {"vmid": vmid}, {"name": "no-pool"}],
+    )
     assert not result["changed"], result
-    gone = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"vmid": vmid, "name": "renamed"}])
+    gone = estate.run(
+        "vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"vmid": vmid, "name": "renamed"}]
+    )
     assert {vm["name"] for vm in gone["vms"] if vm["action"] == "removed"} == {"no-pool"}
     assert "renamed" in names(estate)
 
@@ -128,7 +141,9 @@ def test_a_vm_that_was_given_away_meanwhile_stays(estate: Lab, tags: str, at: st
         estate.simulator.steer(f"vms/{vmid}", {"config": {"tags": tags}})
 
     with after_request(estate, matches, give_away):
-        result = estate.run("vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"name": "no-pool"}])
+        result = estate.run(
+            "vms", prune=True, tenant="acme", vms=[{"name": "keep"}, {"name": "no-pool"}]
+        )
     assert result["failed"], result
     assert "web" in names(estate)
 
@@ -163,21 +178,104 @@ def test_vms_of_a_dead_node_are_told_and_stay(estate: Lab) -> None:
 
 
 def test_a_vm_without_a_name_goes_by_its_number(estate: Lab) -> None:
-    rows = {row["name"]: row["vmid"] for row in estate.client.get("cluster", "resources", type="vm")}
+    rows = {
+        row["name"]: row["vmid"] for row in estate.client.get("cluster", "resources", type="vm")
+    }
     estate.simulator.steer(f"vms/{rows['in-pool']}", {"config": {"name": None}})
     result = estate.run("vms", prune=True, pool="acme", vms=[{"name": "keep"}])
     assert not result.get("failed"), result
-    assert {vm["vmid"] for vm in result["vms"] if vm["action"] == "removed"} == {rows["in-pool"], rows["web"]}
+    assert {vm["vmid"] for vm in result["vms"] if vm["action"] == "removed"} == {
+        rows["in-pool"],
+        rows["web"],
+    }
     left = {row["vmid"] for row in estate.client.get("cluster", "resources", type="vm")}
     assert left == set(rows.values()) - {rows["in-pool"], rows["web"]}
 
 
 def test_a_name_in_other_letters_is_no_reason_to_remove_a_vm(estate: Lab) -> None:
-    wish = {"tenant": "acme", "prune": True, **BLANK, "vms": [{"name": "keep"}, {"name": "WEB"}, {"name": "no-pool"}]}
+    wish = {
+        "tenant": "acme",
+        "prune": True,
+        **BLANK,
+        "vms": [{"name": "keep"}, {"name": "WEB"}, {"name": "no-pool"}],
+    }
     for check in (True, False):
         result = estate.run("vms", check=check, **wish)
         assert {vm["name"]: vm["action"] for vm in result["vms"]} == {
-            "keep": "unchanged", "WEB": "failed", "no-pool": "unchanged", "web": "kept",
-        }  # fmt: skip
+            "keep": "unchanged",
+            "WEB": "failed",
+            "no-pool": "unchanged",
+            "web": "kept",
+        }
         assert "'web'" in result["msg"]
     assert estate.simulator.writes() == []
+
+
+# -- quotas
+# -----------------------------------------------------------------------------------------
+
+
+def replaced(lab: Lab, limit: int, *names: str, check: bool = False, **more: Any) -> dict[str, Any]:
+    """Prune acme's VMs down to these, new ones among them, within a quota."""
+    listed = [{"name": name, **BLANK} for name in names]
+    return lab.run(
+        "vms", check=check, prune=True, tenant="acme", quota={"vms": limit}, vms=listed, **more
+    )
+
+
+def test_vms_are_replaced_within_the_quota(quiet: Lab) -> None:
+    for name in ("old-1", "old-2"):
+        quiet.vm(name=name, tenant="acme", **BLANK)
+    foreseen = replaced(quiet, 2, "new-1", "new-2", check=True)
+    assert not foreseen.get("failed"), foreseen
+    result = replaced(quiet, 2, "new-1", "new-2")
+    assert not result.get("failed"), result
+    assert result["summary"] == foreseen["summary"]
+    assert names(quiet) >= {"new-1", "new-2"}
+    assert not names(quiet) & {"old-1", "old-2"}
+
+
+def test_nothing_is_removed_before_all_new_vms_are_made(quiet: Lab) -> None:
+    for name in ("old-1", "old-2"):
+        quiet.vm(name=name, tenant="acme", **BLANK)
+    quiet.simulator.reset_log()
+    assert not replaced(quiet, 2, "new-1", "new-2").get("failed")
+    methods = [row["method"] for row in quiet.simulator.writes() if row["path"].count("/") <= 4]
+    assert methods.index("DELETE") > max(
+        at for at, method in enumerate(methods) if method == "POST"
+    )
+
+
+def test_what_is_pruned_makes_no_room_for_more_than_the_quota(quiet: Lab) -> None:
+    quiet.vm(name="old", tenant="acme", **BLANK)
+    result = replaced(quiet, 2, "new-1", "new-2", "new-3")
+    assert [vm["action"] for vm in result["vms"]] == ["created", "created", "failed", "kept"]
+    assert result["vms"][2]["error"]["category"] == "QuotaExceeded"
+    assert "old" in names(quiet)
+
+
+def test_a_protected_vm_makes_no_room(quiet: Lab) -> None:
+    quiet.vm(name="old", tenant="acme", protection=True, **BLANK)
+    result = replaced(quiet, 1, "new")
+    assert result["vms"][0]["error"]["category"] == "QuotaExceeded"
+    assert "new" not in names(quiet)
+
+
+def test_runs_that_fail_do_not_add_up_beyond_twice_the_quota(quiet: Lab) -> None:
+    quiet.vm(name="old", tenant="acme", **BLANK)
+    bad = {"name": "bad", "tenant": "acme", "source": "nosuch"}
+    for turn in (1, 2):
+        listed = [{"name": f"new-{turn}", **BLANK}, bad]
+        result = quiet.run("vms", prune=True, tenant="acme", quota={"vms": 1}, vms=listed)
+    assert result["vms"][0]["error"]["category"] == "QuotaExceeded"
+    assert "twice the quota" in result["vms"][0]["msg"]
+    assert names(quiet) >= {"old", "new-1"}
+    assert "new-2" not in names(quiet)
+
+
+def test_a_vm_that_the_list_removes_makes_room_too(quiet: Lab) -> None:
+    quiet.vm(name="old", tenant="acme", **BLANK)
+    listed = [{"name": "new", **BLANK}, {"name": "old", "state": "absent"}]
+    result = quiet.run("vms", tenant="acme", quota={"vms": 1}, vms=listed)
+    assert not result.get("failed"), result
+    assert [vm["action"] for vm in result["vms"]] == ["created", "removed"]

@@ -6,17 +6,27 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-TAGS = st.lists(st.sampled_from(["web", "db", "blue", "green", "Prod", "x.y", "a+b"]), max_size=4, unique=True)
+TAGS = st.lists(
+    st.sampled_from(["web", "db", "blue", "green", "Prod", "x.y", "a+b"]), max_size=4, unique=True
+)
 BRIDGES = st.sampled_from(["vmbr0", "vmbr1", "vmbr2"])
 STORAGES = st.sampled_from(["local-lvm", "ceph"])
 MODELS = st.sampled_from(["virtio", "e1000", "rtl8139", "vmxnet3"])
 CACHES = st.sampled_from(["none", "writethrough", "writeback", "directsync", "unsafe"])
 KEYS = [
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9kL2cSGZ9Y7wqGm5y7qGmM4bqXy9t6v4kq3Yx0JmPz ops@example.com",
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx5bnV4LWtleS1vZi1hbm90aGVyLXBlcnNvbi0wMDAx dev@example.com",
+    (
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9kL2cSGZ9Y7wqGm5y7qGmM4bqXy9t6v4kq3Yx0JmPz"
+        " ops@example.com"
+    ),
+    (
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx5bnV4LWtleS1vZi1hbm90aGVyLXBlcnNvbi0wMDAx"
+        " dev@example.com"
+    ),
 ]
 ADDRESSES = ["10.0.0.5/24", "10.0.9.7/22", "dhcp"]
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30).map(str.strip)
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30).map(
+    str.strip
+)
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -110,7 +120,9 @@ DISK_WISH = said(
 def disks(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return wishes for disks; sizes never shrink what START makes (at most 4 GiB)."""
     wishes = []
-    for slot in draw(st.lists(st.sampled_from(["scsi0", "scsi1", "scsi2", "virtio0"]), unique=True, max_size=3)):
+    for slot in draw(
+        st.lists(st.sampled_from(["scsi0", "scsi1", "scsi2", "virtio0"]), unique=True, max_size=3)
+    ):
         wish = {"name": slot, **draw(DISK_WISH)}
         if slot.startswith("virtio"):
             wish.pop("ssd", None)  # virtio disks have no such option

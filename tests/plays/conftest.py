@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The simulated clusters of the tests, and who works with them: players of playbooks, a lister of the inventory."""
+"""The simulated clusters of the tests, and who works with them: players of playbooks, a lister of
+the inventory.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,7 @@ def inventory_cluster() -> Iterator[Simulator]:
 def simulator(inventory_cluster: Simulator) -> Iterator[Simulator]:
     """The cluster in its first state."""
     yield inventory_cluster
+    inventory_cluster.steer("/settings", {"lag_s": 0})
     inventory_cluster.reset()
 
 
@@ -45,7 +48,9 @@ def running_lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(running_lab: Lab) -> Lab:
-    """A cluster of three nodes with templates, pools and bridges, without VMs, whose tasks are quick."""
+    """A cluster of three nodes with templates, pools and bridges, without VMs, whose tasks are
+    quick.
+    """
     running_lab.reset()
     return running_lab
 

@@ -9,15 +9,19 @@ import json
 import os
 import ssl
 import subprocess
+import time
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.plays import commands
 from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
 
 LISTING = "GET /cluster/resources"
+NODE_VMS = "GET /nodes/{node}/qemu"
 AGENT = "GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces"
 CONFIG = "GET /nodes/{node}/qemu/{vmid}/config"
 SNAPSHOTS = "GET /nodes/{node}/qemu/{vmid}/snapshot"
@@ -43,7 +47,9 @@ class Listed:
     @property
     def groups(self) -> set[str]:
         """The groups that have hosts, without those of Ansible itself."""
-        return {name for name, group in self.data.items() if name != "_meta" and group.get("hosts")} - {"ungrouped"}
+        return {
+            name for name, group in self.data.items() if name != "_meta" and group.get("hosts")
+        } - {"ungrouped"}
 
     def host_of(self, vmid: int) -> str:
         """The name of the host that is this VM."""
@@ -85,14 +91,25 @@ class Lister:
         connect: bool = True,
         **options: Any,
     ) -> Listed:
-        """Return what an inventory file with these options lists; the log of the simulator starts afresh."""
+        """Return what an inventory file with these options lists.
+
+        The log of the simulator starts afresh.
+        """
         file = self.directory / name
         base = self.connection if connect else {}
         # JSON is YAML, and cannot be misread.
         file.write_text(json.dumps({"plugin": "pve.fleet.proxmox", **base, **options}))
         if self.simulator.process is not None:
             self.simulator.reset_log()
-        done = run("ansible-inventory", "-i", str(file), "--list", *arguments, environ=environ, cwd=self.directory)
+        done = run(
+            "ansible-inventory",
+            "-i",
+            str(file),
+            "--list",
+            *arguments,
+            environ=environ,
+            cwd=self.directory,
+        )
         data = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
         return Listed(done.returncode, done.stderr, data)
 
@@ -101,20 +118,15 @@ def run(
     *command: str, environ: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of Ansible; a source that cannot be parsed is an error of the command."""
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env={
-            **os.environ,
-            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
-            "ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox",
-            **(environ or {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    given = environ or {}
+    known = {
+        **os.environ,
+        "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+        "ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox",
+        **given,
+    }
+    usual = all(name.startswith(commands.UNREAD) for name in given)
+    return commands.run(list(command), cwd or Path.cwd(), known, usual=usual)
 
 
 def call(simulator: Simulator, method: str, path: str, **data: Any) -> None:
@@ -125,14 +137,60 @@ def call(simulator: Simulator, method: str, path: str, **data: Any) -> None:
         method=method,
         headers={"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"},
     )
-    with urllib.request.urlopen(request, timeout=30, context=ssl.create_default_context(cafile=simulator.ca)):
+    with urllib.request.urlopen(
+        request, timeout=300, context=ssl.create_default_context(cafile=simulator.ca)
+    ):
         pass
 
 
+def replaced(simulator: Simulator, vmid: int, **options: Any) -> None:
+    """Remove a VM and make another one with its number, of which the listing does not know yet."""
+    (node,) = [
+        str(row["node"])
+        for row in ask(simulator, "/cluster/resources?type=vm")
+        if row["vmid"] == vmid
+    ]
+    guest = f"/nodes/{node}/qemu/{vmid}"
+    simulator.steer("/settings", {"lag_s": 300, "task_ms": {"default": 0}})
+    call(simulator, "POST", f"{guest}/status/stop")
+    wait_until(lambda: ask(simulator, f"{guest}/status/current")["status"] == "stopped")
+    call(simulator, "DELETE", guest)
+    wait_until(lambda: vmid not in vmids_on(simulator, node))
+    call(simulator, "POST", f"/nodes/{node}/qemu", vmid=vmid, **options)
+    wait_until(lambda: vmid in vmids_on(simulator, node))
+
+
+def vmids_on(simulator: Simulator, node: str) -> list[int]:
+    return [row["vmid"] for row in ask(simulator, f"/nodes/{node}/qemu")]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    for _try in range(600):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within 30 s")
+
+
+def ask(simulator: Simulator, path: str) -> Any:
+    """Return the data of one request to the simulated API."""
+    request = urllib.request.Request(
+        f"{simulator.url}/api2/json{path}",
+        headers={"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"},
+    )
+    context = ssl.create_default_context(cafile=simulator.ca)
+    with urllib.request.urlopen(request, timeout=300, context=context) as answer:
+        return json.load(answer)["data"]
+
+
 def most_at_once(requests: list[dict[str, Any]]) -> int:
-    """Return how many of these requests, as the simulator logged them, were under way at the same time."""
+    """Return how many of these requests, as the simulator logged them, were under way at the same
+    time.
+    """
     spans = [(one["time"], one["time"] + one["ms"] / 1000) for one in requests]
-    return max((sum(begun <= start < ended for begun, ended in spans) for start, _end in spans), default=0)
+    return max(
+        (sum(begun <= start < ended for begun, ended in spans) for start, _end in spans), default=0
+    )
 
 
 def configure(simulator: Simulator, vmid: int, **changes: Any) -> None:

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs many tasks in one playbook, because a start of ansible-playbook costs more, and returns what each came to."""
+"""Runs many tasks in one playbook, because a start of ansible-playbook costs more, and returns what
+each came to.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from tests.plays.provision_helpers import Player
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a module of ours, the category of the failure it must come to, and whether it must change something.
+    """One task of a module of ours, the category of the failure it must come to, and whether it
+    must change something.
 
     `changed` is None where the task fails.
     """
@@ -40,7 +43,9 @@ def environment_of(lab: Lab) -> dict[str, str]:
 
 
 def outcomes(player: Player, tasks: Sequence[Task], *arguments: str) -> dict[str, dict[str, Any]]:
-    """Play the tasks in order and return what each registered, after a check of category and change."""
+    """Play the tasks in order and return what each registered, after a check of category and
+    change.
+    """
     written: list[dict[str, Any]] = [
         {
             "name": task.name,
@@ -54,14 +59,23 @@ def outcomes(player: Player, tasks: Sequence[Task], *arguments: str) -> dict[str
     keep = {
         "name": "Write the outcomes",
         "ansible.builtin.copy": {
-            "content": "{{ [" + ", ".join(f"r{number}" for number in range(len(tasks))) + "] | to_json }}",
+            "content": "{{ ["
+            + ", ".join(f"r{number}" for number in range(len(tasks)))
+            + "] | to_json }}",
             "dest": "outcomes.json",
             "mode": "0600",
         },
         "check_mode": False,
     }
-    play = {"name": "Outcomes", "hosts": "localhost", "gather_facts": False, "tasks": [*written, keep]}
-    (player.directory / "outcomes.yml").write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
+    play = {
+        "name": "Outcomes",
+        "hosts": "localhost",
+        "gather_facts": False,
+        "tasks": [*written, keep],
+    }
+    (player.directory / "outcomes.yml").write_text(
+        yaml.safe_dump([play], sort_keys=False), encoding="utf-8"
+    )
     played = player.play("outcomes.yml", *arguments).expect()
     assert "Traceback" not in played.output
     rows = json.loads((player.directory / "outcomes.json").read_text(encoding="utf-8"))

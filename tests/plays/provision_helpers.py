@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs playbooks as a user does, and reads back what the role reported."""
@@ -9,7 +9,6 @@ import datetime
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.demo.lab import Lab, Machine
+from tests.plays.commands import run
 
 PROVISION = "pve.fleet.provision"
 DEPROVISION = "pve.fleet.deprovision"
@@ -68,7 +68,8 @@ CASE_TASKS = """
         tasks_from: "{{ case.tasks | default('main') }}"
     - name: Note the success
       ansible.builtin.set_fact:
-        outcomes: "{{ outcomes | default({}) | combine({case.name: {'result': provision_result, 'refusal': ''}}) }}"
+        outcomes: "{{ outcomes | default({}) | combine({case.name: {'result': provision_result,
+          'refusal': ''}}) }}"
   rescue:
     - name: Note the failure
       ansible.builtin.set_fact:
@@ -99,7 +100,10 @@ class Played:
         """Return what each case of CASES_PLAY came to."""
         self.expect()
         data = json.loads((self.directory / "outcomes.json").read_text(encoding="utf-8"))
-        return {name: Outcome(name, content["result"], content["refusal"]) for name, content in data.items()}
+        return {
+            name: Outcome(name, content["result"], content["refusal"])
+            for name, content in data.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -118,24 +122,35 @@ class Outcome:
 
 
 class Player:
-    """Plays playbooks in a directory of their own."""
+    """Plays playbooks in a directory of their own; `usual` is explained in commands.run."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str], *, usual: bool = True
+    ) -> None:
         self.directory = directory
-        self.environment = {**os.environ, "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false", **environment}
+        self.usual = usual
+        self.environment = {
+            **os.environ,
+            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+            **environment,
+        }
 
     def play(self, playbook: str, *arguments: str, **variables: Any) -> Played:
         """Run `ansible-playbook PLAYBOOK ARGUMENTS`, with extra variables from a file."""
         command = ["ansible-playbook", playbook, *arguments]
         if variables:
-            (self.directory / "variables.yml").write_text(yaml.safe_dump(variables), encoding="utf-8")
+            (self.directory / "variables.yml").write_text(
+                yaml.safe_dump(variables), encoding="utf-8"
+            )
             command += ["-e", "@variables.yml"]
-        done = subprocess.run(
-            command, cwd=self.directory, env=self.environment, capture_output=True, text=True, check=False, timeout=300
+        done = run(command, self.directory, self.environment, usual=self.usual)
+        return Played(
+            done.returncode, done.stdout + done.stderr, self.directory, _recap(done.stdout)
         )
-        return Played(done.returncode, done.stdout + done.stderr, self.directory, _recap(done.stdout))
 
-    def cases(self, *cases: Mapping[str, Any], arguments: tuple[str, ...] = ()) -> dict[str, Outcome]:
+    def cases(
+        self, *cases: Mapping[str, Any], arguments: tuple[str, ...] = ()
+    ) -> dict[str, Outcome]:
         """Run the role once for each case, in one playbook, and return what each came to."""
         (self.directory / "cases.yml").write_text(CASES_PLAY, encoding="utf-8")
         (self.directory / "case.yml").write_text(CASE_TASKS, encoding="utf-8")
@@ -146,7 +161,9 @@ def _recap(text: str) -> dict[str, dict[str, int]]:
     lines = text.rpartition("PLAY RECAP")[2].splitlines()
     found = [re.match(r"(\S+)\s+: (ok=.*)", line) for line in lines]
     return {
-        match[1]: {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", match[2])} for match in found if match
+        match[1]: {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", match[2])}
+        for match in found
+        if match
     }
 
 
@@ -187,5 +204,7 @@ def make_ca(file: Path) -> Path:
 def diffs(output: str) -> list[str]:
     """Return the diffs that --diff printed, in order."""
     return re.findall(
-        r"^--- before.*?(?=^(?:--- before|changed:|ok:|failed:|TASK|PLAY|\[WARNING))", output, re.M | re.S
+        r"^--- before.*?(?=^(?:--- before|changed:|ok:|failed:|TASK|PLAY|\[WARNING))",
+        output,
+        re.M | re.S,
     )

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module clone in a playbook: in check mode, twice for real, side by side, and what a play can do with its failures."""
+"""Module clone in a playbook: in check mode, twice for real, side by side, and what a play can do
+with its failures.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def player(tmp_path: Path, lab: Lab) -> Player:
 
 
 def numbers(lab: Lab, prefix: str) -> dict[str, int]:
-    return {machine.name: machine.vmid for machine in lab.machines() if machine.name.startswith(prefix)}
+    return {
+        machine.name: machine.vmid for machine in lab.machines() if machine.name.startswith(prefix)
+    }
 
 
 def test_clones_in_check_mode_then_twice(lab: Lab, player: Player) -> None:

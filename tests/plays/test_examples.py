@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples in the documentation of modules and roles, played as they stand there, in the order of the page."""
+"""The examples in the documentation of modules and roles, played as they stand there, in the order
+of the page.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ import pytest
 import yaml
 
 from tests.demo.lab import Lab
+from tests.modules.estate_lab import first_number
 from tests.plays.provision_helpers import Player
 from tests.simulator.process import DEMO, Simulator
 
-# Modules that are about VMs find these: web1 as the example of clone makes it, with a snapshot, and another one.
+# Modules that are about VMs find these: web1 as the example of clone makes it, with a snapshot, and
+# another one.
 MODULES = [
     "vms",
     "clone",
@@ -28,6 +32,18 @@ MODULES = [
     "cluster_info",
     "preflight_info",
     "storage_download",
+    "pool",
+    "pool_info",
+    "token",
+    "token_info",
+    "acl",
+    "acl_info",
+    "user",
+    "user_info",
+    "group",
+    "group_info",
+    "role",
+    "role_info",
 ]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
@@ -52,7 +68,9 @@ def player(tmp_path: Path, lab: Lab) -> Player:
 
 
 def examples(module: str) -> list[dict[str, Any]]:
-    text = (Path(__file__).resolve().parents[2] / "plugins" / "modules" / f"{module}.py").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[2] / "plugins" / "modules" / f"{module}.py").read_text(
+        encoding="utf-8"
+    )
     found = re.search(r'^EXAMPLES = r"""\n(.*?)^"""', text, re.M | re.S)
     assert found
     tasks: list[dict[str, Any]] = yaml.safe_load(found[1])
@@ -60,7 +78,10 @@ def examples(module: str) -> list[dict[str, Any]]:
 
 
 def checksum_in_the_example() -> str:
-    said = [task["pve.fleet.storage_download"].get("checksum") for task in examples("storage_download")[:2]]
+    said = [
+        task["pve.fleet.storage_download"].get("checksum")
+        for task in examples("storage_download")[:2]
+    ]
     digest: str = said[1].removeprefix("sha256:")
     assert len(digest) == hashlib.sha256().digest_size * 2
     return digest
@@ -70,14 +91,16 @@ def prepare(lab: Lab, player: Player) -> None:
     """Make web1 by the first example of clone, as tenant acme's, and another VM."""
     play(player, examples("clone")[:1])
     (web1,) = [machine for machine in lab.machines() if machine.name == "web1"]
-    assert web1.vmid == 10000
-    lab.call("POST", f"/nodes/{web1.node}/qemu/10000/snapshot", snapname="before-upgrade")
+    assert web1.vmid == first_number("web1", "acme") == 15046
+    lab.call("POST", f"/nodes/{web1.node}/qemu/{web1.vmid}/snapshot", snapname="before-upgrade")
     lab.call("POST", "/nodes/pve2/qemu", vmid=10001, name="other")
 
 
 def play(player: Player, tasks: list[dict[str, Any]]) -> str:
     written = [{"name": "Examples", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]
-    (player.directory / "examples.yml").write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
+    (player.directory / "examples.yml").write_text(
+        yaml.safe_dump(written, sort_keys=False), encoding="utf-8"
+    )
     return player.play("examples.yml").expect().output
 
 
@@ -86,7 +109,8 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     tasks = examples(module)
     if module in ("clone", "snapshot", "snapshot_info"):
         prepare(lab, player)
-    for task in tasks:  # nobody waits for these at the end of the example, and the cluster goes away
+    # nobody waits for these at the end of the example, and the cluster goes away
+    for task in tasks:
         if task.get("poll") == 0:
             task["poll"] = 1
     assert "Traceback" not in play(player, tasks)
@@ -98,24 +122,35 @@ def test_what_the_examples_of_clone_have_made(lab: Lab, player: Player) -> None:
     names = {machine.name: machine for machine in lab.machines()}
     assert names["db1"].node == "pve2"
     assert lab.config(names["db1"])["scsi0"].startswith("local-lvm:")
-    assert names["web1-before"].vmid not in (9000, 10000)
+    assert names["web1-before"].vmid not in (9000, 15046)
 
 
 def tasks_of(page: str) -> list[dict[str, Any]]:
     """Return all tasks of a page, in its order."""
     text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text(encoding="utf-8")
-    return [task for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for task in yaml.safe_load(block)]
+    return [
+        task
+        for block in re.findall(r"```yaml\n(.*?)```", text, re.S)
+        for task in yaml.safe_load(block)
+    ]
+
+
+@pytest.mark.parametrize("page", ["access.md", "pools.md"])
+def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
+    assert "Traceback" not in play(player, tasks_of(page))
 
 
 def test_the_page_about_clones_and_snapshots(lab: Lab, player: Player) -> None:
     tasks = tasks_of("snapshots-and-clones.md")
     shown = {module for module in MODULES for task in tasks if f"pve.fleet.{module}" in task}
-    assert shown == set(MODULES) - {"vms"}
+    assert shown == set(MODULES[: MODULES.index("pool")]) - {"vms"}
     play(player, tasks)
     machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
     assert {name: machine.status for name, machine in machines.items()} == {
-        "web1": "running", "db1": "stopped", "web1-before": "stopped",
-    }  # fmt: skip
+        "web1": "running",
+        "db1": "stopped",
+        "web1-before": "stopped",
+    }
     assert machines["db1"].node == "pve2"
     assert lab.config(machines["db1"])["scsi0"].startswith("local-lvm:")
 
@@ -123,7 +158,7 @@ def test_the_page_about_clones_and_snapshots(lab: Lab, player: Player) -> None:
 def test_the_page_about_fleets(lab: Lab, player: Player) -> None:
     tasks = tasks_of("fleet.md")
     fleets = [task["pve.fleet.vms"] for task in tasks if "pve.fleet.vms" in task]
-    assert len(fleets) == 6
+    assert len(fleets) == 7
     output = play(player, tasks)
     assert "Traceback" not in output
     assert '["batch1","batch2"]' in re.sub(r"\s+", "", output)  # what prune removed
@@ -138,13 +173,16 @@ def test_the_page_about_fleets(lab: Lab, player: Player) -> None:
 def test_first_example_of_a_role(lab: Lab, player: Player, role: str) -> None:
     readme = Path(__file__).resolve().parents[2] / "roles" / role / "README.md"
     (player.directory / "play.yml").write_text(
-        re.findall(r"```yaml\n(.*?)```", readme.read_text(encoding="utf-8"), re.S)[0], encoding="utf-8"
+        re.findall(r"```yaml\n(.*?)```", readme.read_text(encoding="utf-8"), re.S)[0],
+        encoding="utf-8",
     )
     (player.directory / "upgrade.yml").write_text(
         "- name: Nothing to upgrade\n  ansible.builtin.debug: {msg: upgraded}\n", encoding="utf-8"
     )
     prepare(lab, player)
-    lab.simulator.steer("/vms/10000", {"config": {"tags": "tenant_acme;web"}})
+    lab.simulator.steer("/vms/15046", {"config": {"tags": "tenant_acme;web"}})
     said = {"debian_13_sha512": "0" * 128} if role == "image" else {}
     # The template of the example is there already: nothing is to be done for it.
-    assert player.play("play.yml", **said).expect().changed == (1 if role == "snapshot_policy" else 0)
+    assert player.play("play.yml", **said).expect().changed == (
+        1 if role == "snapshot_policy" else 0
+    )

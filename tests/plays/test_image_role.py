@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The role image and its playbook, run by ansible-playbook against the simulated Proxmox VE."""
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,12 +68,19 @@ def volumes(lab: Lab) -> set[str]:
 
 
 def templates(lab: Lab, name: str) -> list[int]:
-    rows = [row for node in ("pve1", "pve2", "pve3") for row in lab.call("GET", f"/nodes/{node}/qemu")]
+    rows = [
+        row for node in ("pve1", "pve2", "pve3") for row in lab.call("GET", f"/nodes/{node}/qemu")
+    ]
     return [row["vmid"] for row in rows if row.get("template") and row.get("name") == name]
 
 
-def in_check_mode_then_twice(lab: Lab, player: Player, changed: int, said: dict[str, Any]) -> Played:
-    """Play in check mode without a write, then for real, then again without a change; return the real run."""
+def in_check_mode_then_twice(
+    lab: Lab, player: Player, changed: int, said: dict[str, Any]
+) -> Played:
+    """Play in check mode without a write, then for real, then again without a change.
+
+    Return the real run.
+    """
     mark = lab.mark()
     foreseen = player.play(IMAGE, "--check", "--diff", **said).expect()
     assert foreseen.changed == changed
@@ -114,7 +122,12 @@ def test_a_cloud_image_becomes_a_template(lab: Lab, player: Player, web: str) ->
 
 
 def test_the_file_can_go_when_the_template_is_made(lab: Lab, player: Player, web: str) -> None:
-    said = {"image_name": "lean", "image_url": f"{web}/lean.qcow2", "image_keep_file": False, "image_vmid": 555}
+    said = {
+        "image_name": "lean",
+        "image_url": f"{web}/lean.qcow2",
+        "image_keep_file": False,
+        "image_vmid": 555,
+    }
     made = player.play(IMAGE, **said).expect()
     assert made.changed == 3
     assert templates(lab, "lean") == [555]
@@ -124,7 +137,11 @@ def test_the_file_can_go_when_the_template_is_made(lab: Lab, player: Player, web
 
 def test_an_iso_is_brought(lab: Lab, player: Player, web: str) -> None:
     digest = hashlib.sha512(ISO).hexdigest()
-    said = {"image_url": f"{web}/debian.iso", "image_checksum": f"sha512:{digest}", "image_node": "pve1"}
+    said = {
+        "image_url": f"{web}/debian.iso",
+        "image_checksum": f"sha512:{digest}",
+        "image_node": "pve1",
+    }
     in_check_mode_then_twice(lab, player, 1, said)
     assert "local:iso/debian.iso" in volumes(lab)
     assert player.play(IMAGE, image_filename="debian.iso", image_ensure=True).expect().changed == 0
@@ -137,15 +154,21 @@ def test_what_only_shall_be_there(lab: Lab, player: Player) -> None:
     assert "There is no template 'nosuch'" in missing.output
     missing = player.play(IMAGE, image_filename="nosuch.iso", image_ensure=True).expect(2)
     assert "Give source_url" in missing.output
-    said = {"image_url": "http://127.0.0.1:9/nosuch.img", "image_content": "import", "image_ensure": True}
-    assert "There is no file local:import/nosuch.qcow2" in player.play(IMAGE, **said).expect(2).output
+    said = {
+        "image_url": "http://127.0.0.1:9/nosuch.img",
+        "image_content": "import",
+        "image_ensure": True,
+    }
+    assert (
+        "There is no file local:import/nosuch.qcow2" in player.play(IMAGE, **said).expect(2).output
+    )
     assert writes(lab, mark) == []
 
 
 def test_what_is_refused(lab: Lab, player: Player, web: str) -> None:
     vmid = lab.make_vm("busy")
     mark = lab.mark()
-    assert "Nothing says which image" in player.play(IMAGE).expect(2).output
+    assert "No image is given" in player.play(IMAGE).expect(2).output
     assert "image_url" in player.play(IMAGE, image_name="x").expect(2).output
     said = {"image_name": "x", "image_url": f"{web}/x.iso"}
     assert "can only be made" in player.play(IMAGE, **said, image_content="iso").expect(2).output
@@ -153,6 +176,27 @@ def test_what_is_refused(lab: Lab, player: Player, web: str) -> None:
     taken = player.play(IMAGE, image_name="busy", image_url=f"{web}/busy.qcow2").expect(2)
     assert f"is the name of VM {vmid}" in taken.output
     assert writes(lab, mark) == []
+
+
+def test_the_environment_limits_the_tasks(lab: Lab, player: Player, web: str) -> None:
+    """The download, and the import of the image, for which module vm has a shorter default."""
+    said: dict[str, Any] = {"image_name": "slow", "image_url": f"{web}/slow.qcow2"}
+    player.environment["PROXMOX_TASK_TIMEOUT"] = "1"
+    for task, step in (("download", "Download the file"), ("qmcreate", "Create a virtual machine")):
+        lab.simulator.steer("/settings", {"task_ms": {task: 8000}})
+        try:
+            played = player.play(IMAGE, **said).expect(2)
+        finally:
+            lab.simulator.steer("/settings", {"task_ms": {task: 10}})
+        output = re.sub(r"\s+", " ", played.output)
+        assert "after 1 s" in output
+        failed = output[: output.index("after 1 s")].rpartition("TASK [")[2]
+        assert step in failed
+        # A variable wins over the environment; the next run waits for the task that still runs.
+        if task == "download":
+            player.play(IMAGE, **said, image_ensure=False, image_task_timeout=60).expect()
+            lab.call("DELETE", f"/nodes/pve1/qemu/{templates(lab, 'slow')[0]}")
+            # the file stays, so that the second turn is about the import alone
 
 
 REFUSED_EARLY: list[tuple[dict[str, Any], str]] = [
@@ -164,32 +208,67 @@ REFUSED_EARLY: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_cannot_be_made_is_refused_before_the_download(lab: Lab, player: Player, web: str) -> None:
+def test_what_cannot_be_made_is_refused_before_the_download(
+    lab: Lab, player: Player, web: str
+) -> None:
     mark = lab.mark()
     for number, (options, word) in enumerate(REFUSED_EARLY):
         said = {"image_name": f"early{number}", "image_url": f"{web}/early.qcow2", **options}
         played = player.play(IMAGE, **said).expect(2)
-        assert "Refuse a virtual machine that could not be made" in played.output
+        assert "Check the options of the template before the download" in played.output
         assert word in played.output
     assert writes(lab, mark) == []
     assert "local:import/early.qcow2" not in volumes(lab)
 
 
 @pytest.mark.parametrize("how", [{}, {"in_vm": True}], ids=str)
-def test_the_number_of_another_vm_is_refused(lab: Lab, player: Player, web: str, how: dict[str, bool]) -> None:
+def test_the_number_of_another_vm_is_refused(
+    lab: Lab, player: Player, web: str, how: dict[str, bool]
+) -> None:
     """With its number, the VM would be stopped, renamed and converted."""
     theirs = lab.make_vm(f"theirs{len(how)}", scsi0="ceph:1", tags="tenant_acme")
-    said: dict[str, Any] = {"image_name": "numbered", "image_url": f"{web}/numbered.qcow2", "image_disk_size": "4G"}
+    said: dict[str, Any] = {
+        "image_name": "numbered",
+        "image_url": f"{web}/numbered.qcow2",
+        "image_disk_size": "4G",
+    }
     said |= {"image_vm": {"vmid": theirs}} if how else {"image_vmid": theirs}
     mark = lab.mark()
     refused = player.play(IMAGE, **said).expect(2)
-    assert f"The number {theirs} belongs to VM theirs{len(how)}. It was left alone." in refused.output
-    assert "belongs to VM debian-13" in player.play(IMAGE, **said | {"image_vm": {"vmid": 9000}}).expect(2).output
+    assert (
+        f"The VMID {theirs} belongs to VM theirs{len(how)}. It was not changed." in refused.output
+    )
+    assert (
+        "belongs to VM debian-13"
+        in player.play(IMAGE, **said | {"image_vm": {"vmid": 9000}}).expect(2).output
+    )
     assert writes(lab, mark) == []
 
 
+def test_each_node_can_have_a_copy(lab: Lab, player: Player, web: str) -> None:
+    said: dict[str, Any] = {
+        "image_name": "copied",
+        "image_url": f"{web}/copied.qcow2",
+        "image_disk_storage": "local-lvm",
+        "image_disk_size": "4G",
+    }
+    in_check_mode_then_twice(lab, player, 2, {**said, "image_node": "pve1", "image_vmid": 801})
+    mark = lab.mark()
+    refused = player.play(IMAGE, **said, image_node="pve2").expect(2)
+    assert "Give image_vmid for a copy on node pve2" in refused.output
+    assert writes(lab, mark) == []
+    in_check_mode_then_twice(lab, player, 2, {**said, "image_node": "pve2", "image_vmid": 802})
+    assert sorted(templates(lab, "copied")) == [801, 802]
+    assert player.play(IMAGE, image_name="copied", image_ensure=True).expect().changed == 0
+    assert "Name the node in image_node" in player.play(IMAGE, **said).expect(2).output
+
+
 def test_a_wrong_checksum_leaves_nothing(lab: Lab, player: Player, web: str) -> None:
-    said = {"image_name": "bad", "image_url": f"{web}/bad.qcow2", "image_checksum": "sha256:" + "0" * 64}
+    said = {
+        "image_name": "bad",
+        "image_url": f"{web}/bad.qcow2",
+        "image_checksum": "sha256:" + "0" * 64,
+    }
     assert "checksum mismatch" in player.play(IMAGE, **said).expect(2).output
     assert templates(lab, "bad") == []
     assert "local:import/bad.qcow2" not in volumes(lab)
@@ -198,7 +277,24 @@ def test_a_wrong_checksum_leaves_nothing(lab: Lab, player: Player, web: str) -> 
 def test_an_interrupted_run_is_completed(lab: Lab, player: Player, web: str) -> None:
     """What a run leaves that ended before the VM became a template."""
     said: dict[str, Any] = {"image_name": "half", "image_url": f"{web}/half.qcow2"}
-    said["image_vmid"] = lab.make_vm("half", scsi0="local-lvm:1", description="Template half, made from half.qcow2")
+    said["image_vmid"] = lab.make_vm(
+        "half", scsi0="local-lvm:1", description="Template half, made from half.qcow2"
+    )
     player.play(IMAGE, **said).expect()
     assert len(templates(lab, "half")) == 1
     assert player.play(IMAGE, **said).expect().changed == 0
+
+
+@pytest.mark.parametrize("in_process", ["true", "false"])
+def test_a_misspelt_option_of_the_template_is_named_and_nothing_else(
+    player: Player, web: str, in_process: str
+) -> None:
+    said: dict[str, Any] = {
+        "image_name": "gold",
+        "image_url": f"{web}/gold.qcow2",
+        "image_vm": {"coers": 2},
+    }
+    refused = player.play(IMAGE, **said, pve_fleet_in_process=in_process).expect(2).output
+    assert "coers (did you mean 'cores'?)" in refused
+    assert "Supported parameters" not in refused
+    assert "argument_spec_data" not in refused

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin through the real `ansible-inventory`: hosts, groups, tenants, filters and names."""
+"""The inventory plugin through the real `ansible-inventory`: hosts, groups, tenants, filters and
+names.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,27 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import GROUP_KINDS
-from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, Lister, call, configure, one_line, run
+from tests.plays.inventory_helpers import (
+    AGENT,
+    CONFIG,
+    LISTING,
+    NODE_VMS,
+    Lister,
+    call,
+    configure,
+    one_line,
+    replaced,
+    run,
+    vmids_on,
+    wait_until,
+)
 from tests.simulator.process import Simulator
 
 
 class TestListing:
-    def test_one_request_gives_hosts_variables_and_groups(self, listed: Lister, simulator: Simulator) -> None:
+    def test_one_request_gives_hosts_variables_and_groups(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         found = listed()
         assert simulator.counts() == {LISTING: 1}
         assert len(found.hosts) == 13
@@ -27,13 +44,56 @@ class TestListing:
             assert name in found.group(f"node_{variables['proxmox_node']}")
             assert name in found.group(f"status_{variables['proxmox_status']}")
             for tag in variables["proxmox_tags"]:
-                assert name in found.group(f"tag_{tag}")
+                doubled = tag == f"tenant_{variables['proxmox_tenant']}"
+                assert (name in found.group(f"tag_{tag}")) is not doubled
             if variables["proxmox_tenant"]:
                 assert name in found.group(f"tenant_{variables['proxmox_tenant']}")
             if variables["proxmox_pool"]:
                 assert name in found.group(f"pool_{variables['proxmox_pool']}")
-        assert found.group("template") == [name for name, one in found.hosts.items() if one["proxmox_template"]]
+        assert found.group("template") == [
+            name for name, one in found.hosts.items() if one["proxmox_template"]
+        ]
         assert "ansible_host" not in found.by_vmid(10000)
+
+    def test_a_vm_that_is_too_new_for_the_listing(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
+        """A new number has no statistics (pve-manager, API2Tools.pm, extract_vm_stats)."""
+        simulator.steer("/settings", {"lag_s": 300, "task_ms": {"default": 0}})
+        call(simulator, "POST", "/nodes/pve2/qemu", vmid=20000, name="fresh", memory=256)
+        wait_until(lambda: 20000 in vmids_on(simulator, "pve2"))
+        fresh = listed().hosts["fresh"]
+        assert (fresh["proxmox_vmid"], fresh["proxmox_status"]) == (20000, "stopped")
+        assert fresh["proxmox_memory_bytes"] == 256 << 20
+        assert simulator.counts() == {LISTING: 1, NODE_VMS: 1}
+
+    def test_a_name_that_only_the_listing_has_twice(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
+        for vmid in (10004, 10005):
+            configure(simulator, vmid, name="web", tags="tenant_acme")
+        replaced(simulator, 10004, name="new", tags="tenant_acme")
+        found = listed()
+        assert found.by_vmid(10004)["proxmox_name"] == found.host_of(10004) == "new"
+        assert found.host_of(10005) == "web"
+        assert "web" not in found.errors
+
+    def test_namesakes_that_need_no_request(self, listed: Lister, simulator: Simulator) -> None:
+        """VMs of two tenants, and a template that each node has."""
+        configure(simulator, 10004, name="web", tags="tenant_acme")
+        configure(simulator, 10005, name="web", tags="tenant_globex")
+        for vmid in (10006, 10007):
+            simulator.steer(f"/vms/{vmid}", {"config": {"name": "debian", "template": "1"}})
+        assert listed().code == 0
+        assert simulator.counts() == {LISTING: 1}
+
+    def test_the_configuration_has_the_name(self, listed: Lister, simulator: Simulator) -> None:
+        """Where it is fetched anyway, a name of a removed VM is never shown."""
+        configure(simulator, 10004, name="old")
+        replaced(simulator, 10004, name="new")
+        found = listed(fetch=["config"])
+        assert found.host_of(10004) == found.by_vmid(10004)["proxmox_name"] == "new"
+        assert NODE_VMS not in simulator.counts()
 
     def test_as_ansible_finds_the_plugin_by_itself(self, listed: Lister) -> None:
         for enabled in ("auto", "host_list,script,auto,yaml,ini,toml"):
@@ -67,7 +127,14 @@ class TestListing:
         assert {name: one[name] for name in exact} == exact
         assert one["proxmox_node"].startswith("pve")
         counters = ("disk_read_bytes", "disk_written_bytes", "net_in_bytes", "net_out_bytes")
-        for name in ("uptime", "cpu_usage", "memory_used_bytes", "memory_host_bytes", "disk_bytes", *counters):
+        for name in (
+            "uptime",
+            "cpu_usage",
+            "memory_used_bytes",
+            "memory_host_bytes",
+            "disk_bytes",
+            *counters,
+        ):
             assert one[f"proxmox_{name}"] > 0
 
     def test_os_groups_need_the_configuration(self, listed: Lister, simulator: Simulator) -> None:
@@ -93,16 +160,23 @@ class TestListing:
         """Jinja refuses to compile anything, so nothing of a host may be an expression."""
         (tmp_path / "python").mkdir()
         refuse = "import jinja2\ndef compile(*_all, **_more):\n    raise RuntimeError\n"
-        (tmp_path / "python" / "sitecustomize.py").write_text(f"{refuse}jinja2.Environment.compile = compile\n")
+        (tmp_path / "python" / "sitecustomize.py").write_text(
+            f"{refuse}jinja2.Environment.compile = compile\n"
+        )
         without = {"PYTHONPATH": str(tmp_path / "python")}
-        options: dict[str, Any] = {"fetch": ["addresses", "config"], "tags": ["web", "db", "image"], "templates": True}
+        options: dict[str, Any] = {
+            "fetch": ["addresses", "config"],
+            "tags": ["web", "db", "image"],
+            "templates": True,
+        }
         plain, found = listed(**options), listed(**options, environ=without)
         assert found.hosts.keys() == plain.hosts.keys()
         assert found.groups == plain.groups
-        assert {kind for kind in GROUP_KINDS if any(name.startswith(kind) for name in found.groups)} == {
-            *GROUP_KINDS
-        } - {"site"}
-        assert not listed(**options, environ=without, filters=["proxmox_vmid > 0"]).hosts  # the refusal works
+        assert {
+            kind for kind in GROUP_KINDS if any(name.startswith(kind) for name in found.groups)
+        } == {*GROUP_KINDS} - {"site"}
+        # the refusal works
+        assert not listed(**options, environ=without, filters=["proxmox_vmid > 0"]).hosts
 
     def test_choice_of_groups(self, listed: Lister) -> None:
         assert all(name.startswith("tenant_") for name in listed(group_by=["tenant"]).groups)
@@ -116,9 +190,12 @@ class TestListing:
             keyed_groups=[{"key": "proxmox_node", "prefix": "on"}],
         )
         one = found.by_vmid(10000)
-        assert float(one["gib"]) == one["proxmox_memory_bytes"] / 1024**3  # a text before ansible-core 2.19
+        # a text before ansible-core 2.19
+        assert float(one["gib"]) == one["proxmox_memory_bytes"] / 1024**3
         assert found.host_of(10000) in found.group(f"on_{one['proxmox_node']}")
-        assert found.group("big") == sorted(name for name, two in found.hosts.items() if two["proxmox_cpus"] >= 8)
+        assert found.group("big") == sorted(
+            name for name, two in found.hosts.items() if two["proxmox_cpus"] >= 8
+        )
 
     def test_strict_makes_a_wrong_expression_fatal(self, listed: Lister) -> None:
         assert listed(compose={"x": "nonsense.y"}).code == 0
@@ -135,7 +212,9 @@ class TestListing:
             assert "nonsense" in found.errors
             assert "Traceback" not in found.errors
 
-    def test_a_node_that_is_down_hides_nothing_and_costs_nothing(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_node_that_is_down_hides_nothing_and_costs_nothing(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         simulator.steer("/nodes/pve3", {"online": False})
         found = listed(fetch=["addresses", "config"])
         assert len(found.hosts) == 13
@@ -148,7 +227,9 @@ class TestListing:
         assert simulator.counts()[CONFIG] == 13 - len(down)
         assert not [entry for entry in simulator.log() if "/nodes/pve3/" in entry["path"]]
 
-    @pytest.mark.parametrize("name", ["a.proxmox.yml", "a.proxmox.yaml", "a.pve.yml", "a.pve.yaml", "proxmox.yml"])
+    @pytest.mark.parametrize(
+        "name", ["a.proxmox.yml", "a.proxmox.yaml", "a.pve.yml", "a.pve.yaml", "proxmox.yml"]
+    )
     def test_file_names(self, listed: Lister, name: str) -> None:
         assert len(listed(name=name).hosts) == 13
 
@@ -158,7 +239,9 @@ class TestListing:
         assert found.hosts == {}
         assert simulator.counts() == {}
         # A file of another format that names the plugin only looks like a mistake when it is YAML.
-        assert ("name does not end in .proxmox.yml" in one_line(found.errors)) is name.endswith(".yml")
+        assert ("name does not end in .proxmox.yml" in one_line(found.errors)) is name.endswith(
+            ".yml"
+        )
 
 
 class TestTenants:
@@ -201,7 +284,9 @@ class TestTenants:
         listed(tenant="acme", fetch=["addresses"])
         assert simulator.counts() == {LISTING: 1, AGENT: 2}
 
-    @pytest.mark.parametrize("options", [{"tenants": []}, {"tenant": "a", "tenants": ["b"]}, {"tenant": "A b"}])
+    @pytest.mark.parametrize(
+        "options", [{"tenants": []}, {"tenant": "a", "tenants": ["b"]}, {"tenant": "A b"}]
+    )
     def test_what_could_mean_everything_is_refused(
         self, listed: Lister, simulator: Simulator, options: dict[str, Any]
     ) -> None:
@@ -212,7 +297,24 @@ class TestTenants:
 
     def test_from_the_environment(self, listed: Lister) -> None:
         assert len(listed(environ={"PROXMOX_TENANT": "acme"}).hosts) == 2
-        assert len(listed(environ={"PROXMOX_TENANT": ""}).hosts) == 13
+
+    @pytest.mark.parametrize("blank", ["", " ", None], ids=repr)
+    @pytest.mark.parametrize("option", ["tenant", "tenants", "tenant_prefix"])
+    def test_a_file_without_its_value_is_refused(
+        self, listed: Lister, simulator: Simulator, option: str, blank: Any
+    ) -> None:
+        found = listed(**{option: blank})
+        assert found.code != 0
+        assert option in one_line(found.errors)
+        assert simulator.counts() == {}
+
+    def test_an_environment_without_its_value_is_refused(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
+        found = listed(environ={"PROXMOX_TENANT": ""})
+        assert found.code != 0
+        assert "PROXMOX_TENANT was refused: it is given without a value" in one_line(found.errors)
+        assert simulator.counts() == {}
 
     def test_alike_names_do_not_share_a_group(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, tags="tenant_a-b")
@@ -223,12 +325,18 @@ class TestTenants:
 
 
 class TestFilters:
-    def test_they_are_decided_before_anything_is_fetched(self, listed: Lister, simulator: Simulator) -> None:
-        found = listed(filters=["proxmox_vmid < 10003", "proxmox_status == 'running'"], fetch=["addresses"])
+    def test_they_are_decided_before_anything_is_fetched(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
+        found = listed(
+            filters=["proxmox_vmid < 10003", "proxmox_status == 'running'"], fetch=["addresses"]
+        )
         assert len(found.hosts) == 3
         assert simulator.counts() == {LISTING: 1, AGENT: 3}
 
-    @pytest.mark.parametrize("expression", ["proxmox_nonsense", "proxmox_vmid.x.y", "proxmox_name", "1 +"])
+    @pytest.mark.parametrize(
+        "expression", ["proxmox_nonsense", "proxmox_vmid.x.y", "proxmox_name", "1 +"]
+    )
     def test_they_fail_closed(self, listed: Lister, expression: str) -> None:
         found = listed(filters=[expression])
         assert found.hosts == {}
@@ -245,7 +353,9 @@ class TestFilters:
         assert set(listed(nodes=[node]).hosts) == set(everything.group(f"node_{node}"))
         assert set(listed(tags=["web"]).hosts) == set(everything.group("tag_web"))
         assert set(listed(statuses=["stopped"]).hosts) == set(everything.group("status_stopped"))
-        assert set(everything.hosts) - set(listed(templates=False).hosts) == set(everything.group("template"))
+        assert set(everything.hosts) - set(listed(templates=False).hosts) == set(
+            everything.group("template")
+        )
 
 
 class TestNames:
@@ -262,7 +372,9 @@ class TestNames:
         assert {found.host_of(10000), found.host_of(10001)} == {"twin_10000", "twin_10001"}
         assert "twin_10000" in one_line(found.errors)
 
-    def test_thousands_of_them_are_told_in_some_lines(self, listed: Lister, simulator: Simulator) -> None:
+    def test_thousands_of_them_are_told_in_some_lines(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         for vmid in range(10000, 10012):
             configure(simulator, vmid, name=f"no name {vmid}")
         found = listed()
@@ -277,7 +389,9 @@ class TestNames:
         assert found.host_of(10001) == "2130706433_10001"
         assert one_line(found.errors).count("means something else to Ansible") == 2
 
-    def test_a_vm_that_is_named_like_a_group(self, listed: Lister, simulator: Simulator, tmp_path: Path) -> None:
+    def test_a_vm_that_is_named_like_a_group(
+        self, listed: Lister, simulator: Simulator, tmp_path: Path
+    ) -> None:
         """It joins the groups itself; nobody else's VM comes into a group of its tenant with it."""
         configure(simulator, 10000, name="web", tags="tenant_evil;web")
         configure(simulator, 10001, name="front", tags="tenant_acme;web")
@@ -286,7 +400,11 @@ class TestNames:
         for order, vmid in enumerate((9000, 10005)):
             # Whether the group is there before its namesake or not makes a difference to Ansible.
             configure(simulator, vmid, tags="web")
-            for options in ({"groups": groups}, {"keyed_groups": keyed}, {"groups": groups, "keyed_groups": keyed}):
+            for options in (
+                {"groups": groups},
+                {"keyed_groups": keyed},
+                {"groups": groups, "keyed_groups": keyed},
+            ):
                 found = listed(**options, strict=order == 0)
                 assert found.code == 0, found.errors
                 assert len(found.hosts) == 13
@@ -298,7 +416,9 @@ class TestNames:
         listed()
         sources = ["-i", "static.ini", "-i", "fleet.proxmox.yml"]
         both = {"ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox,ini"}
-        data = json.loads(run("ansible-inventory", *sources, "--list", environ=both, cwd=tmp_path).stdout)
+        data = json.loads(
+            run("ansible-inventory", *sources, "--list", environ=both, cwd=tmp_path).stdout
+        )
         assert data["web"] == {"hosts": ["elsewhere"]}
         assert data["tenant_evil"] == {"hosts": ["web"]}
 
@@ -312,7 +432,9 @@ class TestNames:
             (["proxmox_nonsense", "vmid"], "vm-10000"),
         ],
     )
-    def test_preferences(self, listed: Lister, simulator: Simulator, hostnames: list[str], expected: str) -> None:
+    def test_preferences(
+        self, listed: Lister, simulator: Simulator, hostnames: list[str], expected: str
+    ) -> None:
         configure(simulator, 10000, name="web")
         assert listed(hostnames=hostnames).host_of(10000) == expected
 

@@ -6,15 +6,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.plays.inventory_helpers import AGENT, CONFIG, LISTING, SNAPSHOTS, Lister, call, configure, one_line, run
+from tests.plays.inventory_helpers import (
+    AGENT,
+    CONFIG,
+    LISTING,
+    SNAPSHOTS,
+    Lister,
+    call,
+    configure,
+    one_line,
+    run,
+)
 from tests.simulator.process import Simulator
 
 FILE_CACHE = """
@@ -58,9 +68,38 @@ def restart(simulator: Simulator, vmid: int) -> None:
         simulator.steer(f"/vms/{vmid}", {"running": running})
 
 
+def grow_older(options: dict[str, Any], seconds: float = 2.0) -> None:
+    """Let that time pass for what is cached: its files and the times within them."""
+    files = list(Path(options["cache_connection"]).iterdir())
+    assert files
+    for file in files:
+        written = file.stat().st_mtime - seconds
+        content = json.loads(file.read_text(encoding="utf-8"))
+        # Since ansible-core 2.19 the file holds the content as a text.
+        if "__payload__" in content:
+            older = json.dumps(older_sync(json.loads(content["__payload__"]), seconds))
+            content["__payload__"] = older
+        else:
+            content = older_sync(content, seconds)
+        file.write_text(json.dumps(content), encoding="utf-8")
+        os.utime(file, (written, written))
+
+
+def older_sync(cached: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return what the inventory keeps in the cache, with earlier times."""
+    sync = json.loads(cached["sync"])
+    sync["taken"] -= seconds
+    sync["read"] = {site: read - seconds for site, read in sync["read"].items()}
+    for details in sync["details"].values():
+        details["taken"] -= seconds
+    return {**cached, "sync": json.dumps(sync)}
+
+
 def asked(simulator: Simulator, route: str) -> list[int]:
     """Return the VMIDs for which this was asked."""
-    found = [entry["path"] for entry in simulator.log() if f"{entry['method']} {entry['route']}" == route]
+    found = [
+        entry["path"] for entry in simulator.log() if f"{entry['method']} {entry['route']}" == route
+    ]
     return sorted(int(path.split("/")[4]) for path in found)
 
 
@@ -98,9 +137,17 @@ class TestCache:
         restart(simulator, 10001)
         old = first.by_vmid(10002)["proxmox_node"]
         simulator.steer("/vms/10002", {"node": "pve1" if old != "pve1" else "pve2"})
-        call(simulator, "POST", "/nodes/pve1/qemu", vmid=20000, name="new", agent="1", net0="virtio,bridge=vmbr0")
+        call(
+            simulator,
+            "POST",
+            "/nodes/pve1/qemu",
+            vmid=20000,
+            name="new",
+            agent="1",
+            net0="virtio,bridge=vmbr0",
+        )
         call(simulator, "POST", "/nodes/pve1/qemu/20000/status/start")
-        time.sleep(1.1)
+        grow_older(cache)
         second = listed(**cache, cache_timeout=1)
         assert asked(simulator, AGENT) == [10000, 10001, 10002, 20000]
         assert simulator.counts() == {LISTING: 1, AGENT: 4}
@@ -108,7 +155,7 @@ class TestCache:
         assert second.by_vmid(10003)["ansible_host"] == first.by_vmid(10003)["ansible_host"]
         assert second.by_vmid(20000)["ansible_host"]
         simulator.reset_log()
-        time.sleep(1.1)
+        grow_older(cache)
         assert listed(**cache, cache_timeout=1).hosts.keys() == second.hosts.keys()
         assert simulator.counts() == {LISTING: 1}
 
@@ -119,7 +166,7 @@ class TestCache:
             simulator.steer(f"/vms/{vmid}", {"agent": "silent"})
         restart(simulator, 10001)
         listed(**cache)
-        time.sleep(1.1)
+        grow_older(cache)
         listed(**cache, cache_timeout=1)
         assert asked(simulator, AGENT) == [10001]
 
@@ -129,11 +176,14 @@ class TestCache:
         cache.update(fetch=["config"], cache_timeout=1)
         listed(**cache)
         configure(simulator, 10000, description="changed")
-        time.sleep(1.1)
+        grow_older(cache)
         assert "description" not in listed(**cache).by_vmid(10000)["proxmox_config"]
         assert simulator.counts() == {LISTING: 1}
-        time.sleep(1.1)
-        assert listed(**cache, fetch_max_age=1).by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
+        grow_older(cache)
+        assert (
+            listed(**cache, fetch_max_age=1).by_vmid(10000)["proxmox_config"]["description"].strip()
+            == "changed"
+        )
         assert simulator.counts() == {LISTING: 1, CONFIG: 13}
 
     def test_flush_cache_fetches_everything_again(
@@ -146,7 +196,13 @@ class TestCache:
         play.write_text("[{hosts: all, gather_facts: false, tasks: []}]")
         simulator.reset_log()
         # ansible-inventory has this option since ansible-core 2.19 only
-        done = run("ansible-playbook", "--flush-cache", "-i", str(tmp_path / "fleet.proxmox.yml"), str(play))
+        done = run(
+            "ansible-playbook",
+            "--flush-cache",
+            "-i",
+            str(tmp_path / "fleet.proxmox.yml"),
+            str(play),
+        )
         assert done.returncode == 0, done.stderr
         assert simulator.counts() == {LISTING: 1, CONFIG: 13}
         assert listed(**cache).by_vmid(10000)["proxmox_config"]["description"].strip() == "changed"
@@ -157,10 +213,20 @@ class TestCache:
     ) -> None:
         cache.update(fetch=["config"])
         name = listed(**cache).host_of(10000)
-        change = {"name": name, "vmid": 10000, "tags": ["fresh"], "description": "refreshed", **listed.connection}
+        change = {
+            "name": name,
+            "vmid": 10000,
+            "tags": ["fresh"],
+            "description": "refreshed",
+            **listed.connection,
+        }
         tasks = [
             {"pve.fleet.vm": change},
-            {"ansible.builtin.debug": {"msg": "before={{ proxmox_config.description | default('none') }}"}},
+            {
+                "ansible.builtin.debug": {
+                    "msg": "before={{ proxmox_config.description | default('none') }}"
+                }
+            },
             {"ansible.builtin.meta": "refresh_inventory"},
             {
                 "ansible.builtin.debug": {
@@ -168,9 +234,14 @@ class TestCache:
                 }
             },
         ]
-        own = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+        own = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+        }
         play = tmp_path / "play.yml"
-        play.write_text(json.dumps([{"hosts": name, "gather_facts": False, "vars": own, "tasks": tasks}]))
+        play.write_text(
+            json.dumps([{"hosts": name, "gather_facts": False, "vars": own, "tasks": tasks}])
+        )
         done = run("ansible-playbook", "-i", str(tmp_path / "fleet.proxmox.yml"), str(play))
         assert done.returncode == 0, done.stdout + done.stderr
         assert "before=none" in done.stdout
@@ -187,8 +258,13 @@ class TestCache:
         assert [one["name"] for one in first.by_vmid(10001)["proxmox_snapshots"]] == ["before"]
         for vmid in (10001, 10002):
             restart(simulator, vmid)
-        call(simulator, "POST", f"/nodes/{first.by_vmid(10002)['proxmox_node']}/qemu/10002/snapshot", snapname="later")
-        time.sleep(1.1)
+        call(
+            simulator,
+            "POST",
+            f"/nodes/{first.by_vmid(10002)['proxmox_node']}/qemu/10002/snapshot",
+            snapname="later",
+        )
+        grow_older(cache)
         second = listed(**cache)
         assert asked(simulator, CONFIG) == [10001, 10002]
         assert asked(simulator, SNAPSHOTS) == [10002]
@@ -197,14 +273,14 @@ class TestCache:
 
     def test_it_expires(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
         listed(**cache, cache_timeout=1)
-        time.sleep(1.1)
+        grow_older(cache)
         listed(**cache, cache_timeout=1)
         assert simulator.counts() == {LISTING: 1}
 
     def test_a_dead_api(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
         first = listed(**cache)
         simulator.fault(path="/cluster/resources", status=596, times=None)
-        time.sleep(1.1)
+        grow_older(cache)
         refused = listed(**cache, cache_timeout=1, retries=1)
         assert refused.code != 0
         found = listed(**cache, cache_timeout=1, retries=1, stale="allow")
@@ -212,7 +288,9 @@ class TestCache:
         assert found.hosts.keys() == first.hosts.keys()
         assert "last good inventory" in one_line(found.errors)
 
-    def test_an_unreadable_cache(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
+    def test_an_unreadable_cache(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
         listed(**cache)
         for file in (listed.directory / "cache").iterdir():
             file.write_text("{broken")
@@ -221,7 +299,9 @@ class TestCache:
         assert simulator.counts()[LISTING] == 1
         assert "cache cannot be" in one_line(found.errors)
 
-    def test_a_cache_of_something_else(self, listed: Lister, simulator: Simulator, cache: dict[str, Any]) -> None:
+    def test_a_cache_of_something_else(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
         listed(**cache)
         for file in (listed.directory / "cache").iterdir():
             file.write_text('{"identity": 1}')
@@ -237,10 +317,14 @@ class TestCache:
             file.mkdir()
         found = listed(**cache)
         assert len(found.hosts) == 13
-        assert re.search("cache cannot be|cache plugin while trying to read", one_line(found.errors))
+        assert re.search(
+            "cache cannot be|cache plugin while trying to read", one_line(found.errors)
+        )
         assert "Traceback" not in found.errors
 
-    def test_a_cache_that_cannot_be_made(self, listed: Lister, cache: dict[str, Any], tmp_path: Path) -> None:
+    def test_a_cache_that_cannot_be_made(
+        self, listed: Lister, cache: dict[str, Any], tmp_path: Path
+    ) -> None:
         (tmp_path / "cache").write_text("a file")
         found = listed(**cache)
         assert len(found.hosts) == 13
@@ -266,10 +350,17 @@ class TestCache:
     def test_a_filter_that_looks_elsewhere_is_decided_anew(
         self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
     ) -> None:
-        """Since ansible-core 2.19 a filter may look up the environment; older ones leave the VMs out."""
+        """Since ansible-core 2.19 a filter may look up the environment.
+
+        Older ones leave the VMs out.
+        """
         configure(simulator, 10000, tags="tenant_acme")
         configure(simulator, 10001, tags="tenant_globex")
-        cache.update(filters=["proxmox_tenant == lookup('ansible.builtin.env', 'TEAM')"], stale="allow", retries=1)
+        cache.update(
+            filters=["proxmox_tenant == lookup('ansible.builtin.env', 'TEAM')"],
+            stale="allow",
+            retries=1,
+        )
         for dead in (False, True):
             if dead:
                 simulator.fault(path="/cluster/resources", status=596, times=None)
@@ -290,7 +381,12 @@ class TestCache:
 
     @pytest.mark.parametrize("plugin", ["memory", "ansible.builtin.memory", "pickled", "as_yaml"])
     def test_other_cache_plugins(
-        self, listed: Lister, simulator: Simulator, cache: dict[str, Any], tmp_path: Path, plugin: str
+        self,
+        listed: Lister,
+        simulator: Simulator,
+        cache: dict[str, Any],
+        tmp_path: Path,
+        plugin: str,
     ) -> None:
         plugins = tmp_path / "cache_plugins"
         plugins.mkdir()
@@ -303,7 +399,8 @@ class TestCache:
         assert "WARNING" not in first.errors
         second = listed(environ=environ, **cache)
         assert second.hosts.keys() == first.hosts.keys()
-        assert bool(simulator.counts()) is ("memory" in plugin)  # which does not outlive the command
+        # which does not outlive the command
+        assert bool(simulator.counts()) is ("memory" in plugin)
         assert "WARNING" not in second.errors
 
 
@@ -315,7 +412,9 @@ class TestStale:
         """Two sites that are the same cluster, and a cache that is always old."""
         return {
             "connect": False,
-            "sites": [{"name": name, **listed.connection, "retries": 1} for name in ("north", "south")],
+            "sites": [
+                {"name": name, **listed.connection, "retries": 1} for name in ("north", "south")
+            ],
             "cache": True,
             "cache_plugin": "ansible.builtin.jsonfile",
             "cache_connection": str(tmp_path / "cache"),
@@ -327,7 +426,7 @@ class TestStale:
         self, listed: Lister, simulator: Simulator, options: dict[str, Any]
     ) -> None:
         first = listed(**options)
-        time.sleep(1.1)
+        grow_older(options)
         configure(simulator, 10000, tags="changed")
         simulator.fault(path="/cluster/resources", status=596, nth=1, times=1)
         found = listed(**options, stale="allow")
@@ -340,22 +439,36 @@ class TestStale:
             name: one.get("ansible_host") for name, one in first.hosts.items()
         }
         # What was shown of a dead site does not become the last good inventory.
-        assert listed(**options, stale="allow").by_name("10000_north")["proxmox_tags"] == ["changed"]
+        assert listed(**options, stale="allow").by_name("10000_north")["proxmox_tags"] == [
+            "changed"
+        ]
 
     def test_a_site_that_stays_dead_costs_nobody_the_cache(
         self, listed: Lister, simulator: Simulator, options: dict[str, Any], tmp_path: Path
     ) -> None:
-        """The details of the other site are not fetched again, and what the dead one was last is kept."""
-        with Simulator("--nodes", "1", "--vms", "3", "--lag-s", "0", "--auth-delay-s", "0") as south:
-            options["sites"][1].update(host=south.url, ca_path=str(shutil.copy(south.ca, tmp_path / "south.pem")))
+        """The details of the other site are not fetched again, and what the dead one was last is
+        kept.
+        """
+        with Simulator(
+            "--nodes", "1", "--vms", "3", "--lag-s", "0", "--auth-delay-s", "0"
+        ) as south:
+            options["sites"][1].update(
+                host=south.url, ca_path=str(shutil.copy(south.ca, tmp_path / "south.pem"))
+            )
             first = listed(**options)
             assert len(first.group("site_south")) == 4
-        for again in ("the cache of a whole sync", "that of one without the site", "none at the beginning", "then one"):
-            time.sleep(1.1)
+        for again in (
+            "the cache of a whole sync",
+            "that of one without the site",
+            "none at the beginning",
+            "then one",
+        ):
+            grow_older(options)
             if "none" in again:
                 shutil.rmtree(tmp_path / "cache")
             found = listed(**options, dead_site="report")
-            if "none" not in again and "then" not in again:  # both sites have a template of one name
+            # both sites have a template of one name
+            if "none" not in again and "then" not in again:
                 assert sorted(found.hosts) == first.group("site_north")
             assert len(found.hosts) == 13
             assert simulator.counts().get(AGENT, 0) == (12 if "none" in again else 0), again
@@ -385,9 +498,11 @@ class TestStale:
         simulator.fault(path="/cluster/resources", status=596, times=None)
         assert listed(**options, stale="allow").code != 0
 
-    def test_refused_credentials_are_an_error(self, listed: Lister, options: dict[str, Any]) -> None:
+    def test_refused_credentials_are_an_error(
+        self, listed: Lister, options: dict[str, Any]
+    ) -> None:
         listed(**options)
-        time.sleep(1.1)
+        grow_older(options)
         options["sites"][1]["token_secret"] = "11111111-0000-4000-8000-000000000000"
         found = listed(**options, stale="allow")
         assert found.code != 0

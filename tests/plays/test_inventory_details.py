@@ -41,20 +41,26 @@ class TestDetails:
         assert one["proxmox_errors"] == {"addresses": "agent not configured"}
         assert (one["ansible_host"], one["proxmox_address_source"]) == ("10.5.0.7", "cloud-init")
 
-    def test_a_silent_agent_costs_only_its_own_address(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_silent_agent_costs_only_its_own_address(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         simulator.steer("/vms/10000", {"agent": "silent"})
         found = listed(fetch=["addresses"])
         assert found.by_vmid(10000)["proxmox_errors"] == {"addresses": "agent not running"}
         assert found.by_vmid(10001)["ansible_host"]
 
-    def test_a_hanging_agent_costs_only_its_own_address(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_hanging_agent_costs_only_its_own_address(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         simulator.fault(path="/qemu/10000/agent", delay_ms=8000, status=500, times=None)
         found = listed(fetch=["addresses"], fetch_timeout=0.5)
         assert found.by_vmid(10000)["proxmox_errors"] == {"addresses": "timeout"}
         assert len(found.hosts) == 13
         assert found.by_vmid(10001)["ansible_host"]
 
-    def test_a_dropped_connection_costs_only_its_own_address(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_dropped_connection_costs_only_its_own_address(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         simulator.fault(path="/qemu/10000/agent", drop="before", times=None)
         found = listed(fetch=["addresses"])
         assert found.by_vmid(10000)["proxmox_errors"] == {"addresses": "connection broken"}
@@ -63,7 +69,11 @@ class TestDetails:
     def test_the_deadline_for_everything(self, listed: Lister, simulator: Simulator) -> None:
         simulator.fault(path="/agent/", delay_ms=1500, status=500, times=None)
         found = listed(fetch=["addresses"], fetch_workers=2, fetch_deadline=1)
-        reasons = [one["proxmox_errors"]["addresses"] for one in found.hosts.values() if "proxmox_errors" in one]
+        reasons = [
+            one["proxmox_errors"]["addresses"]
+            for one in found.hosts.values()
+            if "proxmox_errors" in one
+        ]
         assert "not asked within 1 s" in reasons
         assert len(found.hosts) == 13
 
@@ -75,7 +85,9 @@ class TestDetails:
             assert len(configs) == 13
             assert most_at_once(configs) == workers
 
-    def test_a_broken_answer_costs_only_its_own_details(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_broken_answer_costs_only_its_own_details(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         simulator.fault(path="/qemu/10000/config", cut=20, times=None)
         simulator.fault(path="/qemu/10001/snapshot", status=500, message="boom", times=None)
         simulator.fault(path="/qemu/10002/config", status=403, times=None)
@@ -88,9 +100,15 @@ class TestDetails:
         assert found.by_vmid(10001)["proxmox_snapshots"] == []
         assert "proxmox_errors" not in found.by_vmid(10003)
 
-    def test_an_answer_that_is_no_answer_is_told(self, listed: Lister, simulator: Simulator) -> None:
+    def test_an_answer_that_is_no_answer_is_told(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         """It must not pass for a VM without addresses or snapshots."""
-        for vmid, part in ((10000, "agent/network-get-interfaces"), (10001, "config"), (10002, "snapshot")):
+        for vmid, part in (
+            (10000, "agent/network-get-interfaces"),
+            (10001, "config"),
+            (10002, "snapshot"),
+        ):
             simulator.fault(path=f"/qemu/{vmid}/{part}$", status=200, times=None)
         found = listed(fetch=["addresses", "config", "snapshots"])
         for vmid, kind in ((10000, "addresses"), (10001, "config"), (10002, "snapshots")):
@@ -100,7 +118,12 @@ class TestDetails:
 
     def test_family_and_nic(self, listed: Lister, simulator: Simulator) -> None:
         configure(simulator, 10000, net1="virtio=BC:24:11:AA:AA:AA,bridge=vmbr0")
-        configure(simulator, 10000, ipconfig0="ip=10.5.0.7/24,ip6=fd00:5::7/64", ipconfig1="ip=172.20.0.7/24")
+        configure(
+            simulator,
+            10000,
+            ipconfig0="ip=10.5.0.7/24,ip6=fd00:5::7/64",
+            ipconfig1="ip=172.20.0.7/24",
+        )
         only = {"filters": ["proxmox_vmid == 10000"], "fetch": ["addresses"]}
         expected: list[tuple[dict[str, Any], str | None]] = [
             ({}, "10.5.0.7"),
@@ -111,14 +134,19 @@ class TestDetails:
             ({"address_nics": ["eth7", "eth1", "eth0"]}, "172.20.0.7"),
             ({"address_nics": ["eth7"]}, None),
             ({"address_subnets": ["172.16.0.0/12"]}, "172.20.0.7"),
-            ({"address_subnets": ["172.16.0.0/12", "10.0.0.0/8"], "address_nics": ["eth0"]}, "10.5.0.7"),
+            (
+                {"address_subnets": ["172.16.0.0/12", "10.0.0.0/8"], "address_nics": ["eth0"]},
+                "10.5.0.7",
+            ),
         ]
         for options, address in expected:
             one = listed(**{**only, **options}).by_vmid(10000)
             assert one.get("ansible_host") == one["proxmox_address"] == address, options
             assert one["proxmox_addresses"] == ["10.5.0.7", "fd00:5::7", "172.20.0.7"]
 
-    def test_a_stopped_vm_has_the_address_of_cloud_init(self, listed: Lister, simulator: Simulator) -> None:
+    def test_a_stopped_vm_has_the_address_of_cloud_init(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         configure(simulator, 10000, ipconfig0="ip=10.5.0.7/24")
         simulator.steer("/vms/10000", {"running": False})
         one = listed(fetch=["addresses", "config"]).by_vmid(10000)
@@ -131,9 +159,16 @@ class TestDetails:
 
     def test_choice_of_the_address(self, listed: Lister) -> None:
         address = listed(fetch=["addresses"]).by_vmid(10000)["ansible_host"]
-        assert listed(fetch=["addresses"], address_subnets=[f"{address}/32"]).by_vmid(10000)["ansible_host"] == address
+        assert (
+            listed(fetch=["addresses"], address_subnets=[f"{address}/32"]).by_vmid(10000)[
+                "ansible_host"
+            ]
+            == address
+        )
         other = listed(fetch=["addresses"], address_subnets=["172.31.0.0/16"]).by_vmid(10000)
         assert "ansible_host" not in other
         assert other["proxmox_addresses"] == [address]
-        named = listed(fetch=["addresses"], ansible_host="proxmox_name ~ '.example.org'").by_vmid(10000)
+        named = listed(fetch=["addresses"], ansible_host="proxmox_name ~ '.example.org'").by_vmid(
+            10000
+        )
         assert named["ansible_host"] == f"{named['proxmox_name']}.example.org"

@@ -21,20 +21,31 @@ ROOT = Path(__file__).resolve().parents[2]
 def examples() -> list[Any]:
     """Return the files, each as its options and a name for the test."""
     page = (ROOT / "docs" / "inventory.md").read_text(encoding="utf-8")
-    found = {f"page {number}": text for number, text in enumerate(re.findall(r"```yaml\n(plugin:.*?)```", page, re.S))}
-    found.update({f"plugin {number}": text for number, text in enumerate(EXAMPLES.split("\n---\n"))})
-    found["example"] = (ROOT / "docs" / "examples" / "fleet.proxmox.yml").read_text(encoding="utf-8")
+    found = {
+        f"page {number}": text
+        for number, text in enumerate(re.findall(r"```yaml\n(plugin:.*?)```", page, re.S))
+    }
+    found.update(
+        {f"plugin {number}": text for number, text in enumerate(EXAMPLES.split("\n---\n"))}
+    )
+    found["example"] = (ROOT / "docs" / "examples" / "fleet.proxmox.yml").read_text(
+        encoding="utf-8"
+    )
     return [pytest.param(yaml.safe_load(text), id=name) for name, text in found.items()]
 
 
 @pytest.mark.parametrize("options", examples())
-def test_an_example_lists_something(listed: Lister, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_an_example_lists_something(
+    listed: Lister, tmp_path: Path, options: dict[str, Any]
+) -> None:
     """The connection is replaced, the tenant too, and the directory of the cache; nothing else."""
     assert options.pop("plugin") == "pve.fleet.proxmox"
     for name in ("host", "user", "token_id", "token_secret"):
         options.pop(name, None)
     if "sites" in options:
-        options["sites"] = [{**listed.connection, "name": site["name"]} for site in options["sites"]]
+        options["sites"] = [
+            {**listed.connection, "name": site["name"]} for site in options["sites"]
+        ]
     if "tenant" in options:
         options["tenant"] = "t1"
     if "cache_connection" in options:

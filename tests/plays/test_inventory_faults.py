@@ -19,7 +19,10 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("options", "category"),
         [
-            ({"token_id": "", "token_secret": "", "user": "root@pam", "password": "wrong-one"}, "AuthenticationError"),
+            (
+                {"token_id": "", "token_secret": "", "user": "root@pam", "password": "wrong-one"},
+                "AuthenticationError",
+            ),
             ({"token_secret": "11111111-0000-4000-8000-000000000000"}, "AuthenticationError"),
             ({"host": "http://127.0.0.1"}, "ConfigurationError"),
             ({"host": ""}, "ConfigurationError"),
@@ -30,7 +33,9 @@ class TestFailures:
             ({"site": "west"}, "ConfigurationError"),
         ],
     )
-    def test_one_line_with_a_category(self, listed: Lister, options: dict[str, Any], category: str) -> None:
+    def test_one_line_with_a_category(
+        self, listed: Lister, options: dict[str, Any], category: str
+    ) -> None:
         found = listed(**options)
         assert found.code != 0
         assert f"({category})" in one_line(found.errors)
@@ -54,8 +59,12 @@ class TestFailures:
         assert "(NetworkError)" in one_line(found.errors)
         assert "Traceback" not in found.errors
 
-    @pytest.mark.parametrize("fault", [{"cut": 30}, {"status": 200}, {"status": 500, "message": "boom"}])
-    def test_an_answer_that_is_none(self, listed: Lister, simulator: Simulator, fault: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "fault", [{"cut": 30}, {"status": 200}, {"status": 500, "message": "boom"}]
+    )
+    def test_an_answer_that_is_none(
+        self, listed: Lister, simulator: Simulator, fault: dict[str, Any]
+    ) -> None:
         simulator.fault(path="/cluster/resources", times=None, **fault)
         found = listed(retries=1)
         assert found.code != 0
@@ -90,13 +99,23 @@ class TestFailures:
         details = ["config", "addresses", "snapshots"]
         by_token = listed(fetch=details)
         of = {key: value for key, value in listed.connection.items() if not key.startswith("token")}
-        by_password = listed(connect=False, fetch=details, user="root@pam", password="fleetpw123", **of)
-        by_site = listed(connect=False, fetch=details, sites=[{"name": "north", **listed.connection}])
+        by_password = listed(
+            connect=False, fetch=details, user="root@pam", password="fleetpw123", **of
+        )
+        by_site = listed(
+            connect=False, fetch=details, sites=[{"name": "north", **listed.connection}]
+        )
         for found in (by_token, by_password, by_site):
             assert len(found.hosts) == 13
             assert found.by_vmid(10000)["proxmox_config"]["sshkeys"]
             shown = json.dumps(found.data) + found.errors
-            for secret in (listed.connection["token_secret"], "fleetpw123", "cloud-secret-1", "cipassword", "PVE:"):
+            for secret in (
+                listed.connection["token_secret"],
+                "fleetpw123",
+                "cloud-secret-1",
+                "cipassword",
+                "PVE:",
+            ):
                 assert secret not in shown
 
 
@@ -106,14 +125,18 @@ class TestSites:
         """Two sites that are the same cluster, so that every VM is there twice."""
         return [{"name": name, **listed.connection} for name in ("north", "south")]
 
-    def test_both_are_read(self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]) -> None:
+    def test_both_are_read(
+        self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]
+    ) -> None:
         found = listed(connect=False, sites=sites)
         assert simulator.counts() == {LISTING: 2}
         assert len(found.hosts) == 26
         assert len(found.group("site_north")) == len(found.group("site_south")) == 13
         assert all(name.endswith(("_north", "_south")) for name in found.hosts)
 
-    def test_they_are_read_in_parallel(self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]) -> None:
+    def test_they_are_read_in_parallel(
+        self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]
+    ) -> None:
         simulator.fault(path="/cluster/resources", delay_ms=400, times=None)
         assert len(listed(connect=False, sites=sites).hosts) == 26
         assert most_at_once(simulator.log()) == 2
@@ -134,13 +157,22 @@ class TestSites:
         found = listed(connect=False, sites=sites, site="south")
         assert len(found.hosts) == 13
         assert {one["proxmox_site"] for one in found.hosts.values()} == {"south"}
-        assert len(listed(connect=False, sites=sites, environ={"PROXMOX_SITE": "north"}).hosts) == 13
+        assert (
+            len(listed(connect=False, sites=sites, environ={"PROXMOX_SITE": "north"}).hosts) == 13
+        )
 
     def test_from_a_file(self, listed: Lister, sites: list[dict[str, Any]], tmp_path: Path) -> None:
         (tmp_path / "sites.yml").write_text(json.dumps(sites))
         assert len(listed(connect=False, sites_file=str(tmp_path / "sites.yml")).hosts) == 26
         # As a credential of AWX does it: a file of its own, and where it is.
-        assert len(listed(connect=False, environ={"PROXMOX_SITES_FILE": str(tmp_path / "sites.yml")}).hosts) == 26
+        assert (
+            len(
+                listed(
+                    connect=False, environ={"PROXMOX_SITES_FILE": str(tmp_path / "sites.yml")}
+                ).hosts
+            )
+            == 26
+        )
 
     def test_a_dead_site(self, listed: Lister, sites: list[dict[str, Any]]) -> None:
         sites[1].update(host="127.0.0.1:1", retries=1)
@@ -155,13 +187,18 @@ class TestSites:
     def test_a_site_without_credentials_is_as_a_dead_one(
         self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]
     ) -> None:
-        """In AWX the secret of one site may be missing; the others are shown where that is the choice."""
+        """In AWX the secret of one site may be missing.
+
+        The others are shown where that is the choice.
+        """
         sites[1].update(token_id="", token_secret="")
         found = listed(connect=False, sites=sites)
         assert found.code != 0
         assert "(site south): no credentials are given" in one_line(found.errors)
         assert simulator.counts() == {}
-        found = listed(connect=False, sites=sites, dead_site="report", stale="allow", fetch=["addresses"])
+        found = listed(
+            connect=False, sites=sites, dead_site="report", stale="allow", fetch=["addresses"]
+        )
         assert found.code == 0
         assert {one["proxmox_site"] for one in found.hosts.values()} == {"north"}
         assert "site south cannot be read" in one_line(found.errors)

@@ -40,10 +40,25 @@ VALUES = (
 
 @pytest.fixture
 def evil(listed: Lister, simulator: Simulator) -> dict[str, Any]:
-    """A VM with templates wherever a tenant can write, and the options that show everything of it."""
+    """A VM with templates wherever a tenant can write, and the options that show everything
+    of it.
+    """
     node = listed().by_vmid(10000)["proxmox_node"]
-    configure(simulator, 10000, name=SUM, tags=f"{TAG};x", description=f"{PIPE} {STATEMENT}", smbios1=f"serial={SUM}")
-    call(simulator, "POST", f"/nodes/{node}/qemu/10000/snapshot", snapname="one", description=f"{SUM} {PIPE}")
+    configure(
+        simulator,
+        10000,
+        name=SUM,
+        tags=f"{TAG};x",
+        description=f"{PIPE} {STATEMENT}",
+        smbios1=f"serial={SUM}",
+    )
+    call(
+        simulator,
+        "POST",
+        f"/nodes/{node}/qemu/10000/snapshot",
+        snapname="one",
+        description=f"{SUM} {PIPE}",
+    )
     return {
         "fetch": ["config", "snapshots"],
         "filters": ["proxmox_vmid == 10000"],
@@ -72,7 +87,11 @@ def test_a_playbook_reads_them_as_text(
     listed: Lister, evil: dict[str, Any], simulator: Simulator, tmp_path: Path, cached: bool
 ) -> None:
     if cached:
-        store = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache")}
+        store = {
+            "cache": True,
+            "cache_plugin": "ansible.builtin.jsonfile",
+            "cache_connection": str(tmp_path / "cache"),
+        }
         evil.update(store)
     listed(**evil)
     tasks: list[dict[str, Any]] = []
@@ -80,18 +99,37 @@ def test_a_playbook_reads_them_as_text(
         for use, template in USES.items():
             tasks.append({"ansible.builtin.debug": {"msg": f"{value} {use}: {template % value}"}})
         # A fact made of it, read in a later task, must not come alive there.
-        tasks.append({"ansible.builtin.set_fact": {"kept": f"{{{{ {value} }}}}", "glued_again": f"{{{{ {value} }}}}!"}})
+        tasks.append(
+            {
+                "ansible.builtin.set_fact": {
+                    "kept": f"{{{{ {value} }}}}",
+                    "glued_again": f"{{{{ {value} }}}}!",
+                }
+            }
+        )
         tasks.append({"ansible.builtin.debug": {"msg": "{{ kept }} {{ glued_again }}"}})
         tasks.append({"ansible.builtin.debug": {"var": value}})
     tasks.append({"ansible.builtin.debug": {"msg": "groups {{ group_names }}"}})
     tasks.append(
-        {"ansible.builtin.copy": {"content": "{{ proxmox_config.description }}", "dest": str(tmp_path / "out")}}
+        {
+            "ansible.builtin.copy": {
+                "content": "{{ proxmox_config.description }}",
+                "dest": str(tmp_path / "out"),
+            }
+        }
     )
     play = tmp_path / "play.yml"
-    own = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-    play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "vars": own, "tasks": tasks}]))
+    own = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+    }
+    play.write_text(
+        json.dumps([{"hosts": "all", "gather_facts": False, "vars": own, "tasks": tasks}])
+    )
     simulator.reset_log()
-    done = run("ansible-playbook", "-i", str(tmp_path / "fleet.proxmox.yml"), str(play), cwd=tmp_path)
+    done = run(
+        "ansible-playbook", "-i", str(tmp_path / "fleet.proxmox.yml"), str(play), cwd=tmp_path
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert bool(simulator.counts()) is not cached
     said = done.stdout.replace(STATEMENT, "")
@@ -111,7 +149,12 @@ def test_the_lookup_returns_text(listed: Lister, evil: dict[str, Any], tmp_path:
         {"ansible.builtin.debug": {"msg": "{{ lookup('pve.fleet.vm', '10000', **of).tags }}"}},
     ]
     play = tmp_path / "play.yml"
-    hosts = {"hosts": "localhost", "gather_facts": False, "vars": {"of": listed.connection}, "tasks": tasks}
+    hosts = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars": {"of": listed.connection},
+        "tasks": tasks,
+    }
     play.write_text(json.dumps([hosts]))
     done = run("ansible-playbook", str(play), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""VMs that move and nodes that go down in the middle of a play, and who may have how much, through ansible-playbook."""
+"""VMs that move and nodes that go down in the middle of a play, and who may have how much, through
+ansible-playbook.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.demo.lab import Lab, Machine
+from tests.modules.estate_lab import first_number
 from tests.plays.provision_helpers import Played, Player
 
 # The control plane of the simulator does between two tasks what no API call can do.
@@ -59,7 +62,8 @@ PLAY = """
             name: pve.fleet.provision
           vars:
             provision_vms: >-
-              {{ estate | map('combine', {'description': 'second round', 'cores': 3}) + [{'name': 'web4'}] }}
+              {{ estate | map('combine', {'description': 'second round', 'cores': 3}) + [{'name':
+              'web4'}] }}
       rescue:
         - name: Go on
           ansible.builtin.debug:
@@ -107,23 +111,28 @@ def machine(lab: Lab, name: str) -> Machine:
 
 def test_a_vm_that_the_ha_manager_moved_is_followed(player: Player, lab: Lab) -> None:
     """A node dies, its VM turns up on another one, and the play goes on with it there."""
-    events = [event("nodes/pve3", online=False), event("vms/10002", node="pve1")]
+    number = first_number("web3", "acme")
+    events = [event("nodes/pve3", online=False), event(f"vms/{number}", node="pve1")]
     played = player.play("play.yml", events=events, control=lab.simulator.control).expect()
     rows = outcome(played)
-    assert {name: row["failed"] for name, row in rows.items()} == dict.fromkeys(("web1", "web2", "web3", "web4"), False)
-    assert (rows["web3"]["vmid"], rows["web3"]["node"]) == (10002, "pve1")
+    assert {name: row["failed"] for name, row in rows.items()} == dict.fromkeys(
+        ("web1", "web2", "web3", "web4"), False
+    )
+    assert (rows["web3"]["vmid"], rows["web3"]["node"]) == (number, "pve1")
     assert rows["web4"]["node"] != "pve3"
     assert lab.config(machine(lab, "web3"))["description"].startswith("second round")
 
 
 def test_a_node_that_goes_down_stops_only_its_own_vms(player: Player, lab: Lab) -> None:
-    played = player.play("play.yml", events=[event("nodes/pve3", online=False)], control=lab.simulator.control)
+    played = player.play(
+        "play.yml", events=[event("nodes/pve3", online=False)], control=lab.simulator.control
+    )
     rows = outcome(played.expect())
     assert {name for name, row in rows.items() if row["failed"]} == {"web3"}
     assert rows["web3"]["error"]["category"] == "NodeUnhealthy"
     assert "pve3" in rows["web3"]["msg"]
     assert all(rows[name]["changed"] for name in ("web1", "web2", "web4"))
-    assert [one.name for one in lab.machines()] == ["web1", "web2", "web3", "web4"]
+    assert sorted(one.name for one in lab.machines()) == ["web1", "web2", "web3", "web4"]
 
     lab.simulator.steer("nodes/pve3", {"online": True})
     rows = outcome(player.play("play.yml", events=[], control=lab.simulator.control).expect())
@@ -131,7 +140,9 @@ def test_a_node_that_goes_down_stops_only_its_own_vms(player: Player, lab: Lab) 
     assert rows["web3"]["changed"]
 
 
-def when(lab: Lab, happened: Callable[[str, str], bool], then: Callable[[], None]) -> threading.Thread:
+def when(
+    lab: Lab, happened: Callable[[str, str], bool], then: Callable[[], None]
+) -> threading.Thread:
     """Do something as soon as the cluster got such a request."""
 
     def watch() -> None:
@@ -169,15 +180,21 @@ TASK = """
 
 
 @pytest.mark.parametrize("state", ["started", "absent"])
-def test_a_vm_that_moves_in_the_middle_of_a_task_is_followed(player: Player, lab: Lab, state: str) -> None:
-    """The HA manager takes it away between the module's look and its first write, which is held up for that."""
+def test_a_vm_that_moves_in_the_middle_of_a_task_is_followed(
+    player: Player, lab: Lab, state: str
+) -> None:
+    """The HA manager takes it away between the module's look and its first write, which is held up
+    for that.
+    """
     (player.directory / "task.yml").write_text(TASK, encoding="utf-8")
     data = {"vmid": 20001, "name": "web1", "tags": "tenant_acme", "memory": 128}
     lab.call("POST", "/nodes/pve1/qemu", **data)
     lab.simulator.reset_log()
     # With state absent the VM is stopped already, so the first write is the one that removes it.
     path = r"/qemu/20001/config$" if state == "started" else r"/qemu/20001$"
-    lab.simulator.fault(method="PUT" if state == "started" else "DELETE", path=path, delay_ms=1500, times=1)
+    lab.simulator.fault(
+        method="PUT" if state == "started" else "DELETE", path=path, delay_ms=1500, times=1
+    )
 
     def move() -> None:
         time.sleep(0.5)
@@ -240,7 +257,9 @@ def test_a_quota_of_the_estate_holds(player: Player, lab: Lab) -> None:
     case = {
         "name": "quota",
         "vms": [
-            {"name": f"{tenant}-{index}", "tenant": tenant} for tenant in ("acme", "globex") for index in (1, 2, 3)
+            {"name": f"{tenant}-{index}", "tenant": tenant}
+            for tenant in ("acme", "globex")
+            for index in (1, 2, 3)
         ],
         "defaults": {"disks": [{"size": 1}], "quotas": {"acme": {"vms": 2}}},
     }

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What clone, snapshot, storage_download and the infos come to in a playbook: done, refused, locked, failed, late."""
+"""What clone, snapshot, storage_download and the infos come to in a playbook: done, refused,
+locked, failed, late.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ def unlock_later(lab: Lab, vmid: int, method: str, seconds: float = 3.0) -> None
     def free() -> None:
         end = time.monotonic() + 120
         while time.monotonic() < end:
-            if any(f"/qemu/{vmid}/" in one["path"] + "/" and one["method"] == method for one in lab.simulator.log()):
+            if any(
+                f"/qemu/{vmid}/" in one["path"] + "/" and one["method"] == method
+                for one in lab.simulator.log()
+            ):
                 break
             time.sleep(0.2)
         time.sleep(seconds)
@@ -69,7 +74,9 @@ def test_every_refusal_of_a_clone(lab: Lab, player: Player) -> None:
 def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
     late = {"name": "late", "source": "debian-13", "full": True, "node": "pve1"}
     tasks = [
-        refused("locked for long", "clone", {"name": "c1", "source": 9130, "lock_timeout": 1}, "Locked"),
+        refused(
+            "locked for long", "clone", {"name": "c1", "source": 9130, "lock_timeout": 1}, "Locked"
+        ),
         Task("locked for 3 s", "clone", {"name": "c2", "source": 9001}, changed=True),
         Task("another's lock", "clone", {"name": "c3", "source": BASE}, changed=True),
         refused("a task that fails", "clone", {"name": "c4", "source": LOCAL}, "TaskFailed"),
@@ -91,16 +98,27 @@ def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
     told = outcomes(player, tasks)
     lab.simulator.steer("/vms/9130", {"lock": None})
     assert told["a task that fails"]["error"]["upid"].split(":")[5] == "qmclone"
-    assert told["a task that fails"]["error"]["log"][-1] == "TASK ERROR: clone failed: the pool is on fire"
+    assert (
+        told["a task that fails"]["error"]["log"][-1]
+        == "TASK ERROR: clone failed: the pool is on fire"
+    )
     assert told["warnings"]["warnings"][0].endswith("the pool is slow")
     assert not told["no warnings"].get("warnings")
     assert told["outlasts its timeout"]["error"]["upid"].split(":")[5] == "qmclone"
     assert told["picked up"]["vm"]["config"]["cores"] == 3
     assert told["picked up"]["vm"]["vmid"] == told["and done"]["vm"]["vmid"]
-    rows = [row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")]
-    assert sorted(row["name"] for row in rows if row["name"] in ("c1", "c2", "c3", "c4", "c5", "late")) == [
-        "c2", "c3", "c4", "c5", "late",
-    ]  # fmt: skip
+    rows = [
+        row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")
+    ]
+    assert sorted(
+        row["name"] for row in rows if row["name"] in ("c1", "c2", "c3", "c4", "c5", "late")
+    ) == [
+        "c2",
+        "c3",
+        "c4",
+        "c5",
+        "late",
+    ]
 
 
 # Module snapshot.
@@ -120,9 +138,19 @@ def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None
         refused("wrong name", "snapshot", {**one, "snapshot": "1"}, "ValidationFailed"),
         refused("reserved name", "snapshot", {**one, "snapshot": "current"}, "ValidationFailed"),
         refused("retention of nothing", "snapshot", {**one, **s1, "keep": 1}, "ValidationFailed"),
-        refused("another tenant", "snapshot", {"vmid": theirs["vmid"], **s1, "tenant": "acme"}, "Conflict"),
+        refused(
+            "another tenant",
+            "snapshot",
+            {"vmid": theirs["vmid"], **s1, "tenant": "acme"},
+            "Conflict",
+        ),
         refused("unknown VM", "snapshot", {"vmid": 77777, **s1}, "NotFound"),
-        refused("unknown snapshot", "snapshot", {**one, "snapshot": "s9", "state": "rolled_back"}, "NotFound"),
+        refused(
+            "unknown snapshot",
+            "snapshot",
+            {**one, "snapshot": "s9", "state": "rolled_back"},
+            "NotFound",
+        ),
         refused("template", "snapshot", {"vmid": 9000, **s1}, "Conflict"),
         refused("newer snapshots", "snapshot", {"vmid": tank["vmid"], **back}, "Conflict"),
         Task("unchanged", "snapshot", {**one, **s1}, changed=False),
@@ -134,15 +162,34 @@ def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None
 
     slow = {**one, "snapshot": "slow"}
     tasks = [
-        refused("locked for long", "snapshot", {"vmid": locked["vmid"], **s1, "lock_timeout": 1}, "Locked"),
+        refused(
+            "locked for long",
+            "snapshot",
+            {"vmid": locked["vmid"], **s1, "lock_timeout": 1},
+            "Locked",
+        ),
         Task("locked for 3 s", "snapshot", {"vmid": busy["vmid"], **s1}, changed=True),
         refused("a snapshot that fails", "snapshot", {**one, "snapshot": "s2"}, "TaskFailed"),
         refused("a rollback that fails", "snapshot", {"vmid": bad["vmid"], **back}, "TaskFailed"),
-        refused("its lock", "snapshot", {"vmid": bad["vmid"], **absent, "lock_timeout": 1}, "Locked"),
+        refused(
+            "its lock", "snapshot", {"vmid": bad["vmid"], **absent, "lock_timeout": 1}, "Locked"
+        ),
         Task("a snapshot with warnings", "snapshot", {**one, "snapshot": "s2"}, changed=True),
-        Task("a rollback with warnings", "snapshot", {**one, "snapshot": "s2", "state": "rolled_back"}, changed=True),
-        Task("a deletion with warnings", "snapshot", {**one, "snapshot": "s2", "state": "absent"}, changed=True),
-        Task("no warnings", "snapshot", {**one, "snapshot": "s2", "state": "absent"}, changed=False),
+        Task(
+            "a rollback with warnings",
+            "snapshot",
+            {**one, "snapshot": "s2", "state": "rolled_back"},
+            changed=True,
+        ),
+        Task(
+            "a deletion with warnings",
+            "snapshot",
+            {**one, "snapshot": "s2", "state": "absent"},
+            changed=True,
+        ),
+        Task(
+            "no warnings", "snapshot", {**one, "snapshot": "s2", "state": "absent"}, changed=False
+        ),
         refused("outlasts its timeout", "snapshot", {**slow, "task_timeout": 1}, "TaskTimeout"),
         Task("picked up", "snapshot", slow, changed=False),
     ]
@@ -158,7 +205,11 @@ def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None
     for name in ("a snapshot that fails", "a rollback that fails"):
         assert told[name]["error"]["log"][-1] == "TASK ERROR: the pool is on fire"
     assert "qm unlock" in told["its lock"]["msg"]
-    for name in ("a snapshot with warnings", "a rollback with warnings", "a deletion with warnings"):
+    for name in (
+        "a snapshot with warnings",
+        "a rollback with warnings",
+        "a deletion with warnings",
+    ):
         assert told[name]["warnings"][0].endswith("the pool is slow")
     assert not told["no warnings"].get("warnings")
     assert told["outlasts its timeout"]["error"]["upid"].split(":")[5] == "qmsnapshot"
@@ -169,14 +220,31 @@ def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None
 
 
 def test_downloads(lab: Lab, player: Player) -> None:
-    """The server of the files is nobody: what is here is refused, or there already, or the task's own fate."""
+    """The server of the files is nobody: what is here is refused, or there already, or the task's
+    own fate.
+    """
     said = {"storage": "local", "node": "pve1", "source_url": "http://127.0.0.1:9/x.iso"}
     lab.simulator.fault(task="download", fail="the disk is full")
     tasks = [
-        refused("no URL", "storage_download", {**said, "source_url": "ftp://x/y.iso"}, "ValidationFailed"),
-        refused("no storage for it", "storage_download", {**said, "storage": "ceph"}, "ConfigurationError"),
+        refused(
+            "no URL",
+            "storage_download",
+            {**said, "source_url": "ftp://x/y.iso"},
+            "ValidationFailed",
+        ),
+        refused(
+            "no storage for it",
+            "storage_download",
+            {**said, "storage": "ceph"},
+            "ConfigurationError",
+        ),
         refused("unknown node", "storage_download", {**said, "node": "pve9"}, "ConfigurationError"),
-        refused("no file", "storage_download", {"storage": "local", "filename": "missing.iso"}, "NotFound"),
+        refused(
+            "no file",
+            "storage_download",
+            {"storage": "local", "filename": "missing.iso"},
+            "NotFound",
+        ),
     ]
     settle(lab)
     outcomes(player, tasks, "--check")
@@ -187,11 +255,74 @@ def test_downloads(lab: Lab, player: Player) -> None:
     assert told["nobody answers"]["error"]["log"]
 
 
+# Module pool.
+
+
+def test_pools(lab: Lab, player: Player) -> None:
+    """What is refused is refused in check mode too.
+
+    A lock that is held for a moment is waited for.
+    """
+    vm, other = machine(lab), machine(lab)
+    tasks = [
+        refused("no name for a pool", "pool", {"name": "a b"}, "ValidationFailed"),
+        refused("no such VM", "pool", {"name": "outcome", "vms": [987654]}, "NotFound"),
+        refused(
+            "no such storage",
+            "pool",
+            {"name": "outcome", "storages": ["nosuch"]},
+            "ConfigurationError",
+        ),
+        refused("no pool above", "pool", {"name": "nosuch/sub"}, "ConfigurationError"),
+        Task("already gone", "pool", {"name": "outcome", "state": "absent"}, changed=False),
+    ]
+    settle(lab)
+    outcomes(player, tasks, "--check")
+    outcomes(player, tasks)
+    assert lab.simulator.writes() == []
+    lab.simulator.fault(
+        method="POST",
+        path="/pools$",
+        status=500,
+        message="create pool failed: cfs-lock 'file-user_cfg' error: got lock request timeout",
+    )
+    made = {"name": "outcome", "comment": "both", "vms": [vm["vmid"]]}
+    results = outcomes(
+        player,
+        [
+            Task("made behind a lock", "pool", made, changed=True),
+            Task("once more", "pool", made, changed=False),
+            Task("another", "pool", {"name": "outcome2", "vms": [other["vmid"]]}, changed=True),
+            refused(
+                "in another pool", "pool", {"name": "outcome", "vms": [other["vmid"]]}, "Conflict"
+            ),
+            refused("not empty", "pool", {"name": "outcome", "state": "absent"}, "Conflict"),
+            Task("read", "pool_info", {"name": "outcome"}, changed=False),
+            Task(
+                "emptied and gone",
+                "pool",
+                {"name": "outcome", "state": "absent", "force": True},
+                changed=True,
+            ),
+            Task(
+                "the other too",
+                "pool",
+                {"name": "outcome2", "state": "absent", "force": True},
+                changed=True,
+            ),
+        ],
+    )
+    assert results["read"]["pools"] == [results["made behind a lock"]["pool"]]
+    assert results["emptied and gone"]["pool"] is None
+
+
 # What only looks.
 
 
 def test_infos_of_a_cluster_in_trouble(lab: Lab, player: Player) -> None:
-    """A node that is down, one in maintenance and a part that does not answer leave the rest, with reasons."""
+    """A node that is down, one in maintenance and a part that does not answer leave the rest, with
+    reasons.
+    """
     there = machine(lab, node="pve3")
     here = machine(lab)
     take(lab, here, "s1")
@@ -201,15 +332,23 @@ def test_infos_of_a_cluster_in_trouble(lab: Lab, player: Player) -> None:
         Task("one node", "node_info", {"node": "pve3"}, **quiet),
         refused("no such node", "node_info", {"node": "pve9"}, "ConfigurationError"),
         Task("cluster", "cluster_info", {"networks": True, "failed_tasks": 3}, **quiet),
-        Task("trees", "snapshot_info", {"vms": [here["name"], there["name"]], "retries": 1}, **quiet),
-        refused("wrong token", "cluster_info", {"token_secret": "00000000-0000-4000-8000-00000000dead"},
-                "AuthenticationError"),
+        Task(
+            "trees", "snapshot_info", {"vms": [here["name"], there["name"]], "retries": 1}, **quiet
+        ),
+        refused(
+            "wrong token",
+            "cluster_info",
+            {"token_secret": "00000000-0000-4000-8000-00000000dead"},
+            "AuthenticationError",
+        ),
         Task("table", "preflight_info", {"nodes": ["pve1", "pve3"], "bridges": ["vmbr0"]}, **quiet),
-    ]  # fmt: skip
+    ]
     settle(lab)
     lab.simulator.steer("/nodes/pve2", {"maintenance": True})
     lab.simulator.steer("/nodes/pve3", {"online": False})
-    lab.simulator.fault(method="GET", path="/cluster/tasks$", status=500, message="internal error", times=None)
+    lab.simulator.fault(
+        method="GET", path="/cluster/tasks$", status=500, message="internal error", times=None
+    )
     try:
         for arguments in (("--check",), ()):
             told = outcomes(player, tasks, *arguments)
@@ -219,14 +358,18 @@ def test_infos_of_a_cluster_in_trouble(lab: Lab, player: Player) -> None:
         lab.simulator.steer("/nodes/pve2", {"maintenance": False})
     nodes = {node["node"]: node for node in told["nodes"]["nodes"]}
     assert {name: node["health"]["status"] for name, node in nodes.items()} == {
-        "pve1": "ok", "pve2": "warning", "pve3": "critical",
-    }  # fmt: skip
+        "pve1": "ok",
+        "pve2": "warning",
+        "pve3": "critical",
+    }
     assert nodes["pve2"]["maintenance"]
     assert nodes["pve3"]["error"] == "the node is offline"
     assert nodes["pve1"]["kernel"]
     assert told["one node"]["nodes"][0]["status"] == "offline"
     cluster = told["cluster"]["cluster"]
-    assert {"node pve2 is in maintenance", "node pve3 is offline"} <= set(cluster["health"]["reasons"])
+    assert {"node pve2 is in maintenance", "node pve3 is offline"} <= set(
+        cluster["health"]["reasons"]
+    )
     assert [row["part"] for row in cluster["missing"]] == ["tasks"]
     assert told["cluster"]["warnings"]
     assert [vm["snapshots"] is None for vm in told["trees"]["vms"]] == [False, True]

@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role provision and its playbooks, run by ansible-playbook against the simulated Proxmox VE."""
+"""The role provision and its playbooks, run by ansible-playbook against the simulated
+Proxmox VE.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def installed(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     galaxy = ("ansible-galaxy", "collection")
     subprocess.run([*galaxy, "build", "--output-path", target, repo], check=True, env=environment)
     (artifact,) = target.glob("pve-fleet-*.tar.gz")
-    subprocess.run([*galaxy, "install", "--offline", "-p", target, artifact], check=True, env=environment)
+    subprocess.run(
+        [*galaxy, "install", "--offline", "-p", target, artifact], check=True, env=environment
+    )
     return target
 
 
@@ -38,7 +42,8 @@ def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -
     examples = installed / "ansible_collections" / "pve" / "fleet" / "docs" / "examples"
     estate = tmp_path / "estate.yml"
     estate.write_text((examples / "estate.yml").read_text(encoding="utf-8"), encoding="utf-8")
-    player = Player(tmp_path, {**lab.environment, "ANSIBLE_COLLECTIONS_PATH": str(installed)})
+    environment = {**lab.environment, "ANSIBLE_COLLECTIONS_PATH": str(installed)}
+    player = Player(tmp_path, environment, usual=False)
     said = ("-e", "@estate.yml", "--diff")
 
     mark = lab.mark()
@@ -51,12 +56,16 @@ def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -
     assert first.changed == 1
     assert diffs(predicted.output) == diffs(first.output)
     assert len(diffs(first.output)) == 6
-    assert '"A run would come to: created 6"' in predicted.output
+    assert '"Preview: created 6"' in predicted.output
     assert '"created 6"' in first.output
     machines = lab.machines()
-    assert Counter((one.tenant, one.status) for one in machines) == {("acme", "running"): 3, ("globex", "running"): 3}
+    assert Counter((one.tenant, one.status) for one in machines) == {
+        ("acme", "running"): 3,
+        ("globex", "running"): 3,
+    }
     assert {one.name: one.node for one in machines} == {
-        one["name"]: one["node"] for one in yaml.safe_load(estate.read_text(encoding="utf-8"))["provision_vms"]
+        one["name"]: one["node"]
+        for one in yaml.safe_load(estate.read_text(encoding="utf-8"))["provision_vms"]
     }
 
     mark = lab.mark()
@@ -67,7 +76,11 @@ def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -
     assert writes(lab, mark) == []
     assert len(lab.requests_since(mark)) == 1 + len(machines) + len({one.node for one in machines})
 
-    edited = estate.read_text(encoding="utf-8").replace("cores: 1\n", "cores: 2\n").replace("size: 50G", "size: 80G")
+    edited = (
+        estate.read_text(encoding="utf-8")
+        .replace("cores: 1\n", "cores: 2\n")
+        .replace("size: 50G", "size: 80G")
+    )
     estate.write_text(edited.replace("tags: [worker]", "tags: [worker, batch]"), encoding="utf-8")
     mark = lab.mark()
     predicted = player.play(PROVISION, *said, "--check").expect()
@@ -83,7 +96,9 @@ def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -
     assert lab.requests_since(mark) == []
     kept = {one.vmid: lab.config(one) for one in lab.machines() if one.tenant == "acme"}
     leaving = {one.vmid for one in lab.machines() if one.tenant == "globex"}
-    predicted = player.play(DEPROVISION, *said, "-e", "provision_tenants=globex", "--check").expect()
+    predicted = player.play(
+        DEPROVISION, *said, "-e", "provision_tenants=globex", "--check"
+    ).expect()
     assert predicted.changed == 1
     assert writes(lab, mark) == []
     removed = player.play(DEPROVISION, *said, "-e", "provision_tenants=globex").expect()
@@ -103,7 +118,10 @@ def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -
 def test_one_host_a_vm(repo: Path, player: Player, lab: Lab) -> None:
     hosts = ("-i", str(repo / "docs" / "examples" / "hosts.yml"), "-e", "provision_hosts=fleet")
     first = player.play(PROVISION, *hosts).expect()
-    assert {host: figures["changed"] for host, figures in first.recap.items()} == {"initech-web1": 1, "initech-db1": 1}
+    assert {host: figures["changed"] for host, figures in first.recap.items()} == {
+        "initech-web1": 1,
+        "initech-db1": 1,
+    }
     made = {one.name: one for one in lab.machines()}
     assert {made[name].tenant for name in first.recap} == {"initech"}
     assert lab.config(made["initech-db1"])["memory"] == "4096"
@@ -130,10 +148,22 @@ def test_vm_wins_over_class_and_class_over_defaults(player: Player, lab: Lab) ->
                 "tags": ["all"],
             },
             "classes": {
-                "web": {"cores": 2, "memory": "2G", "cloud_init": {"search_domain": "a.test"}, "tags": ["web"]}
+                "web": {
+                    "cores": 2,
+                    "memory": "2G",
+                    "cloud_init": {"search_domain": "a.test"},
+                    "tags": ["web"],
+                }
             },
             "state": "stopped",
-            "vms": [{"name": "layers", "memory": "1G", "cloud_init": {"nameservers": ["192.0.2.1"]}, "tags": ["own"]}],
+            "vms": [
+                {
+                    "name": "layers",
+                    "memory": "1G",
+                    "cloud_init": {"nameservers": ["192.0.2.1"]},
+                    "tags": ["own"],
+                }
+            ],
         }
     )["layers"]
     assert outcome.refusal == ""
@@ -141,25 +171,39 @@ def test_vm_wins_over_class_and_class_over_defaults(player: Player, lab: Lab) ->
     config = lab.config(made)
     assert made.status == "stopped"
     assert (config["cores"], config["memory"]) == (2, "1024")
-    assert (config["ciuser"], config["searchdomain"], config["nameserver"]) == ("ops", "a.test", "192.0.2.1")
+    assert (config["ciuser"], config["searchdomain"], config["nameserver"]) == (
+        "ops",
+        "a.test",
+        "192.0.2.1",
+    )
     assert {"all", "own", "web"} <= set(config["tags"].split(";"))
 
 
-def test_one_vm_that_fails_does_not_stop_the_others_and_a_rerun_completes(player: Player, lab: Lab) -> None:
+def test_one_vm_that_fails_does_not_stop_the_others_and_a_rerun_completes(
+    player: Player, lab: Lab
+) -> None:
     estate = [vm("one"), vm("unfit", node="pve9"), vm("two", state="stopped")]
     mark = lab.mark()
     first = player.play(PROVISION, provision_vms=estate).expect(2)
     assert first.recap["localhost"]["failed"] == 1
     assert first.changed == 1
-    assert re.search(r'"created 2, failed 1",\s+"created: one \(\d+ on pve\d\), two \(\d+ on pve\d\)",', first.output)
+    assert re.search(
+        r'"created 2, failed 1",\s+"created: one \(\d+ on pve\d\), two \(\d+ on pve\d\)",',
+        first.output,
+    )
     assert '"failed: unfit (ConfigurationError)"' in first.output
     assert "1 of 3 VMs failed: VM 'unfit': Node 'pve9' could not be used" in first.output
-    assert "Ready" not in first.output  # the module's result, of which the failure of a task would show all
+    # the module's result, of which the failure of a task would show all
+    assert "Ready" not in first.output
     assert {one.name for one in lab.machines()} >= {"one", "two"}
     assert len([one for one in writes(lab, mark) if one.endswith("/clone")]) == 2
 
-    again = player.cases({"name": "again", "vms": estate}, {"name": "repaired", "vms": [vm("unfit"), *estate[::2]]})
-    assert [(row["name"], row["action"], row["changed"], row["status"]) for row in again["again"].result] == [
+    again = player.cases(
+        {"name": "again", "vms": estate}, {"name": "repaired", "vms": [vm("unfit"), *estate[::2]]}
+    )
+    assert [
+        (row["name"], row["action"], row["changed"], row["status"]) for row in again["again"].result
+    ] == [
         ("one", "unchanged", False, "running"),
         ("unfit", "failed", False, None),
         ("two", "unchanged", False, "stopped"),
@@ -187,7 +231,11 @@ def test_only_the_named_tenants_are_worked_on(player: Player, lab: Lab) -> None:
 @pytest.mark.parametrize("in_process", ["true", "false"])
 def test_no_secret_is_shown(stranger: Player, lab: Lab, in_process: str) -> None:
     secret = {"user": "ops", "password": "hunter2-own"}
-    estate = [vm("plain"), vm("secretive", cloud_init=secret), vm("failing", cloud_init=secret, node="pve9")]
+    estate = [
+        vm("plain"),
+        vm("secretive", cloud_init=secret),
+        vm("failing", cloud_init=secret, node="pve9"),
+    ]
     said: dict[str, Any] = {
         "provision_state": "present",
         "provision_defaults": {"cloud_init": {"password": "hunter2-all"}},
@@ -197,7 +245,9 @@ def test_no_secret_is_shown(stranger: Player, lab: Lab, in_process: str) -> None
     }
     played = stranger.play(PROVISION, "-vvv", "--diff", provision_vms=estate, **said).expect(2)
     assert played.changed == 1
-    refused = stranger.play(PROVISION, "-vvv", provision_vms=[*estate, vm("no_name")], **said).expect(2)
+    refused = stranger.play(
+        PROVISION, "-vvv", provision_vms=[*estate, vm("no_name")], **said
+    ).expect(2)
     for shown in (played.output, refused.output):
         assert "hunter2" not in shown
         assert lab.connection["token_secret"] not in shown.replace(lab.connection["token_id"], "")
@@ -210,14 +260,32 @@ def test_documented_privileges_suffice(repo: Path, stranger: Player, lab: Lab) -
     connection = lab.make_token("fleet@pve", "ansible", privileges.split())
     nics = [{"bridge": "vmbr0", "vlan": 130, "ip": "dhcp"}]
     plain = vm("frugal", tenant="acme", pool="acme", nics=nics, cloud_init={"user": "ops"})
-    grown = {**plain, "cores": 2, "memory": "2G", "node": "pve3", "pool": "globex", "state": "stopped"}
-    grown["disks"] = [{"name": "scsi0", "size": "20G"}, {"name": "scsi1", "size": "5G", "storage": "ceph"}]
+    grown = {
+        **plain,
+        "cores": 2,
+        "memory": "2G",
+        "node": "pve3",
+        "pool": "globex",
+        "state": "stopped",
+    }
+    grown["disks"] = [
+        {"name": "scsi0", "size": "20G"},
+        {"name": "scsi1", "size": "5G", "storage": "ceph"},
+    ]
     outcomes = stranger.cases(
         {"name": "made", "vms": [plain], "connection": connection},
         {"name": "changed", "vms": [grown], "connection": connection},
-        {"name": "removed", "vms": [grown], "connection": connection, "tasks": "absent", "tenants": ["acme"]},
+        {
+            "name": "removed",
+            "vms": [grown],
+            "connection": connection,
+            "tasks": "absent",
+            "tenants": ["acme"],
+        },
     )
-    assert {name: (outcome.refusal, outcome.result[0]["changed"]) for name, outcome in outcomes.items()} == {
+    assert {
+        name: (outcome.refusal, outcome.result[0]["changed"]) for name, outcome in outcomes.items()
+    } == {
         "made": ("", True),
         "changed": ("", True),
         "removed": ("", True),

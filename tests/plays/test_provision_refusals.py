@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the role provision refuses, and how it reports what the module refuses."""
@@ -41,23 +41,63 @@ class Refusal(NamedTuple):
 
 
 REFUSED: dict[str, Refusal] = {
-    "an unknown option": Refusal({"vms": [vm("a", coers=2)]}, "provision_vms.coers"),
-    "no number": Refusal({"vms": [vm("a", cores="many")]}, "found in 'provision_vms'"),
-    "no choice": Refusal({"vms": [vm("a", disks=[{"cache": "big"}])]}, "big found in provision_vms -> disks"),
-    "an unknown option of a NIC": Refusal({"vms": [vm("a", nics=[{"brigde": "vmbr0"}])]}, "provision_vms.nics.brigde"),
-    "no name": Refusal({"vms": [{"cores": 2}]}, "missing required arguments: name found in provision_vms"),
-    "no list": Refusal({"vms": 7}, "option 'provision_vms'"),
-    "an unknown default": Refusal({"vms": [], "defaults": {"coers": 2}}, "provision_defaults.coers"),
-    "a default name": Refusal({"vms": [], "defaults": {"name": "a"}}, "provision_defaults.name"),
-    "no state": Refusal(
-        {"vms": [], "state": "on"}, "value of provision_state must be one of: present, started, stopped"
+    "an unknown option": Refusal(
+        {"vms": [vm("a", coers=2)]}, "vms[0] (a): unknown option 'coers' (did you mean 'cores'?)"
     ),
-    "an unknown connection": Refusal({"vms": [], "connection": {"hots": "x"}}, "provision_connection.hots"),
-    "a double": Refusal({"vms": [vm("a", tenant="acme"), vm("A", tenant="Acme")]}, "more than one VM acme/a"),
-    "a double number": Refusal({"vms": [vm("a", vmid=200), vm("b", vmid=200)]}, "more than one VM VMID 200"),
+    "no number": Refusal(
+        {"vms": [vm("a", cores="many")]}, "vms[0] (a): cores: 'many' is not a whole number"
+    ),
+    "no choice": Refusal(
+        {"vms": [vm("a", disks=[{"cache": "big"}])]},
+        "vms[0] (a): disks[0].cache: 'big' is not one of none",
+    ),
+    "an unknown option of a NIC": Refusal(
+        {"vms": [vm("a", nics=[{"brigde": "vmbr0"}])]},
+        "vms[0] (a): unknown option 'nics[0].brigde' (did you mean 'bridge'?)",
+    ),
+    "no name": Refusal({"vms": [{"cores": 2}]}, "vms[0] (without a name): No VM was chosen"),
+    "no list": Refusal({"vms": 7}, "option 'provision_vms'"),
+    "an unknown default": Refusal(
+        {"vms": [], "defaults": {"coers": 2}},
+        "defaults: unknown option 'coers' (did you mean 'cores'?)",
+    ),
+    "a default name": Refusal(
+        {"vms": [], "defaults": {"name": "a"}}, "defaults: unknown option 'name'"
+    ),
+    "no state": Refusal(
+        {"vms": [], "state": "on"},
+        "value of provision_state must be one of: present, started, stopped",
+    ),
+    "an unknown connection": Refusal(
+        {"vms": [], "connection": {"hots": "x"}},
+        "Unsupported parameters for (pve.fleet.vms) module: hots (did you mean 'host'?)",
+    ),
+    "a double": Refusal(
+        {"vms": [vm("a", tenant="acme"), vm("A", tenant="Acme")]}, "more than one VM acme/a"
+    ),
+    "a double number": Refusal(
+        {"vms": [vm("a", vmid=200), vm("b", vmid=200)]}, "more than one VM VMID 200"
+    ),
+    "a tenant without a value": Refusal(
+        {"vms": [vm("a", tenant="")]}, "vms[0].tenant was refused: it is given without a value"
+    ),
+    "a default tenant without a value": Refusal(
+        {"vms": [vm("a")], "defaults": {"tenant": " "}},
+        "defaults.tenant was refused: it is given without a value",
+    ),
+    "tenants without a value": Refusal(
+        {"vms": [vm("a", tenant="acme")], "tenants": [""]}, "tenants is given without a value"
+    ),
+    "tenants of an empty variable": Refusal(
+        {"vms": [vm("a", tenant="acme")], "tenants": ""}, "tenants is given without a value"
+    ),
+    "removal of tenants without a value": Refusal(
+        {"vms": [vm("a", tenant="acme")], "tenants": [""], "all": True, "tasks": "absent"},
+        "tenants is given without a value",
+    ),
     "an unknown tenant": Refusal(
         {"vms": [vm("a", tenant="acme")], "tenants": ["acme", "ac"]},
-        "provision_tenants names ac, but no VM of provision_vms has that tenant. Its tenants are acme",
+        "tenants names ac, but no VM of the list has that tenant: its tenants are acme",
     ),
     "a removal of everything": Refusal(
         {"vms": [vm("a", tenant="acme")], "tasks": "absent"},
@@ -65,12 +105,14 @@ REFUSED: dict[str, Refusal] = {
     ),
     "a removal of a part of a name": Refusal(
         {"vms": [vm("a", tenant="acme")], "tasks": "absent", "tenants": "acm"},
-        "provision_tenants names acm",
+        "tenants names acm",
     ),
 }
 
 
-def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_request(player: Player, lab: Lab) -> None:
+def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_request(
+    player: Player, lab: Lab
+) -> None:
     mark = lab.mark()
     outcomes = player.cases(*({"name": name, **wrong.case} for name, wrong in REFUSED.items()))
     told = {name: outcome.refusal for name, outcome in outcomes.items()}
@@ -82,8 +124,14 @@ def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_reques
 def test_estate_must_be_given_once(player: Player, lab: Lab) -> None:
     mark = lab.mark()
     assert "was the estate given with -e @FILE?" in player.play(PROVISION).expect(2).output
-    assert "has no value. Write a list of VMs" in player.play(PROVISION, provision_vms=None).expect(2).output
-    assert "has no value. Write a dictionary" in player.play(PROVISION, provision_vm=None).expect(2).output
+    assert (
+        "has no value. Write a list of VMs"
+        in player.play(PROVISION, provision_vms=None).expect(2).output
+    )
+    assert (
+        "has no value. Write a dictionary"
+        in player.play(PROVISION, provision_vm=None).expect(2).output
+    )
     both = player.play(PROVISION, provision_vms=[], provision_vm={"cores": 1}).expect(2)
     assert "Both are: remove one." in both.output
     assert lab.requests_since(mark) == []
@@ -106,28 +154,37 @@ class Failure(NamedTuple):
     text: str
 
 
-# Of these the module makes out, before any request, that they are nothing for a VM: it refuses the whole list.
+# Of these the module makes out, before any request, that they are nothing for a VM: it refuses the
+# whole list.
 MISTAKEN: dict[str, Failure] = {
     "unknown-class": Failure({"class": "wbe"}, "ConfigurationError", "known are web"),
     "unknown-network": Failure({"nics": [{"network": "backk"}]}, "ConfigurationError", "back"),
-    "unknown-storage-class": Failure({"disks": [{"storage_class": "slow"}]}, "ConfigurationError", "known are fast"),
+    "unknown-storage-class": Failure(
+        {"disks": [{"storage_class": "slow"}]}, "ConfigurationError", "known are fast"
+    ),
     "bad_name": Failure({}, "ValidationFailed", "bad_name"),
     "memory-unit": Failure({"memory": "4Q"}, "ValidationFailed", "4Q"),
     "memory-small": Failure({"memory": "1M"}, "ValidationFailed", "memory"),
     "memory-large": Failure({"memory": "3T"}, "ValidationFailed", "memory"),
     "disk-unit": Failure({"disks": [{"name": "scsi1", "size": "20X"}]}, "ValidationFailed", "20X"),
     "disk-small": Failure({"disks": [{"name": "scsi1", "size": "1M"}]}, "ValidationFailed", "size"),
-    "disk-large": Failure({"disks": [{"name": "scsi1", "size": "200T"}]}, "ValidationFailed", "size"),
+    "disk-large": Failure(
+        {"disks": [{"name": "scsi1", "size": "200T"}]}, "ValidationFailed", "size"
+    ),
     "no-cpu": Failure({"cores": 0}, "ValidationFailed", "cores"),
     "many-cpus": Failure({"cores": 2000}, "ValidationFailed", "cores"),
-    "wrong-vlan": Failure({"nics": [{"bridge": "vmbr0", "vlan": 5000}]}, "ValidationFailed", "5000"),
+    "wrong-vlan": Failure(
+        {"nics": [{"bridge": "vmbr0", "vlan": 5000}]}, "ValidationFailed", "5000"
+    ),
 }
 
 # These do not fit this cluster: it has to be asked, and each fails by itself.
 UNFIT: dict[str, Failure] = {
     "unknown-node": Failure({"node": "pve9"}, "ConfigurationError", "pve1"),
     "unknown-storage": Failure(
-        {"disks": [{"name": "scsi1", "size": "5G", "storage": "cpeh"}]}, "ConfigurationError", "ceph"
+        {"disks": [{"name": "scsi1", "size": "5G", "storage": "cpeh"}]},
+        "ConfigurationError",
+        "ceph",
     ),
     "unknown-bridge": Failure({"nics": [{"bridge": "vmbr9"}]}, "ConfigurationError", "vmbr0"),
     "unknown-template": Failure({"source": "debian-31"}, "NotFound", "debian-13"),
@@ -137,21 +194,29 @@ UNFIT: dict[str, Failure] = {
 }
 
 
-def misfits(told: dict[str, tuple[str, str]], wanted: dict[str, Failure]) -> dict[str, tuple[str, str]]:
-    """Return the failures that lack the category, the text or, as another sentence, the next step."""
+def misfits(
+    told: dict[str, tuple[str, str]], wanted: dict[str, Failure]
+) -> dict[str, tuple[str, str]]:
+    """Return the failures that lack the category, the text or, as another sentence, the next
+    step.
+    """
     return {
         name: (category, message)
         for name, (category, message) in told.items()
-        if category != wanted[name].category or wanted[name].text not in message or not re.search(r"\. \w", message)
+        if category != wanted[name].category
+        or wanted[name].text not in message
+        or not re.search(r"\. \w", message)
     }
 
 
 def test_each_wrong_vm_is_told_apart_and_nothing_is_written(player: Player, lab: Lab) -> None:
     lab.make_template("twin")
     lab.make_template("twin")
-    lab.make_vm("foreign", tags="tenant_globex")
+    foreign = lab.make_vm("foreign", tags="tenant_globex")
     mark = lab.mark()
-    unfit = [vm(name, **wrong.options) for name, wrong in UNFIT.items()]
+    options = {name: dict(wrong.options) for name, wrong in UNFIT.items()}
+    options["foreign"]["vmid"] = foreign  # by its name alone, it does not exist for this tenant
+    unfit = [vm(name, **wrong) for name, wrong in options.items()]
     outcome = player.cases({"name": "unfit", "vms": unfit, **MAPS})["unfit"]
     assert misfits({name: outcome.failure_of(name) for name in UNFIT}, UNFIT) == {}
     assert {row["action"] for row in outcome.result} == {"failed"}
@@ -160,10 +225,14 @@ def test_each_wrong_vm_is_told_apart_and_nothing_is_written(player: Player, lab:
     assert writes(lab, mark) == []
 
 
-def test_list_with_a_mistake_is_refused_as_a_whole_before_any_request(player: Player, lab: Lab) -> None:
+def test_list_with_a_mistake_is_refused_as_a_whole_before_any_request(
+    player: Player, lab: Lab
+) -> None:
     mark = lab.mark()
     mistaken = [vm(name, **wrong.options) for name, wrong in MISTAKEN.items()]
-    outcome = player.cases({"name": "mistaken", "vms": [vm("right"), *mistaken, vm("too")], **MAPS})["mistaken"]
+    outcome = player.cases(
+        {"name": "mistaken", "vms": [vm("right"), *mistaken, vm("too")], **MAPS}
+    )["mistaken"]
     assert misfits({name: outcome.failure_of(name) for name in MISTAKEN}, MISTAKEN) == {}
     assert [row["name"] for row in outcome.result] == ["right", *MISTAKEN, "too"]
     assert "refused, and nothing was changed" in outcome.refusal
@@ -171,12 +240,16 @@ def test_list_with_a_mistake_is_refused_as_a_whole_before_any_request(player: Pl
     assert lab.requests_since(mark) == []
 
 
-def test_connection_that_does_not_work(stranger: Player, lab: Lab, free_port: int, other_ca: Path) -> None:
+def test_connection_that_does_not_work(
+    stranger: Player, lab: Lab, free_port: int, other_ca: Path
+) -> None:
     right = lab.connection
     wrong = "00000000-0000-4000-8000-999999999999"
     cases: dict[str, Failure] = {
         "no endpoint": Failure({}, "ConfigurationError", "PROXMOX_HOST"),
-        "malformed endpoint": Failure({**right, "host": "ht!tp://x y"}, "ConfigurationError", "host"),
+        "malformed endpoint": Failure(
+            {**right, "host": "ht!tp://x y"}, "ConfigurationError", "host"
+        ),
         "no credentials": Failure({"host": right["host"]}, "ConfigurationError", "token"),
         "wrong token": Failure(
             {**right, "token_secret": wrong},
@@ -184,11 +257,16 @@ def test_connection_that_does_not_work(stranger: Player, lab: Lab, free_port: in
             "token",
         ),
         "wrong CA": Failure({**right, "ca_path": str(other_ca)}, "NetworkError", "ca_path"),
-        "unreachable port": Failure({**right, "host": f"127.0.0.1:{free_port}", "retries": 1}, "NetworkError", "port"),
+        "unreachable port": Failure(
+            {**right, "host": f"127.0.0.1:{free_port}", "retries": 1}, "NetworkError", "port"
+        ),
     }
     mark = lab.mark()
     outcomes = stranger.cases(
-        *({"name": name, "vms": [vm("a")], "connection": case.options} for name, case in cases.items())
+        *(
+            {"name": name, "vms": [vm("a")], "connection": case.options}
+            for name, case in cases.items()
+        )
     )
     told = {name: outcome.failure_of("a") for name, outcome in outcomes.items()}
     assert misfits(told, cases) == {}

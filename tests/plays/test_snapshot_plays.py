@@ -1,7 +1,9 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The roles preflight and snapshot_policy and their playbooks, run by ansible-playbook against the simulator."""
+"""The roles preflight and snapshot_policy and their playbooks, run by ansible-playbook against the
+simulator.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def player(tmp_path: Path, lab: Lab) -> Player:
 
 def two(lab: Lab, tenant: str) -> list[int]:
     """Make two running VMs of a tenant."""
-    vmids = [lab.make_vm(f"{tenant}-{number}", tags=f"tenant_{tenant}", scsi0="ceph:1") for number in (1, 2)]
+    vmids = [
+        lab.make_vm(f"{tenant}-{number}", tags=f"tenant_{tenant}", scsi0="ceph:1")
+        for number in (1, 2)
+    ]
     for vmid in vmids:
         lab.call("POST", f"/nodes/pve1/qemu/{vmid}/status/start")
     return vmids
@@ -70,9 +75,11 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
     predicted = player.play(ROLLBACK, "--check", "--diff", **said).expect()
     assert predicted.changed == 1
     assert writes(lab, mark) == []
-    for _time in range(2):  # a rollback is done anew each time
+    for _time in range(2):  # every run rolls back
         assert player.play(ROLLBACK, "--diff", **said).expect().changed == 1
-        assert {lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] for vmid in vmids} == {"running"}
+        assert {
+            lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] for vmid in vmids
+        } == {"running"}
 
     gone = {**said, "snapshot_policy_state": "absent", "snapshot_policy_vms": vmids[0]}
     assert player.play(SNAPSHOT, **gone).expect().changed == 1
@@ -85,7 +92,10 @@ def test_nightly_snapshots_are_kept_by_count(lab: Lab, player: Player) -> None:
     for name in ("n-20200101-000000", "n-20200102-000000", "n-keep-me"):
         lab.call("POST", f"/nodes/pve1/qemu/{vmid}/snapshot", snapname=name)
     player.play(
-        SNAPSHOT, snapshot_policy_tenant="nightly", snapshot_policy_prefix="n-", snapshot_policy_keep=1
+        SNAPSHOT,
+        snapshot_policy_tenant="nightly",
+        snapshot_policy_prefix="n-",
+        snapshot_policy_keep=1,
     ).expect()
     left = names(lab, vmid)
     assert len(left) == 2
@@ -95,14 +105,22 @@ def test_nightly_snapshots_are_kept_by_count(lab: Lab, player: Player) -> None:
 
 def test_what_the_playbooks_refuse(lab: Lab, player: Player) -> None:
     mark = lab.mark()
-    assert "Nothing says which VMs" in player.play(SNAPSHOT).expect(2).output
-    result = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_name="s1", snapshot_policy_keep=3)
+    assert "No VMs are selected" in player.play(SNAPSHOT).expect(2).output
+    result = player.play(
+        SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_name="s1", snapshot_policy_keep=3
+    )
     assert "snapshot_policy_pattern" in result.expect(2).output
     none = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_keep=0).expect(2)
     assert "outside 1 to" in none.output
-    assert "snapshot_policy_name" in player.play(ROLLBACK, snapshot_policy_vms=["x"]).expect(2).output
+    assert (
+        "snapshot_policy_name" in player.play(ROLLBACK, snapshot_policy_vms=["x"]).expect(2).output
+    )
+    blank = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_tenant="").expect(2)
+    assert "snapshot_policy_tenant is given without a value" in blank.output
     assert lab.requests_since(mark) == []
-    gone = player.play(ROLLBACK, snapshot_policy_tenant="nobody", snapshot_policy_name="s1").expect(2)
+    gone = player.play(ROLLBACK, snapshot_policy_tenant="nobody", snapshot_policy_name="s1").expect(
+        2
+    )
     assert "No VM was rolled back" in gone.output
     vmid = two(lab, "theirs")[0]
     result = player.play(SNAPSHOT, snapshot_policy_vms=[str(vmid)], snapshot_policy_tenant="other")
@@ -165,11 +183,17 @@ def cores(lab: Lab, vmid: int) -> int:
 
 def test_a_change_that_goes_well(lab: Lab, change: Player) -> None:
     vmid = two(lab, "well")[0]
-    said = {"snapshot_policy_vms": [str(vmid)], "snapshot_policy_tasks": "change.yml", "vm": "well-1"}
+    said = {
+        "snapshot_policy_vms": [str(vmid)],
+        "snapshot_policy_tasks": "change.yml",
+        "vm": "well-1",
+    }
     mark = lab.mark()
     assert change.play("play.yml", "--check", **said).expect().changed == 2
     assert writes(lab, mark) == []
-    first = change.play("play.yml", **said, snapshot_policy_after=True, snapshot_policy_keep=1).expect()
+    first = change.play(
+        "play.yml", **said, snapshot_policy_after=True, snapshot_policy_keep=1
+    ).expect()
     assert '\\"changed_back\\": false' in first.output
     assert cores(lab, vmid) == 3
     assert len(names(lab, vmid)) == 1
@@ -180,8 +204,16 @@ def test_a_change_that_goes_well(lab: Lab, change: Player) -> None:
 
 def test_a_change_that_fails_is_rolled_back(lab: Lab, change: Player) -> None:
     vmid = two(lab, "bad")[0]
-    said = {"snapshot_policy_vms": ["bad-1"], "snapshot_policy_tenant": "bad", "vm": "bad-1", "stumble": True}
-    said |= {"snapshot_policy_tasks": str(change.directory / "change.yml"), "snapshot_policy_name": "before"}
+    said = {
+        "snapshot_policy_vms": ["bad-1"],
+        "snapshot_policy_tenant": "bad",
+        "vm": "bad-1",
+        "stumble": True,
+    }
+    said |= {
+        "snapshot_policy_tasks": str(change.directory / "change.yml"),
+        "snapshot_policy_name": "before",
+    }
     mark = lab.mark()
     change.play("play.yml", "--check", **said).expect(2)
     assert writes(lab, mark) == []
@@ -193,23 +225,62 @@ def test_a_change_that_fails_is_rolled_back(lab: Lab, change: Player) -> None:
     assert names(lab, vmid) == ["before"]
     for more in ({}, {"snapshot_policy_description": "another text is no other snapshot"}):
         refused = change.play("play.yml", **said, **more).expect(2)
-        assert "was there before, on bad-1: a rollback" in re.sub(r"\s+", " ", refused.output)
-    left = change.play("play.yml", **said, snapshot_policy_reuse=True, snapshot_policy_rollback=False).expect(2)
+        assert "already existed on bad-1: a rollback" in re.sub(r"\s+", " ", refused.output)
+    left = change.play(
+        "play.yml", **said, snapshot_policy_reuse=True, snapshot_policy_rollback=False
+    ).expect(2)
     assert "left as they are" in left.output
     assert cores(lab, vmid) == 3
+
+
+def test_a_task_without_a_name_is_reported_with_its_action(lab: Lab, change: Player) -> None:
+    two(lab, "bare")
+    unnamed = "- ansible.builtin.fail:\n    msg: the change is bad\n"
+    (change.directory / "change.yml").write_text(unnamed, encoding="utf-8")
+    said = {
+        "snapshot_policy_vms": ["bare-1"],
+        "snapshot_policy_tasks": "change.yml",
+        "vm": "bare-1",
+    }
+    result = change.play("play.yml", **said).expect(2)
+    assert "The change failed in 'ansible.builtin.fail': the change is bad" in result.output
+
+
+def test_a_mistake_in_a_list_of_storages_names_the_storage(lab: Lab, player: Player) -> None:
+    mark = lab.mark()
+    storages = [{"name": "ceph"}, {"name": "local", "conten": "iso"}]
+    refused = player.play(PREFLIGHT, preflight_storages=storages).expect(2).output
+    assert "storages[1] (local): unknown option 'conten' (did you mean 'content'?)" in refused
+    assert "argument_spec_data" not in refused
+    assert lab.requests_since(mark) == []
 
 
 def test_a_rollback_that_fails_is_told_with_the_change(lab: Lab, change: Player) -> None:
     vmid = two(lab, "worse")[0]
     play = change.directory / "play.yml"
     play.write_text(CHANGE_IN_A_BLOCK, encoding="utf-8")
-    said = {"snapshot_policy_vms": [str(vmid)], "snapshot_policy_tasks": "change.yml", "vm": "worse-1", "stumble": True}
+    said = {
+        "snapshot_policy_vms": [str(vmid)],
+        "snapshot_policy_tasks": "change.yml",
+        "vm": "worse-1",
+        "stumble": True,
+    }
     lab.simulator.fault(task="qmrollback", fail="the disk is on fire", times=1)
     result = change.play("play.yml", **said).expect()
-    (told,) = [json.loads(line) for line in re.findall(r"RESULT=(.*?)=RESULT", result.output.replace('\\"', '"'))]
-    assert (told["changed_back"], told["failed_task"], told["msg"]) == (False, "Stumble", "the change is bad")
+    (told,) = [
+        json.loads(line)
+        for line in re.findall(r"RESULT=(.*?)=RESULT", result.output.replace('\\"', '"'))
+    ]
+    assert (told["changed_back"], told["failed_task"], told["msg"]) == (
+        False,
+        "Stumble",
+        "the change is bad",
+    )
     assert "the disk is on fire" in told["rollback_msg"]
-    assert "The change failed in 'Stumble': the change is bad. The rollback to snapshot 'auto-" in result.output
+    assert (
+        "The change failed in 'Stumble': the change is bad. The rollback to snapshot 'auto-"
+        in result.output
+    )
     assert cores(lab, vmid) == 3
 
 
@@ -231,7 +302,7 @@ def test_snapshots_that_were_taken_in_vain_are_removed(lab: Lab, change: Player)
     said = {"snapshot_policy_tenant": "vain", "snapshot_policy_tasks": "change.yml", "vm": "vain-1"}
     said |= {"snapshot_policy_name": "before"}
     refused = change.play("play.yml", **said).expect(2)
-    assert "the disk is on fire" in refused.output.rsplit("Stop before anything is changed", 1)[1]
+    assert "the disk is on fire" in refused.output.rsplit("Stop before the change", 1)[1]
     assert names(lab, good) == ["older"]
     assert cores(lab, good) == 1
     lab.simulator.fault(task="qmsnapshot", id=bad, fail="the disk is on fire", times=1)
@@ -247,23 +318,58 @@ def test_no_change_without_a_way_back(lab: Lab, change: Player) -> None:
     vmid = two(lab, "none")[0]
     said = {"snapshot_policy_tenant": "nnoe", "snapshot_policy_tasks": "change.yml", "vm": "none-1"}
     for arguments in (("--check",), ()):
-        assert "no way back" in change.play("play.yml", *arguments, **said).expect(2).output
+        played = change.play("play.yml", *arguments, **said).expect(2)
+        assert "nothing could be rolled back" in re.sub(r"\s+", " ", played.output)
     assert cores(lab, vmid) == 1
 
 
 def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None:
     vmids = two(lab, "hosts")
     hosts = {f"hosts-{number}": {"proxmox_vmid": vmid} for number, vmid in enumerate(vmids, 1)}
-    (player.directory / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
+    (player.directory / "hosts.yml").write_text(
+        yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8"
+    )
     said = {"snapshot_policy_hosts": "all", "snapshot_policy_name": "each"}
     assert player.play(SNAPSHOT, "-i", "hosts.yml", **said).expect().changed == 2
     assert [names(lab, vmid) for vmid in vmids] == [["each"], ["each"]]
     # The tenant is a guard then, and no reason for each host to work on all of the tenant's VMs.
     said |= {"snapshot_policy_tenant": "hosts", "snapshot_policy_name": "guarded"}
-    assert player.play(SNAPSHOT, "-i", "hosts.yml", "--limit", "hosts-1", **said).expect().changed == 1
+    assert (
+        player.play(SNAPSHOT, "-i", "hosts.yml", "--limit", "hosts-1", **said).expect().changed == 1
+    )
     assert [names(lab, vmid) for vmid in vmids] == [["each", "guarded"], ["each"]]
     said |= {"snapshot_policy_tenant": "others"}
-    assert "belongs to another tenant" in player.play(SNAPSHOT, "-i", "hosts.yml", **said).expect(2).output
+    assert (
+        "belongs to another tenant"
+        in player.play(SNAPSHOT, "-i", "hosts.yml", **said).expect(2).output
+    )
+
+
+@pytest.mark.parametrize("option", ["parallel", "task_timeout"])
+@pytest.mark.parametrize("playbook", [SNAPSHOT, ROLLBACK])
+def test_the_environment_sets_what_the_role_leaves_out(
+    lab: Lab, player: Player, playbook: str, option: str
+) -> None:
+    tenant = f"env{option[0]}{playbook[-1]}"
+    two(lab, tenant)
+    said: dict[str, Any] = {"snapshot_policy_tenant": tenant, "snapshot_policy_name": "before"}
+    player.play(SNAPSHOT, **said).expect()
+    player.environment[f"PROXMOX_{option.upper()}"] = "many"
+    refused = re.sub(r"\s+", " ", player.play(playbook, **said).expect(2).output)
+    assert f"argument '{option}'" in refused
+    player.play(playbook, **said, **{f"snapshot_policy_{option}": 60}).expect()
+
+
+def test_the_environment_limits_the_tasks_of_a_change(lab: Lab, change: Player) -> None:
+    two(lab, "short")
+    change.environment["PROXMOX_TASK_TIMEOUT"] = "1"
+    said = {"snapshot_policy_tenant": "short", "snapshot_policy_tasks": "change.yml"}
+    lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 8000}})
+    try:
+        played = change.play("play.yml", **said, vm="short-1").expect(2)
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 10}})
+    assert "after 1 s" in re.sub(r"\s+", " ", played.output)
 
 
 # Preflight.

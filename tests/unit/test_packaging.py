@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The artifact that users install, and what must never get into the repository."""
@@ -15,14 +15,26 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from tests.tools.stage import source_files
 
-NOT_FOR_USERS = {".ci", ".gitignore", ".venv", "Makefile", "build", "pyproject.toml", "requirements-dev.txt", "tests"}
+NOT_FOR_USERS = {
+    ".ci",
+    ".gitignore",
+    ".venv",
+    "Makefile",
+    "build",
+    "pyproject.toml",
+    "requirements-dev.txt",
+    "tests",
+}
 DOCUMENTED_PLUGIN_TYPES = ("modules", "inventory", "lookup", "filter", "test", "callback")
 
 FORBIDDEN = {
-    "a path of one machine": re.compile(r"(?<![\w.$}~-])/(?:work|Users|root/\.\w+|home/(?:runner|vagrant))/[\w.]"),
+    "a path of one machine": re.compile(
+        r"(?<![\w.$}~-])/(?:work|Users|root/\.\w+|home/(?:runner|vagrant))/[\w.]"
+    ),
     "the host of a package registry": re.compile(
         r"\b(?:pypi\.org|pythonhosted\.org|registry\.npmjs\.org|galaxy\.ansible\.com|ghcr\.io|quay\.io|docker\.io)\b"
     ),
@@ -39,7 +51,9 @@ SECRET_UUID = re.compile(
 
 
 def run(*command: str, **environment: str) -> str:
-    result = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, f"{' '.join(command)}\n{result.stdout}\n{result.stderr}"
     return result.stdout
 
@@ -59,8 +73,17 @@ def artifact(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(artifact: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
-    install = ("ansible-galaxy", "collection", "install", "--offline", "-p", str(target), str(artifact))
-    run(*install, ANSIBLE_COLLECTIONS_PATH=str(target))  # else the working tree counts as installed already
+    install = (
+        "ansible-galaxy",
+        "collection",
+        "install",
+        "--offline",
+        "-p",
+        str(target),
+        str(artifact),
+    )
+    # else the working tree counts as installed already
+    run(*install, ANSIBLE_COLLECTIONS_PATH=str(target))
     return target
 
 
@@ -69,7 +92,9 @@ def test_artifact_is_named_after_galaxy_yml(repo: Path, artifact: Path) -> None:
     assert artifact.name == f"{galaxy['namespace']}-{galaxy['name']}-{galaxy['version']}.tar.gz"
 
 
-def test_artifact_holds_only_files_of_the_repository_that_users_need(repo: Path, artifact: Path) -> None:
+def test_artifact_holds_only_files_of_the_repository_that_users_need(
+    repo: Path, artifact: Path
+) -> None:
     with tarfile.open(artifact) as archive:
         files = {member.name for member in archive if not member.isdir()}
     assert files - {"MANIFEST.json", "FILES.json"} <= set(source_files(repo))
@@ -83,7 +108,14 @@ def test_installed_plugins_are_documented(repo: Path, installed: Path) -> None:
     for kind, names in found.items():
         full_names = [f"pve.fleet.{name}" for name in names]
         option = "module" if kind == "modules" else kind
-        answer = run("ansible-doc", "-t", option, "--json", *full_names, ANSIBLE_COLLECTIONS_PATH=str(installed))
+        answer = run(
+            "ansible-doc",
+            "-t",
+            option,
+            "--json",
+            *full_names,
+            ANSIBLE_COLLECTIONS_PATH=str(installed),
+        )
         documented = json.loads(answer)
         assert sorted(documented) == full_names
         for name, plugin in documented.items():
@@ -97,7 +129,9 @@ def test_installed_roles_are_documented(repo: Path, installed: Path) -> None:
     names = sorted(spec.parts[-3] for spec in (repo / "roles").glob("*/meta/argument_specs.yml"))
     assert names == sorted(path.name for path in (repo / "roles").iterdir() if path.is_dir())
     full_names = [f"pve.fleet.{name}" for name in names]
-    answer = run("ansible-doc", "-t", "role", "--json", *full_names, ANSIBLE_COLLECTIONS_PATH=str(installed))
+    answer = run(
+        "ansible-doc", "-t", "role", "--json", *full_names, ANSIBLE_COLLECTIONS_PATH=str(installed)
+    )
     documented = json.loads(answer)
     assert sorted(documented) == full_names
     for name, role in documented.items():
@@ -138,8 +172,21 @@ def test_repository_does_not_hold(repo: Path, what: str) -> None:
     assert found == []
 
 
+def test_copyright_lines_are_the_same(repo: Path) -> None:
+    line = re.compile(r"Copyright \(c\) .*pve\.fleet[^\n\"']*", re.IGNORECASE)
+    others = [
+        f"{name}: {match.group()}"
+        for name, text in text_files(repo).items()
+        for match in line.finditer(text)
+        if match.group() != "Copyright (c) 2026, the pve.fleet authors"
+    ]
+    assert others == []
+
+
 def test_token_secrets_are_invented(repo: Path) -> None:
-    """Secrets in examples and tests show by their form that nobody uses them: a group of one repeated digit."""
+    """Secrets in examples and tests show by their form that nobody uses them: a group of one
+    repeated digit.
+    """
     found = [
         f"{name}: {match['uuid']}"
         for name, text in text_files(repo).items()
@@ -165,19 +212,36 @@ def test_requirements_are_pinned(repo: Path) -> None:
 
 def pins(path: Path) -> set[str]:
     lines = path.read_text(encoding="utf-8").splitlines()
-    return {line.split(";")[0].strip().lower() for line in lines if "==" in line and not line.startswith("#")}
+    return {
+        line.split(";")[0].strip().lower()
+        for line in lines
+        if "==" in line and not line.startswith("#")
+    }
 
 
 def test_development_environment_holds_what_the_simulator_needs(repo: Path) -> None:
-    """The simulator can be installed alone; here its packages come from the tests, in the same versions."""
-    installed_here = pins(repo / "tests" / "requirements-test.txt") | pins(repo / "tests" / "requirements-data.txt")
-    assert pins(repo / "tests" / "simulator" / "requirements.txt") <= installed_here
+    """The simulator can be installed alone.
+
+    Here its packages come from the tests, in a version that it allows.
+    """
+    text = (repo / "tests" / "simulator" / "pyproject.toml").read_text(encoding="utf-8")
+    needed = [
+        Requirement(line) for line in re.findall(r'^  "([A-Za-z]+>=[^"]+)",$', text, re.MULTILINE)
+    ]
+    installed_here = dict(pin.split("==") for pin in pins(repo / "tests" / "requirements-test.txt"))
+    assert len(needed) >= 4
+    for package in needed:
+        assert installed_here[package.name.lower()] in package.specifier, package
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_that_are_named_exist(repo: Path, name: str) -> None:
     makefile = (repo / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
-    named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", (repo / name).read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(
+        re.findall(
+            r"(?:^|`)make ([a-z][a-z-]*)", (repo / name).read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     assert named
     assert named <= targets

@@ -8,16 +8,29 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import parse
 from ansible_collections.pve.fleet.plugins.module_utils._schema.check import (
     check_options,
     check_part,
     disputed,
     taken_by,
+    unknown_option,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import MOST, NAMED, format_of, rule_of
+from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
+    MOST,
+    NAMED,
+    format_of,
+    rule_of,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._schema.qemu import OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import BY_VERSION, NEWEST, judges
+from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import (
+    BY_VERSION,
+    NEWEST,
+    RELEASE,
+    judges,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.devices import check_parts
 from tests.tools import make_schema
 
 
@@ -60,7 +73,9 @@ def test_the_facts_of_8_4_are_those_of_the_reference(shared: Path) -> None:
         ((10, 1), [(9, 2)]),
     ],
 )
-def test_a_server_is_judged_by_its_version_or_its_neighbours(server: Any, expected: list[Any]) -> None:
+def test_a_server_is_judged_by_its_version_or_its_neighbours(
+    server: Any, expected: list[Any]
+) -> None:
     assert list(judges(server)) == expected
 
 
@@ -75,26 +90,132 @@ BY_SERVER: list[tuple[str, str, set[tuple[int, int]]]] = [
     ("agent", "1,freeze-fs=0", {(9, 1), (9, 2)}),
     ("agent", "1,freeze-fs-on-backup=0", {(8, 4), (9, 1), (9, 2)}),
     ("scsi0", "local-lvm:8,cyls=4", {(8, 4)}),
-    ("scsi0", "local-lvm:8,cache=bogus", set()),
+    ("scsi0", "local-lvm:8,bps=much", set()),
+    ("net0", "virtio,host-tunnel=1", {(9, 2)}),
+    ("cpu", "host,level=30", {(9, 2)}),
+    ("cpu", "host,guest-phys-bits=40", {(9, 1), (9, 2)}),
+    ("cpu", "custom-mine", {(8, 4), (9, 1), (9, 2)}),
+    ("ipconfig0", "ip=10.0.0.5/255.255.255.0", set()),
+    ("ipconfig0", "ip=10.0.0.5/7", set()),
     ("efidisk0", "local-lvm:1,efitype=4m,ms-cert=2023", {(9, 1), (9, 2)}),
     ("tpmstate0", "local-lvm:1,version=v2.0,format=raw", {(9, 1), (9, 2)}),
     ("serial0", "/dev/a,b", {(8, 4), (9, 1)}),
-    ("nosuch", "1", {(8, 4), (9, 1), (9, 2)}),
 ]
 
 
 @pytest.mark.parametrize(("key", "value", "takers"), BY_SERVER, ids=lambda value: str(value)[:40])
 def test_who_takes_what(key: str, value: str, takers: set[tuple[int, int]]) -> None:
     assert set(taken_by(key, value)) == takers
-    assert disputed({key: value, "memory": "512"}) == ({key} if 0 < len(takers) < len(BY_VERSION) else set())
+    assert disputed({key: value, "memory": "512"}) == (
+        {key} if 0 < len(takers) < len(BY_VERSION) else set()
+    )
     assert bool(check_options({key: value})) == (not takers)
     for version in BY_VERSION:
         assert bool(check_options({key: value}, version)) == (version not in takers)
 
 
+NEW_NAMES: list[tuple[str, str]] = [
+    ("nosuch", "1"),
+    ("net0", "virtio,nosuch=1"),
+    ("cpu", "host,nosuch=1"),
+    ("cpu", "nonsense"),
+    ("cpu", "host,flags=+nonsense"),
+    ("ostype", "win99"),
+    ("scsi0", "local-lvm:8,cache=bogus"),
+    ("scsi31", "local-lvm:8"),
+    ("hotplug", "network,teleport"),
+    ("ipconfig0", "ip=dhcp,nosuch=1"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), NEW_NAMES)
+def test_a_name_that_no_known_version_has_is_left_to_a_newer_one(key: str, value: str) -> None:
+    """PVE of the issue refused C(host-tunnel) of a newer one: what is only a name may come with any
+    release.
+    """
+    assert taken_by(key, value) == []
+    assert disputed({key: value}) == {key}
+    assert unknown_option(key, value)
+    assert not check_options({key: value})
+    for server in (*BY_VERSION, RELEASE):
+        assert check_options({key: value}, server)
+    for newer in ((*RELEASE[:2], RELEASE[2] + 1), (NEWEST[0], NEWEST[1] + 1), (NEWEST[0] + 1, 0)):
+        assert not check_options({key: value}, newer)
+        assert check_options({"cores": "0"}, newer)
+
+
+def test_a_later_release_of_a_version_may_have_what_the_next_one_has() -> None:
+    tunnel = {"net0": "virtio,host-tunnel=1"}
+    assert check_options(tunnel, (9, 1, 11))
+    assert not check_options(tunnel, (9, 1, 12))
+    assert check_options(tunnel, (8, 4, 20))
+
+
 def test_a_version_between_two_known_ones_gets_the_benefit_of_the_doubt() -> None:
     assert not check_options({"allow-ksm": "0", "scsi0": "local-lvm:8,cyls=4"}, (9, 0))
     assert check_options({"cores": "0"}, (9, 0))
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [
+        (
+            "net0",
+            "virtio,bridge=vmbr0,bridge=vmbr1",
+            "duplicate key in comma-separated list property: bridge",
+        ),
+        ("net0", "virtio,model=e1000", "duplicate key in comma-separated list property: model"),
+        ("net0", "virtio,bridge=", "missing key in comma-separated list property"),
+        (
+            "ipconfig0",
+            "ip=dhcp,ip=10.0.0.5/24",
+            "duplicate key in comma-separated list property: ip",
+        ),
+        ("ipconfig0", "dhcp", "value without key, but schema does not define a default key"),
+        ("agent", "1,,fstrim_cloned_disks=1", None),
+        ("cpu", "host, ,flags=+aes", None),
+        ("cpu", "host, flags=+aes", " flags: property is not defined in schema"),
+    ],
+)
+def test_a_property_string_is_read_as_pve_reads_it(key: str, text: str, reason: str | None) -> None:
+    """A part of blanks is skipped, a key twice or without a value is not (JSONSchema.pm,
+    parse_property_string).
+    """
+    assert check_options({key: text}, NEWEST).get(key) == reason
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "text", "refusal"),
+    [
+        (
+            "net0",
+            "queues",
+            "65",
+            ("value must have a maximum value of 64", "is out of range", "PVE takes 0 to 64"),
+        ),
+        (
+            "net0",
+            "firewall",
+            "2",
+            ("type check ('boolean') failed - got '2'", "is not a boolean", "Use true or false"),
+        ),
+        (
+            "net0",
+            "mtu",
+            "x",
+            ("type check ('integer') failed - got 'x'", "is not an integer", "Write a number"),
+        ),
+        ("net0", "macaddr", "x", ("value does not look like a valid unicast MAC address", "", "")),
+    ],
+)
+def test_a_refusal_has_the_words_of_pve_and_words_for_people(
+    key: str, name: str, text: str, refusal: tuple[str, str, str]
+) -> None:
+    assert check_part(key, name, text) == refusal
+    with pytest.raises(ValidationFailed) as raised:
+        check_parts(key, {name: text})
+    assert (refusal[1] or refusal[0]) in raised.value.answer
+    assert raised.value.next_step == (refusal[2] or "Write it as PVE does")
 
 
 def test_a_sub_key_goes_by_the_name_that_every_version_takes() -> None:
@@ -110,7 +231,9 @@ def test_every_named_format_that_we_describe_is_one_of_the_schema() -> None:
 
 
 def test_devices_are_counted_as_in_the_schema(shared: Path) -> None:
-    schema: dict[str, Any] = json.loads((shared / "pve" / "schema-9.2.json").read_text(encoding="utf-8"))
+    schema: dict[str, Any] = json.loads(
+        (shared / "pve" / "schema-9.2.json").read_text(encoding="utf-8")
+    )
     families = {name.removesuffix("[n]") for name in OPTIONS if name.endswith("[n]")}
     assert families == set(MOST)
     text = json.dumps(schema)
@@ -133,7 +256,11 @@ def test_what_pve_refuses_we_refuse_first(shared: Path) -> None:
         if vector["method"] not in ("create_vm", "update_vm"):
             continue
         judged += 1
-        options = {key: value for key, value in vector["params"].items() if key not in ("node", "vmid", "pool")}
+        options = {
+            key: value
+            for key, value in vector["params"].items()
+            if key not in ("node", "vmid", "pool")
+        }
         refused = check_options(options, NEWEST)
         expected = {key for key in vector.get("errors") or {} if key not in ("vmid", "pool")}
         assert set(refused) == expected, (options, refused)

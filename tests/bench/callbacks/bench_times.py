@@ -1,4 +1,6 @@
-"""A callback of Ansible that notes when a play began and ended, when each task did, and what came of it."""
+"""A callback of Ansible that notes when a play began and ended, when each task did, and what came
+of it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,15 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         counts = {"ok": 0, "changed": 0, "failed": 0, "items": 0, "items_changed": 0}
-        self.tasks.append({"name": task.get_name(), "began": time.monotonic(), "ended": None, "failure": "", **counts})
+        self.tasks.append(
+            {
+                "name": task.get_name(),
+                "began": time.monotonic(),
+                "ended": None,
+                "failure": "",
+                **counts,
+            }
+        )
 
     def v2_runner_on_ok(self, result: Any) -> None:
         values = self._values(result)

@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The parts of the benchmark that need no server: figures, the file of results, the page."""
@@ -19,7 +19,7 @@ from tests.bench.__main__ import PARTS
 from tests.bench.command import other_work, run
 from tests.bench.environment import NotMeasured
 from tests.bench.figures import OURS, PEER, Figure, Measured, Row, ratio
-from tests.bench.fleets import wishes_of_made_up_vms
+from tests.bench.fleets import desired_made_up_vms
 from tests.bench.keys import KEYS
 
 AROUND: dict[str, Any] = {
@@ -41,7 +41,8 @@ def measured(ours: float, peers: float) -> Measured:
     """Return what the part noop_loop finds when each run takes these seconds, more or less."""
     mine, theirs = (Figure((value, value * 1.1, value * 0.9)) for value in (ours, peers))
     rows = [
-        Row("no change", side, one, 60, units=20, play=Figure((9.0,))) for side, one in ((OURS, mine), (PEER, theirs))
+        Row("no change", side, one, 60, units=20, play=Figure((9.0,)))
+        for side, one in ((OURS, mine), (PEER, theirs))
     ]
     found = Measured(rows)
     found.keys["noop_loop_ratio"] = ratio(theirs, mine)
@@ -52,7 +53,12 @@ def measured(ours: float, peers: float) -> Measured:
 def test_a_figure_is_a_median_with_its_range() -> None:
     figure = Figure((3.0, 1.0, 2.0, 10.0))
     assert (figure.median, figure.low, figure.high) == (2.5, 1.0, 10.0)
-    assert figure.scaled(2).as_dict() == {"median": 5.0, "low": 2.0, "high": 20.0, "values": [6.0, 2.0, 4.0, 20.0]}
+    assert figure.scaled(2).as_dict() == {
+        "median": 5.0,
+        "low": 2.0,
+        "high": 20.0,
+        "values": [6.0, 2.0, 4.0, 20.0],
+    }
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,10 @@ def test_a_part_that_is_measured_again_leaves_the_others(tmp_path: Path) -> None
     other.key("clone_start_over_server", 1.12)
     results.save(results.merged(results.load(file), "clone_start", other, AROUND), file)
     results.save(results.merged(results.load(file), "noop_loop", measured(1.0, 8.0), AROUND), file)
-    results.save(results.merged(results.load(file), "noop_loop", measured(1.0, 12.0), {**AROUND, "runs": 9}), file)
+    results.save(
+        results.merged(results.load(file), "noop_loop", measured(1.0, 12.0), {**AROUND, "runs": 9}),
+        file,
+    )
     found = json.loads(file.read_text(encoding="utf-8"))
     assert (found["noop_loop_ratio"], found["clone_start_over_server"]) == (12, 1.12)
     assert found["reached"] == {"noop_loop_ratio": True, "clone_start_over_server": True}
@@ -98,7 +107,9 @@ def test_the_page_tells_what_was_reached_and_what_not() -> None:
 
 def test_parts_of_different_conditions_are_told_apart() -> None:
     found = results.merged({}, "noop_loop", measured(1.0, 8.0), AROUND)
-    found = results.merged(found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64, "other_cores": 0.5})
+    found = results.merged(
+        found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64, "other_cores": 0.5}
+    )
     page = report.page(found)
     assert "64 cores" in page
     assert "took 0.25 to 0.50 cores" in page
@@ -109,7 +120,9 @@ def test_every_key_belongs_to_a_part_that_exists() -> None:
     assert {key.part for key in KEYS.values()} <= set(PARTS)
 
 
-@pytest.mark.parametrize(("name", "good", "bad"), [("noop_forks_ratio", 6.0, 5.9), ("fleet20_over_bound", 1.3, 1.31)])
+@pytest.mark.parametrize(
+    ("name", "good", "bad"), [("noop_forks_ratio", 6.0, 5.9), ("fleet20_over_bound", 1.3, 1.31)]
+)
 def test_a_key_knows_its_reach(name: str, good: float, bad: float) -> None:
     assert KEYS[name].reached(good) is True
     assert KEYS[name].reached(bad) is False
@@ -117,8 +130,14 @@ def test_a_key_knows_its_reach(name: str, good: float, bad: float) -> None:
 
 
 def test_a_command_is_timed_with_its_children(tmp_path: Path) -> None:
-    spin = "import time\nwhile time.process_time() < 0.3: pass\nkeep = bytearray(64 << 20)\ntime.sleep(0.3)"
-    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}], check=True); print('over')"
+    spin = (
+        "import time\nwhile time.process_time() < 0.3: pass\nkeep = bytearray(64 <<"
+        " 20)\ntime.sleep(0.3)"
+    )
+    code = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}], check=True);"
+        " print('over')"
+    )
     ran = run([sys.executable, "-c", code], tmp_path, {}, watch_memory=True)
     assert ran.output.read_text() == "over\n"
     assert ran.cpu_seconds >= 0.3
@@ -139,9 +158,11 @@ def test_own_work_is_not_the_work_of_others(tmp_path: Path) -> None:
 
 
 def test_wishes_describe_the_made_up_vms() -> None:
-    wishes = wishes_of_made_up_vms(30)
-    assert len({wish["name"] for wish in wishes}) == 30
-    assert all(wish["nics"][0]["vlan"] > 100 and wish["disks"][0]["size"].endswith("G") for wish in wishes)
+    desired = desired_made_up_vms(30)
+    assert len({wish["name"] for wish in desired}) == 30
+    assert all(
+        wish["nics"][0]["vlan"] > 100 and wish["disks"][0]["size"].endswith("G") for wish in desired
+    )
 
 
 def test_both_sides_have_the_same_libraries(repo: Path) -> None:

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a task runs in the controller's process, whose connection it gets, and what it tells meanwhile."""
+"""When a task runs in the controller's process, whose connection it gets, and what it tells
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,19 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
-from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments, _clients, _fit, _progress
+from ansible_collections.pve.fleet.plugins.plugin_utils import (
+    _arguments,
+    _clients,
+    _eligibility,
+    _progress,
+)
+from tests.fake_api import FakeApi
+from tests.fake_clock import FakeClock
 
 FITS: dict[str, Any] = {
     "switched_off": False,
@@ -33,22 +43,8 @@ FITS: dict[str, Any] = {
 }
 
 
-class Clock:
-    """A clock that goes when it is told to."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    time = monotonic
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 def test_what_needs_no_process_of_its_own() -> None:
-    assert _fit.why_a_module(**FITS) == ""
+    assert _eligibility.why_a_module(**FITS) == ""
 
 
 @pytest.mark.parametrize(
@@ -64,7 +60,7 @@ def test_what_needs_no_process_of_its_own() -> None:
     ],
 )
 def test_what_needs_a_process_of_its_own(differs: dict[str, Any], why: str) -> None:
-    assert why in _fit.why_a_module(**{**FITS, **differs})
+    assert why in _eligibility.why_a_module(**{**FITS, **differs})
 
 
 def test_which_interpreter_is_the_controllers_own(tmp_path: Path) -> None:
@@ -76,18 +72,24 @@ def test_which_interpreter_is_the_controllers_own(tmp_path: Path) -> None:
     other.parent.mkdir(parents=True)
     other.symlink_to(sys.executable)
     for same in ("", "auto", "auto_silent", str(own), str(own.parent / "python")):
-        assert _fit.is_own_python(same, str(own)), same
+        assert _eligibility.is_own_python(same, str(own)), same
     for different in (str(other), "/nowhere/python", "/usr/bin/env python3"):
-        assert not _fit.is_own_python(different, str(own)), different
+        assert not _eligibility.is_own_python(different, str(own)), different
 
 
 SPEC: dict[str, dict[str, Any]] = {
     "name": {"type": "str", "aliases": ["title"]},
     "count": {"type": "int", "default": 3},
     "secret": {"type": "str", "no_log": True},
-    "rows": {"type": "list", "elements": "dict", "options": {"key": {"type": "str", "no_log": True}}},
+    "rows": {
+        "type": "list",
+        "elements": "dict",
+        "options": {"key": {"type": "str", "no_log": True}},
+    },
 }
-ENTRY = Entry(lambda params, client, check: Result(), SPEC, {"mutually_exclusive": [("name", "rows")]})
+ENTRY = Entry(
+    lambda params, client, check: Result(), SPEC, {"mutually_exclusive": [("name", "rows")]}
+)
 
 
 def test_arguments_are_those_of_a_module() -> None:
@@ -113,7 +115,11 @@ def test_arguments_are_refused_as_by_a_module(arguments: dict[str, Any], error: 
 def test_secrets_are_starred_everywhere() -> None:
     given = {"secret": "hush-hush", "rows": [{"key": "very-quiet"}], "token_secret": "so-silent"}
     checked = _arguments.check(ENTRY, "x", given)
-    said = {"msg": "no hush-hush, a very-quiet one", "vm": {"key": ["so-silent"], "n": (1, 2)}, "changed": False}
+    said = {
+        "msg": "no hush-hush, a very-quiet one",
+        "vm": {"key": ["so-silent"], "n": (1, 2)},
+        "changed": False,
+    }
     found = _arguments.finished(said, checked, ("a so-silent warning",))
     text = json.dumps(found)
     assert not any(secret in text for secret in ("hush-hush", "very-quiet", "so-silent"))
@@ -127,24 +133,27 @@ def test_secrets_are_starred_everywhere() -> None:
     assert "hush" not in json.dumps(hidden)
 
 
-class FakeClient:
-    """Remembers whether it is closed, and answers with the log of a task."""
+class Log(FakeApi):
+    """Answers with the log of a task, and counts how often it is closed."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.requests: list[Any] = []
+    def __init__(self) -> None:
+        super().__init__(self._log)
         self.closed = 0
-        self.log: list[str] = []
-        self.asked: list[dict[str, Any]] = []
+        self.lines: list[str] = []
 
     def close(self) -> None:
         self.closed += 1
 
-    def get(self, *path: str, **more: Any) -> list[dict[str, Any]]:
-        self.asked.append(more)
-        if self.log == ["down"]:
-            raise NetworkError(answer="down")
-        return [{"n": number, "t": text} for number, text in enumerate(self.log)][more["start"] :]
+    def _log(self, request: Request) -> Any:
+        if self.lines == ["down"]:
+            return NetworkError(answer="down")
+        rows = [{"n": number, "t": text} for number, text in enumerate(self.lines)]
+        return rows[int(request.values["start"]) :]
+
+
+def closed(client: Client) -> int:
+    """Return how often the connections of a client were closed."""
+    return cast(Log, client._parts.transport).closed
 
 
 PVE = Connection(parse_endpoint("https://pve:8006", None), user="root@pam", password="x")
@@ -153,20 +162,22 @@ OTHER = Connection(parse_endpoint("https://pve:8006", None), user="ops@pve", pas
 
 @pytest.fixture
 def clients() -> _clients.Clients:
-    return _clients.Clients(clock=cast(Any, Clock()), make=cast(Any, FakeClient))
+    return _clients.Clients(
+        clock=FakeClock(), make=lambda connection: Client(connection, transport=Log())
+    )
 
 
 def lent(clients: _clients.Clients, connection: Connection = PVE, **environment: str) -> Any:
-    with clients.lend(connection, environment) as client:
-        return client
+    with clients.lend(connection, environment) as kept:
+        return kept.client
 
 
 def test_the_next_item_finds_the_connection_open(clients: _clients.Clients) -> None:
     first = lent(clients)
-    first.requests.append("one")
+    first.requests.append(("GET", "/version", 200, 1.0, 1))
     assert lent(clients) is first
     assert first.requests == []
-    assert not first.closed
+    assert not closed(first)
     assert lent(clients, OTHER) is not first
     assert lent(clients, SSL_CERT_FILE="/ca.pem") is not first
 
@@ -175,28 +186,30 @@ def test_an_idle_connection_is_opened_anew(clients: _clients.Clients) -> None:
     first = lent(clients)
     clients._clock.sleep(_clients.LONGEST_IDLE + 0.1)
     assert lent(clients) is first
-    assert first.closed == 1
+    assert closed(first) == 1
 
 
 @pytest.mark.parametrize("error", [NetworkError(answer="x"), KeyboardInterrupt()])
-def test_a_client_with_trouble_is_not_lent_again(clients: _clients.Clients, error: BaseException) -> None:
+def test_a_client_with_trouble_is_not_lent_again(
+    clients: _clients.Clients, error: BaseException
+) -> None:
     def use() -> None:
-        with clients.lend(PVE, {}) as client:
-            kept.append(client)
+        with clients.lend(PVE, {}) as lent_now:
+            kept.append(lent_now.client)
             raise error
 
     kept: list[Any] = []
     with pytest.raises(type(error)):
         use()
-    assert kept[0].closed == 1
+    assert closed(kept[0]) == 1
     assert lent(clients) is not kept[0]
 
 
 def test_the_oldest_of_too_many_is_closed(clients: _clients.Clients) -> None:
     first = lent(clients)
-    for number in range(_clients.MOST):
+    for number in range(_clients.MAXIMUM):
         lent(clients, NUMBER=str(number))
-    assert first.closed == 1
+    assert closed(first) == 1
     clients.close()
     assert lent(clients) is not first
 
@@ -204,13 +217,15 @@ def test_the_oldest_of_too_many_is_closed(clients: _clients.Clients) -> None:
 def test_a_forked_process_opens_its_own(clients: _clients.Clients) -> None:
     first = lent(clients)
     ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(lent(clients) is first))
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: theirs.send(lent(clients) is first)
+    )
     child.start()
     assert ours.poll(30)
     assert ours.recv() is False
     child.join(30)
     assert lent(clients) is first
-    assert not first.closed
+    assert not closed(first)
 
 
 @pytest.mark.parametrize(
@@ -239,23 +254,25 @@ def test_how_far_a_line_says(line: str, share: float | None) -> None:
         (False, {}, True, False),
     ],
 )
-def test_when_progress_is_shown(setting: bool | None, environ: dict[str, str], terminal: bool, wanted: bool) -> None:
+def test_when_progress_is_shown(
+    setting: bool | None, environ: dict[str, str], terminal: bool, wanted: bool
+) -> None:
     assert _progress.is_wanted(setting, environ, terminal) is wanted
 
 
 def test_a_line_tells_what_how_far_and_how_long() -> None:
-    client, clock, lines = FakeClient(PVE), Clock(), cast(list[str], [])
-    watcher = _progress.Watcher(cast(Client, client), lines.append, "web1", _progress.Beat(), cast(Any, clock))
+    log, clock, lines = Log(), FakeClock(), cast(list[str], [])
+    watcher = _progress.Watcher(log.client(), lines.append, "web1", _progress.Beat(), clock)
     upid = "UPID:pve1:0000A1B2:00C3D4E5:65A1B2C3:qmclone:9000:root@pam:"
-    client.log = ["create full clone", "transferred 0.0 B of 3.0 GiB (0.00%)"]
+    log.lines = ["create full clone", "transferred 0.0 B of 3.0 GiB (0.00%)"]
     for seconds in (0.5, 2.0, 2.5):  # too early, told, too soon after it
         clock.now = 100.0 + seconds
         watcher(upid, seconds, "running")
-    client.log.append("transferred 1.0 GiB of 3.0 GiB (33.33%)")
+    log.lines.append("transferred 1.0 GiB of 3.0 GiB (33.33%)")
     for seconds in (3.1, 5.2):  # the log is not asked each time
         clock.now = 100.0 + seconds
         watcher(upid, seconds, "running")
-    client.log = ["down"]
+    log.lines = ["down"]
     clock.now = 110.0
     watcher(upid, 10.0, "running")
     assert lines == [
@@ -264,14 +281,16 @@ def test_a_line_tells_what_how_far_and_how_long() -> None:
         "[web1] clone of VM 9000 on node pve1, 33 %, 5 s",
         "[web1] clone of VM 9000 on node pve1, 33 %, 10 s",
     ]
-    assert [asked["start"] for asked in client.asked] == [0, 2, 3]
+    assert [int(request.values["start"]) for request in log.asked] == [0, 2, 3]
 
 
 def test_one_line_a_second_over_all_processes() -> None:
     beat = _progress.Beat()
     assert beat.take(50.0)
     ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.get_context("fork").Process(target=lambda: theirs.send((beat.take(50.5), beat.take(51.5))))
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: theirs.send((beat.take(50.5), beat.take(51.5)))
+    )
     child.start()
     assert ours.poll(30)
     assert ours.recv() == (False, True)

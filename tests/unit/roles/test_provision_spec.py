@@ -1,7 +1,7 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role's argument specification says the same as the module's, so that a wrong estate is refused at once."""
+"""The role's argument specification agrees with the module, which checks the VMs of an estate."""
 
 from __future__ import annotations
 
@@ -12,24 +12,28 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec, item_spec, shared_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.doc_fragments.fleet_item import (
+    ModuleDocFragment as FleetItem,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec, item_spec
 
 ATTRIBUTES = ("type", "elements", "choices", "required", "default")
 
-ROLE_ONLY: dict[str, dict[str, Any]] = {
-    # provision_state decides where a VM says nothing.
-    "state": {"default": None},
-}
+# Options of the module, beside those that begin with "parallel", that are variables of the role.
+OF_A_RUN = ("prune", "reboot_batch")
 
 
 def essence(spec: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Return what validation makes use of, by the path of each option. A role's specification knows no aliases."""
+    """Return what validation makes use of, by the path of each option.
+
+    A role's specification knows no aliases.
+    """
     found: dict[str, Any] = {}
     for name, option in spec.items():
         where = f"{path}{name}"
-        found[where] = {key: option.get(key) for key in ATTRIBUTES} | {"no_log": bool(option.get("no_log"))}
+        found[where] = {key: option.get(key) for key in ATTRIBUTES} | {
+            "no_log": bool(option.get("no_log"))
+        }
         found.update(essence(option.get("options") or {}, f"{where}."))
     return found
 
@@ -41,27 +45,53 @@ def role(repo: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def entry_points(role: Path) -> dict[str, Any]:
-    return yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    return yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+        "argument_specs"
+    ]
+
+
+def documented(name: str, fragments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the documentation says of an option, in the shape of a specification."""
+    found: dict[str, Any] = {}
+    for option, content in fragments.items():
+        found[option] = {key: value for key, value in content.items() if key in ATTRIBUTES}
+        if "suboptions" in content:
+            found[option]["options"] = documented(name, content["suboptions"])
+    return found
+
+
+def names_of(spec: Mapping[str, Any], path: str = "") -> set[str]:
+    found: set[str] = set()
+    for name, option in spec.items():
+        found |= {f"{path}{name}"} | names_of(option.get("options") or {}, f"{path}{name}.")
+    return found
 
 
 @pytest.mark.parametrize("entry_point", ["main", "absent"])
-@pytest.mark.parametrize("variable", ["provision_vm", "provision_vms", "provision_defaults"])
-def test_vm_takes_the_options_of_the_module(entry_points: dict[str, Any], entry_point: str, variable: str) -> None:
-    """An item's defaults are told as those that hold where nothing else says more; the module puts them in last."""
-    expected = essence(shared_spec() if variable == "provision_defaults" else vm_spec())
-    for option, difference in ROLE_ONLY.items():
-        expected[option].update(difference)
-    if variable == "provision_vms":
-        expected["name"]["required"] = True
-    assert essence(entry_points[entry_point]["options"][variable]["options"]) == expected
-    if variable != "provision_defaults":
-        assert expected.keys() == essence(item_spec()).keys()
+def test_ansible_checks_nothing_within_the_variables(
+    entry_points: dict[str, Any], entry_point: str
+) -> None:
+    """Its error would print the whole specification and not name the VM.
+
+    The module checks it instead.
+    """
+    for name, option in entry_points[entry_point]["options"].items():
+        assert "options" not in option, name
+
+
+def test_every_option_of_an_item_is_documented() -> None:
+    items = yaml.safe_load(FleetItem.DOCUMENTATION)["options"]["vms"]["suboptions"]
+    assert names_of(documented("vms", items)) == names_of(item_spec())
 
 
 @pytest.mark.parametrize(
     ("variable", "entry_point"),
     [
-        *((name, "main") for name in fleet_spec() if name == "prune" or name.startswith("parallel")),
+        *(
+            (name, "main")
+            for name in fleet_spec()
+            if name in OF_A_RUN or name.startswith("parallel")
+        ),
         *((name, "absent") for name in ("parallel", "parallel_per_node")),
     ],
 )
@@ -69,14 +99,11 @@ def test_a_fleets_options_are_those_of_the_module(
     entry_points: dict[str, Any], variable: str, entry_point: str
 ) -> None:
     option = entry_points[entry_point]["options"][f"provision_{variable}"]
-    assert essence({variable: option}) == essence({variable: fleet_spec()[variable]})
-
-
-@pytest.mark.parametrize("entry_point", ["main", "absent"])
-def test_connection_takes_the_options_of_the_module(entry_points: dict[str, Any], entry_point: str) -> None:
-    assert essence(entry_points[entry_point]["options"]["provision_connection"]["options"]) == essence(
-        connection_spec()
-    )
+    module_option = fleet_spec()[variable]
+    if "fallback" in module_option:  # the module asks the environment where the role has no value
+        assert "default" not in option
+        option = {**option, "default": module_option["default"]}
+    assert essence({variable: option}) == essence({variable: module_option})
 
 
 def test_defaults_are_those_that_are_documented(role: Path, entry_points: dict[str, Any]) -> None:
@@ -88,8 +115,3 @@ def test_defaults_are_those_that_are_documented(role: Path, entry_points: dict[s
         if "default" in option
     }
     assert defaults == documented
-
-
-def test_what_a_removal_passes_on_are_options_of_the_module(role: Path) -> None:
-    variables = yaml.safe_load((role / "vars" / "main.yml").read_text(encoding="utf-8"))
-    assert set(variables["_provision_removal"]) <= set(vm_spec())

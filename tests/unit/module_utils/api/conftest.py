@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An HTTPS server that answers from a list, for what no simulator of Proxmox VE should have to do."""
+"""An HTTPS server that answers from a list, for what no simulator of Proxmox VE should have
+to do.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def make_ca(directory: Path, name: str = "test CA") -> tuple[Any, Any, Path]:
     return certificate, key, path
 
 
-def make_server_pair(directory: Path, ca: Any, ca_key: Any, address: str = "127.0.0.1") -> tuple[Path, Path]:
+def make_server_pair(
+    directory: Path, ca: Any, ca_key: Any, address: str = "127.0.0.1"
+) -> tuple[Path, Path]:
     """Make a server's certificate and key; return their paths."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
@@ -103,13 +107,22 @@ def make_server_pair(directory: Path, ca: Any, ca_key: Any, address: str = "127.
     certificate_path, key_path = directory / f"{address}.pem", directory / f"{address}.key"
     certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     key_path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
     )
     return certificate_path, key_path
 
 
 def _certificate(
-    subject: Any, issuer: Any, public_key: Any, signing_key: Any, ca: bool = False, address: str = ""
+    subject: Any,
+    issuer: Any,
+    public_key: Any,
+    signing_key: Any,
+    ca: bool = False,
+    address: str = "",
 ) -> Any:
     now = datetime.datetime.now(datetime.timezone.utc)
     builder = (
@@ -142,7 +155,13 @@ def _handler(script: Scripted) -> type[BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             headers = {key.lower(): value for key, value in self.headers.items()}
             script.seen.append(
-                Seen(self.command, parts.path, dict(parse_qsl(parts.query, keep_blank_values=True)), form, headers)
+                Seen(
+                    self.command,
+                    parts.path,
+                    dict(parse_qsl(parts.query, keep_blank_values=True)),
+                    form,
+                    headers,
+                )
             )
             reply = script.next_reply()
             time.sleep(reply.delay)
@@ -187,8 +206,12 @@ def script(certificates: tuple[Path, Path, Path, Path]) -> Iterator[Scripted]:
     script = Scripted(server.server_address[1], ca_path)
     server.RequestHandlerClass = _handler(script)
     server.handle_error = lambda *_unused: None  # type: ignore[method-assign]
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     yield script
     server.shutdown()

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect, encode
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import encode
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
 from ansible_collections.pve.fleet.plugins.module_utils._core import errors
 from tests.fake_clock import FakeClock
@@ -28,7 +29,9 @@ class QuickClient(Client):
 
 
 def client_for(script: Scripted, **options: Any) -> QuickClient:
-    return QuickClient(resolve({**script.options, **options}, {}), clock=FakeClock(), rng=random.Random(1))
+    return QuickClient(
+        resolve({**script.options, **options}, {}), clock=FakeClock(), rng=random.Random(1)
+    )
 
 
 def caught(action: Any) -> errors.FleetError:
@@ -41,18 +44,33 @@ class TestRequests:
     def test_token_path_and_query(self, script: Scripted) -> None:
         script.replies = [Reply([{"node": "pve1"}])]
         client = client_for(script)
-        assert client.get("nodes", "pve 1", "storage", "a/b", params={"check-all": True}, limit=3) == [{"node": "pve1"}]
+        assert client.get(
+            "nodes", "pve 1", "storage", "a/b", params={"check-all": True}, limit=3
+        ) == [{"node": "pve1"}]
         seen = script.seen[0]
         assert seen.path == "/api2/json/nodes/pve%201/storage/a%2Fb"
         assert seen.query == {"check-all": "1", "limit": "3"}
         assert seen.headers["authorization"] == "PVEAPIToken=root@pam!test=very-secret-token"
         assert client.counts() == {"GET": 1}
         (row,) = client.record()
-        assert (row["method"], row["path"], row["status"], row["try"]) == ("GET", "/nodes/pve 1/storage/a/b", 200, 1)
+        assert (row["method"], row["path"], row["status"], row["try"]) == (
+            "GET",
+            "/nodes/pve 1/storage/a/b",
+            200,
+            1,
+        )
 
     def test_form_of_a_write(self, script: Scripted) -> None:
         client = client_for(script)
-        client.write("PUT", "nodes", "pve1", "qemu", 100, "config", data={"onboot": False, "cores": 2, "name": None})
+        client.write(
+            "PUT",
+            "nodes",
+            "pve1",
+            "qemu",
+            100,
+            "config",
+            data={"onboot": False, "cores": 2, "name": None},
+        )
         assert script.seen[0].form == {"onboot": "0", "cores": "2"}
         client.write("DELETE", "nodes", "pve1", "qemu", 100, params={"purge": 1})
         assert script.seen[1].query == {"purge": "1"}
@@ -88,15 +106,24 @@ class TestTrust:
         client_for(script).get("version")
         client_for(script, ca_path="", validate_certs=False).get("version")
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[0]))
-        assert caught(lambda: client_for(script, ca_path=certificates[1]).get("version")).category == "NetworkError"
+        assert (
+            caught(lambda: client_for(script, ca_path=certificates[1]).get("version")).category
+            == "NetworkError"
+        )
 
     def test_pem_text(self, script: Scripted) -> None:
         client_for(script, ca_path=script.ca.read_text()).get("version")
 
     @pytest.mark.parametrize("ca", ["", "other"])
     def test_wrong_ca(self, script: Scripted, certificates: Any, ca: str) -> None:
-        error = caught(lambda: client_for(script, ca_path=str(certificates[1]) if ca else "").get("version"))
-        assert (error.category, error.reason, error.retryable) == ("NetworkError", "certificate not trusted", False)
+        error = caught(
+            lambda: client_for(script, ca_path=str(certificates[1]) if ca else "").get("version")
+        )
+        assert (error.category, error.reason, error.retryable) == (
+            "NetworkError",
+            "certificate not trusted",
+            False,
+        )
         assert error.dispatched is False
         assert "ca_path" in error.next_step
         assert script.seen == []
@@ -112,9 +139,16 @@ class TestTrust:
 
     def test_broken_ca(self, script: Scripted, tmp_path: Path) -> None:
         (tmp_path / "ca.pem").write_text("nothing")
-        assert "ca.pem: " in caught(lambda: client_for(script, ca_path=str(tmp_path / "ca.pem")).get("version")).answer
+        assert (
+            "ca.pem: "
+            in caught(
+                lambda: client_for(script, ca_path=str(tmp_path / "ca.pem")).get("version")
+            ).answer
+        )
         text = "-----BEGIN CERTIFICATE-----\nnothing"
-        assert "nothing" not in caught(lambda: client_for(script, ca_path=text).get("version")).answer
+        assert (
+            "nothing" not in caught(lambda: client_for(script, ca_path=text).get("version")).answer
+        )
 
     def test_plain_http(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as plain:
@@ -127,7 +161,11 @@ class TestTrust:
                 peer.close()
 
             threading.Thread(target=answer, daemon=True).start()
-            options = {"host": f"127.0.0.1:{plain.getsockname()[1]}", "token_id": "a@pve!t1", "token_secret": "s"}
+            options = {
+                "host": f"127.0.0.1:{plain.getsockname()[1]}",
+                "token_id": "a@pve!t1",
+                "token_secret": "s",
+            }
             error = caught(lambda: connect({**options, "retries": 1}, {}).get("version"))
         assert (error.category, error.reason) == ("NetworkError", "no TLS")
 
@@ -137,7 +175,11 @@ class TestNetwork:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             clock = FakeClock()
-            options = {"host": f"127.0.0.1:{taken.getsockname()[1]}", "token_id": "a@pve!t1", "token_secret": "s"}
+            options = {
+                "host": f"127.0.0.1:{taken.getsockname()[1]}",
+                "token_id": "a@pve!t1",
+                "token_secret": "s",
+            }
             client = connect(options, {}, clock=clock)
             error = caught(lambda: client.get("version"))
         assert (error.reason, error.tries, error.dispatched) == ("connection refused", 3, False)
@@ -166,7 +208,9 @@ class TestNetwork:
         assert (error.category, error.reason) == ("NetworkError", "timeout")
 
     def test_redirects_are_not_followed(self, script: Scripted) -> None:
-        script.replies = [Reply(status=302, reason="Found", headers={"Location": "https://127.0.0.1:1/"})]
+        script.replies = [
+            Reply(status=302, reason="Found", headers={"Location": "https://127.0.0.1:1/"})
+        ]
         error = caught(lambda: client_for(script).get("version"))
         assert (error.category, error.reason) == ("ConfigurationError", "redirect")
         assert len(script.seen) == 1
@@ -185,17 +229,29 @@ class TestNetwork:
 
 class TestAnswers:
     def test_the_message_survives(self, script: Scripted) -> None:
-        script.replies = [refusal(500, "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist")]
+        script.replies = [
+            refusal(500, "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist")
+        ]
         error = caught(
-            lambda: client_for(script).get("nodes", "pve1", "qemu", 999, "config", attempted="Could not look")
+            lambda: client_for(script).get(
+                "nodes", "pve1", "qemu", 999, "config", attempted="Could not look"
+            )
         )
-        assert error.message.startswith("Could not look: Configuration file 'nodes/pve1/qemu-server/999.conf' does not")
+        assert error.message.startswith(
+            "Could not look: Configuration file 'nodes/pve1/qemu-server/999.conf' does not"
+        )
         assert (error.category, error.status, error.tries) == ("NotFound", 500, 1)
 
     def test_parameters_are_told(self, script: Scripted) -> None:
-        script.replies = [refusal(400, "Parameter verification failed.", {"cores": "value must have a minimum of 1"})]
+        script.replies = [
+            refusal(
+                400, "Parameter verification failed.", {"cores": "value must have a minimum of 1"}
+            )
+        ]
         error = caught(lambda: client_for(script).write("PUT", "x", data={"cores": 0}))
-        assert error.as_result()["error"]["parameters"] == {"cores": "value must have a minimum of 1"}
+        assert error.as_result()["error"]["parameters"] == {
+            "cores": "value must have a minimum of 1"
+        }
         assert "cores: value must have a minimum of 1" in error.message
 
     def test_secrets_are_starred(self, script: Scripted) -> None:
@@ -214,7 +270,12 @@ class TestAnswers:
 class TestTickets:
     TICKET = Reply({"ticket": "PVE:alice@pve:1::abc==", "CSRFPreventionToken": "csrf-1"})
     LATER = Reply({"ticket": "PVE:alice@pve:2::abc==", "CSRFPreventionToken": "csrf-2"})
-    OPTIONS: dict[str, Any] = {"token_id": "", "token_secret": "", "user": "alice@pve", "password": "alicepw12"}
+    OPTIONS: dict[str, Any] = {
+        "token_id": "",
+        "token_secret": "",
+        "user": "alice@pve",
+        "password": "alicepw12",
+    }
 
     def test_login_on_first_need(self, script: Scripted) -> None:
         script.replies = [self.TICKET, Reply(1)]
@@ -235,9 +296,16 @@ class TestTickets:
         assert client.get("version") == 2
         assert script.seen[-1].headers["cookie"].startswith("PVEAuthCookie=PVE:alice@pve:2")
 
-    @pytest.mark.parametrize("reason", ["Authentication failed!", "permission denied - invalid PVE ticket"])
+    @pytest.mark.parametrize(
+        "reason", ["Authentication failed!", "permission denied - invalid PVE ticket"]
+    )
     def test_renewed_once_when_refused(self, script: Scripted, reason: str) -> None:
-        script.replies = [self.TICKET, Reply(status=401, reason=reason, body=b""), self.LATER, Reply(5)]
+        script.replies = [
+            self.TICKET,
+            Reply(status=401, reason=reason, body=b""),
+            self.LATER,
+            Reply(5),
+        ]
         assert client_for(script, **self.OPTIONS).write("POST", "pools") == 5
         assert [one.path[-6:] for one in script.seen] == ["ticket", "/pools", "ticket", "/pools"]
 
@@ -252,7 +320,40 @@ class TestTickets:
 
     def test_second_factor(self, script: Scripted) -> None:
         script.replies = [Reply({"ticket": "x", "NeedTFA": 1})]
-        assert caught(lambda: client_for(script, **self.OPTIONS).get("version")).reason == "second factor"
+        assert (
+            caught(lambda: client_for(script, **self.OPTIONS).get("version")).reason
+            == "second factor"
+        )
+
+
+class TestOutage:
+    BUSY = Reply(status=503, reason="Service Unavailable", body=b"")
+
+    def test_the_first_request_survives_what_a_later_one_does(self, script: Scripted) -> None:
+        """Twenty seconds of 503: pauses of 1, 2, 4 and 8 seconds, each a little longer, and what is
+        left.
+        """
+        for before in ([], [Reply({"version": "9.2"})]):
+            script.replies = [*before, *[self.BUSY] * 5, Reply("there")]
+            client = client_for(script)
+            found = [client.get("version") for _one in (*before, "last")]
+            assert found[-1] == "there"
+            assert sum(client.clock.slept) > 20
+
+    def test_the_budget_is_an_option(self, script: Scripted) -> None:
+        script.replies = [self.BUSY]
+        client = client_for(script, retry_timeout=90)
+        assert caught(lambda: client.get("version")).status == 503
+        assert sum(client.clock.slept) == pytest.approx(90)
+
+    def test_tries_that_are_set_are_all(self, script: Scripted) -> None:
+        script.replies = [self.BUSY]
+        assert caught(lambda: client_for(script, retries=2).get("version")).tries == 2
+        assert len(script.seen) == 2
+
+    def test_a_node_that_is_down_is_not_waited_for(self, script: Scripted) -> None:
+        script.replies = [Reply(status=595, reason="No route to host", body=b"")]
+        assert caught(lambda: client_for(script).get("nodes", "pve9", "qemu")).tries == 3
 
 
 class TestWrites:
@@ -261,7 +362,9 @@ class TestWrites:
 
     def test_a_lost_answer_is_not_repeated(self, script: Scripted) -> None:
         script.replies = [self.LOST, Reply("again")]
-        error = caught(lambda: client_for(script).write("POST", "pools", attempted="Could not create the pool"))
+        error = caught(
+            lambda: client_for(script).write("POST", "pools", attempted="Could not create the pool")
+        )
         assert error.category == "NetworkError"
         assert error.dispatched is None
         assert "unknown" in error.next_step
@@ -280,7 +383,7 @@ class TestWrites:
     def test_tries_end(self, script: Scripted) -> None:
         script.replies = [self.LOST]
         error = caught(lambda: client_for(script).write("POST", "pools", happened=lambda: None))
-        assert (error.tries, len(script.seen)) == (3, 3)
+        assert error.tries == len(script.seen) == 7
 
     def test_not_dispatched_is_repeated(self, script: Scripted) -> None:
         script.replies = [Reply(status=595, reason="No route to host", body=b""), Reply("done")]
@@ -326,7 +429,9 @@ class TestTasks:
         assert len(slept) == 100
         waited = 0.0
         for pause in slept:
-            assert pause <= max(0.1, waited / 20) + 1e-6, "an end is seen late by a twentieth at most"
+            assert pause <= max(0.1, waited / 20) + 1e-6, (
+                "an end is seen late by a twentieth at most"
+            )
             waited += pause
         assert script.seen[-1].path.startswith("/api2/json/nodes/pve1/tasks/UPID%3Apve1")
 
@@ -340,12 +445,48 @@ class TestTasks:
         error = caught(lambda: client_for(script).wait(UPID, attempted="Could not clone VM 100"))
         assert (error.category, error.upid, error.reason) == ("TaskFailed", UPID, "something odd")
         assert error.log == tuple(lines[-10:])
-        assert error.message.startswith("Could not clone VM 100: something odd. The log of the task tells more")
+        assert error.message.startswith(
+            "Could not clone VM 100: something odd. The log of the task tells more"
+        )
 
     def test_warnings_are_a_success(self, script: Scripted) -> None:
         ended = Reply({"status": "stopped", "exitstatus": "WARNINGS: 2"})
         script.replies = [ended, self.log("start", "WARN: one", "warning: two", "TASK WARNINGS: 2")]
         assert client_for(script).wait(UPID).warnings == ("one", "two")
+
+    def test_a_warning_of_several_lines_is_whole(self, script: Scripted) -> None:
+        """Source: qemu-server, QemuServer.pm, check_efi_vars: one marked line, and others
+        below it.
+        """
+        lines = [
+            "WARN: EFI disk without 'ms-cert=2023k' option, suggesting that not all UEFI 2023",
+            "certificates from Microsoft are enrolled yet.",
+            "Use 'Disk Action > Enroll Updated Certificates' in the UI or, while the VM is",
+            "shut down, run 'qm enroll-efi-keys 100' to enroll the new certificates.",
+            "",
+            "Starting VM 101",
+            "WARN: Skipping VM 102, already running.",
+            "removed volume",
+            "WARN: the storage is nearly full",
+            "Removed volume 'local:iso/a.iso'",
+            "WARN: On Zen 5 systems, the CPU firmware is outdated. See:",
+            "https://security-tracker.debian.org/tracker/CVE-2025-62626",
+            "TASK WARNINGS: 4",
+        ]
+        script.replies = [
+            Reply({"status": "stopped", "exitstatus": "WARNINGS: 2"}),
+            self.log(*lines),
+        ]
+        certificates, skipped, full, firmware = client_for(script).wait(UPID).warnings
+        assert certificates.startswith(
+            "EFI disk without 'ms-cert=2023k' option, suggesting that not all UEFI 2023 cert"
+        )
+        assert certificates.endswith("run 'qm enroll-efi-keys 100' to enroll the new certificates.")
+        assert (skipped, full) == (
+            "Skipping VM 102, already running.",
+            "the storage is nearly full",
+        )
+        assert firmware.endswith("See: https://security-tracker.debian.org/tracker/CVE-2025-62626")
 
     def test_timeout_names_the_task(self, script: Scripted) -> None:
         script.replies = [self.RUNNING]
@@ -355,7 +496,12 @@ class TestTasks:
         assert sum(client.clock.slept) == pytest.approx(5)
 
     def test_a_broken_network_does_not_send_again(self, script: Scripted) -> None:
-        script.replies = [Reply(UPID), Reply(drop=True), Reply(status=596, reason="x", body=b""), self.DONE]
+        script.replies = [
+            Reply(UPID),
+            Reply(drop=True),
+            Reply(status=596, reason="x", body=b""),
+            self.DONE,
+        ]
         assert client_for(script).task("POST", "x").exitstatus == "OK"
         assert [one.method for one in script.seen] == ["POST", "GET", "GET", "GET"]
 
@@ -368,7 +514,13 @@ class TestTasks:
     def test_a_locked_task_is_done_again(self, script: Scripted) -> None:
         text = "can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout"
         locked = Reply({"status": "stopped", "exitstatus": text})
-        script.replies = [Reply(UPID), locked, self.log(f"TASK ERROR: {text}"), Reply(UPID), self.DONE]
+        script.replies = [
+            Reply(UPID),
+            locked,
+            self.log(f"TASK ERROR: {text}"),
+            Reply(UPID),
+            self.DONE,
+        ]
         assert client_for(script).task("POST", "x").exitstatus == "OK"
 
     def test_a_task_that_is_unknown(self, script: Scripted) -> None:
@@ -381,5 +533,7 @@ class TestTasks:
 
 
 def test_client_certificate_that_cannot_be_read(script: Scripted, tmp_path: Path) -> None:
-    error = caught(lambda: client_for(script, client_cert=str(tmp_path / "none.pem")).get("version"))
+    error = caught(
+        lambda: client_for(script, client_cert=str(tmp_path / "none.pem")).get("version")
+    )
     assert (error.category, "client_cert" in error.next_step) == ("ConfigurationError", True)

@@ -19,7 +19,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.result import Resu
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry, Run
 from tests.unit.module_utils.api.conftest import Reply, Scripted
 
-testing = pytest.importorskip("ansible.module_utils.testing", reason="ansible-core 2.17 and older have no such help")
+testing = pytest.importorskip(
+    "ansible.module_utils.testing", reason="ansible-core 2.17 and older have no such help"
+)
 
 Ran = Callable[..., dict[str, Any]]
 SPEC: dict[str, Any] = {"name": {"type": "str"}}
@@ -80,12 +82,18 @@ def test_diff_check_mode_and_record(ran: Ran, script: Scripted) -> None:
     found = ran(read_version, {**script.options, **more})
     assert found["changed"] is False
     assert found["diff"] == {"before": "", "after": "x"}
-    assert [(row["method"], row["path"], row["status"]) for row in found["requests"]] == [("GET", "/version", 200)]
+    assert [(row["method"], row["path"], row["status"]) for row in found["requests"]] == [
+        ("GET", "/version", 200)
+    ]
 
 
 def test_failure(ran: Ran, script: Scripted) -> None:
     def run(params: dict[str, Any], client: Client, check_mode: bool) -> Result:
-        raise Conflict(attempted="Could not create VM 'web1'", answer="taken by very-secret-token", reason="vmid taken")
+        raise Conflict(
+            attempted="Could not create VM 'web1'",
+            answer="taken by very-secret-token",
+            reason="vmid taken",
+        )
 
     found = ran(run, script.options)
     assert found["failed"] is True
@@ -116,7 +124,10 @@ def test_a_failure_tells_whether_something_was_changed(
 
 def test_missing_endpoint(ran: Ran) -> None:
     found = ran(read_version, {})
-    assert (found["error"]["category"], found["error"]["reason"]) == ("ConfigurationError", "missing endpoint")
+    assert (found["error"]["category"], found["error"]["reason"]) == (
+        "ConfigurationError",
+        "missing endpoint",
+    )
 
 
 def test_a_mistake_of_ours(ran: Ran, script: Scripted) -> None:
@@ -131,7 +142,9 @@ def test_a_mistake_of_ours(ran: Ran, script: Scripted) -> None:
 
 def test_a_missing_library(ran: Ran, script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "proxmoxer" else find_spec(name))
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "proxmoxer" else find_spec(name)
+    )
     found = ran(read_version, script.options)
     assert "proxmoxer" in found["msg"]
     assert found["error"]["category"] == "ConfigurationError"
@@ -143,8 +156,12 @@ def test_a_sites_file(ran: Ran, script: Scripted, tmp_path: Any) -> None:
     file.write_text(json.dumps([{"name": "north", **script.options}]))
     assert ran(read_version, {"sites_file": str(file)})["vm"]["version"] == [9, 2]
     file.write_text("- name: [")
-    assert ran(read_version, {"sites_file": str(file)})["error"]["reason"] == "unreadable sites file"
-    assert ran(read_version, {"sites_file": "/nowhere"})["error"]["reason"] == "unreadable sites file"
+    assert (
+        ran(read_version, {"sites_file": str(file)})["error"]["reason"] == "unreadable sites file"
+    )
+    assert (
+        ran(read_version, {"sites_file": "/nowhere"})["error"]["reason"] == "unreadable sites file"
+    )
     encrypted = "$ANSIBLE_VAULT;1.1;AES256\n"
     for text in (encrypted, f"- name: north\n  password: !vault |\n    {encrypted}"):
         file.write_text(text)

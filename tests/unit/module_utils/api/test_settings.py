@@ -12,7 +12,12 @@ import yaml
 
 from ansible_collections.pve.fleet.plugins.doc_fragments.connection import ModuleDocFragment
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ALIASES, ENVIRONMENT, resolve, site_names
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import (
+    ALIASES,
+    ENVIRONMENT,
+    resolve,
+    site_names,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
 from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
 
@@ -63,6 +68,13 @@ def test_endpoint_forms(text: str, port: Any, netloc: str) -> None:
         "https://pve1/other",
         "https://pve1/api2/json?x=1",
         "root:secret@pve1",
+        "https://root:secret@pve1:8006",
+        "http://root:secret@pve1",
+        "https://root:secret@pve1/other",
+        "https://root:s/secret@pve1",
+        "https://root:s?secret@pve1",
+        "https://root:secret@[fd00::1",
+        "https://root:secret@pve1:99999",
         "10.0.0.300",
         "fd00::1::2",
         "[fd00::1",
@@ -81,40 +93,160 @@ def test_malformed_endpoints(text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "environ", "expected"),
     [
-        ({"host": "a", **TOKEN}, {}, {"token_id": "root@pam!ci", "token_secret": "s3cret", "user": "root@pam"}),
-        ({"host": "a", "user": "bob@pve", "token_id": "ci", "token_secret": "x"}, {}, {"token_id": "bob@pve!ci"}),
-        ({"host": "a", "user": "b@pve", "password": "p"}, {}, {"user": "b@pve", "password": "p", "token_id": ""}),
-        ({"host": "a", "user": "b@pve", "password": "p", **TOKEN}, {}, {"password": "", "token_id": "root@pam!ci"}),
+        (
+            {"host": "a", **TOKEN},
+            {},
+            {"token_id": "root@pam!ci", "token_secret": "s3cret", "user": "root@pam"},
+        ),
+        (
+            {"host": "a", "user": "bob@pve", "token_id": "ci", "token_secret": "x"},
+            {},
+            {"token_id": "bob@pve!ci"},
+        ),
+        (
+            {"host": "a", "user": "b@pve", "password": "p"},
+            {},
+            {"user": "b@pve", "password": "p", "token_id": ""},
+        ),
+        (
+            {"host": "a", "user": "b@pve", "password": "p", **TOKEN},
+            {},
+            {"password": "", "token_id": "root@pam!ci"},
+        ),
         (
             {"host": "a", "user": "b@pve", "password": "p"},
             {"PROXMOX_TOKEN_ID": "x@pve!ci", "PROXMOX_TOKEN_SECRET": "y"},
             {"password": "p", "token_id": ""},
         ),
-        ({"api_host": "a", "api_token_id": "r@pam!ci", "api_token_secret": "x"}, {}, {"token_secret": "x"}),
-        ({"host": "", **TOKEN}, {"PROXMOX_HOST": "", "PROXMOX_URL": "https://u:1"}, {"host": "u", "port": 1}),
+        (
+            {"api_host": "a", "api_token_id": "r@pam!ci", "api_token_secret": "x"},
+            {},
+            {"token_secret": "x"},
+        ),
+        (
+            {"host": "", **TOKEN},
+            {"PROXMOX_HOST": "", "PROXMOX_URL": "https://u:1"},
+            {"host": "u", "port": 1},
+        ),
         ({**TOKEN}, {"PVE_ENDPOINT": "https://p:8006/api2/json"}, {"host": "p"}),
         ({**TOKEN}, {"PVE_ENDPOINT": "p", "PROXMOX_HOST": "h"}, {"host": "h"}),
-        ({**TOKEN, "host": "o"}, {"PROXMOX_HOST": "h", "PROXMOX_PORT": "9"}, {"host": "o", "port": 9}),
+        (
+            {**TOKEN, "host": "o"},
+            {"PROXMOX_HOST": "h", "PROXMOX_PORT": "9"},
+            {"host": "o", "port": 9},
+        ),
         (
             {},
-            {"PROXMOX_HOST": "h", "PROXMOX_USER": "u@pam", "PROXMOX_TOKEN_ID": "ci", "PROXMOX_TOKEN_SECRET": " x\n"},
+            {
+                "PROXMOX_HOST": "h",
+                "PROXMOX_USER": "u@pam",
+                "PROXMOX_TOKEN_ID": "ci",
+                "PROXMOX_TOKEN_SECRET": " x\n",
+            },
             {"token_id": "u@pam!ci", "token_secret": "x"},
         ),
         ({"host": "a", **TOKEN}, {"PROXMOX_VALIDATE_CERTS": "no"}, {"validate_certs": False}),
         ({"host": "a", **TOKEN}, {"PROXMOX_VALIDATE_CERTS": ""}, {"validate_certs": True}),
         ({"host": "a", **TOKEN}, {"PVE_INSECURE_SKIP_VERIFY": "true"}, {"validate_certs": False}),
         ({"host": "a", **TOKEN}, {"PVE_INSECURE_SKIP_VERIFY": "0"}, {"validate_certs": True}),
-        ({"host": "a", "validate_certs": True, **TOKEN}, {"PVE_INSECURE_SKIP_VERIFY": "1"}, {"validate_certs": True}),
-        ({"host": "a", **TOKEN}, {"PVE_CA_BUNDLE": "/ca", "PVE_NODE_SELECTOR": "n"}, {"ca": "/ca", "node": "n"}),
+        (
+            {"host": "a", "validate_certs": True, **TOKEN},
+            {"PVE_INSECURE_SKIP_VERIFY": "1"},
+            {"validate_certs": True},
+        ),
+        ({"host": "a", **TOKEN}, {"PVE_CA_BUNDLE": "/ca"}, {"ca": "/ca"}),
+        (
+            {"host": "a", **TOKEN},
+            {"PVE_NODE_SELECTOR": "n"},
+            {"node": "", "preferred_nodes": ("n",)},
+        ),
+        (
+            {"host": "a", **TOKEN},
+            {"PVE_NODE_SELECTOR": " n1, n2,n1,"},
+            {"preferred_nodes": ("n1", "n2")},
+        ),
+        (
+            {"host": "a", **TOKEN},
+            {"PVE_NODE_SELECTOR": "n1", "PROXMOX_NODE": "n"},
+            {"node": "n", "preferred_nodes": ()},
+        ),
+        ({**TOKEN}, {"PROXMOX_ENDPOINT": "https://e:8006"}, {"host": "e"}),
+        ({**TOKEN}, {"PVE_ENDPOINT": "p", "PROXMOX_ENDPOINT": "e"}, {"host": "e"}),
+        ({**TOKEN}, {"PROXMOX_ENDPOINT": "e", "PROXMOX_URL": "u"}, {"host": "u"}),
+        ({**TOKEN}, {"PROXMOX_ENDPOINT": "", "PVE_ENDPOINT": "p"}, {"host": "p"}),
+        (
+            {"host": "a", "password": "p"},
+            {"PROXMOX_USERNAME": "u@pam", "PVE_USERNAME": "v@pam"},
+            {"user": "u@pam"},
+        ),
+        (
+            {"host": "a", "password": "p"},
+            {"PROXMOX_USERNAME": "u@pam", "PROXMOX_USER": "w@pam"},
+            {"user": "w@pam"},
+        ),
+        ({"host": "a", **TOKEN}, {"PROXMOX_DEFAULT_CLUSTER": "prod"}, {"host": "a", "site": ""}),
+        (
+            {**TOKEN},
+            {"PROXMOX_HOST": "h", "PROXMOX_DEFAULT_CLUSTER": "prod"},
+            {"host": "h", "site": ""},
+        ),
+        (
+            {"host": "a", **TOKEN},
+            {},
+            {"retries": None, "retry_timeout": 30.0, "lock_timeout": 60.0},
+        ),
+        (
+            {"host": "a", **TOKEN},
+            {"PROXMOX_RETRY_TIMEOUT": "90"},
+            {"retry_timeout": 90.0, "retries": None},
+        ),
+        ({"host": "a", **TOKEN}, {"PROXMOX_RETRIES": "2"}, {"retry_timeout": 30.0, "retries": 2}),
+        (
+            {"host": "a", "retry_timeout": 5, **TOKEN},
+            {"PROXMOX_RETRY_TIMEOUT": "90"},
+            {"retry_timeout": 5.0},
+        ),
         ({"host": "a", "node": "x", **TOKEN}, {"PROXMOX_NODE": "n"}, {"node": "n"}),
         ({"host": "a", "timeout": 5, **TOKEN}, {}, {"timeout": 5.0, "connect_timeout": 5.0}),
-        ({"host": "a", **TOKEN}, {"PROXMOX_TIMEOUT": "60"}, {"timeout": 60.0, "connect_timeout": 10.0}),
+        (
+            {"host": "a", **TOKEN},
+            {"PROXMOX_TIMEOUT": "60"},
+            {"timeout": 60.0, "connect_timeout": 10.0},
+        ),
     ],
 )
-def test_resolve(options: dict[str, Any], environ: dict[str, str], expected: dict[str, Any]) -> None:
+def test_resolve(
+    options: dict[str, Any], environ: dict[str, str], expected: dict[str, Any]
+) -> None:
     connection = resolve(options, environ)
     found = {**vars(connection), "host": connection.endpoint.host, "port": connection.endpoint.port}
     assert {key: found[key] for key in expected} == expected
+
+
+LOGIN = {"host": "a", "user": "u@pam", "password": "p"}
+
+
+@pytest.mark.parametrize(
+    ("option", "attribute", "text", "options"),
+    [
+        ("host", "endpoint", "pve7", TOKEN),
+        ("user", "user", "v@pam", {"host": "a", "password": "p"}),
+        ("password", "password", "hush", {"host": "a", "user": "u@pam"}),
+        ("token_id", "token_id", "v@pam!t1", {"host": "a", "token_secret": "x"}),
+        ("token_secret", "token_secret", "hush", {"host": "a", "token_id": "v@pam!t1"}),
+        ("ca_path", "ca", "/ca.pem", LOGIN),
+    ],
+)
+def test_every_variable_of_an_option_means_the_same(
+    option: str, attribute: str, text: str, options: dict[str, Any]
+) -> None:
+    names = ENVIRONMENT[option]
+    assert len(names) > 1
+    assert len({str(getattr(resolve(options, {name: text}), attribute)) for name in names}) == 1
+    contradiction = {name: text if name == names[0] else "w@pam!o1" for name in names}
+    assert getattr(resolve(options, contradiction), attribute) == getattr(
+        resolve(options, {names[0]: text}), attribute
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,9 +260,17 @@ def test_resolve(options: dict[str, Any], environ: dict[str, str], expected: dic
         ({"host": "a", "token_id": "root@pam!ci"}, "no credentials", "token_secret"),
         ({"host": "a", "token_secret": "x"}, "no credentials", "token_id"),
         ({"host": "a", "token_id": "ci", "token_secret": "x"}, "no credentials", "user@realm!id"),
-        ({"host": "a", "token_id": "root!ci", "token_secret": "x"}, "malformed credentials", "realm"),
+        (
+            {"host": "a", "token_id": "root!ci", "token_secret": "x"},
+            "malformed credentials",
+            "realm",
+        ),
         ({"host": "a", "user": "root", "password": "x"}, "malformed credentials", "realm"),
-        ({"host": "a", "token_id": "root@pam!ci", "token_secret": "a b"}, "malformed credentials", "secret"),
+        (
+            {"host": "a", "token_id": "root@pam!ci", "token_secret": "a b"},
+            "malformed credentials",
+            "secret",
+        ),
         ({"host": "a", "timeout": "soon", **TOKEN}, "malformed value", "Correct"),
         ({"host": "a", "retries": 0, **TOKEN}, "malformed value", "Correct"),
         ({"host": "a", "client_key": "k", **TOKEN}, "client certificate", "client_cert"),
@@ -169,6 +309,12 @@ SITES: list[dict[str, Any]] = [
         ({"sites": SITES}, {}, ("south", "s:8006")),
         ({"sites": SITES, "site": "north"}, {}, ("north", "n:1")),
         ({"sites": SITES}, {"PROXMOX_SITE": "north"}, ("north", "n:1")),
+        ({"sites": SITES}, {"PROXMOX_DEFAULT_CLUSTER": "north"}, ("north", "n:1")),
+        (
+            {"sites": SITES},
+            {"PROXMOX_DEFAULT_CLUSTER": "north", "PROXMOX_SITE": "south"},
+            ("south", "s:8006"),
+        ),
         ({"sites": SITES, "site": "south"}, {"PROXMOX_SITE": "north"}, ("south", "s:8006")),
         ({"sites": SITES}, {"PROXMOX_HOST": "e", "PROXMOX_PORT": "7"}, ("south", "s:8006")),
         ({"sites": SITES, "host": "o", **TOKEN}, {"PROXMOX_SITE": "north"}, ("", "o:8006")),
@@ -184,7 +330,12 @@ def test_sites(options: dict[str, Any], environ: dict[str, str], expected: tuple
 def test_a_site_brings_its_own_credentials_and_node() -> None:
     environ = {"PROXMOX_TOKEN_ID": "e@pam!ci", "PROXMOX_TOKEN_SECRET": "env"}
     connection = resolve({"sites": SITES, "site": "north"}, environ)
-    assert (connection.user, connection.password, connection.token_id, connection.node) == ("n@pam", "np", "", "pve1")
+    assert (connection.user, connection.password, connection.token_id, connection.node) == (
+        "n@pam",
+        "np",
+        "",
+        "pve1",
+    )
 
 
 def test_sites_file() -> None:
@@ -228,6 +379,9 @@ class TestOneTable:
         suboptions = self.DOCS["sites"]["suboptions"]
         assert set(spec["sites"]["options"]) == set(suboptions)
 
+    # documented with the node of a site, because no module has them
+    OF_A_SITE = ("node", "preferred_nodes")
+
     def test_environment(self) -> None:
         documented = {
             name: [
@@ -238,10 +392,15 @@ class TestOneTable:
             ]
             for name, option in self.DOCS.items()
         }
-        expected = {name: list(names) for name, names in ENVIRONMENT.items() if name != "node"}
+        expected = {
+            name: list(names) for name, names in ENVIRONMENT.items() if name not in self.OF_A_SITE
+        }
         assert {name: names for name, names in documented.items() if names} == expected
 
     def test_secrets_are_masked(self) -> None:
         spec = connection_spec()
         for options in (spec, spec["sites"]["options"]):
-            assert [name for name, one in options.items() if one.get("no_log")] == ["password", "token_secret"]
+            assert [name for name, one in options.items() if one.get("no_log")] == [
+                "password",
+                "token_secret",
+            ]

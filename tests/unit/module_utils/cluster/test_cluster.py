@@ -6,15 +6,22 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import find_template, find_vm, guard_tenant
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
+    find_template,
+    find_vm,
+    guard_tenant,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import (
     Needs,
     choose_node,
     require_node,
     require_storage,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import lowest_free
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+    ClusterState,
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import Numbers
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
     Conflict,
@@ -25,36 +32,72 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 GIB = 1 << 30
 
 
-def vm(vmid: int, name: str, *, node: str = "pve1", tags: str = "", memory: int = 2, **more: Any) -> dict[str, Any]:
-    row = {"type": "qemu", "vmid": vmid, "name": name, "node": node, "status": "running", "tags": tags}
+def vm(
+    vmid: int, name: str, *, node: str = "pve1", tags: str = "", memory: int = 2, **more: Any
+) -> dict[str, Any]:
+    row = {
+        "type": "qemu",
+        "vmid": vmid,
+        "name": name,
+        "node": node,
+        "status": "running",
+        "tags": tags,
+    }
     return {**row, "maxmem": memory * GIB, "template": 0, **more}
 
 
 def node(name: str, *, status: str = "online", memory: int = 64) -> dict[str, Any]:
-    return {"type": "node", "node": name, "status": status, "maxcpu": 8, "maxmem": memory * GIB, "mem": GIB, "cpu": 0.1}
+    return {
+        "type": "node",
+        "node": name,
+        "status": status,
+        "maxcpu": 8,
+        "maxmem": memory * GIB,
+        "mem": GIB,
+        "cpu": 0.1,
+    }
 
 
 def storage(
     name: str, on: str, *, content: str = "images", shared: int = 0, status: str = "available"
 ) -> dict[str, Any]:
-    return {"type": "storage", "storage": name, "node": on, "content": content, "shared": shared, "status": status,
-            "plugintype": "dir", "disk": 0, "maxdisk": 1}  # fmt: skip
+    return {
+        "type": "storage",
+        "storage": name,
+        "node": on,
+        "content": content,
+        "shared": shared,
+        "status": status,
+        "plugintype": "dir",
+        "disk": 0,
+        "maxdisk": 1,
+    }
 
 
-def picture(*rows: dict[str, Any]) -> Picture:
-    return picture_of(rows)
+def picture(*rows: dict[str, Any]) -> ClusterState:
+    return cluster_state_of(rows)
 
 
 ROWS = [
-    node("pve1"), node("pve2"), node("pve3", status="offline"),
-    storage("local", "pve1", content="iso,import"), storage("ceph", "pve1", shared=1),
+    node("pve1"),
+    node("pve2"),
+    node("pve3", status="offline"),
+    storage("local", "pve1", content="iso,import"),
+    storage("ceph", "pve1", shared=1),
     storage("ceph", "pve2", shared=1),
     storage("dead", "pve1", status="unknown"),
-    vm(100, "web", tags="tenant_acme"), vm(101, "web", tags="tenant_globex"), vm(102, "db", tags="tenant_acme2"),
-    vm(103, "alone"), vm(9000, "debian", template=1), vm(9001, "twice", template=1), vm(9002, "twice", template=1),
-    {"type": "lxc", "vmid": 104, "node": "pve1"}, {"type": "qemu", "vmid": 105, "node": "pve1", "status": "unknown"},
-    {"type": "pool", "pool": "acme", "id": "/pool/acme"}, {"type": "network", "id": "network/x"},
-]  # fmt: skip
+    vm(100, "web", tags="tenant_acme"),
+    vm(101, "web", tags="tenant_globex"),
+    vm(102, "db", tags="tenant_acme2"),
+    vm(103, "alone"),
+    vm(9000, "debian", template=1),
+    vm(9001, "twice", template=1),
+    vm(9002, "twice", template=1),
+    {"type": "lxc", "vmid": 104, "node": "pve1"},
+    {"type": "qemu", "vmid": 105, "node": "pve1", "status": "unknown"},
+    {"type": "pool", "pool": "acme", "id": "/pool/acme"},
+    {"type": "network", "id": "network/x"},
+]
 
 
 def test_the_picture_holds_what_the_listing_says() -> None:
@@ -85,10 +128,26 @@ def test_which_vm_is_meant(wanted: dict[str, Any], vmid: int | None) -> None:
     assert (found.vmid if found else None) == vmid
 
 
-@pytest.mark.parametrize("tenant", [None, "tenant_other"])
-def test_a_name_that_means_two_is_refused_with_both(tenant: str | None) -> None:
+def test_a_name_that_means_two_is_refused_with_both() -> None:
     with pytest.raises(Conflict, match="100 on pve1, 101 on pve1"):
-        find_vm(picture(*ROWS), vmid=None, name="web", tenant_tag=tenant)
+        find_vm(picture(*ROWS), vmid=None, name="web")
+
+
+def test_vms_of_other_tenants_neither_match_nor_conflict() -> None:
+    assert find_vm(picture(*ROWS), vmid=None, name="web", tenant_tag="tenant_other") is None
+    untagged = vm(105, "web")
+    found = find_vm(picture(*ROWS, untagged), vmid=None, name="web", tenant_tag="tenant_other")
+    assert found is not None
+    assert found.vmid == 105
+    with pytest.raises(Conflict) as failure:
+        find_vm(
+            picture(*ROWS, untagged, vm(106, "web")),
+            vmid=None,
+            name="web",
+            tenant_tag="tenant_other",
+        )
+    assert "100" not in failure.value.message
+    assert "105 on pve1, 106 on pve1" in failure.value.message
 
 
 def test_templates_by_number_and_exact_name() -> None:
@@ -117,31 +176,39 @@ def test_templates_by_number_and_exact_name() -> None:
         (["web"], True, True),
     ],
 )
-def test_the_guard_matches_the_tenants_tag_exactly(tags: list[str], adopt: bool, allowed: bool) -> None:
+def test_the_guard_matches_the_tenants_tag_exactly(
+    tags: list[str], adopt: bool, allowed: bool
+) -> None:
     if allowed:
-        guard_tenant("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt)
+        guard_tenant("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt, number=1)
         return
     with pytest.raises(Conflict) as failure:
-        guard_tenant("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt)
+        guard_tenant("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt, number=1)
     assert failure.value.next_step
 
 
 def test_without_a_tenant_nothing_is_guarded() -> None:
-    guard_tenant("VM 1", ["tenant_acme"], None, "tenant_")
+    guard_tenant("VM 1", ["tenant_acme"], None, "tenant_", number=1)
 
 
 def test_the_lowest_free_number_is_taken() -> None:
-    assert lowest_free((100, 110), {100, 101, 103}) == 102
+    assert Numbers((100, 110), None, "web1", by_name=False).free({100, 101, 103}) == 102
     with pytest.raises(QuotaExceeded, match="100 to 101"):
-        lowest_free((100, 101), {100, 101})
+        Numbers((100, 101), None, "web1", by_name=False).free({100, 101})
 
 
 def test_the_node_with_the_smallest_share_given_away_is_chosen() -> None:
     seen = picture(
-        node("a", memory=64), node("b", memory=32), vm(1, "x", node="a", memory=8), vm(2, "y", node="b", memory=1)
+        node("a", memory=64),
+        node("b", memory=32),
+        vm(1, "x", node="a", memory=8),
+        vm(2, "y", node="b", memory=1),
     )
     assert choose_node(seen, Needs()).node == "b"
-    assert "13%" in choose_node(seen, Needs()).refused["a"] or "12%" in choose_node(seen, Needs()).refused["a"]
+    assert (
+        "13%" in choose_node(seen, Needs()).refused["a"]
+        or "12%" in choose_node(seen, Needs()).refused["a"]
+    )
     assert choose_node(seen, Needs(memory=16 * GIB)).node == "a"
 
 
@@ -163,7 +230,11 @@ def test_named_nodes_and_storages_are_checked() -> None:
         require_node(seen, "pve9")
     with pytest.raises(NodeUnhealthy):
         require_node(seen, "pve3")
-    for name, on, content in (("nosuch", "pve1", "images"), ("local", "pve1", "images"), ("dead", "pve1", "images")):
+    for name, on, content in (
+        ("nosuch", "pve1", "images"),
+        ("local", "pve1", "images"),
+        ("dead", "pve1", "images"),
+    ):
         with pytest.raises(ConfigurationError) as failure:
             require_storage(seen, name, on, content)
         assert failure.value.next_step

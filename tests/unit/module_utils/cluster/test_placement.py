@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The choice of a node for any cluster, any rules and any needs, judged by an oracle that knows no code of ours."""
+"""The choice of a node for any cluster, any rules and any needs, judged by an oracle that knows no
+code of ours.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import Choice, Needs, choose_node
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import (
+    Choice,
+    Needs,
+    choose_node,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import Rules, read_rules
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+    ClusterState,
+    cluster_state_of,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
     FleetError,
     NodeUnhealthy,
     ValidationFailed,
 )
+from tests.cases import cases
 
 GIB = 1 << 30
 NAMES = ["n1", "n2", "n3", "n4", "n5"]
@@ -58,12 +68,21 @@ def vm(vmid: int, on: str, **more: Any) -> dict[str, Any]:
 
 
 def storage(on: str, name: str = "disks", content: str = "images") -> dict[str, Any]:
-    return {"type": "storage", "storage": name, "node": on, "content": content, "status": "available", "shared": 0}
+    return {
+        "type": "storage",
+        "storage": name,
+        "node": on,
+        "content": content,
+        "status": "available",
+        "shared": 0,
+    }
 
 
 @st.composite
 def clusters(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Return the rows of a listing: some nodes down, some too new to have figures, storages here and there."""
+    """Return the rows of a listing: some nodes down, some too new to have figures, storages here
+    and there.
+    """
     nodes = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5, unique=True))
     rows = [
         node(
@@ -76,7 +95,9 @@ def clusters(draw: st.DrawFn) -> list[dict[str, Any]]:
         for name in nodes
     ]
     for name in nodes:
-        rows += draw(st.sampled_from([[], [storage(name)], [storage(name)], [storage(name, content="iso")]]))
+        rows += draw(
+            st.sampled_from([[], [storage(name)], [storage(name)], [storage(name, content="iso")]])
+        )
     rows.append(storage("elsewhere"))
     for index in range(draw(st.integers(0, 12))):
         made: dict[str, Any] = vm(
@@ -89,7 +110,9 @@ def clusters(draw: st.DrawFn) -> list[dict[str, Any]]:
             maxcpu=draw(st.sampled_from([1, 2, 4])),
         )
         if draw(st.integers(0, 9)) == 0:  # the listing knows the newest by number alone
-            made = {key: made[key] for key in ("type", "vmid", "node", "tags")} | {"status": "unknown"}
+            made = {key: made[key] for key in ("type", "vmid", "node", "tags")} | {
+                "status": "unknown"
+            }
         rows.append(made)
     return rows
 
@@ -129,18 +152,23 @@ NEEDS = st.builds(
     label=st.sampled_from(["web1", "web9"]),
 )
 BRIDGES = st.dictionaries(
-    st.sampled_from(NAMES), st.sampled_from([None, frozenset(), frozenset(["vmbr0"]), frozenset(["vmbr0", "vmbr9"])])
+    st.sampled_from(NAMES),
+    st.sampled_from([None, frozenset(), frozenset(["vmbr0"]), frozenset(["vmbr0", "vmbr9"])]),
 )
 
 
 class Oracle:
     """Which nodes a VM may go to, worked out from the rows in the plainest way."""
 
-    def __init__(self, rows: list[dict[str, Any]], needs: Needs, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, rows: list[dict[str, Any]], needs: Needs, options: Mapping[str, Any]
+    ) -> None:
         self.rows, self.needs, self.options = rows, needs, options
         self.nodes = {row["node"]: row for row in rows if row["type"] == "node"}
         self.machines = [
-            row for row in rows if row["type"] == "qemu" and not row.get("template") and row["vmid"] != needs.vmid
+            row
+            for row in rows
+            if row["type"] == "qemu" and not row.get("template") and row["vmid"] != needs.vmid
         ]
 
     def on(self, name: str) -> list[dict[str, Any]]:
@@ -153,7 +181,9 @@ class Oracle:
             return False
         for entry in self.options.get(key) or []:
             kind, colon, pattern = entry.partition(":")
-            if (colon and fnmatchcase(row.get("name", ""), pattern)) or (not colon and kind in tags):
+            if (colon and fnmatchcase(row.get("name", ""), pattern)) or (
+                not colon and kind in tags
+            ):
                 return True
         return False
 
@@ -189,7 +219,7 @@ class Oracle:
         return not group or any(one["node"] == name for one in group)
 
 
-def outcome(picture: Picture, needs: Needs, rules: Rules, bridges: Any) -> Choice | FleetError:
+def outcome(picture: ClusterState, needs: Needs, rules: Rules, bridges: Any) -> Choice | FleetError:
     try:
         return choose_node(picture, needs, rules, bridges)
     except FleetError as error:
@@ -197,7 +227,9 @@ def outcome(picture: Picture, needs: Needs, rules: Rules, bridges: Any) -> Choic
 
 
 def known_only(rows: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options without nodes that the cluster does not have: those are refused by name, see below."""
+    """Return the options without nodes that the cluster does not have: those are refused by name,
+    see below.
+    """
     there = {row["node"] for row in rows if row["type"] == "node"}
     return {
         key: [name for name in value if name in there] if key in ("nodes", "exclude") else value
@@ -205,7 +237,7 @@ def known_only(rows: list[dict[str, Any]], options: dict[str, Any]) -> dict[str,
     }
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=cases(600, 150), deadline=None)
 @given(clusters(), OPTIONS, NEEDS, BRIDGES, st.randoms(use_true_random=False))
 def test_no_constraint_is_ever_broken_and_every_refusal_explained(
     rows: list[dict[str, Any]],
@@ -217,9 +249,13 @@ def test_no_constraint_is_ever_broken_and_every_refusal_explained(
     options = known_only(rows, options)
     oracle = Oracle(rows, needs, options)
     rules = read_rules(options)
-    result = outcome(picture_of(rows), needs, rules, bridges)
+    result = outcome(cluster_state_of(rows), needs, rules, bridges)
 
-    lacking = {name for name, there in bridges.items() if needs.bridges and not needs.bridges <= (there or frozenset())}
+    lacking = {
+        name
+        for name, there in bridges.items()
+        if needs.bridges and not needs.bridges <= (there or frozenset())
+    }
     allowed = {name for name in oracle.nodes if oracle.allows(name)}
     if isinstance(result, Choice):
         assert result.node in allowed - lacking
@@ -239,7 +275,7 @@ def test_no_constraint_is_ever_broken_and_every_refusal_explained(
 
     mixed = list(rows)
     shuffle.shuffle(mixed)
-    again = outcome(picture_of(mixed), needs, rules, bridges)
+    again = outcome(cluster_state_of(mixed), needs, rules, bridges)
     if isinstance(result, Choice):
         assert again == result
     else:
@@ -263,49 +299,64 @@ def test_equal_nodes_are_filled_within_one_vm_of_even(
     options = {"strategy": strategy, "nodes": list(reversed(NAMES[:nodes])) if preferred else []}
     needs = Needs(memory=2 * GIB, cores=2)
     for index in range(more):
-        chosen = choose_node(picture_of(rows), needs, read_rules(options)).node
+        chosen = choose_node(cluster_state_of(rows), needs, read_rules(options)).node
         made: dict[str, Any] = vm(10000 + index, chosen)
         if stale:  # what the listing says of a VM in its first seconds
             made = {"type": "qemu", "vmid": 10000 + index, "node": chosen, "status": "unknown"}
         rows.append(made)
-        counts = [sum(row["type"] == "qemu" and row["node"] == name for row in rows) for name in NAMES[:nodes]]
+        counts = [
+            sum(row["type"] == "qemu" and row["node"] == name for row in rows)
+            for name in NAMES[:nodes]
+        ]
         assert max(counts) - min(counts) <= 1
 
 
 @settings(max_examples=50, deadline=None)
 @given(clusters(), OPTIONS, st.integers(0, 11))
-def test_the_vm_itself_does_not_count(rows: list[dict[str, Any]], options: dict[str, Any], index: int) -> None:
+def test_the_vm_itself_does_not_count(
+    rows: list[dict[str, Any]], options: dict[str, Any], index: int
+) -> None:
     rules = read_rules(known_only(rows, options))
     without = [row for row in rows if row.get("vmid") != 10000 + index]
     turns = rules.strategy == "round_robin"  # whose turn it is depends on the newest VM
-    first = outcome(picture_of(rows), Needs(vmid=10000 + index), rules, {})
-    second = outcome(picture_of(without), Needs(), rules, {})
+    first = outcome(cluster_state_of(rows), Needs(vmid=10000 + index), rules, {})
+    second = outcome(cluster_state_of(without), Needs(), rules, {})
     assert isinstance(first, Choice) is isinstance(second, Choice)
     if not turns:
         assert str(first) == str(second)
 
 
 def choose(rows: list[dict[str, Any]], label: str = "", **options: Any) -> Choice:
-    return choose_node(picture_of(rows), Needs(memory=GIB, label=label), read_rules(options))
+    return choose_node(cluster_state_of(rows), Needs(memory=GIB, label=label), read_rules(options))
 
 
 def test_each_strategy_says_what_it_looked_at() -> None:
     rows = [node("n1"), node("n2"), node("n3"), vm(100, "n1"), vm(101, "n2")]
-    assert choose(rows).reasons == ("3 of 3 nodes fit", "least_used: 3% of its memory would be given to 1 VM")
+    assert choose(rows).reasons == (
+        "3 of 3 nodes fit",
+        "least_used: 3% of its memory would be given to 1 VM",
+    )
     assert choose(rows).refused["n1"] == "9% of its memory would be given to 2 VMs"
     turn = choose([node("n1"), node("n2"), node("n3"), vm(100, "n2")], strategy="round_robin")
     assert (turn.node, turn.refused["n2"]) == ("n3", "it would have 2 VMs")
     first = choose(rows, strategy="first", nodes=["n2", "n1"])
     assert first.node == "n2"
-    assert first.refused == {"n1": "it fits, but n2 comes first", "n3": "it fits, but is none of the preferred nodes"}
+    assert first.refused == {
+        "n1": "it fits, but n2 comes first",
+        "n3": "it fits, but is none of the preferred nodes",
+    }
     assert choose(rows, strategy="first").node == "n1"
 
 
 def test_a_seed_draws_the_same_node_for_the_same_vm_and_others_for_others() -> None:
     rows = [node(name) for name in NAMES]
     drawn = [choose(rows, f"vm{index}", strategy="random", seed="a").node for index in range(50)]
-    assert drawn == [choose(rows, f"vm{index}", strategy="random", seed="a").node for index in range(50)]
-    assert drawn != [choose(rows, f"vm{index}", strategy="random", seed="b").node for index in range(50)]
+    assert drawn == [
+        choose(rows, f"vm{index}", strategy="random", seed="a").node for index in range(50)
+    ]
+    assert drawn != [
+        choose(rows, f"vm{index}", strategy="random", seed="b").node for index in range(50)
+    ]
     assert set(drawn) == set(NAMES)
     # A node that drops out moves only the VMs that were drawn for it.
     left = [row for row in rows if row["node"] != "n3"]
@@ -323,20 +374,22 @@ def test_affinity_names_who_is_meant() -> None:
     full = choose(rows, affinity=["web"], affinity_policy="preferred", exclude=["n1"])
     assert full.node == "n2"
     foreign = replace(Needs(), tenant_tag="tenant_globex")
-    assert choose_node(picture_of(rows), foreign, read_rules({"affinity": ["web"]})).node == "n2"
+    assert (
+        choose_node(cluster_state_of(rows), foreign, read_rules({"affinity": ["web"]})).node == "n2"
+    )
 
 
 def test_what_is_not_visible_is_no_room() -> None:
     rows = [{"type": "node", "node": "n1", "status": "online"}]
     for options in ({"min_free_memory": 1}, {"memory_overcommit": 1.0}, {"cpu_overcommit": 1.0}):
         with pytest.raises(NodeUnhealthy, match="Sys.Audit"):
-            choose_node(picture_of(rows), Needs(cores=1), read_rules(options))
+            choose_node(cluster_state_of(rows), Needs(cores=1), read_rules(options))
 
 
 def test_a_node_that_the_cluster_does_not_have() -> None:
     for rules in (read_rules({"nodes": ["n9"]}), read_rules({"exclude": ["n9"]})):
         with pytest.raises(ConfigurationError, match="n9.*n1"):
-            choose_node(picture_of([node("n1")]), Needs(), rules)
+            choose_node(cluster_state_of([node("n1")]), Needs(), rules)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import guard_source, guard_volume, volume_owner
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import VmRow, picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
+    guard_source,
+    guard_volume,
+    volume_owner,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import (
     Figures,
     beyond,
@@ -25,14 +28,21 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import (
     read_limits,
     total,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+    VmRow,
+    cluster_state_of,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import (
     Bands,
+    Numbers,
     advice,
-    lowest_free,
-    next_free,
     read_bands,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, QuotaExceeded, ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    Conflict,
+    QuotaExceeded,
+    ValidationFailed,
+)
 
 GIB = 1 << 30
 
@@ -40,16 +50,47 @@ GIB = 1 << 30
 @given(st.frozensets(st.integers(100, 140)), st.integers(1, 60), st.integers())
 def test_a_number_is_free_and_in_its_band(taken: frozenset[int], losses: int, seed: int) -> None:
     free = set(range(100, 131)) - taken
-    if not free:
-        with pytest.raises(QuotaExceeded, match="all 31 numbers from 100 to 130"):
-            next_free((100, 130), taken, losses, random.Random(seed))
-        return
-    assert lowest_free((100, 130), taken) == min(free)
-    assert next_free((100, 130), taken, losses, random.Random(seed)) in free
+    for by_name in (True, False):
+        numbers = Numbers((100, 130), "tenant_acme", "web1", by_name)
+        if not free:
+            with pytest.raises(QuotaExceeded, match="all 31 numbers from 100 to 130"):
+                numbers.free_after(taken, losses, random.Random(seed))
+            continue
+        assert numbers.free(taken) == next(vmid for vmid in numbers.order() if vmid in free)
+        assert numbers.free_after(taken, losses, random.Random(seed)) in free
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.integers(100, 999), st.integers(0, 300))
+def test_the_order_by_name_has_every_number_once(
+    tenant: str, name: str, first: int, size: int
+) -> None:
+    numbers = Numbers((first, first + size), tenant, name)
+    order = list(numbers.order())
+    assert sorted(order) == list(range(first, first + size + 1))
+    assert order == list(Numbers((first, first + size), tenant.lower(), name).order())
+    assert numbers.first(3) == set(order[:3])
+
+
+def test_the_number_of_a_name_never_changes() -> None:
+    """Other versions of the collection and other sites must give a VM the same number."""
+    band = (10000, 99999)
+    assert next(Numbers(band, "tenant_acme", "web1").order()) == 15046
+    assert next(Numbers(band, None, "web1").order()) == 61629
+    assert list(Numbers((100, 999), "tenant_acme", "web1").order())[:3] == [646, 729, 812]
+
+
+def test_fifty_names_get_fifty_numbers_at_the_first_try() -> None:
+    band = (10000, 99999)
+    first = {
+        next(Numbers(band, f"tenant_t{index % 3}", f"race-{index}").order()) for index in range(50)
+    }
+    assert len(first) == 50
 
 
 def test_those_who_lose_together_part_quickly() -> None:
-    """Fifty runs that all saw the same picture: each round, every number goes to one of those who ask for it."""
+    """Fifty runs that all saw the same picture: each round, every number goes to one of those who
+    ask for it.
+    """
     waiting, taken, rounds = dict.fromkeys(range(50), 0), set[int](), 0
     rngs = {index: random.Random(index) for index in range(50)}
     band = (10000, 99999)
@@ -62,7 +103,11 @@ def test_those_who_lose_together_part_quickly() -> None:
             else:
                 taken.add(wishes[index])
                 del waiting[index]
-        wishes = {index: next_free(band, taken, losses, rngs[index]) for index, losses in waiting.items()}
+        lowest = Numbers(band, None, "web1", by_name=False)
+        wishes = {
+            index: lowest.free_after(taken, losses, rngs[index])
+            for index, losses in waiting.items()
+        }
     assert len(taken) == 50
     assert rounds <= 10
     assert max(taken) < 11000
@@ -70,7 +115,15 @@ def test_those_who_lose_together_part_quickly() -> None:
 
 @pytest.mark.parametrize(
     ("vmid", "word"),
-    [(100, None), (999, None), (1000, None), (9999, None), (10000, "automatic"), (100000, "reserved"), (5, "none of")],
+    [
+        (100, None),
+        (999, None),
+        (1000, None),
+        (9999, None),
+        (10000, "automatic"),
+        (100000, "reserved"),
+        (5, "none of"),
+    ],
 )
 def test_a_number_by_hand_outside_its_bands_is_advised_against(vmid: int, word: str | None) -> None:
     said = advice(vmid, Bands())
@@ -88,10 +141,15 @@ def test_bands_are_read() -> None:
 def test_limits_are_those_of_the_tenant() -> None:
     several = {"Acme": {"vms": 3}, "globex": {"memory": "4G", "disk": 10, "cores": None}}
     assert read_limits({"tenant": "acme", "quotas": several}) == {"vms": 3}
-    assert read_limits({"tenant": "globex", "quotas": several}) == {"memory": 4 * GIB, "disk": 10 * GIB}
+    assert read_limits({"tenant": "globex", "quotas": several}) == {
+        "memory": 4 * GIB,
+        "disk": 10 * GIB,
+    }
     assert read_limits({"tenant": "other", "quotas": several}) is None
     assert read_limits({"quotas": several}) is None
-    assert read_limits({"tenant": "acme", "quotas": several, "quota": {"memory": 512}}) == {"memory": GIB // 2}
+    assert read_limits({"tenant": "acme", "quotas": several, "quota": {"memory": 512}}) == {
+        "memory": GIB // 2
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,7 +185,9 @@ def test_what_a_tenant_has() -> None:
         {**base, "vmid": 102, "tags": "tenant_acme2"},
         {**base, "vmid": 103, "tags": "Tenant_Acme;web", "template": 1},
     ]
-    found = figures_by_vm(picture_of(rows), "tenant_acme", "tenant_", {100: 7 * GIB, 103: GIB})
+    found = figures_by_vm(
+        cluster_state_of(rows), "tenant_acme", "tenant_", {100: 7 * GIB, 103: GIB}
+    )
     assert found == {100: Figures(1, 2, GIB, 7 * GIB), 103: Figures(disk=5 * GIB)}
     assert total(found.values()) == Figures(1, 2, GIB, 12 * GIB)
 
@@ -149,7 +209,10 @@ def test_only_what_grows_can_exceed(limits: dict[str, int], used: Figures, more:
         assert error.details["quota"] == over
         assert all(kind in error.message for kind in over)
     assert growth(used, more) + Figures() == Figures(
-        *(max(0, getattr(more, kind) - getattr(used, kind)) for kind in ("vms", "cores", "memory", "disk"))
+        *(
+            max(0, getattr(more, kind) - getattr(used, kind))
+            for kind in ("vms", "cores", "memory", "disk")
+        )
     )
 
 
@@ -171,9 +234,11 @@ ROW = VmRow(9000, "n1", "debian", "stopped", (), None, True, None, 1, GIB, GIB, 
         (["tenant_acme", "tenant_globex"], True, [], False),
     ],
 )
-def test_what_a_tenant_may_clone(tags: list[str], template: bool, shared: list[str], allowed: bool) -> None:
+def test_what_a_tenant_may_clone(
+    tags: list[str], template: bool, shared: list[str], allowed: bool
+) -> None:
     row = replace(ROW, template=template, tags=tuple(tags))
-    seen = replace(picture_of([]), vms={9000: row})
+    seen = replace(cluster_state_of([]), vms={9000: row})
     guard_source(row, tags, None, "tenant_")
     if allowed:
         guard_source(row, tags, "tenant_acme", "tenant_", shared)
@@ -206,6 +271,6 @@ def test_whose_a_volume_is(volume: str, owner: int | None) -> None:
 
 def test_a_volume_of_an_unknown_vm_is_left_alone() -> None:
     with pytest.raises(Conflict, match="VM 77"):
-        guard_volume("ceph:vm-77-disk-0", picture_of([]), "tenant_acme", "tenant_")
-    guard_volume("ceph:vm-77-disk-0", picture_of([]), "tenant_acme", "tenant_", ["77"])
-    guard_volume("ceph:vm-77-disk-0", picture_of([]), None, "tenant_")
+        guard_volume("ceph:vm-77-disk-0", cluster_state_of([]), "tenant_acme", "tenant_")
+    guard_volume("ceph:vm-77-disk-0", cluster_state_of([]), "tenant_acme", "tenant_", ["77"])
+    guard_volume("ceph:vm-77-disk-0", cluster_state_of([]), None, "tenant_")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import (
+    is_of_others,
+    owns,
     parse_tags,
     tenant_of,
     tenant_tag,
@@ -58,3 +60,27 @@ def test_owners(tags: list[str], owners: tuple[str, ...], tenant: str | None) ->
 
 def test_another_prefix() -> None:
     assert tenant_of(["cust-acme", "tenant_b"], "cust-") == ("acme", "")
+
+
+@pytest.mark.parametrize(
+    ("tags", "is_own", "is_foreign"),
+    [
+        ([], False, False),
+        (["web"], False, False),
+        (["web", "Tenant_Acme"], True, False),
+        (["tenant_acme", "tenant_b"], False, False),
+        (["tenant_b"], False, True),
+        (["tenant_b", "tenant_c"], False, True),
+    ],
+)
+def test_a_tenant_owns_what_has_its_tag_alone(
+    tags: list[str], is_own: bool, is_foreign: bool
+) -> None:
+    assert owns("tenant_acme", tags) is is_own
+    assert is_of_others("tenant_acme", tags) is is_foreign
+
+
+@pytest.mark.parametrize("tags", [[], ["tenant_b"], ["tenant_a", "tenant_b"]], ids=str)
+def test_without_a_tenant_every_guest_is_its_own(tags: list[str]) -> None:
+    assert owns(None, tags)
+    assert not is_of_others(None, tags)

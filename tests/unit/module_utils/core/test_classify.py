@@ -13,25 +13,51 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core import errors
-from ansible_collections.pve.fleet.plugins.module_utils._core.classify import classify, classify_task
+from ansible_collections.pve.fleet.plugins.module_utils._core.classify import (
+    classify,
+    classify_task,
+)
 
 CONFIG = "/nodes/pve1/qemu/100/config"
 PARAMETERS = "Parameter verification failed."
 
 ANSWERS: list[tuple[int, str, str, str]] = [
     (500, "VM is locked (backup)", "Locked", "locked (backup)"),
-    (500, "can't lock file '/var/lock/qemu-server/lock-400.conf' - got timeout", "Locked", "lock timeout"),
-    (500, "create pool failed: cfs-lock 'file-user_cfg' error: got lock request timeout", "Locked", "lock timeout"),
-    (500, "create pool failed: cfs-lock 'file-user_cfg' error: no quorum!", "NodeUnhealthy", "no quorum"),
+    (
+        500,
+        "can't lock file '/var/lock/qemu-server/lock-400.conf' - got timeout",
+        "Locked",
+        "lock timeout",
+    ),
+    (
+        500,
+        "create pool failed: cfs-lock 'file-user_cfg' error: got lock request timeout",
+        "Locked",
+        "lock timeout",
+    ),
+    (
+        500,
+        "create pool failed: cfs-lock 'file-user_cfg' error: no quorum!",
+        "NodeUnhealthy",
+        "no quorum",
+    ),
     (500, "cluster not ready - no quorum?", "NodeUnhealthy", "no quorum"),
     (
         500,
-        "unable to open file '/etc/pve/nodes/pve1/qemu-server/301.conf.tmp.196' - Permission denied",
+        (
+            "unable to open file '/etc/pve/nodes/pve1/qemu-server/301.conf.tmp.196' - Permission"
+            " denied"
+        ),
         "NodeUnhealthy",
         "no quorum",
     ),
     (500, "got no worker upid - start worker failed", "NetworkError", "no worker"),
-    (500, "VM 100 qmp command 'query-status' failed - got timeout", "NetworkError", "timeout in PVE"),
+    (
+        500,
+        "VM 100 qmp command 'query-status' failed - got timeout",
+        "NetworkError",
+        "timeout in PVE",
+    ),
     (
         500,
         "VM 100 qmp command 'guest-network-get-interfaces' failed - got timeout",
@@ -48,30 +74,79 @@ ANSWERS: list[tuple[int, str, str, str]] = [
         "unknown node",
     ),
     (500, "no such cluster node 'nosuch'", "ConfigurationError", "unknown node"),
-    (403, "Permission check failed (pool 'nosuch' does not exist)", "ConfigurationError", "unknown pool"),
+    (
+        403,
+        "Permission check failed (pool 'nosuch' does not exist)",
+        "ConfigurationError",
+        "unknown pool",
+    ),
     (500, "storage 'nosuch' does not exist", "ConfigurationError", "unknown storage"),
-    (500, "storage 't2' is not available on node 'pve3'", "ConfigurationError", "storage not available"),
-    (500, "storage 'images' is not configured for content-type 'iso'", "NotSupported", "storage content"),
-    (500, "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist", "NotFound", "unknown VM"),
+    (
+        500,
+        "storage 't2' is not available on node 'pve3'",
+        "ConfigurationError",
+        "storage not available",
+    ),
+    (
+        500,
+        "storage 'images' is not configured for content-type 'iso'",
+        "NotSupported",
+        "storage content",
+    ),
+    (
+        500,
+        "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist",
+        "NotFound",
+        "unknown VM",
+    ),
     (500, "unable to find configuration file for VM 999 on node 'pve1'", "NotFound", "unknown VM"),
     (500, "snapshot 'x' does not exist", "NotFound", "unknown snapshot"),
     (500, "volume 'local:iso/missing.iso' does not exist", "NotFound", "unknown volume"),
     (500, "no such user ('nosuch@pve')", "NotFound", "does not exist"),
     (500, "update pools failed: pool 'nosuch' does not exist", "NotFound", "does not exist"),
+    (
+        500,
+        (
+            "update pools failed: 403 Permission check failed (/vms/100,"
+            " Permissions.Modify|VM.Allocate)"
+        ),
+        "PermissionDenied",
+        "lacks Permissions.Modify or VM.Allocate on /vms/100",
+    ),
     (500, "resource 'vm:799' is not HA managed", "NotFound", "does not exist"),
-    (500, "unable to create VM 200 - VM 200 already exists on node 'pve1'", "Conflict", "vmid taken"),
+    (
+        500,
+        "unable to create VM 200 - VM 200 already exists on node 'pve1'",
+        "Conflict",
+        "vmid taken",
+    ),
     (500, "unable to create VM 410: config file already exists", "Conflict", "vmid taken"),
     (500, "create pool failed: pool 'p1' already exists", "Conflict", "exists"),
     (500, "checksum mismatch (file change by other user?)", "Conflict", "digest"),
-    (500, "detected modified configuration - file changed by other user? Try again.", "Conflict", "digest"),
+    (
+        500,
+        "detected modified configuration - file changed by other user? Try again.",
+        "Conflict",
+        "digest",
+    ),
     (500, "can't remove VM 200 - protection mode enabled", "Conflict", "protected"),
     (500, "VM 300 is running - destroy failed", "Conflict", "running"),
-    (500, "unable to remove VM 400 - used in HA resources and purge parameter not set.", "Conflict", "HA managed"),
+    (
+        500,
+        "unable to remove VM 400 - used in HA resources and purge parameter not set.",
+        "Conflict",
+        "HA managed",
+    ),
     (500, "you can't convert a template to a template", "Conflict", "is a template"),
     (500, "unable to create template, because VM contains snapshots", "Conflict", "has snapshots"),
     (500, "delete pool failed: pool 'p2' is not empty (contains VM 1)", "Conflict", "not empty"),
     (500, "parameter 'storage' not allowed for linked clones", "NotSupported", "no linked clone"),
-    (500, "Linked clone feature is not supported for 'a:1/b' (scsi0)", "NotSupported", "no linked clone"),
+    (
+        500,
+        "Linked clone feature is not supported for 'a:1/b' (scsi0)",
+        "NotSupported",
+        "no linked clone",
+    ),
     (500, "can't clone VM to node 'pve2' (VM uses local storage)", "NotSupported", "local storage"),
     (500, "unable to get any free VMID in range [5000, 5003]", "QuotaExceeded", "no free VMID"),
     (500, "only root can set 'args' config", "PermissionDenied", "root only"),
@@ -87,12 +162,20 @@ ANSWERS: list[tuple[int, str, str, str]] = [
     (401, "Authentication failed!", "AuthenticationError", "token or ticket"),
     (401, "Permission denied - invalid csrf token", "AuthenticationError", "csrf token"),
     (401, "permission denied - invalid PVE ticket", "AuthenticationError", "ticket"),
-    (403, "Permission check failed (/vms/200, VM.Config.CPU)", "PermissionDenied", "lacks VM.Config.CPU on /vms/200"),
+    (
+        403,
+        "Permission check failed (/vms/200, VM.Config.CPU)",
+        "PermissionDenied",
+        "lacks VM.Config.CPU on /vms/200",
+    ),
     (403, "Permission check failed (, Sys.Audit)", "PermissionDenied", "lacks Sys.Audit on /"),
     (403, "Permission check failed", "PermissionDenied", "permission"),
     (
         403,
-        "Permission check failed (URI '/access/ticket' not available with API token, need proper ticket.\n)",
+        (
+            "Permission check failed (URI '/access/ticket' not available with API token, need"
+            " proper ticket.\n)"
+        ),
         "PermissionDenied",
         "needs a password login",
     ),
@@ -114,23 +197,56 @@ REFUSED_PARAMETERS: list[tuple[dict[str, str], str, str]] = [
 ]
 
 TASKS: list[tuple[str, str, str]] = [
-    ("can't lock file '/var/lock/qemu-server/lock-300.conf' - got timeout", "Locked", "lock timeout"),
+    (
+        "can't lock file '/var/lock/qemu-server/lock-300.conf' - got timeout",
+        "Locked",
+        "lock timeout",
+    ),
     ("VM is locked (snapshot)", "Locked", "locked (snapshot)"),
-    ("Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist", "NotFound", "unknown VM"),
+    (
+        "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist",
+        "NotFound",
+        "unknown VM",
+    ),
     ("unable to create VM 410: config file already exists", "Conflict", "vmid taken"),
     ("unable to create VM 402 - link '/a/402.conf' failed: File exists", "Conflict", "vmid taken"),
     ("snapshot name 's1' already used", "Conflict", "exists"),
     ("VM 300 already running", "Conflict", "already running"),
     ("checksum mismatch (file change by other user?)", "Conflict", "digest"),
     ("checksum mismatch: got 'a' != expect 'b', aborting", "ValidationFailed", "checksum"),
-    ("unable to create image: qemu-img: error: No space left on device", "QuotaExceeded", "storage full"),
-    ("lvcreate 'pve/vm-1' error: insufficient free space: 5 extents needed", "QuotaExceeded", "storage full"),
+    (
+        "unable to create image: qemu-img: error: No space left on device",
+        "QuotaExceeded",
+        "storage full",
+    ),
+    (
+        "lvcreate 'pve/vm-1' error: insufficient free space: 5 extents needed",
+        "QuotaExceeded",
+        "storage full",
+    ),
+    (
+        (
+            "lvcreate 'pve/vm-1' error: Cannot create new thin volume, free space in thin pool"
+            " pve/data reached threshold."
+        ),
+        "QuotaExceeded",
+        "storage full",
+    ),
+    (
+        "zfs error: cannot set property for 'rpool/vm-1': size is greater than available space",
+        "QuotaExceeded",
+        "storage full",
+    ),
     ("snapshot feature is not available", "NotSupported", "no snapshots"),
     ("shrinking disks is not supported", "NotSupported", "shrink"),
     ("you can't start a vm if it's a template", "Conflict", "is a template"),
     ("base volume 'i:310/b.qcow2' is still in use by linked cloned", "Conflict", "in use"),
     ("VM quit/powerdown failed - got timeout", "TaskFailed", "shutdown timeout"),
-    ("start failed: something - got timeout", "TaskFailed", "start failed: something - got timeout"),
+    (
+        "start failed: something - got timeout",
+        "TaskFailed",
+        "start failed: something - got timeout",
+    ),
     ("received interrupt", "TaskFailed", "stopped by hand"),
     ("clone failed: mirroring error", "TaskFailed", "clone failed: mirroring error"),
     ("", "TaskFailed", "no exit status"),
@@ -144,6 +260,32 @@ def test_answers(status: int, text: str, category: str, reason: str) -> None:
     assert error.status == status
     assert error.answer
     assert error.next_step or category in ("ApiError", "NotFound", "Conflict")
+
+
+VANISHED = "Configuration file 'nodes/pve1/qemu-server/22013.conf' does not exist"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "category", "retryable"),
+    [
+        ("GET", "/nodes/pve1/qemu", "NetworkError", True),
+        ("GET", "/nodes/pve1/lxc", "NetworkError", True),
+        ("GET", "/cluster/ha/resources", "NetworkError", True),
+        ("GET", "/pools/acme", "NetworkError", True),
+        ("GET", "/nodes/pve1/qemu/22013/config", "NotFound", False),
+        ("GET", "/nodes/pve1/lxc/22013/status/current", "NotFound", False),
+        ("POST", "/nodes/pve1/qemu/22013/clone", "NotFound", False),
+        ("PUT", "/pools/acme", "NotFound", False),
+    ],
+)
+def test_a_guest_that_is_removed_while_others_are_listed(
+    method: str, path: str, category: str, retryable: bool
+) -> None:
+    """BEHAVIOUR.md, seen on PVE 9.2.11: a listing reads every configuration, and one can be gone by
+    then.
+    """
+    error = classify(method, path, 500, VANISHED, f"{VANISHED}\n")
+    assert (error.category, error.retryable) == (category, retryable)
 
 
 @pytest.mark.parametrize(("parameters", "category", "reason"), REFUSED_PARAMETERS)
@@ -162,8 +304,61 @@ def test_tasks(exitstatus: str, category: str, reason: str) -> None:
     assert error.log == tuple(log[-10:])
 
 
+_CREATE = (
+    "unable to create image: command '/usr/bin/qemu-img create -f qcow2 /a/vm-1-disk-0.qcow2 9G'"
+    " failed: exit code 1"
+)
+
+
 @pytest.mark.parametrize(
-    ("path", "category"), [("/storage/nosuch", "NotFound"), ("/nodes/pve1/qemu", "ConfigurationError")]
+    ("exitstatus", "line", "reason"),
+    [
+        (_CREATE, "qemu-img: /a/vm-1-disk-0.qcow2: No space left on device", "storage full"),
+        (
+            "unable to create VM 100 - exit code 5",
+            "not enough free space (1024 < 2048)",
+            "storage full",
+        ),
+        (
+            "start failed: QEMU exited with code 1",
+            "kvm: cannot set up guest memory: Cannot allocate memory",
+            "node memory",
+        ),
+    ],
+)
+def test_the_log_of_a_failed_task_shows_that_there_is_no_room(
+    exitstatus: str, line: str, reason: str
+) -> None:
+    """Seen on PVE 9.2.11: the exit status is the whole failed command, the log has the cause."""
+    error = classify_task(
+        exitstatus, ["create full clone", line, f"TASK ERROR: {exitstatus}"], upid="UPID:x"
+    )
+    assert (error.category, error.reason, error.upid) == ("QuotaExceeded", reason, "UPID:x")
+    assert exitstatus in error.answer
+    assert line in error.answer
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  WARNING: Sum of all thin volume sizes exceeds the free space in volume group",
+        "  WARNING: You have not turned on protection against thin pools running out of space.",
+        "zero out finished (note: 'No space left on device' is ok here): 1",
+        "VM 100 already running",
+    ],
+)
+def test_other_lines_of_a_log_do_not_change_the_category(line: str) -> None:
+    error = classify_task("clone failed: mirroring error", [line, "TASK ERROR: clone failed"])
+    assert (error.category, error.answer) == ("TaskFailed", "clone failed: mirroring error")
+
+
+def test_the_exit_status_of_a_task_goes_before_its_log() -> None:
+    assert classify_task("VM is locked (backup)", ["No space left on device"]).category == "Locked"
+
+
+@pytest.mark.parametrize(
+    ("path", "category"),
+    [("/storage/nosuch", "NotFound"), ("/nodes/pve1/qemu", "ConfigurationError")],
 )
 def test_the_path_decides_about_a_storage(path: str, category: str) -> None:
     assert classify("GET", path, 500, "", "storage 'nosuch' does not exist\n").category == category
@@ -174,12 +369,20 @@ def test_the_path_decides_about_a_storage(path: str, category: str) -> None:
     [("/access/ticket", "user or password"), ("/version", "token or ticket")],
 )
 def test_the_path_decides_about_a_login(path: str, reason: str) -> None:
-    assert classify("POST", path, 401, "authentication failure", "authentication failure\n").reason == reason
+    assert (
+        classify("POST", path, 401, "authentication failure", "authentication failure\n").reason
+        == reason
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "path", "dispatched"),
-    [(595, "/nodes/pve3/qemu", False), (596, "/nodes/pve3/qemu", None), (503, "/x", None), (500, "/x", True)],
+    [
+        (595, "/nodes/pve3/qemu", False),
+        (596, "/nodes/pve3/qemu", None),
+        (503, "/x", None),
+        (500, "/x", True),
+    ],
 )
 def test_whether_it_was_dispatched(status: int, path: str, dispatched: bool | None) -> None:
     assert classify("POST", path, status, "x").dispatched is dispatched
@@ -191,19 +394,66 @@ def test_an_unreachable_node_is_named() -> None:
     assert error.details == {"node": "pve3"}
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("unable to create VM 100 - VM 100 already exists on node 'pve1'", errors.VmidTaken),
+        ("snapshot name 'daily' already used", errors.AlreadyExists),
+        ("pool 'acme' already exists", errors.AlreadyExists),
+        ("checksum mismatch (file change by other user?)", errors.DigestChanged),
+        ("hotplug problem - adding a device failed", errors.HotplugRefused),
+        ("VM 100 already running", errors.AlreadyRunning),
+        ("Configuration file 'nodes/pve1/qemu-server/1.conf' does not exist", errors.UnknownVm),
+        ("snapshot 'daily' does not exist", errors.UnknownSnapshot),
+    ],
+)
+def test_what_the_code_acts_upon_has_a_class_of_its_own(
+    text: str, kind: type[errors.FleetError]
+) -> None:
+    for error in (classify("POST", CONFIG, 500, text), classify_task(text)):
+        assert error.__class__ is kind
+        assert error.category == kind.__bases__[0].__name__
+        assert error.on(attempted="Could not start").__class__ is kind
+        assert pickle.loads(pickle.dumps(error)).__class__ is kind
+
+
+def test_a_node_that_is_not_reached_and_a_failed_download_have_classes_of_their_own() -> None:
+    unreachable = classify("GET", "/nodes/pve3/status", 595, "No route to host")
+    assert (type(unreachable), unreachable.category) == (errors.NodeUnreachable, "NetworkError")
+    assert unreachable.retryable
+    failed = classify_task("download failed: exit code 8")
+    assert (type(failed), failed.category) == (errors.DownloadFailed, "TaskFailed")
+    full = classify_task("download failed: exit code 3", ["write: No space left on device"])
+    assert full.category == "QuotaExceeded"
+
+
+def test_one_error_for_several_keeps_a_category_that_all_of_them_have() -> None:
+    taken, exists = errors.VmidTaken(reason="vmid taken"), errors.AlreadyExists(reason="exists")
+    one = errors.failure_of_several([taken, exists], "two answers", 3)
+    assert (one.category, one.reason) == ("Conflict", "some VMs failed")
+    other = errors.failure_of_several([taken, errors.UnknownVm()], "two answers", 3)
+    assert other.category == "TaskFailed"
+
+
 def test_a_missing_privilege_is_named() -> None:
     text = "Permission check failed (/, Sys.Modify for modifying tag 'db')"
     error = classify("PUT", CONFIG, 403, text, text)
     assert error.details == {"privilege": "Sys.Modify", "acl_path": "/"}
     assert "Sys.Modify on /, which PVE asks for modifying tag 'db'" in error.message
-    either = classify("PUT", CONFIG, 403, "", "Permission check failed (/vms/1, Permissions.Modify|VM.Allocate)")
+    either = classify(
+        "PUT", CONFIG, 403, "", "Permission check failed (/vms/1, Permissions.Modify|VM.Allocate)"
+    )
     assert "Permissions.Modify or VM.Allocate on /vms/1" in either.message
 
 
 def test_every_recorded_refusal_has_an_answer(shared: Path) -> None:
-    """No recorded answer is left without a category, and none is an ApiError by accident where a row says more."""
+    """No recorded answer is left without a category, and none is an ApiError by accident where a
+    row says more.
+    """
     unknown: set[str] = set()
-    for file in sorted([*(shared / "pve/recordings").glob("*.jsonl"), *(shared / "pve/stories").glob("*.jsonl")]):
+    for file in sorted(
+        [*(shared / "pve/recordings").glob("*.jsonl"), *(shared / "pve/stories").glob("*.jsonl")]
+    ):
         for line in file.read_text().splitlines():
             exchange: dict[str, Any] = json.loads(line)
             status = exchange.get("status")
@@ -228,13 +478,24 @@ def test_every_recorded_refusal_has_an_answer(shared: Path) -> None:
 class TestShape:
     def test_message(self) -> None:
         error = errors.Conflict(
-            attempted="Could not create VM 'web1'", answer="it exists.\n", next_step="Choose another"
+            attempted="Could not create VM 'web1'",
+            answer="it exists.\n",
+            next_step="Choose another",
         )
-        assert error.message == str(error) == "Could not create VM 'web1': it exists. Choose another."
+        assert (
+            error.message == str(error) == "Could not create VM 'web1': it exists. Choose another."
+        )
 
     def test_result(self) -> None:
         error = errors.TaskFailed(
-            answer="x", status=500, method="POST", path="/a", upid="U", tries=2, log=("l",), details={"node": "pve1"}
+            answer="x",
+            status=500,
+            method="POST",
+            path="/a",
+            upid="U",
+            tries=2,
+            log=("l",),
+            details={"node": "pve1"},
         )
         assert error.as_result() == {
             "msg": "x.",
@@ -253,9 +514,14 @@ class TestShape:
         }
 
     def test_more_context(self) -> None:
-        error = errors.Locked(answer="VM is locked (backup)", status=500).on(attempted="Could not start VM 1")
+        error = errors.Locked(answer="VM is locked (backup)", status=500).on(
+            attempted="Could not start VM 1"
+        )
         assert isinstance(error, errors.Locked)
-        assert (error.message, error.status) == ("Could not start VM 1: VM is locked (backup).", 500)
+        assert (error.message, error.status) == (
+            "Could not start VM 1: VM is locked (backup).",
+            500,
+        )
 
     def test_it_travels_between_processes(self) -> None:
         error = pickle.loads(pickle.dumps(errors.NotFound(answer="gone", path="/x")))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import canonical, parse, render, same
+from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import (
+    canonical,
+    parse,
+    render,
+    same,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
 
 CASES = [
@@ -15,7 +20,11 @@ CASES = [
         {"model": "virtio", "macaddr": "BC:24:11:00:00:01", "bridge": "vmbr0", "tag": "100"},
     ),
     ("net0", "virtio,bridge=vmbr0", {"model": "virtio", "bridge": "vmbr0"}),
-    ("scsi0", "ceph:vm-1-disk-0,size=32G,ssd=1", {"file": "ceph:vm-1-disk-0", "size": "32G", "ssd": "1"}),
+    (
+        "scsi0",
+        "ceph:vm-1-disk-0,size=32G,ssd=1",
+        {"file": "ceph:vm-1-disk-0", "size": "32G", "ssd": "1"},
+    ),
     ("memory", "2048", {"current": "2048"}),
     ("cpu", "host,flags=+aes", {"cputype": "host", "flags": "+aes"}),
     ("agent", "1,fstrim_cloned_disks=1", {"enabled": "1", "fstrim_cloned_disks": "1"}),
@@ -24,7 +33,7 @@ CASES = [
     ("startup", "order=2,up=30", {"order": "2", "up": "30"}),
     ("vga", "virtio,memory=64", {"type": "virtio", "memory": "64"}),
     ("smbios1", "uuid=1-2-3", {"uuid": "1-2-3"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("key", "text", "values"), CASES)
@@ -48,7 +57,9 @@ def test_aliases_mean_their_key() -> None:
     assert parse("volume=local:1", format_of("scsi0") or {}) == {"file": "local:1"}
 
 
-@pytest.mark.parametrize(("key", "text"), [("ipconfig0", "dhcp"), ("net0", "virtio,bridge=a,bridge=b")])
+@pytest.mark.parametrize(
+    ("key", "text"), [("ipconfig0", "dhcp"), ("net0", "virtio,bridge=a,bridge=b")]
+)
 def test_what_has_no_sense_is_refused(key: str, text: str) -> None:
     with pytest.raises(ValidationFailed):
         parse(text, format_of(key) or {}, what=key)
@@ -81,8 +92,18 @@ def test_a_missing_sub_key_has_pves_default() -> None:
 
 @pytest.mark.parametrize(
     ("key", "known"),
-    [("net31", True), ("net32", False), ("scsi30", True), ("scsi31", False), ("ide3", True), ("ide4", False),
-     ("cores", True), ("nosuch", False), ("numa", True), ("numa1", True)],
-)  # fmt: skip
+    [
+        ("net31", True),
+        ("net32", False),
+        ("scsi30", True),
+        ("scsi31", False),
+        ("ide3", True),
+        ("ide4", False),
+        ("cores", True),
+        ("nosuch", False),
+        ("numa", True),
+        ("numa1", True),
+    ],
+)
 def test_only_devices_that_a_vm_can_have_have_rules(key: str, known: bool) -> None:
     assert (rule_of(key) is not None) is known

@@ -40,7 +40,9 @@ def test_memory_is_binary_and_a_bare_number_is_mib(text: object, mib: int) -> No
     assert parse_memory(text) == mib
 
 
-@pytest.mark.parametrize("text", ["63", "3T", "0", "-1G", "4X", "G", "", "1e3", "4 4G", True, None, "1.3M", "100K"])
+@pytest.mark.parametrize(
+    "text", ["63", "3T", "0", "-1G", "4X", "G", "", "1e3", "4 4G", True, None, "1.3M", "100K"]
+)
 def test_memory_out_of_range_or_without_sense_is_refused(text: object) -> None:
     with pytest.raises(ValidationFailed) as failure:
         parse_memory(text)
@@ -53,7 +55,14 @@ def test_the_floor_of_memory_is_a_policy() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [(20, 20 * GIB), ("20", 20 * GIB), ("20G", 20 * GIB), ("1T", TIB), ("1536M", 1536 * MIB), ("1.5", 1536 * MIB)],
+    [
+        (20, 20 * GIB),
+        ("20", 20 * GIB),
+        ("20G", 20 * GIB),
+        ("1T", TIB),
+        ("1536M", 1536 * MIB),
+        ("1.5", 1536 * MIB),
+    ],
 )
 def test_a_bare_disk_size_is_gib(text: object, size: int) -> None:
     assert parse_disk_size(text) == size
@@ -66,7 +75,8 @@ def test_disk_size_out_of_range_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(32 * GIB, "32G"), (1536 * MIB, "1536M"), (TIB, "1T"), (528384, "516K"), (1000, "1000")]
+    ("size", "text"),
+    [(32 * GIB, "32G"), (1536 * MIB, "1536M"), (TIB, "1T"), (528384, "516K"), (1000, "1000")],
 )
 def test_sizes_are_written_as_pve_writes_them(size: int, text: str) -> None:
     assert render_size(size) == text

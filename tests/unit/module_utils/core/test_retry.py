@@ -10,27 +10,46 @@ import random
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._core.retry import Backoff, NetworkBudget, TimeBudget
+from ansible_collections.pve.fleet.plugins.module_utils._core.retry import (
+    Backoff,
+    NetworkBudget,
+    TimeBudget,
+)
 from tests.fake_clock import FakeClock
 
 
 def test_backoff_grows_to_its_cap() -> None:
     plain = Backoff(jitter=0)
-    assert [plain.pause(number) for number in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
+    assert [plain.pause(number) for number in range(1, 8)] == [1, 2, 4, 8, 10, 10, 10]
 
 
 def test_jitter_makes_a_pause_longer_but_not_beyond_the_cap() -> None:
     backoff = Backoff(rng=random.Random(3))
-    for number, plain in enumerate([1, 2, 4, 8, 16], 1):
+    for number, plain in enumerate([1, 2, 4, 8], 1):
         assert plain <= backoff.pause(number) <= plain * 1.25
-    assert backoff.pause(50) == 30
+    assert backoff.pause(50) == 10
 
 
 def test_network_budget_counts_tries() -> None:
     clock = FakeClock()
-    budget = NetworkBudget(clock, Backoff(jitter=0), 3)
-    assert [budget.again(), budget.again(), budget.again()] == [True, True, False]
+    budget = NetworkBudget(clock, Backoff(jitter=0), 30, 3)
+    assert [budget.again(9), budget.again(9), budget.again(9)] == [True, True, False]
     assert clock.slept == [1, 2]
+
+
+def test_network_budget_ends_with_its_time() -> None:
+    clock = FakeClock()
+    budget = NetworkBudget(clock, Backoff(jitter=0), 20)
+    while budget.again():
+        pass
+    assert clock.slept == [1, 2, 4, 8, 5]
+
+
+def test_network_budget_takes_a_limit_for_one_kind_of_failure() -> None:
+    clock = FakeClock()
+    budget = NetworkBudget(clock, Backoff(jitter=0), 30)
+    assert [budget.again(3), budget.again(3), budget.again(3)] == [True, True, False]
+    assert budget.again()
 
 
 def test_time_budget_uses_its_span_and_no_more() -> None:

@@ -1,25 +1,39 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Health, room and parts of nodes and clusters."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     AuthenticationError,
     FleetError,
     NetworkError,
     PermissionDenied,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._estate.cluster_info import failed, ha_of, health, storages_of
-from ansible_collections.pve.fleet.plugins.module_utils._estate.nodes import Facts, Rules, capacity, report
-from ansible_collections.pve.fleet.plugins.module_utils._estate.parts import Parts, node_states, standing
-from ansible_collections.pve.fleet.plugins.module_utils._estate.tenants import by_tenant
+from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import (
+    failed,
+    ha_of,
+    health,
+    storages_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import (
+    Facts,
+    Rules,
+    capacity,
+    report,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._facts.partial_read import (
+    PartialRead,
+    node_states,
+    standing,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._facts.tenants import by_tenant
+from tests.fake_api import FakeApi
 
 GIB = 2**30
 NODE = {
@@ -34,11 +48,25 @@ NODE = {
     "maxdisk": 100,
     "uptime": 60,
 }
-STORE = {"type": "storage", "node": "pve1", "storage": "fast", "status": "available", "disk": 10, "maxdisk": 100}
+STORE = {
+    "type": "storage",
+    "node": "pve1",
+    "storage": "fast",
+    "status": "available",
+    "disk": 10,
+    "maxdisk": 100,
+}
 
 
 def vm(vmid: int, **more: Any) -> dict[str, Any]:
-    base = {"type": "qemu", "vmid": vmid, "node": "pve1", "status": "running", "maxcpu": 2, "maxmem": 4 * GIB}
+    base = {
+        "type": "qemu",
+        "vmid": vmid,
+        "node": "pve1",
+        "status": "running",
+        "maxcpu": 2,
+        "maxmem": 4 * GIB,
+    }
     return {**base, "maxdisk": GIB, **more}
 
 
@@ -71,7 +99,11 @@ def test_health_of_a_node(
 
 def test_a_node_that_may_not_be_seen() -> None:
     told = report("pve1", {}, [], Facts({}), Rules())
-    assert (told["status"], told["health"]["status"], told["capacity"]) == ("unknown", "unknown", None)
+    assert (told["status"], told["health"]["status"], told["capacity"]) == (
+        "unknown",
+        "unknown",
+        None,
+    )
     assert report("pve1", {}, [], Facts({"online": True}), Rules())["status"] == "online"
 
 
@@ -88,7 +120,12 @@ def test_room_counts_every_vm_and_no_template() -> None:
 
 def test_the_tightest_rule_on_memory_counts() -> None:
     assert capacity(NODE, [vm(1)], Rules(min_free_memory=2 * GIB))["memory_left"] == 22 * GIB
-    assert capacity(NODE, [vm(1)], Rules(memory_overcommit=0.5, min_free_memory=2 * GIB))["memory_left"] == 12 * GIB
+    assert (
+        capacity(NODE, [vm(1)], Rules(memory_overcommit=0.5, min_free_memory=2 * GIB))[
+            "memory_left"
+        ]
+        == 12 * GIB
+    )
     assert capacity(NODE, [vm(1)], Rules(memory_overcommit=2.0))["memory_left"] == 60 * GIB
 
 
@@ -97,11 +134,17 @@ MANAGERS: list[tuple[Any, dict[str, str]]] = [
     ({"manager_status": {"node_status": {}}, "quorum": {}}, {}),
     ({"manager_status": {"node_status": {"pve2": "maintenance"}}}, {"pve2": "maintenance"}),
     (
-        {"manager_status": {"node_status": {"pve1": "online"}}, "lrm_status": {"pve1": {"mode": "maintenance"}}},
+        {
+            "manager_status": {"node_status": {"pve1": "online"}},
+            "lrm_status": {"pve1": {"mode": "maintenance"}},
+        },
         {"pve1": "maintenance"},
     ),
-    ({"manager_status": {"node_status": {"pve1": "online"}}, "lrm_status": {"pve1": None}}, {"pve1": "online"}),
-]  # fmt: skip
+    (
+        {"manager_status": {"node_status": {"pve1": "online"}}, "lrm_status": {"pve1": None}},
+        {"pve1": "online"},
+    ),
+]
 
 
 @pytest.mark.parametrize(("answer", "wanted"), MANAGERS)
@@ -124,7 +167,10 @@ def test_tenants_are_matched_exactly() -> None:
         vm(5, tags="tenant_"),
     ]
     told = by_tenant(rows, "tenant_")
-    assert {tenant: row["vms"]["total"] for tenant, row in told["tenants"].items()} == {"a": 1, "ab": 1}
+    assert {tenant: row["vms"]["total"] for tenant, row in told["tenants"].items()} == {
+        "a": 1,
+        "ab": 1,
+    }
     assert told["ambiguous"]["vmids"] == [3]
     assert told["untenanted"]["vmids"] == [4, 5]
 
@@ -154,31 +200,36 @@ def test_only_failed_tasks_the_newest_first() -> None:
 
 
 def test_an_ha_service_in_error_is_worth_a_warning() -> None:
-    ha = ha_of([{"type": "service", "sid": "vm:1", "state": "error"}, {"type": "quorum", "quorate": 1}], {})
+    ha = ha_of(
+        [{"type": "service", "sid": "vm:1", "state": "error"}, {"type": "quorum", "quorate": 1}], {}
+    )
     cluster = {"quorate": True, "nodes": [], "storages": [], "ha": ha, "ambiguous": {"vmids": []}}
-    assert health(cluster, Rules()) == {"status": "warning", "reasons": ["the HA service vm:1 is in state error"]}
+    assert health(cluster, Rules()) == {
+        "status": "warning",
+        "reasons": ["the HA service vm:1 is in state error"],
+    }
 
 
-class Broken:
-    """A client that fails as it is told to."""
-
-    def __init__(self, error: FleetError) -> None:
-        self.error = error
-
-    def get(self, *_path: Any, **_rest: Any) -> Any:
-        raise self.error
-
-
-@pytest.mark.parametrize("error", [PermissionDenied(answer="no"), NetworkError(answer="gone", status=595)])
+@pytest.mark.parametrize(
+    "error", [PermissionDenied(answer="no"), NetworkError(answer="gone", status=595)]
+)
 def test_a_part_that_fails_is_noted(error: FleetError) -> None:
-    parts = Parts(cast(Client, Broken(error)))
+    parts = PartialRead(FakeApi(lambda _request: error).client())
     assert parts.read("tasks", "cluster", "tasks") is None
-    assert parts.missing == [{"part": "tasks", "category": error.category, "reason": error.message}]
+    assert parts.missing == [
+        {
+            "part": "tasks",
+            "category": error.category,
+            "reason": error.on(attempted="Could not read the tasks").message,
+        }
+    ]
     assert parts.each("status", ["pve2", "pve1"], "status") == {"pve1": None, "pve2": None}
     with pytest.raises(type(error)):
-        parts.read("version", "version", vital=True)
+        parts.version()
 
 
 def test_wrong_credentials_end_everything() -> None:
     with pytest.raises(AuthenticationError):
-        Parts(cast(Client, Broken(AuthenticationError()))).read("tasks", "cluster", "tasks")
+        PartialRead(FakeApi(lambda _request: AuthenticationError()).client()).read(
+            "tasks", "cluster", "tasks"
+        )

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Room for tasks: bounds hold whatever the order, nobody waits for ever, and trouble makes it narrower for a while."""
+"""Room for tasks: bounds hold whatever the order, nobody waits for ever, and trouble makes it
+narrower for a while.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskTimeout
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.gates import Gates, Most, Resource, resources_of
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.concurrency import (
+    ConcurrencyLimiter,
+    ConcurrencyLimits,
+    Resource,
+    resources_of,
+)
 from tests.fake_clock import FakeClock
 
 NODE1, NODE2, ALL = ("node", "n1"), ("node", "n2"), ("all", "")
@@ -23,17 +30,26 @@ RESOURCES: list[Resource] = [ALL, NODE1, NODE2, ("storage", "s"), ("template", "
 
 
 @given(
-    works=st.lists(st.lists(st.frozensets(st.sampled_from(RESOURCES)), min_size=1, max_size=3), max_size=12),
-    most=st.builds(Most, *[st.integers(0, 3)] * 4),
+    works=st.lists(
+        st.lists(st.frozensets(st.sampled_from(RESOURCES)), min_size=1, max_size=3), max_size=12
+    ),
+    most=st.builds(ConcurrencyLimits, *[st.integers(0, 3)] * 4),
     workers=st.integers(1, 6),
     shake=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
 def test_bounds_hold_and_all_is_done(
-    works: list[list[frozenset[Resource]]], most: Most, workers: int, shake: bool
+    works: list[list[frozenset[Resource]]], most: ConcurrencyLimits, workers: int, shake: bool
 ) -> None:
-    """Each work is a row of tasks. Whatever is asked for, it is let in within the bounds, and all of it in the end."""
-    gates, busy, lock = Gates(most, time.monotonic), Counter[Resource](), threading.Lock()
+    """Each work is a row of tasks.
+
+    Whatever is asked for, it is let in within the bounds, and all of it in the end.
+    """
+    gates, busy, lock = (
+        ConcurrencyLimiter(most, time.monotonic),
+        Counter[Resource](),
+        threading.Lock(),
+    )
     waiting = [(work, work[0]) for work in works]
     finished: list[int] = []
     over: list[str] = []
@@ -48,9 +64,11 @@ def test_bounds_hold_and_all_is_done(
                     gates.enter(resources)
                 with lock:
                     busy.update(resources)
-                    over.extend(f"{one}" for one in resources if 0 < getattr(most, one[0]) < busy[one])
+                    over.extend(
+                        f"{one}" for one in resources if 0 < getattr(most, one[0]) < busy[one]
+                    )
                 if shake:
-                    gates.ease(resources)
+                    gates.back_off(resources)
                 with lock:
                     busy.subtract(resources)
                 gates.leave(resources, well=not shake)
@@ -68,7 +86,7 @@ def test_bounds_hold_and_all_is_done(
 
 def test_whoever_has_room_goes_first() -> None:
     """One that waits for a busy node holds up nobody who wants another one."""
-    gates = Gates(Most(node=1), FakeClock().monotonic)
+    gates = ConcurrencyLimiter(ConcurrencyLimits(node=1), FakeClock().monotonic)
     waiting = [("a", frozenset({NODE1})), ("b", frozenset({NODE1})), ("c", frozenset({NODE2}))]
     assert [gates.first(waiting), gates.first(waiting)] == ["a", "c"]
     gates.leave(frozenset({NODE1}))
@@ -78,22 +96,22 @@ def test_whoever_has_room_goes_first() -> None:
 
 def test_trouble_halves_and_success_brings_back() -> None:
     clock = FakeClock()
-    gates = Gates(Most(node=8), clock.monotonic)
+    gates = ConcurrencyLimiter(ConcurrencyLimits(node=8), clock.monotonic)
     use = frozenset({NODE1})
     for _number in range(8):
         gates.enter(use)
-    gates.ease(use)
-    gates.ease(use)  # the others that were at work complain too
+    gates.back_off(use)
+    gates.back_off(use)  # the others that were at work complain too
     assert gates.limits() == {NODE1: 4}
     clock.sleep(5)
-    gates.ease(use)
+    gates.back_off(use)
     assert gates.limits() == {NODE1: 2}
     for _number in range(7):
         gates.leave(use, well=False)
     clock.sleep(5)
-    gates.ease(use)
+    gates.back_off(use)
     clock.sleep(5)
-    gates.ease(use)
+    gates.back_off(use)
     assert gates.limits() == {NODE1: 1}
     gates.leave(use)
     seen = []
@@ -106,7 +124,7 @@ def test_trouble_halves_and_success_brings_back() -> None:
 
 
 def test_a_run_that_is_given_up_lets_nobody_in() -> None:
-    gates = Gates(Most(node=1), FakeClock().monotonic)
+    gates = ConcurrencyLimiter(ConcurrencyLimits(node=1), FakeClock().monotonic)
     use = frozenset({NODE1})
     gates.enter(use)
     failed: list[str] = []
@@ -120,7 +138,7 @@ def test_a_run_that_is_given_up_lets_nobody_in() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     gates.close()
-    thread.join(5)
+    thread.join(300)
     assert failed == ["the run was given up"]
     assert gates.first([("a", frozenset())]) is None
 
@@ -128,12 +146,18 @@ def test_a_run_that_is_given_up_lets_nobody_in() -> None:
 @pytest.mark.parametrize(
     ("path", "data", "used"),
     [
-        (("nodes", "n1", "qemu", 9000, "clone"), {"newid": 1}, {ALL, NODE1, ("template", "9000"), ("storage", "s")}),
+        (
+            ("nodes", "n1", "qemu", 9000, "clone"),
+            {"newid": 1},
+            {ALL, NODE1, ("template", "9000"), ("storage", "s")},
+        ),
         (("nodes", "n1", "qemu"), {"vmid": 1}, {ALL, NODE1, ("storage", "s")}),
         (("nodes", "n2", "qemu", 1, "status", "start"), {}, {ALL, NODE2}),
         (("nodes", "n2", "qemu", 1, "move_disk"), {"storage": "t"}, {ALL, NODE2, ("storage", "t")}),
         (("cluster", "ha"), {}, {ALL}),
     ],
 )
-def test_what_a_task_uses(path: tuple[str | int, ...], data: dict[str, object], used: set[Resource]) -> None:
+def test_what_a_task_uses(
+    path: tuple[str | int, ...], data: dict[str, object], used: set[Resource]
+) -> None:
     assert resources_of(path, data, frozenset({("storage", "s")})) == used

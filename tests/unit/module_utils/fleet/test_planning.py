@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fleet's plan for any cluster and any list: what it decides holds for the whole set, and for the old VMs too."""
+"""A fleet's plan for any cluster and any list: what it decides holds for the whole set, and for the
+old VMs too.
+"""
 
 from __future__ import annotations
 
@@ -12,41 +14,60 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import VmRow, picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import Planned, Planner, meant, out_of_list
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.wish import Scope, read_items
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+    VmRow,
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import Scope, read_items
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import (
+    Planned,
+    Planner,
+    meant,
+    out_of_list,
+)
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
-from tests.fake_clock import FakeClock
+from tests.cases import cases
+from tests.fake_api import FakeApi
 from tests.unit.module_utils.cluster.test_placement import NAMES, node, storage, vm
+from tests.unit.module_utils.vm.vm_cases import Judge
 
+NOBODY: Any = Judge()  # no name of these wishes is for the server to judge
 GIB = 1 << 30
 DEFAULTS = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
-BLANK = {"disks": [{"name": "scsi0", "size": "1G", "storage": "disks", "state": "present"}], "memory": "1G"}
+BLANK = {
+    "disks": [{"name": "scsi0", "size": "1G", "storage": "disks", "state": "present"}],
+    "memory": "1G",
+}
 
 
-class Cluster(Client):
-    """A client of a cluster that only has listings."""
+class Cluster(FakeApi):
+    """A cluster that only has listings."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
-        super().__init__(
-            resolve({"host": "pve", "token_id": "root@pam!fleet", "token_secret": "x"}, {}), clock=FakeClock()
-        )
-        self.rows = rows
-        self.asked: list[tuple[Any, ...]] = []
+        super().__init__(self.of_path)
+        self.cluster_rows = rows
 
-    def _send(self, method: str, segments: tuple[Any, ...], *_rest: Any) -> Any:
-        assert method == "GET"
-        self.asked.append(segments)
+    def of_path(self, request: Request) -> Any:
+        assert request.method == "GET"
+        segments = request.segments
         if segments == ("cluster", "resources"):
-            return self.rows
+            return self.cluster_rows
         assert segments[0] == "nodes"
         if segments[2:] == ("qemu",):
-            return [row for row in self.rows if row["type"] == "qemu" and row["node"] == segments[1]]
+            return [
+                row
+                for row in self.cluster_rows
+                if row["type"] == "qemu" and row["node"] == segments[1]
+            ]
         assert segments[-1] == "pending", segments
-        row = next(row for row in self.rows if row.get("vmid") == segments[3])
-        shown = {"name": row["name"], "tags": row["tags"], "cores": "2", "memory": str(row["maxmem"] >> 20)}
+        row = next(row for row in self.cluster_rows if row.get("vmid") == segments[3])
+        shown = {
+            "name": row["name"],
+            "tags": row["tags"],
+            "cores": "2",
+            "memory": str(row["maxmem"] >> 20),
+        }
         return [{"key": key, "value": value} for key, value in shown.items()]
 
 
@@ -75,7 +96,11 @@ def lists(draw: st.DrawFn) -> dict[str, Any]:
         rules["memory_overcommit"] = draw(st.sampled_from([0.1, 0.2, 0.5]))
     rules["strategy"] = draw(st.sampled_from(["least_used", "round_robin", "first", "random"]))
     vms = [
-        {"name": f"new{number}", "tags": draw(tags), "memory": draw(st.sampled_from(["1G", "2G", "4G"]))}
+        {
+            "name": f"new{number}",
+            "tags": draw(tags),
+            "memory": draw(st.sampled_from(["1G", "2G", "4G"])),
+        }
         for number in range(draw(st.integers(1, 8)))
     ]
     quota = {"vms": draw(st.integers(0, 12))} if draw(st.booleans()) else None
@@ -83,14 +108,16 @@ def lists(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def made(plans: list[Planned]) -> list[VmRow]:
-    return [one.row for one in plans if one.row is not None and one.prepared is not None]
+    return [one.row for one in plans if one.row is not None and one.vm_plan is not None]
 
 
 @given(rows=clusters(), params=lists())
-@settings(max_examples=150, deadline=None)
-def test_what_is_decided_holds_for_the_whole_set(rows: list[dict[str, Any]], params: dict[str, Any]) -> None:
-    client = Cluster(rows)
-    plans = Planner(client, True).plan(read_items(params))
+@settings(max_examples=cases(150, 60), deadline=None)
+def test_what_is_decided_holds_for_the_whole_set(
+    rows: list[dict[str, Any]], params: dict[str, Any]
+) -> None:
+    server = Cluster(rows)
+    plans = Planner(server.client(), True).plan(read_items(params, NOBODY))
     new, old = made(plans), [row for row in rows if row["type"] == "qemu"]
     rules = params["placement"]
     numbers = [row.vmid for row in new]
@@ -100,7 +127,11 @@ def test_what_is_decided_holds_for_the_whole_set(rows: list[dict[str, Any]], par
     if "anti_affinity" in rules:
         for at, row in enumerate(new):
             before = [other for other in new[:at] if "web" in other.tags and other.node == row.node]
-            there = [other for other in old if "web" in other["tags"].split(";") and other["node"] == row.node]
+            there = [
+                other
+                for other in old
+                if "web" in other["tags"].split(";") and other["node"] == row.node
+            ]
             assert not before
             assert not there
     counts = Counter(row.node for row in new) + Counter(row["node"] for row in old)
@@ -116,16 +147,21 @@ def test_what_is_decided_holds_for_the_whole_set(rows: list[dict[str, Any]], par
     if params["quota"]:
         assert not new or len(new) + len(old) <= params["quota"]["vms"]
     for one in plans:
-        assert (one.error is None) == (one.prepared is not None)
+        assert (one.error is None) == (one.vm_plan is not None)
         assert one.error is None or one.error.reason in ("no node fits", "quota")
     # One listing, and each node at most once.
-    assert max(Counter(client.asked).values()) == 1
+    assert max(Counter(server.paths).values()) == 1
 
 
 @given(rows=clusters(), params=lists())
 @settings(max_examples=40, deadline=None)
-def test_the_same_list_gives_the_same_plan(rows: list[dict[str, Any]], params: dict[str, Any]) -> None:
-    first, second = (made(Planner(Cluster(rows), True).plan(read_items(params))) for _turn in range(2))
+def test_the_same_list_gives_the_same_plan(
+    rows: list[dict[str, Any]], params: dict[str, Any]
+) -> None:
+    first, second = (
+        made(Planner(Cluster(rows).client(), True).plan(read_items(params, NOBODY)))
+        for _turn in range(2)
+    )
     assert first == second
 
 
@@ -133,7 +169,14 @@ def test_the_same_list_gives_the_same_plan(rows: list[dict[str, Any]], params: d
     listed=st.sets(st.integers(0, 9)),
     owners=st.lists(
         st.sampled_from(
-            ["tenant_acme", "tenant_acme2", "tenant_acme;tenant_globex", "", "tenant_globex", "web;tenant_acme"]
+            [
+                "tenant_acme",
+                "tenant_acme2",
+                "tenant_acme;tenant_globex",
+                "",
+                "tenant_globex",
+                "web;tenant_acme",
+            ]
         ),
         min_size=10,
         max_size=10,
@@ -143,15 +186,24 @@ def test_the_same_list_gives_the_same_plan(rows: list[dict[str, Any]], params: d
     scope=st.sampled_from([("tenant_acme", None), ("tenant_acme", "acme"), (None, "acme")]),
 )
 def test_nothing_beyond_the_scope_is_pruned(
-    listed: set[int], owners: list[str], pools: list[Any], templates: list[bool], scope: tuple[Any, Any]
+    listed: set[int],
+    owners: list[str],
+    pools: list[Any],
+    templates: list[bool],
+    scope: tuple[Any, Any],
 ) -> None:
     rows = [
         vm(number, "n1", tags=owners[number], pool=pools[number], template=int(templates[number]))
         for number in range(10)
     ]
-    gone = {row.vmid for row in out_of_list(picture_of(rows), Scope(scope[0], "tenant_", scope[1]), listed)}
+    gone = {
+        row.vmid
+        for row in out_of_list(cluster_state_of(rows), Scope(scope[0], "tenant_", scope[1]), listed)
+    }
     for number in range(10):
-        owned = [tag for tag in owners[number].split(";") if tag.startswith("tenant_")] == [scope[0]]
+        owned = [tag for tag in owners[number].split(";") if tag.startswith("tenant_")] == [
+            scope[0]
+        ]
         inside = (scope[0] is None or owned) and (scope[1] is None or pools[number] == scope[1])
         assert (number in gone) is (inside and number not in listed and not templates[number])
 
@@ -159,22 +211,28 @@ def test_nothing_beyond_the_scope_is_pruned(
 class Renamed(Cluster):
     """A cluster whose listing still tells the names that its VMs had."""
 
-    def _send(self, method: str, segments: tuple[Any, ...], *_rest: Any) -> Any:
-        answer = super()._send(method, segments)
-        if segments != ("cluster", "resources"):
+    def of_path(self, request: Request) -> Any:
+        answer = super().of_path(request)
+        if request.segments != ("cluster", "resources"):
             return answer
         old = {"web": "next", "gone": "web"}
-        return [{**row, "name": old.get(row["name"], row["name"])} if row["type"] == "qemu" else row for row in answer]
+        return [
+            {**row, "name": old.get(row["name"], row["name"])} if row["type"] == "qemu" else row
+            for row in answer
+        ]
 
 
 def test_a_vm_that_took_over_a_name_of_the_list_is_not_pruned() -> None:
-    rows = [{**vm(number, "a", tags="tenant_acme"), "name": name} for number, name in ((100, "gone"), (101, "web"))]
-    client = Renamed([node("a"), storage("a"), *rows])
+    rows = [
+        {**vm(number, "a", tags="tenant_acme"), "name": name}
+        for number, name in ((100, "gone"), (101, "web"))
+    ]
+    client = Renamed([node("a"), storage("a"), *rows]).client()
     params = {**DEFAULTS, "tenant": "acme", "vms": [{"name": "web"}]}
     planner = Planner(client, True)
-    planned = planner.plan(read_items(params))
-    assert planned[0].prepared is not None
-    assert planned[0].prepared.actual is not None
-    assert planned[0].prepared.actual.vmid == 101
+    planned = planner.plan(read_items(params, NOBODY))
+    assert planned[0].vm_plan is not None
+    assert planned[0].vm_plan.actual is not None
+    assert planned[0].vm_plan.actual.vmid == 101
     assert meant(planned[0]) == {100, 101}
     assert planner.prune(params, Scope("tenant_acme", "tenant_", None), planned) == []

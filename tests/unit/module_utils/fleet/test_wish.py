@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError, ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.wish import merge, read_items, read_scope, removal_of
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    ConfigurationError,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import (
+    merge,
+    read_items,
+    read_scope,
+    removal_of,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from tests.unit.module_utils.vm.vm_cases import Judge
 
+NOBODY: Any = Judge()  # no name of these wishes is for the server to judge
 VALIDATOR = ArgumentSpecValidator(fleet_spec())
 DEFAULTS = {name: rule.get("default") for name, rule in vm_spec().items()}
 
@@ -32,7 +42,16 @@ def merged(own: dict[str, Any], **shared: Any) -> dict[str, Any]:
     return merge(params, params["vms"][0])
 
 
-BIG = {"classes": {"big": {"cores": 8, "memory": "8G", "tags": ["big"], "cloud_init": {"user": "c", "upgrade": True}}}}
+BIG = {
+    "classes": {
+        "big": {
+            "cores": 8,
+            "memory": "8G",
+            "tags": ["big"],
+            "cloud_init": {"user": "c", "upgrade": True},
+        }
+    }
+}
 
 # what the VM says, what is said for all, and what of it holds
 LAYERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
@@ -52,24 +71,46 @@ LAYERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"class": "big"}, BIG, {"cores": 8}),
     ({"class": "big"}, {**BIG, "cores": 2}, {"cores": 8}),
     ({"class": "big", "cores": 1}, {**BIG, "cores": 2}, {"cores": 1}),
-    ({"class": "own", "classes": {"own": {"cores": 3}}}, {**BIG, "class": "big"}, {"cores": 3, "memory": None}),
+    (
+        {"class": "own", "classes": {"own": {"cores": 3}}},
+        {**BIG, "class": "big"},
+        {"cores": 3, "memory": None},
+    ),
     ({"classes": {"big": {"cores": 3}}}, {**BIG, "class": "big"}, {"cores": 3, "memory": None}),
     ({"tags": ["own"]}, {"tags": ["all"]}, {"tags": ["all", "own"]}),
-    ({"tags": ["own", "all"]}, {"tags": ["all"], "class": "big", **BIG}, {"tags": ["all", "big", "own"]}),
+    (
+        {"tags": ["own", "all"]},
+        {"tags": ["all"], "class": "big", **BIG},
+        {"tags": ["all", "big", "own"]},
+    ),
     ({"tags": []}, {"tags": ["all"]}, {"tags": ["all"]}),
     ({"tags": []}, {}, {"tags": []}),
-    ({"nics": [{"vlan": 7}]}, {"nics": [{"vlan": 1}, {"vlan": 2}]}, {"nics": [7]}),
+    ({"nics": [{"vlan": 7}]}, {"nics": [{"vlan": 1}, {"vlan": 2}]}, {"nics": [7, 2]}),
     ({"nics": []}, {"nics": [{"vlan": 1}]}, {"nics": []}),
     ({}, {"nics": [{"vlan": 1}]}, {"nics": [1]}),
     ({"options": {"a": 1}}, {"options": {"a": 2, "b": 3}}, {"options": {"a": 1, "b": 3}}),
-    ({"placement": {"strategy": "first"}}, {"placement": {"nodes": ["a"]}},
-     {"placement": {"strategy": "first", "nodes": ["a"]}}),
-    ({}, {"placement": {"nodes": ["a"]}}, {"placement": {"strategy": "least_used", "nodes": ["a"]}}),
+    (
+        {"placement": {"strategy": "first"}},
+        {"placement": {"nodes": ["a"]}},
+        {"placement": {"strategy": "first", "nodes": ["a"]}},
+    ),
+    (
+        {},
+        {"placement": {"nodes": ["a"]}},
+        {"placement": {"strategy": "least_used", "nodes": ["a"]}},
+    ),
     ({"quota": {"vms": 1}}, {"quota": {"vms": 5, "cores": 2}}, {"quota": {"vms": 1, "cores": 2}}),
-    ({"cloud_init": {"user": "own"}}, {"cloud_init": {"user": "all", "password": "secret"}, "class": "big", **BIG},
-     {"cloud_init": {"user": "own", "password": "secret", "upgrade": True, "drive": "ide2"}}),
-    ({}, {"cloud_init": {"user": "all"}, "class": "big", **BIG}, {"cloud_init": {"user": "c", "upgrade": True}}),
-]  # fmt: skip
+    (
+        {"cloud_init": {"user": "own"}},
+        {"cloud_init": {"user": "all", "password": "secret"}, "class": "big", **BIG},
+        {"cloud_init": {"user": "own", "password": "secret", "upgrade": True, "drive": "ide2"}},
+    ),
+    (
+        {},
+        {"cloud_init": {"user": "all"}, "class": "big", **BIG},
+        {"cloud_init": {"user": "c", "upgrade": True}},
+    ),
+]
 
 
 @pytest.mark.parametrize(("own", "shared", "expected"), LAYERS, ids=str)
@@ -94,7 +135,11 @@ def test_what_nobody_says_is_as_in_module_vm() -> None:
 
 def test_the_vms_of_a_list_do_not_touch_each_other() -> None:
     params = VALIDATOR.validate(
-        {"vms": [{"name": "a", "options": {"x": 1}, "tags": ["a"]}, {"name": "b"}], "options": {"y": 2}, "tags": ["t"]}
+        {
+            "vms": [{"name": "a", "options": {"x": 1}, "tags": ["a"]}, {"name": "b"}],
+            "options": {"y": 2},
+            "tags": ["t"],
+        }
     ).validated_parameters
     first, second = (merge(params, own) for own in params["vms"])
     assert (first["options"], first["tags"]) == ({"x": 1, "y": 2}, ["t", "a"])
@@ -109,9 +154,13 @@ def test_a_class_that_is_not_there() -> None:
 
 def test_exact_lists_count_only_where_a_list_is_given() -> None:
     params = VALIDATOR.validate(
-        {"vms": [{"name": "a"}, {"name": "b", "nics": [{}], "disks": []}], "nics_exact": True, "disks_exact": True}
+        {
+            "vms": [{"name": "a"}, {"name": "b", "nics": [{}], "disks": []}],
+            "nics_exact": True,
+            "disks_exact": True,
+        }
     ).validated_parameters
-    first, second = read_items(params)
+    first, second = read_items(params, NOBODY)
     assert (first.desired.nics_exact, first.desired.disks_exact) == (False, False)
     assert (second.desired.nics_exact, second.desired.disks_exact) == (True, True)
 
@@ -129,16 +178,29 @@ def test_what_may_be_pruned_is_bounded(params: dict[str, Any], label: str) -> No
     assert read_scope(params).label == label
 
 
-@pytest.mark.parametrize("params", [{}, {"tenant": ""}, {"tenant": None, "pool": ""}, {"tenant": "a;b"}], ids=str)
+@pytest.mark.parametrize(
+    "params", [{}, {"tenant": ""}, {"tenant": None, "pool": ""}, {"tenant": "a;b"}], ids=str
+)
 def test_without_bounds_nothing_is_pruned(params: dict[str, Any]) -> None:
     with pytest.raises(ValidationFailed):
         read_scope(params)
 
 
 def test_a_vm_that_is_pruned_is_stopped_as_the_task_says() -> None:
-    found = removal_of(checked({"name": "a"}, graceful=True, tenant="acme", cores=4, protection=False), 100, "old")
-    assert {key: found[key] for key in ("vmid", "name", "state", "tenant", "graceful", "shutdown_timeout")} == {
-        "vmid": 100, "name": "old", "state": "absent", "tenant": "acme", "graceful": True, "shutdown_timeout": 60,
-    }  # fmt: skip
-    assert found["protection"] is None  # nobody has lifted the protection of a VM that is not in the list
+    found = removal_of(
+        checked({"name": "a"}, graceful=True, tenant="acme", cores=4, protection=False), 100, "old"
+    )
+    assert {
+        key: found[key]
+        for key in ("vmid", "name", "state", "tenant", "graceful", "shutdown_timeout")
+    } == {
+        "vmid": 100,
+        "name": "old",
+        "state": "absent",
+        "tenant": "acme",
+        "graceful": True,
+        "shutdown_timeout": 60,
+    }
+    # nobody has lifted the protection of a VM that is not in the list
+    assert found["protection"] is None
     assert found["cores"] is None

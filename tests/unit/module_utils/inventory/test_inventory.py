@@ -11,9 +11,22 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.doc_fragments.connection import ModuleDocFragment as ConnectionFragment
+from ansible_collections.pve.fleet.plugins.doc_fragments.connection import (
+    ModuleDocFragment as ConnectionFragment,
+)
 from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import ModuleDocFragment
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    ConfigurationError,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import (
+    Address,
+    AddressRule,
+    agent_addresses,
+    choose_address,
+    cloud_init_addresses,
+    parse_subnets,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
     GROUP_KINDS,
@@ -38,18 +51,17 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     fingerprint,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.addresses import (
-    Address,
-    AddressRule,
-    agent_addresses,
-    choose_address,
-    cloud_init_addresses,
-    parse_subnets,
-)
 
 
 def row(vmid: int, **more: Any) -> dict[str, Any]:
-    return {"type": "qemu", "vmid": vmid, "name": f"vm{vmid}", "node": "pve1", "status": "running", **more}
+    return {
+        "type": "qemu",
+        "vmid": vmid,
+        "name": f"vm{vmid}",
+        "node": "pve1",
+        "status": "running",
+        **more,
+    }
 
 
 def guest(vmid: int, **more: Any) -> Guest:
@@ -65,7 +77,14 @@ class TestGuests:
         (found,) = read_guests(
             [
                 {
-                    **row(100, tags="web;tenant_acme", pool="p1", template=1, lock="backup", hastate="started"),
+                    **row(
+                        100,
+                        tags="web;tenant_acme",
+                        pool="p1",
+                        template=1,
+                        lock="backup",
+                        hastate="started",
+                    ),
                     "maxcpu": 2,
                     "cpu": 0.5,
                     "maxmem": 4096,
@@ -115,7 +134,11 @@ class TestGuests:
         assert read_guests([row(100, name="VM 100")])[0].name == ""
 
     def test_other_rows_are_no_hosts(self) -> None:
-        rows: list[dict[str, Any]] = [{"type": "lxc", "vmid": 1}, {"type": "node", "node": "pve1"}, {"type": "qemu"}]
+        rows: list[dict[str, Any]] = [
+            {"type": "lxc", "vmid": 1},
+            {"type": "node", "node": "pve1"},
+            {"type": "qemu"},
+        ]
         assert read_guests(rows) == []
 
 
@@ -162,7 +185,13 @@ class TestChoice:
 class TestNames:
     @pytest.mark.parametrize(
         ("kind", "name"),
-        [("name", "vm7"), ("vmid", "vm-7"), ("name_vmid", "vm7_7"), ("site_name", "n_vm7"), ("other", "")],
+        [
+            ("name", "vm7"),
+            ("vmid", "vm-7"),
+            ("name_vmid", "vm7_7"),
+            ("site_name", "n_vm7"),
+            ("other", ""),
+        ],
     )
     def test_kinds(self, kind: str, name: str) -> None:
         assert plain_name(Guest("n", 7, "vm7", "pve1", "running"), kind) == name
@@ -181,7 +210,9 @@ class TestNames:
         ],
     )
     def test_unique(self, wanted: list[str], expected: list[str], warned: int) -> None:
-        names, warnings = unique_names([guest(number) for number, _unused in enumerate(wanted, 1)], wanted)
+        names, warnings = unique_names(
+            [guest(number) for number, _unused in enumerate(wanted, 1)], wanted
+        )
         assert len(set(names)) == len(names)
         assert names == expected
         assert len(warnings) == warned
@@ -198,7 +229,16 @@ class TestNames:
             "127.1",
             "127.9",
         ]
-        + ["2130706433", "0x7f000001", "017700000001", "0", "0.0.0.0", "all", "Template", "0:0:0:0:0:0:0:1"],
+        + [
+            "2130706433",
+            "0x7f000001",
+            "017700000001",
+            "0",
+            "0.0.0.0",
+            "all",
+            "Template",
+            "0:0:0:0:0:0:0:1",
+        ],
     )
     def test_one_that_means_something_else(self, name: str) -> None:
         names, warnings = unique_names([guest(1)], [name])
@@ -229,7 +269,6 @@ class TestGroups:
         (found,), warnings = group_names([one], GROUP_KINDS, sanitize)
         assert found == [
             "tenant_acme",
-            "tag_tenant_acme",
             "tag_web",
             "node_pve1",
             "status_running",
@@ -240,12 +279,34 @@ class TestGroups:
         ]
         assert warnings == []
 
+    @pytest.mark.parametrize(
+        ("tags", "prefix", "kinds", "expected"),
+        [
+            ("tenant_acme;web", "tenant_", ["tenant", "tag"], ["tenant_acme", "tag_web"]),
+            ("Tenant_Acme;web", "tenant_", ["tenant", "tag"], ["tenant_acme", "tag_web"]),
+            ("tenant_acme;web", "tenant_", ["tag"], ["tag_tenant_acme", "tag_web"]),
+            ("c-acme;tenant_acme", "c-", ["tenant", "tag"], ["tenant_acme", "tag_tenant_acme"]),
+            ("tenant_a;tenant_b", "tenant_", ["tenant", "tag"], ["tag_tenant_a", "tag_tenant_b"]),
+        ],
+        ids=str,
+    )
+    def test_the_tag_of_a_tenant_makes_no_second_group(
+        self, tags: str, prefix: str, kinds: list[str], expected: list[str]
+    ) -> None:
+        guests = read_guests([row(100, tags=tags)], "", prefix)
+        (found,), _unused = group_names(guests, kinds, sanitize, prefix)
+        assert found == expected
+
     def test_no_tenant_no_group(self) -> None:
         (found,), _unused = group_names([guest(1, tags="tenant_a;tenant_b")], ["tenant"], sanitize)
         assert found == []
 
     def test_tenants_never_share_a_group(self) -> None:
-        guests = [guest(1, tags="tenant_a-b"), guest(2, tags="tenant_a_b"), guest(3, tags="tenant_a.b")]
+        guests = [
+            guest(1, tags="tenant_a-b"),
+            guest(2, tags="tenant_a_b"),
+            guest(3, tags="tenant_a.b"),
+        ]
         found, warnings = group_names(guests, ["tenant"], sanitize)
         assert found[1] == ["tenant_a_b"]
         assert len({name for (name,) in found}) == 3
@@ -254,7 +315,15 @@ class TestGroups:
 
 @pytest.mark.parametrize(
     ("text", "harmless"),
-    [("web1", True), ("a.b:/c+d", True), ("", True), ("{{ 1 }}", False), ("{", False), ("f()", False), ("a|b", False)],
+    [
+        ("web1", True),
+        ("a.b:/c+d", True),
+        ("", True),
+        ("{{ 1 }}", False),
+        ("{", False),
+        ("f()", False),
+        ("a|b", False),
+    ],
 )
 def test_harmless_texts(text: str, harmless: bool) -> None:
     assert is_harmless(text) is harmless
@@ -262,7 +331,10 @@ def test_harmless_texts(text: str, harmless: bool) -> None:
 
 AGENT = {
     "result": [
-        {"name": "lo", "ip-addresses": [{"ip-address": "127.0.0.1", "prefix": 8}, {"ip-address": "::1"}]},
+        {
+            "name": "lo",
+            "ip-addresses": [{"ip-address": "127.0.0.1", "prefix": 8}, {"ip-address": "::1"}],
+        },
         {
             "name": "eth0",
             "hardware-address": "BC:24:11:00:00:01",
@@ -293,14 +365,22 @@ CONFIG = {
 
 class TestAddresses:
     def test_what_the_agent_says(self) -> None:
-        assert [one.address for one in agent_addresses(AGENT)] == ["fd00::5", "10.0.0.5", "192.168.7.5"]
+        assert [one.address for one in agent_addresses(AGENT)] == [
+            "fd00::5",
+            "10.0.0.5",
+            "192.168.7.5",
+        ]
 
-    @pytest.mark.parametrize("answer", [None, {}, {"result": None}, {"result": ["x"]}, "x", {"result": {"error": 1}}])
+    @pytest.mark.parametrize(
+        "answer", [None, {}, {"result": None}, {"result": ["x"]}, "x", {"result": {"error": 1}}]
+    )
     def test_odd_answers(self, answer: Any) -> None:
         assert agent_addresses(answer) == []
 
     def test_what_cloud_init_says(self) -> None:
-        assert cloud_init_addresses(CONFIG) == [Address("10.0.0.9", 24, "net0", "bc:24:11:00:00:01", "cloud-init")]
+        assert cloud_init_addresses(CONFIG) == [
+            Address("10.0.0.9", 24, "net0", "bc:24:11:00:00:01", "cloud-init")
+        ]
 
     @pytest.mark.parametrize(
         ("rule", "chosen"),
@@ -330,34 +410,58 @@ class TestAddresses:
 class TestDetails:
     def test_the_agent_comes_first(self) -> None:
         known = [one.as_list() for one in agent_addresses(AGENT)]
-        found = detail_variables({"addresses": known, "config": CONFIG}, ["addresses", "config"], AddressRule())
+        found = detail_variables(
+            {"addresses": known, "config": CONFIG}, ["addresses", "config"], AddressRule()
+        )
         assert (found["proxmox_address"], found["proxmox_address_source"]) == ("10.0.0.5", "agent")
         assert found["proxmox_addresses"] == ["fd00::5", "10.0.0.5", "192.168.7.5"]
         assert found["proxmox_interfaces"][1] == {
-            "name": "eth0", "mac": "bc:24:11:00:00:01", "address": "10.0.0.5", "prefix": 24,
-        }  # fmt: skip
+            "name": "eth0",
+            "mac": "bc:24:11:00:00:01",
+            "address": "10.0.0.5",
+            "prefix": 24,
+        }
 
     def test_cloud_init_is_the_fallback(self) -> None:
         details = {"config": CONFIG, "errors": {"addresses": "agent not running"}}
         found = detail_variables(details, ["addresses"], AddressRule())
-        assert (found["proxmox_address"], found["proxmox_address_source"]) == ("10.0.0.9", "cloud-init")
+        assert (found["proxmox_address"], found["proxmox_address_source"]) == (
+            "10.0.0.9",
+            "cloud-init",
+        )
         assert found["proxmox_errors"] == {"addresses": "agent not running"}
         assert "proxmox_config" not in found
 
     def test_snapshots(self) -> None:
-        details = {"snapshots": [{"name": "s1", "description": None, "snaptime": 5, "parent": None}]}
+        details = {
+            "snapshots": [{"name": "s1", "description": None, "snaptime": 5, "parent": None}]
+        }
         found = detail_variables(details, ["snapshots"], AddressRule())
         assert found["proxmox_snapshots"] == details["snapshots"]
         assert detail_variables({}, ["snapshots"], AddressRule())["proxmox_snapshots"] == []
 
 
 class TestOptions:
+    @pytest.mark.parametrize("blank", ["", "  "])
+    @pytest.mark.parametrize("name", ["tenant", "tenants", "tenant_prefix"])
+    def test_whose_vms_are_shown_is_never_blank(self, name: str, blank: str) -> None:
+        variable = ENVIRONMENT[name]
+        for options, environ, place in (
+            ({name: blank}, {}, name),
+            ({}, {variable: blank}, variable),
+        ):
+            with pytest.raises(
+                ValidationFailed, match=f"^{place} was refused: it is given without a value"
+            ) as caught:
+                read_options(options.get, environ)
+            assert caught.value.reason == name
+
     @pytest.mark.parametrize(
         ("options", "environ", "path", "expected"),
         [
             ({}, {}, "choice.tenants", None),
             ({"tenant": "acme"}, {}, "choice.tenants", ("acme",)),
-            ({"tenant": ""}, {"PROXMOX_TENANT": ""}, "choice.tenants", None),
+            ({"tenant": "acme"}, {"PROXMOX_TENANT": ""}, "choice.tenants", ("acme",)),
             ({}, {"PROXMOX_TENANT": "acme"}, "choice.tenants", ("acme",)),
             ({}, {"PROXMOX_TENANTS": "acme, globex"}, "choice.tenants", ("acme", "globex")),
             ({"tenants": ["globex"]}, {"PROXMOX_TENANTS": "acme"}, "choice.tenants", ("globex",)),
@@ -374,24 +478,61 @@ class TestOptions:
             ({}, {"PROXMOX_INVENTORY_FETCH_MAX_AGE": "60"}, "limits.max_age", 60.0),
             ({}, {"PROXMOX_INVENTORY_HOSTNAMES": "vmid, name"}, "hostnames", ("vmid", "name")),
             ({}, {"PROXMOX_INVENTORY_HOSTNAMES": '["f(a, b)"]'}, "hostnames", ("f(a, b)",)),
-            ({}, {"PROXMOX_INVENTORY_FILTERS": "a in [1, 2]"}, "expressions.filters", ("a in [1, 2]",)),
-            ({}, {"PROXMOX_INVENTORY_FILTERS": '["a", "b, c"]'}, "expressions.filters", ("a", "b, c")),
+            (
+                {},
+                {"PROXMOX_INVENTORY_FILTERS": "a in [1, 2]"},
+                "expressions.filters",
+                ("a in [1, 2]",),
+            ),
+            (
+                {},
+                {"PROXMOX_INVENTORY_FILTERS": '["a", "b, c"]'},
+                "expressions.filters",
+                ("a", "b, c"),
+            ),
             ({"filters": ["a", "", None, True]}, {}, "expressions.filters", ("a", "True")),
             ({"filters": ""}, {"PROXMOX_INVENTORY_FILTERS": ""}, "expressions.filters", ()),
             ({}, {}, "expressions.ansible_host", ADDRESS),
-            ({"ansible_host": ""}, {"PROXMOX_INVENTORY_ANSIBLE_HOST": "x"}, "expressions.ansible_host", ""),
+            (
+                {"ansible_host": ""},
+                {"PROXMOX_INVENTORY_ANSIBLE_HOST": "x"},
+                "expressions.ansible_host",
+                "",
+            ),
             ({}, {"PROXMOX_INVENTORY_ANSIBLE_HOST": "x"}, "expressions.ansible_host", "x"),
             ({}, {"PROXMOX_INVENTORY_ANSIBLE_HOST": ""}, "expressions.ansible_host", ADDRESS),
             ({}, {"PROXMOX_INVENTORY_STRICT": "yes"}, "expressions.strict", True),
-            ({}, {"PROXMOX_INVENTORY_LEADING_SEPARATOR": "no"}, "expressions.leading_separator", False),
-            ({}, {"PROXMOX_INVENTORY_LEADING_SEPARATOR": ""}, "expressions.leading_separator", True),
-            ({"compose": {"a": "b"}}, {"PROXMOX_INVENTORY_COMPOSE": "{}"}, "expressions.compose", {"a": "b"}),
+            (
+                {},
+                {"PROXMOX_INVENTORY_LEADING_SEPARATOR": "no"},
+                "expressions.leading_separator",
+                False,
+            ),
+            (
+                {},
+                {"PROXMOX_INVENTORY_LEADING_SEPARATOR": ""},
+                "expressions.leading_separator",
+                True,
+            ),
+            (
+                {"compose": {"a": "b"}},
+                {"PROXMOX_INVENTORY_COMPOSE": "{}"},
+                "expressions.compose",
+                {"a": "b"},
+            ),
             ({"compose": '{"a": "b"}'}, {}, "expressions.compose", {"a": "b"}),
             ({}, {"PROXMOX_INVENTORY_GROUPS": '{"a": "b"}'}, "expressions.groups", {"a": "b"}),
-            ({}, {"PROXMOX_INVENTORY_KEYED_GROUPS": '[{"key": "a"}]'}, "expressions.keyed_groups", [{"key": "a"}]),
+            (
+                {},
+                {"PROXMOX_INVENTORY_KEYED_GROUPS": '[{"key": "a"}]'},
+                "expressions.keyed_groups",
+                [{"key": "a"}],
+            ),
         ],
     )
-    def test_values(self, options: dict[str, Any], environ: dict[str, str], path: str, expected: Any) -> None:
+    def test_values(
+        self, options: dict[str, Any], environ: dict[str, str], path: str, expected: Any
+    ) -> None:
         found: Any = read_options(options.get, environ)
         for name in path.split("."):
             found = getattr(found, name)
@@ -411,10 +552,10 @@ class TestOptions:
             ({"templates": "perhaps"}, "perhaps"),
             ({"tenant_prefix": "a b"}, "tenant_prefix"),
             ({"fetch_max_age": -1}, "fetch_max_age"),
-            ({"compose": ["a"]}, "compose is no dictionary"),
-            ({"compose": "{a"}, "compose is no JSON"),
-            ({"groups": "[]"}, "groups is no dictionary"),
-            ({"keyed_groups": {"key": "a"}}, "keyed_groups is no list"),
+            ({"compose": ["a"]}, "compose is not a dictionary"),
+            ({"compose": "{a"}, "compose is not JSON"),
+            ({"groups": "[]"}, "groups is not a dictionary"),
+            ({"keyed_groups": {"key": "a"}}, "keyed_groups is not a list"),
         ],
     )
     def test_refusals(self, options: dict[str, Any], text: str) -> None:
@@ -439,7 +580,12 @@ class TestSync:
 
     def test_the_cache_gives_the_same_back(self) -> None:
         guests = tuple(read_guests(self.LISTING.rows, "n"))
-        said: dict[str, Any] = {"warnings": ["w"], "is_complete": False, "read": {"n": 4.0}, "hidden": guests[:1]}
+        said: dict[str, Any] = {
+            "warnings": ["w"],
+            "is_complete": False,
+            "read": {"n": 4.0},
+            "hidden": guests[:1],
+        }
         sync = Sync(guests[1:], {"n/100": {"config": {"a": 1}}}, taken=5.0, **said)
         again = Sync.from_cache(sync.for_cache(), 6.0)
         assert again is not None
@@ -447,14 +593,28 @@ class TestSync:
         assert sorted(again.known, key=lambda one: one.vmid) == list(guests)
         assert [one.variables for one in again.guests] == [one.variables for one in guests[1:]]
 
-    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '"x"', '{"form": 0}', f'{{"form": {FORM}}}'])
+    @pytest.mark.parametrize(
+        "text", ["", "{", "[]", "{}", "null", '"x"', '{"form": 0}', f'{{"form": {FORM}}}']
+    )
     def test_a_cache_of_another_form_is_nothing(self, text: str) -> None:
         assert Sync.from_cache(text, 100.0) is None
 
     @pytest.mark.parametrize(
         ("key", "value"),
-        [("guests", [{"x": 1}]), ("guests", None), ("hidden", [None]), ("details", {"/1": None}), ("details", [])]
-        + [("taken", "x"), ("read", {"": "x"}), ("read", []), ("warnings", None), ("form", FORM - 1)],
+        [
+            ("guests", [{"x": 1}]),
+            ("guests", None),
+            ("hidden", [None]),
+            ("details", {"/1": None}),
+            ("details", []),
+        ]
+        + [
+            ("taken", "x"),
+            ("read", {"": "x"}),
+            ("read", []),
+            ("warnings", None),
+            ("form", FORM - 1),
+        ],
     )
     def test_a_cache_with_something_else_in_it_is_nothing(self, key: str, value: Any) -> None:
         data = json.loads(Sync((), taken=5.0).for_cache())
@@ -462,14 +622,20 @@ class TestSync:
         assert Sync.from_cache(json.dumps({**data, key: value}), 100.0) is None
 
     def test_a_cache_from_the_future_is_nothing(self) -> None:
-        """It was written before the clock was set right, and would be shown until that time comes."""
+        """It was written before the clock was set right, and would be shown until that time
+        comes.
+        """
         text = Sync((), taken=5000.0).for_cache()
         assert Sync.from_cache(text, 4990.0) is not None
         assert Sync.from_cache(text, 4000.0) is None
 
     def test_the_fingerprint_follows_the_options_and_holds_no_secret(self) -> None:
-        def of(connection: dict[str, Any], environ: dict[str, str] | None = None, **options: Any) -> str:
-            return fingerprint(connection, environ or {}, read_options({"tenant": "acme", **options}.get, {}))
+        def of(
+            connection: dict[str, Any], environ: dict[str, str] | None = None, **options: Any
+        ) -> str:
+            return fingerprint(
+                connection, environ or {}, read_options({"tenant": "acme", **options}.get, {})
+            )
 
         plain = of({"host": "a", "password": "x"})
         assert plain == of({"host": "a", "password": "y"}, {"PROXMOX_PASSWORD": "z"})
@@ -482,10 +648,17 @@ class TestSync:
         assert plain != of({"host": "a"}, fetch=["config"])
 
     def test_the_fingerprint_follows_what_else_decides(self) -> None:
-        def of(wanted: str, site: str = "n", secret: str = "x", filters: str = "proxmox_tenant == wanted") -> str:
+        def of(
+            wanted: str,
+            site: str = "n",
+            secret: str = "x",
+            filters: str = "proxmox_tenant == wanted",
+        ) -> str:
             options = read_options({"filters": filters}.get, {})
             sites = [{"name": site, "token_secret": secret}]
-            return fingerprint({"sites_file": "f"}, {}, options, lambda path: sites, {"wanted": wanted})
+            return fingerprint(
+                {"sites_file": "f"}, {}, options, lambda path: sites, {"wanted": wanted}
+            )
 
         plain = of("acme")
         assert plain == of("acme", secret="y")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import Guest, read_guests
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.reuse import (
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.cache_policy import (
     age_limit,
     has_changed,
     is_worth_asking,
     reusable,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import Guest, read_guests
 
 ADDRESSES = {"addresses": [["10.0.0.5", 24, "eth0", "", "agent"]]}
 
@@ -25,7 +25,9 @@ def guest(vmid: int = 1, **more: Any) -> Guest:
     return read_guests([row])[0]
 
 
-def reused(details: dict[str, Any], after: list[Guest], max_age: float = 3600.0, age: float = 100.0) -> list[str]:
+def reused(
+    details: dict[str, Any], after: list[Guest], max_age: float = 3600.0, age: float = 100.0
+) -> list[str]:
     """Return the keys whose details still hold after 100 s; the details are `age` seconds old."""
     before = {f"/{vmid}": guest(vmid, uptime=50000) for vmid in range(1, 7)}
     known = {key: {**one, "taken": 9000.0 - age} for key, one in details.items()}
@@ -91,7 +93,8 @@ def test_what_counts_as_a_change(more: dict[str, Any], seconds: float, changed: 
     [
         (ADDRESSES, 5000, 10, False),
         (ADDRESSES, 100, 10, False),
-        # no address yet: a guest that booted lately is asked each time, another one after a quarter of an hour
+        # no address yet: a guest that booted lately is asked each time, another one after a quarter
+        # of an hour
         ({"addresses": []}, 100, 10, True),
         ({"addresses": []}, 5000, 10, False),
         ({"addresses": []}, 5000, 900, True),
@@ -105,7 +108,9 @@ def test_what_counts_as_a_change(more: dict[str, Any], seconds: float, changed: 
         ({"errors": {"addresses": "not asked within 1 s"}}, 5000, 10, True),
     ],
 )
-def test_what_is_worth_another_look(details: dict[str, Any], uptime: int, age: float, worth: bool) -> None:
+def test_what_is_worth_another_look(
+    details: dict[str, Any], uptime: int, age: float, worth: bool
+) -> None:
     assert is_worth_asking(details, guest(uptime=uptime), ["addresses"], age) is worth
 
 

@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which privileges tasks need, and how the checks read."""
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import picture_of
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.checks import (
     bridge_rows,
     node_rows,
@@ -22,13 +22,16 @@ from ansible_collections.pve.fleet.plugins.module_utils._preflight.checks import
     version_row,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
+    MODULES,
     TASKS,
     Question,
     Subjects,
     holds,
     questions,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight import TASK_NAMES
+from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight_info_options import (
+    preflight_info_spec,
+)
 
 # The calls that the tasks make: PVE's own permission check of each must be among what we look for.
 CALLS: list[tuple[str, str, str]] = [
@@ -59,6 +62,10 @@ CALLS: list[tuple[str, str, str]] = [
     ("storage", "POST", "/storage"),
     ("pool", "POST", "/pools"),
     ("ha", "POST", "/cluster/ha/resources"),
+    ("group", "POST", "/access/groups"),
+    ("group", "DELETE", "/access/groups/{groupid}"),
+    ("group_info", "GET", "/access/groups/{groupid}"),
+    ("role", "PUT", "/access/roles/{roleid}"),
     ("tenant", "POST", "/access/roles"),
     ("tenant", "PUT", "/cluster/options"),
 ]
@@ -77,7 +84,9 @@ def test_the_table_agrees_with_the_schema(
     where = rule[1]
     for place, value in PLACES.items():
         where = where.replace(place, value)
-    asked = [question for question in questions([task], SUBJECTS, version) if question.path == where]
+    asked = [
+        question for question in questions([task], SUBJECTS, version) if question.path == where
+    ]
     looked = {name for question in asked for name in question.privileges}
     if "any" in rule:
         assert looked & set(rule[2])
@@ -90,15 +99,33 @@ _SCHEMAS: dict[tuple[int, int], Any] = {}
 
 def _schema(shared: Path, version: tuple[int, int]) -> Any:
     if version not in _SCHEMAS:
-        _SCHEMAS[version] = json.loads((shared / "pve" / f"schema-{version[0]}.{version[1]}.json").read_text())
+        _SCHEMAS[version] = json.loads(
+            (shared / "pve" / f"schema-{version[0]}.{version[1]}.json").read_text()
+        )
     return _SCHEMAS[version]
 
 
+TASK_NAMES = preflight_info_spec()["tasks"]["choices"]
+
+
 def test_the_options_are_the_table() -> None:
-    assert sorted(TASKS) == TASK_NAMES
+    assert sorted({*TASKS, *MODULES}) == TASK_NAMES
 
 
-def asked(task: str, subjects: Subjects, version: tuple[int, int] = (9, 2)) -> set[tuple[str, str, bool]]:
+def test_every_module_has_its_name(repo: Path) -> None:
+    modules = {
+        file.stem for file in (repo / "plugins" / "modules").glob("*.py") if file.stem != "__init__"
+    }
+    assert modules - {"preflight_info"} <= set(TASK_NAMES)
+    for tasks in MODULES.values():
+        assert set(tasks) <= set(TASKS)
+    named = questions(["clone", "vm_power"], Subjects(), (9, 2))
+    assert named == questions(["vm_clone", "vm_update", "vm_disks", "vm_power"], Subjects(), (9, 2))
+
+
+def asked(
+    task: str, subjects: Subjects, version: tuple[int, int] = (9, 2)
+) -> set[tuple[str, str, bool]]:
     found = questions([task], subjects, version)
     return {(question.path, "|".join(question.privileges), question.below) for question in found}
 
@@ -109,7 +136,9 @@ def test_what_is_named_is_asked_and_else_what_stands_for_it() -> None:
     }
     assert ("/vms", "VM.Snapshot", True) in asked("snapshot", Subjects())
     assert ("/pool/acme", "VM.Snapshot", False) in asked("snapshot", Subjects(pool="acme"))
-    create = asked("vm_create", Subjects(vms=(100,), pool="acme", storages=("ceph",), bridges=("vmbr0",)))
+    create = asked(
+        "vm_create", Subjects(vms=(100,), pool="acme", storages=("ceph",), bridges=("vmbr0",))
+    )
     assert ("/pool/acme", "VM.Allocate", False) in create
     assert ("/storage/ceph", "Datastore.AllocateSpace", False) in create
     assert ("/sdn/zones/localnetwork/vmbr0", "SDN.Use", False) in create
@@ -121,6 +150,16 @@ def test_privileges_depend_on_the_version() -> None:
     assert asked("vm_agent", Subjects(vms=(100,)), (9, 0)) == {
         ("/vms/100", "VM.GuestAgent.Audit|VM.GuestAgent.Unrestricted", False)
     }
+
+
+def test_what_the_server_checks_beyond_the_schema_is_asked() -> None:
+    """Source: qemu-server, API2/Qemu.pm, check_vm_modify_config_perm (startup) and
+    check_vm_create_hostpci_perm.
+    """
+    assert ("/", "Sys.Modify", False) in asked("vm_startup", Subjects(vms=(100,)))
+    assert ("/vms/100", "VM.Config.Options", False) in asked("vm_startup", Subjects(vms=(100,)))
+    assert ("/mapping", "Mapping.Use", True) in asked("vm_mapping", Subjects(vms=(100,)))
+    assert ("/vms/100", "VM.Config.HWType", False) in asked("vm_mapping", Subjects(vms=(100,)))
 
 
 def test_a_privilege_is_asked_once_for_several_tasks() -> None:
@@ -156,14 +195,25 @@ def test_a_missing_privilege_is_told_with_its_path() -> None:
     assert row["status"] == "unknown"
 
 
-PICTURE = picture_of(
-    [
-        {"type": "node", "node": node, "status": "online"} for node in ("pve1", "pve2")
-    ] + [
-        {"type": "storage", "storage": "ceph", "node": "pve1", "status": "available", "content": "images,rootdir"},
-        {"type": "storage", "storage": "ceph", "node": "pve2", "status": "unknown", "content": "images,rootdir"},
+PICTURE = cluster_state_of(
+    [{"type": "node", "node": node, "status": "online"} for node in ("pve1", "pve2")]
+    + [
+        {
+            "type": "storage",
+            "storage": "ceph",
+            "node": "pve1",
+            "status": "available",
+            "content": "images,rootdir",
+        },
+        {
+            "type": "storage",
+            "storage": "ceph",
+            "node": "pve2",
+            "status": "unknown",
+            "content": "images,rootdir",
+        },
     ]
-)  # fmt: skip
+)
 
 STORAGES: list[tuple[dict[str, Any], list[str], str]] = [
     ({"name": "ceph"}, [], "pass"),

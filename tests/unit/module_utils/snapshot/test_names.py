@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names of snapshots, ages, and what a retention lets go."""
@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._core.times import iso
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Retention, Snapshot, Tree
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+    Retention,
+    Snapshot,
+    Tree,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.names import (
     automatic_name,
     automatic_pattern,
@@ -26,12 +30,16 @@ from ansible_collections.pve.fleet.plugins.module_utils._snapshot.names import (
 NOW = 1_700_000_000
 
 
-@pytest.mark.parametrize("name", ["ab", "A1", "before-upgrade", "a_b-C9", "a" * 40, "currently", "pending2"])
+@pytest.mark.parametrize(
+    "name", ["ab", "A1", "before-upgrade", "a_b-C9", "a" * 40, "currently", "pending2"]
+)
 def test_names_that_pve_takes(name: str) -> None:
     assert snapshot_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "a", "1a", "-a", "a b", "a.b", "ä1", "a" * 41, "ab\n", "current", "PENDING"])
+@pytest.mark.parametrize(
+    "name", ["", "a", "1a", "-a", "a b", "a.b", "ä1", "a" * 41, "ab\n", "current", "PENDING"]
+)
 def test_names_that_pve_refuses(name: str) -> None:
     with pytest.raises(ValidationFailed):
         snapshot_name(name)
@@ -41,14 +49,21 @@ def test_automatic_names() -> None:
     name = automatic_name("nightly-", NOW)
     assert name == "nightly-20231114-221320"
     assert fnmatchcase(name, automatic_pattern("nightly-"))
-    for other in ("nightly-note", "nightly-2023", "anightly-20231114-221320", "nightly-20231114-221320x"):
+    for other in (
+        "nightly-note",
+        "nightly-2023",
+        "anightly-20231114-221320",
+        "nightly-20231114-221320x",
+    ):
         assert not fnmatchcase(other, automatic_pattern("nightly-"))
     with pytest.raises(ValidationFailed, match="prefix"):
         automatic_name("9", NOW)
     assert len(automatic_name("a" * 25, NOW)) == 40
 
 
-@pytest.mark.parametrize(("age", "wanted"), [("90s", 90), ("5m", 300), ("12h", 43200), ("7d", 604800), ("2W", 1209600)])
+@pytest.mark.parametrize(
+    ("age", "wanted"), [("90s", 90), ("5m", 300), ("12h", 43200), ("7d", 604800), ("2W", 1209600)]
+)
 def test_ages(age: str, wanted: int) -> None:
     assert seconds(age) == wanted
 
@@ -68,7 +83,13 @@ def tree(*rows: tuple[str, int], **states: str) -> Tree:
     return Tree({name: Snapshot(name, when, state=states.get(name)) for name, when in rows})
 
 
-ROWS = (("n-1", NOW - 500), ("n-2", NOW - 400), ("x-1", NOW - 9000), ("n-3", NOW - 100), ("n-4", NOW))
+ROWS = (
+    ("n-1", NOW - 500),
+    ("n-2", NOW - 400),
+    ("x-1", NOW - 9000),
+    ("n-3", NOW - 100),
+    ("n-4", NOW),
+)
 
 RULES: list[tuple[Retention, list[str]]] = [
     (Retention("n-*", keep=2), ["n-1", "n-2"]),

@@ -1,47 +1,76 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a plan of snapshots is carried out: warnings of tasks, races with others, what was done before a failure."""
+"""How a plan of snapshots is carried out: warnings of tasks, races with others, what was done
+before a failure.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.tasks import TaskResult
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.classify import classify_task
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError, NotFound, TaskFailed
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.apply import carry_out
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Machine, Snapshot, Tree
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    FleetError,
+    NotFound,
+    TaskFailed,
+    UnknownVm,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import execute
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+    Machine,
+    Snapshot,
+    Tree,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import make_plan
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_machine
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.wish import read_wish
-from tests.fake_clock import FakeClock
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.resource import SnapshotsOfVm
+from tests.fake_api import FakeApi
 
-VM = Machine(100, "pve1", "web1", Tree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2"))
+VM = Machine(
+    100, "pve1", "web1", Tree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2")
+)
 
 
-class Ended:
-    """A client whose tasks end as they are told to."""
+UPID = "UPID:pve1:0000C3A1:0001F2E3:65A1B2C3:qmsnapshot:100:root@pam:"
+
+
+class Ended(FakeApi):
+    """Its tasks end with these statuses, one after the other."""
 
     def __init__(self, *exits: str) -> None:
+        super().__init__(self._ended)
         self.exits = list(exits)
         self.sent: list[str] = []
+        self.line = ""
 
-    def task(self, method: str, *path: Any, **_rest: Any) -> TaskResult:
-        self.sent.append(f"{method} {path[-1]}")
+    def _ended(self, request: Request) -> Any:
+        if request.method != "GET":
+            self.sent.append(f"{request.method} {request.path[-1]}")
+            return UPID
+        if request.path[-1] == "log":
+            return [{"t": self.line}]
         status = self.exits.pop(0)
-        if status == "OK" or status.startswith("WARNINGS"):
-            return TaskResult("UPID:x", "pve1", "x", status, ("the disk is slow",) if status != "OK" else ())
-        raise classify_task(status, ["last line"], upid="UPID:x")
+        self.line = "WARN: the disk is slow" if status.startswith("WARNINGS") else "last line"
+        return {"status": "stopped", "exitstatus": status}
 
 
-def carry(client: Ended, **params: Any) -> tuple[list[str], list[str]]:
-    plan = make_plan(read_wish(params, 100), VM)
-    return carry_out(cast(Client, client), plan, VM, guard=lambda: None, timeout=10)
+def snapshots(api: Ended, guard: Callable[[], None], **params: Any) -> SnapshotsOfVm:
+    plan = make_plan(read_desired(params, 100), VM)
+    return SnapshotsOfVm(
+        api.client(), VM, plan, timeout=10, guard=guard, read_again=lambda: VM, label="web1"
+    )
+
+
+def carry(api: Ended, **params: Any) -> tuple[list[str], list[str]]:
+    managed = snapshots(api, lambda: None, **params)
+    execution = execute(managed, managed.plan)
+    return list(execution.done), list(execution.warnings)
 
 
 def test_a_task_with_warnings_is_a_success() -> None:
@@ -51,9 +80,9 @@ def test_a_task_with_warnings_is_a_success() -> None:
 
 
 def test_what_somebody_else_did_meanwhile_is_no_failure() -> None:
-    assert "made meanwhile" in carry(Ended("snapshot name 's3' already used"), snapshot="s3")[1][0]
+    assert "created since" in carry(Ended("snapshot name 's3' already used"), snapshot="s3")[1][0]
     gone = carry(Ended("snapshot 's1' does not exist"), snapshot="s1", state="absent")
-    assert "deleted meanwhile" in gone[1][0]
+    assert "deleted since" in gone[1][0]
 
 
 def test_a_failure_tells_what_was_done_before() -> None:
@@ -74,31 +103,28 @@ def test_the_guard_stands_before_each_request() -> None:
         if len(looks) == 2:
             raise FleetError(answer="not yours any more")
 
-    plan = make_plan(read_wish({"state": "absent", "pattern": "s*"}, 100), VM)
+    managed = snapshots(client, guard, state="absent", pattern="s*")
     with pytest.raises(FleetError):
-        carry_out(cast(Client, client), plan, VM, guard=guard, timeout=10)
+        execute(managed, managed.plan)
     assert looks == [0, 1]
     assert client.sent == ["DELETE s1"]
 
 
-class Moved:
-    """A client whose VM is on another node than the first listing says."""
-
-    clock = FakeClock()
-
-    def get(self, *path: Any, **_rest: Any) -> Any:
-        if path == ("cluster", "resources"):
-            return [{"type": "qemu", "vmid": 100, "node": "pve2", "name": "web1"}]
-        if path[1] == "pve1":
-            raise NotFound(reason="unknown VM")
-        return [] if path[-1] == "snapshot" else {"name": "web1"}
+def moved(request: Request) -> Any:
+    """Answer as a cluster whose VM is on another node than the first listing says."""
+    path = request.segments
+    if path == ("cluster", "resources"):
+        return [{"type": "qemu", "vmid": 100, "node": "pve2", "name": "web1"}]
+    if path[1] == "pve1":
+        return UnknownVm(reason="unknown VM")
+    return [] if path[-1] == "snapshot" else {"name": "web1"}
 
 
 @pytest.mark.parametrize(("vmid", "found"), [(100, True), (101, False)])
 def test_a_vm_that_moved_is_followed(vmid: int, found: bool) -> None:
     row = {"type": "qemu", "vmid": vmid, "node": "pve1", "name": "web1"}
-    picture = picture_of([row])
-    client = cast(Client, Moved())
+    picture = cluster_state_of([row])
+    client = FakeApi(moved).client()
     if found:
         assert read_machine(client, picture.vms[vmid], picture).node == "pve2"
     else:

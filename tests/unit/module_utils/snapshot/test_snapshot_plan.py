@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plan of snapshots, and what storages can."""
@@ -9,8 +9,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, NotFound, NotSupported
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Disk, Machine, Snapshot, Tree, Wish
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    Conflict,
+    NotFound,
+    NotSupported,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+    Desired,
+    Disk,
+    Machine,
+    Snapshot,
+    Tree,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import make_plan, without
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.storages import (
     can_snapshot,
@@ -18,7 +29,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._snapshot.storages impor
     newest_only,
     no_snapshots,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.wish import read_wish
 
 NOW = 1_700_000_000
 CEPH = Disk("scsi0", "ceph:vm-100-disk-0", "ceph", "rbd", "raw")
@@ -41,8 +51,8 @@ def vm(*, running: bool = False, disk: Disk = CEPH, tree: Tree = GROWN, **more: 
     return Machine(100, "pve1", "web1", Tree(tree.snapshots, tree.parent, running), (disk,), **more)
 
 
-def wish(**params: Any) -> Wish:
-    return read_wish(params, NOW)
+def wish(**params: Any) -> Desired:
+    return read_desired(params, NOW)
 
 
 PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
@@ -51,7 +61,11 @@ PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
     ({"snapshot": "aa", "description": "new"}, vm(), ["PUT aa/config"]),
     ({"snapshot": "aa", "description": ""}, vm(), ["PUT aa/config"]),
     ({"snapshot": "dd"}, vm(), ["POST"]),
-    ({"snapshot": "dd", "keep": 1, "pattern": "??"}, vm(), ["POST", "DELETE aa", "DELETE bb", "DELETE cc"]),
+    (
+        {"snapshot": "dd", "keep": 1, "pattern": "??"},
+        vm(),
+        ["POST", "DELETE aa", "DELETE bb", "DELETE cc"],
+    ),
     ({"snapshot": "aa", "keep": 1, "pattern": "??"}, vm(), ["DELETE bb"]),
     ({"snapshot": "aa", "state": "absent"}, vm(), ["DELETE aa"]),
     ({"snapshot": "dd", "state": "absent"}, vm(), []),
@@ -59,7 +73,11 @@ PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
     ({"snapshot": "cc", "pattern": "a*", "state": "absent"}, vm(), ["DELETE cc", "DELETE aa"]),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(), ["POST aa/rollback"]),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(running=True), ["POST aa/rollback start"]),
-    ({"snapshot": "aa", "state": "rolled_back", "restart": False}, vm(running=True), ["POST aa/rollback"]),
+    (
+        {"snapshot": "aa", "state": "rolled_back", "restart": False},
+        vm(running=True),
+        ["POST aa/rollback"],
+    ),
     ({"snapshot": "cc", "state": "rolled_back"}, vm(disk=TANK), ["POST cc/rollback"]),
     (
         {"snapshot": "aa", "state": "rolled_back", "force": True},
@@ -78,7 +96,11 @@ def test_plans(params: dict[str, Any], machine: Machine, wanted: list[str]) -> N
     said = []
     for step in plan.steps:
         tail = "/".join(str(part) for part in step.path[5:])
-        said.append(" ".join(part for part in (step.method, tail, "start" * bool(step.data.get("start"))) if part))
+        said.append(
+            " ".join(
+                part for part in (step.method, tail, "start" * bool(step.data.get("start"))) if part
+            )
+        )
     assert said == wanted
     assert plan.changed is bool(wanted)
 
@@ -93,7 +115,10 @@ def test_the_diff_shows_what_stands_on_what() -> None:
 
 
 def test_memory_is_only_saved_of_a_vm_that_runs() -> None:
-    assert make_plan(wish(snapshot="dd", vmstate=True), vm(running=True)).steps[0].data["vmstate"] is True
+    assert (
+        make_plan(wish(snapshot="dd", vmstate=True), vm(running=True)).steps[0].data["vmstate"]
+        is True
+    )
     plan = make_plan(wish(snapshot="dd", vmstate=True), vm())
     assert plan.steps[0].data["vmstate"] is None
     assert "without its memory" in plan.warnings[0]
@@ -117,15 +142,24 @@ REFUSED: list[tuple[dict[str, Any], Machine, type[Exception], str]] = [
     ({"snapshot": "zz", "state": "rolled_back"}, vm(), NotFound, "unknown snapshot"),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(disk=TANK), Conflict, "newer snapshots"),
     ({"snapshot": "aa"}, vm(template=True), Conflict, "is a template"),
-    ({"snapshot": "dd", "vmstate": True}, vm(running=True, memory_bound=("virtiofs0",)), NotSupported, "no memory"),
+    (
+        {"snapshot": "dd", "vmstate": True},
+        vm(running=True, memory_bound=("virtiofs0",)),
+        NotSupported,
+        "no memory",
+    ),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(template=True), Conflict, "is a template"),
     ({"snapshot": "s1"}, vm(tree=BROKEN), Conflict, "unfinished snapshot"),
     ({"snapshot": "s1", "state": "rolled_back"}, vm(tree=BROKEN), Conflict, "unfinished snapshot"),
 ]
 
 
-@pytest.mark.parametrize(("params", "machine", "error", "reason"), REFUSED, ids=lambda value: str(value)[:50])
-def test_refusals(params: dict[str, Any], machine: Machine, error: type[Exception], reason: str) -> None:
+@pytest.mark.parametrize(
+    ("params", "machine", "error", "reason"), REFUSED, ids=lambda value: str(value)[:50]
+)
+def test_refusals(
+    params: dict[str, Any], machine: Machine, error: type[Exception], reason: str
+) -> None:
     with pytest.raises(error) as caught:
         make_plan(wish(**params), machine)
     assert caught.value.reason == reason  # type: ignore[attr-defined]
@@ -191,8 +225,12 @@ def test_disks_and_whom_the_error_blames() -> None:
     }
     disks = disks_of(config, {"files": "dir", "lvm1": "lvm", "ceph": "rbd"})
     assert {disk.slot: disk.format for disk in disks} == {
-        "efidisk0": "raw", "sata0": "raw", "scsi0": "raw", "scsi1": "qcow2", "virtio0": "qcow2",
-    }  # fmt: skip
+        "efidisk0": "raw",
+        "sata0": "raw",
+        "scsi0": "raw",
+        "scsi1": "qcow2",
+        "virtio0": "qcow2",
+    }
     error = no_snapshots(Machine(100, "pve1", "web1", GROWN, disks))
     assert error.details == {"disks": ["sata0", "scsi0"], "storages": ["files", "lvm1"]}
     assert "files (dir)" in error.message

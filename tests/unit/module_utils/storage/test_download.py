@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError, FleetError, NotSupported
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    ConfigurationError,
+    FleetError,
+    NotSupported,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import (
+    File,
+    read_desired_file,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._storage.download import (
     choose_node,
     plan_absent,
     plan_present,
     run,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.wish import File, read_file_wish
+from tests.fake_api import FakeApi
 
 SHA = "a" * 64
 
 
 def wish(**options: Any) -> File:
-    return read_file_wish({"storage": "local", **options})
+    return read_desired_file({"storage": "local", **options})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +37,10 @@ def wish(**options: Any) -> File:
         ({"source_url": "https://x/a/b.iso"}, "local:iso/b.iso"),
         ({"source_url": "https://x/b.img"}, "local:iso/b.img"),
         ({"source_url": "https://x/b.img", "content": "import"}, "local:import/b.qcow2"),
-        ({"source_url": "https://x/b.img", "content": "import", "filename": "c.raw"}, "local:import/c.raw"),
+        (
+            {"source_url": "https://x/b.img", "content": "import", "filename": "c.raw"},
+            "local:import/c.raw",
+        ),
         ({"source_url": "https://x/b.qcow2?token=1"}, "local:import/b.qcow2"),
         ({"source_url": "https://x/b%2Bc.ova"}, "local:import/b_c.ova"),
         ({"source_url": "https://x/b.iso.gz", "compression": "gz"}, "local:iso/b.iso"),
@@ -53,7 +63,9 @@ def test_the_volume_of_a_url(options: dict[str, Any], volume: str) -> None:
         ({"checksum": "b" * 32, "checksum_algorithm": "md5"}, ("b" * 32, "md5")),
     ],
 )
-def test_a_checksum_is_read(options: dict[str, Any], expected: tuple[str | None, str | None]) -> None:
+def test_a_checksum_is_read(
+    options: dict[str, Any], expected: tuple[str | None, str | None]
+) -> None:
     file = wish(filename="x.iso", **options)
     assert (file.checksum, file.algorithm) == expected
 
@@ -71,7 +83,10 @@ def test_a_checksum_is_read(options: dict[str, Any], expected: tuple[str | None,
         ({"filename": "x.iso", "content": "vztmpl"}, "filename"),
         ({"filename": "x.iso", "checksum": "zz"}, "checksum"),
         ({"filename": "x.iso", "checksum": f"md5:{SHA}"}, "checksum"),
-        ({"filename": "x.iso", "checksum": f"sha256:{SHA}", "checksum_algorithm": "md5"}, "checksum_algorithm"),
+        (
+            {"filename": "x.iso", "checksum": f"sha256:{SHA}", "checksum_algorithm": "md5"},
+            "checksum_algorithm",
+        ),
         ({"filename": "x.iso", "storage": "no space"}, "storage"),
         ({"filename": "x.iso", "node": "no_node"}, "node"),
     ],
@@ -95,7 +110,11 @@ def test_a_file_that_is_there_is_left_alone_and_one_that_is_gone_stays_gone() ->
     there = {"volid": "local:iso/b.iso", "size": 7}
     assert plan_present(file, there).steps == ()
     assert plan_absent(file, None).steps == ()
-    assert plan_absent(file, there).before == {"volid": "local:iso/b.iso", "node": "pve1", "size": 7}
+    assert plan_absent(file, there).before == {
+        "volid": "local:iso/b.iso",
+        "node": "pve1",
+        "size": 7,
+    }
 
 
 ROWS: list[dict[str, Any]] = [
@@ -103,34 +122,42 @@ ROWS: list[dict[str, Any]] = [
     {"type": "node", "node": "pve2", "status": "online"},
     {"type": "node", "node": "pve3", "status": "online"},
     *(
-        {"type": "storage", "storage": "local", "node": node, "status": "available", "content": "iso,import"}
+        {
+            "type": "storage",
+            "storage": "local",
+            "node": node,
+            "status": "available",
+            "content": "iso,import",
+        }
         for node in ("pve1", "pve2", "pve3")
     ),
-    {"type": "storage", "storage": "thin", "node": "pve2", "status": "available", "content": "images"},
+    {
+        "type": "storage",
+        "storage": "thin",
+        "node": "pve2",
+        "status": "available",
+        "content": "images",
+    },
 ]
 
 
-@pytest.mark.parametrize(("default", "node"), [("", "pve2"), ("pve3", "pve3"), ("pve1", "pve2"), ("pve9", "pve2")])
-def test_a_node_that_is_up_and_has_the_storage(default: str, node: str) -> None:
-    assert choose_node(wish(filename="b.iso"), picture_of(ROWS), default) == node
+@pytest.mark.parametrize(
+    ("preferred", "node"),
+    [([], "pve2"), (["pve3"], "pve3"), (["pve1"], "pve2"), (["pve9", "pve1", "pve3"], "pve3")],
+)
+def test_a_node_that_is_up_and_has_the_storage(preferred: list[str], node: str) -> None:
+    assert choose_node(wish(filename="b.iso"), cluster_state_of(ROWS), preferred) == node
 
 
-@pytest.mark.parametrize(("storage", "word"), [("thin", "it takes images"), ("nosuch", "local, thin")])
+@pytest.mark.parametrize(
+    ("storage", "word"), [("thin", "it takes images"), ("nosuch", "local, thin")]
+)
 def test_no_node_for_it(storage: str, word: str) -> None:
     with pytest.raises(ConfigurationError, match=word):
-        choose_node(wish(filename="b.iso", storage=storage), picture_of(ROWS), "")
-
-
-class _Old:
-    """A client of a PVE that is too old."""
-
-    def version(self) -> tuple[int, int]:
-        return (8, 2)
-
-    def get(self, *_path: str, **_query: Any) -> list[Any]:
-        return []
+        choose_node(wish(filename="b.iso", storage=storage), cluster_state_of(ROWS))
 
 
 def test_an_old_version_has_no_images_to_import() -> None:
+    api = FakeApi(lambda request: {"version": "8.2"} if request.segments == ("version",) else [])
     with pytest.raises(NotSupported, match="came with 8.3"):
-        run({"storage": "local", "filename": "b.qcow2"}, cast(Client, _Old()))
+        run({"storage": "local", "filename": "b.qcow2"}, api.client())

@@ -6,46 +6,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    AlreadyRunning,
     Conflict,
     FleetError,
-    NetworkError,
+    ForeignTenant,
+    HotplugRefused,
+    NodeUnreachable,
     NotFound,
+    UnknownVm,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.apply import carry_out
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan, Step
+from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import execute
+from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live.steps import VmSteps
+from tests.fake_api import FakeApi
 
-GONE = NotFound(reason="unknown VM")
-DOWN = NetworkError(reason="node unreachable", dispatched=False)
+GONE = UnknownVm(reason="unknown VM")
+DOWN = NodeUnreachable(reason="node unreachable", dispatched=False)
 
 
 def step(name: str, node: str = "pve1", action: str = "config") -> Step:
     return Step(action, name, "PUT", ("nodes", node, "qemu", 100, "config"), is_task=False)
 
 
-class Server:
+class Server(FakeApi):
     """Takes writes, and fails those that its list says."""
 
     def __init__(self, **failures: FleetError) -> None:
+        super().__init__(self._write)
         self.failures = failures
         self.written: list[tuple[str, str]] = []
 
-    def write(self, _method: str, *path: Any, attempted: str, **_more: Any) -> None:
-        name, node = attempted.removeprefix("Could not "), path[1]
+    def _write(self, request: Request) -> FleetError | None:
+        name, node = request.attempted.removeprefix("Could not "), request.path[1]
         failure = self.failures.get(f"{name}_{node}")
-        if failure is not None:
-            raise failure
-        self.written.append((name, node))
+        if failure is None:
+            self.written.append((name, node))
+        return failure
+
+
+class OneVm(VmSteps):
+    """A VM whose looks and guard are given."""
+
+    timeout = 1
+
+    def __init__(self, server: Server, plan: Plan, replan: Any, before: Any) -> None:
+        self.client = server.client()
+        self.plan = plan
+        self.look, self.guard = replan, before
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self.look(done, uncertain)
+
+    def before(self, step: Step) -> None:
+        if self.guard is not None:
+            self.guard(step)
 
 
 def run(server: Server, replan: Any, before: Any = None) -> list[str]:
     plan = Plan((step("first"), step("second"), step("destroy", action="destroy")))
-    done, _warnings = carry_out(server, plan, replan=replan, timeout=1, before=before)  # type: ignore[arg-type]
-    return done
+    return list(execute(OneVm(server, plan, replan, before), plan).done)
 
 
 @pytest.mark.parametrize("failure", [GONE, DOWN], ids=["gone", "down"])
@@ -89,7 +115,7 @@ def test_a_guard_stops_before_the_step_and_says_what_had_been_done() -> None:
 
     def before(one: Step) -> None:
         if one.action == "destroy":
-            raise Conflict(reason="foreign tenant")
+            raise ForeignTenant(reason="foreign tenant")
 
     with pytest.raises(Conflict) as caught:
         run(server, lambda _done, _uncertain: Plan(), before)
@@ -104,5 +130,18 @@ def test_a_vm_that_somebody_else_has_started_is_looked_at() -> None:
         looks.append(uncertain)
         return Plan()
 
-    assert run(Server(second_pve1=Conflict(reason="already running")), replan) == ["first"]
+    assert run(Server(second_pve1=AlreadyRunning(reason="already running")), replan) == ["first"]
     assert looks == [True]
+
+
+def test_a_change_that_the_guest_refuses_is_done_with_a_warning() -> None:
+    refused = HotplugRefused(reason="hotplug", answer="hotplug problem")
+    server = Server(second_pve1=refused)
+    plan = Plan((step("first"), step("second")))
+    vm = OneVm(server, plan, lambda _done, _uncertain: Plan(), None)
+    outcome = execute(vm, plan)
+    assert outcome.done == ("first", "second")
+    assert [line for line in outcome.warnings if "hotplug problem" in line] == list(
+        outcome.warnings
+    )
+    assert len(outcome.warnings) == 1

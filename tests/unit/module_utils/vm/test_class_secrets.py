@@ -1,4 +1,4 @@
-# Copyright (c) The pve.fleet contributors
+# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Secrets in classes are found, whatever shape the arguments have before anybody checks them."""
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._vm.estate import class_secrets
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets
 
 
 def classes(**cloud_init: Any) -> dict[str, Any]:
@@ -24,7 +24,13 @@ def classes(**cloud_init: Any) -> dict[str, Any]:
         ({"classes": classes(password="one", user_data="two")}, {"one", "two"}),
         ({"classes": classes(password=1234)}, {"1234"}),
         ({"classes": '{"web": {"cloud_init": {"password": "json"}}}'}, {"json"}),
-        ({"classes": classes(password="one"), "vms": [{"classes": classes(password="three")}, 7]}, {"one", "three"}),
+        (
+            {
+                "classes": classes(password="one"),
+                "vms": [{"classes": classes(password="three")}, 7],
+            },
+            {"one", "three"},
+        ),
         ({"classes": ["wrong"], "vms": "wrong"}, set()),
         ({"classes": {"web": "wrong", "db": {"cloud_init": 3}}, "vms": None}, set()),
     ],

@@ -1,4 +1,6 @@
-"""What can be cloned, linked or full, where to and in which format: tables of storages and wishes."""
+"""What can be cloned, linked or full, where to and in which format: tables of storages and
+wishes.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +10,63 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, picture_of
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError, PermissionDenied
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+    ClusterState,
+    cluster_state_of,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    FleetError,
+    PermissionDenied,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.clone import read_wish
-from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import (
+from ansible_collections.pve.fleet.plugins.module_utils._vm.create.cloning import (
     chained_stores,
     decide_full,
     nodes_for,
     spread_storage,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan_new import plan_clone
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import plan_clone
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import desired_clone
+from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
 
 
 def clone(**options: Any) -> Desired:
-    return read_wish({"name": "web1", "source": "9000", **options})
+    return desired_clone({"name": "web1", "source": "9000", **options})
 
 
-def picture(kind: str = "rbd", *, shared: bool = True) -> Picture:
+def picture(kind: str = "rbd", *, shared: bool = True) -> ClusterState:
     """Return three nodes with one storage `ceph` of that kind and local ones beside it."""
-    rows: list[dict[str, Any]] = [{"type": "node", "node": f"pve{number}", "status": "online"} for number in (1, 2, 3)]
+    rows: list[dict[str, Any]] = [
+        {"type": "node", "node": f"pve{number}", "status": "online"} for number in (1, 2, 3)
+    ]
     stores = {"ceph": (kind, shared), "local-lvm": ("lvmthin", False), "nas": ("nfs", True)}
     for store, (plugin, is_shared) in stores.items():
         for node in ("pve1", "pve2", "pve3"):
-            row = {"type": "storage", "storage": store, "node": node, "status": "available", "content": "images"}
+            row = {
+                "type": "storage",
+                "storage": store,
+                "node": node,
+                "status": "available",
+                "content": "images",
+            }
             rows.append({**row, "plugintype": plugin, "shared": int(is_shared)})
-    return picture_of(rows)
+    return cluster_state_of(rows)
 
 
 def source(volume: str = "ceph:base-9000-disk-0", *, is_template: bool = True) -> Actual:
     found = template()
-    target = {**found.target, "scsi0": f"{volume},size=3G", "ide2": f"{volume.partition(':')[0]}:vm-9000-cloudinit"}
-    target = target if is_template else {key: text for key, text in target.items() if key != "template"}
+    target = {
+        **found.target,
+        "scsi0": f"{volume},size=3G",
+        "ide2": f"{volume.partition(':')[0]}:vm-9000-cloudinit",
+    }
+    target = (
+        target if is_template else {key: text for key, text in target.items() if key != "template"}
+    )
     return replace(found, live=target, target=target)
 
 
@@ -53,7 +77,7 @@ FULL: list[tuple[dict[str, Any], str, dict[str, Any], bool | str]] = [
     ({}, "lvm", {}, True),
     ({"full": False}, "lvm", {}, "no linked clones"),
     ({}, "rbd", {"is_template": False}, True),
-    ({"full": False}, "rbd", {"is_template": False}, "no template"),
+    ({"full": False}, "rbd", {"is_template": False}, "not a template"),
     ({"storage": "nas"}, "rbd", {}, True),
     ({"storage": "nas", "full": False}, "rbd", {}, "storage is for full clones"),
     ({"format": "raw", "full": False}, "rbd", {}, "format is for full clones"),
@@ -68,17 +92,41 @@ FULL: list[tuple[dict[str, Any], str, dict[str, Any], bool | str]] = [
     ({"snapshot": "s1", "full": False}, "zfspool", {"is_template": False}, "no linked clones"),
     ({"snapshot": "s1"}, "rbd", {"is_template": False}, True),
     ({"snapshot": "s1"}, "zfspool", {"is_template": False}, "cannot copy a snapshot"),
-    ({"snapshot": "s1"}, "dir", {"volume": "ceph:9000/vm-9000-disk-0.qcow2", "is_template": False}, True),
-    ({"snapshot": "s1"}, "dir", {"volume": "ceph:9000/vm-9000-disk-0.raw", "is_template": False}, "cannot copy"),
+    (
+        {"snapshot": "s1"},
+        "dir",
+        {"volume": "ceph:9000/vm-9000-disk-0.qcow2", "is_template": False},
+        True,
+    ),
+    (
+        {"snapshot": "s1"},
+        "dir",
+        {"volume": "ceph:9000/vm-9000-disk-0.raw", "is_template": False},
+        "cannot copy",
+    ),
     ({"node": "pve2"}, "rbd", {}, False),
     ({"node": "pve2"}, "lvmthin", {"volume": "local-lvm:base-9000-disk-0"}, False),
-    ({"node": "pve2", "migrate": False}, "lvmthin", {"volume": "local-lvm:base-9000-disk-0"}, "migrate=true"),
-    ({"node": "pve1", "migrate": False}, "lvmthin", {"volume": "local-lvm:base-9000-disk-0"}, False),
+    (
+        {"node": "pve2", "migrate": False},
+        "lvmthin",
+        {"volume": "local-lvm:base-9000-disk-0"},
+        "migrate=true",
+    ),
+    (
+        {"node": "pve1", "migrate": False},
+        "lvmthin",
+        {"volume": "local-lvm:base-9000-disk-0"},
+        False,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("options", "kind", "of", "expected"), FULL, ids=lambda value: str(value)[:60])
-def test_linked_or_full(options: dict[str, Any], kind: str, of: dict[str, Any], expected: bool | str) -> None:
+@pytest.mark.parametrize(
+    ("options", "kind", "of", "expected"), FULL, ids=lambda value: str(value)[:60]
+)
+def test_linked_or_full(
+    options: dict[str, Any], kind: str, of: dict[str, Any], expected: bool | str
+) -> None:
     made = source(**of)
     wish = spread_storage(clone(**options), made)
     if isinstance(expected, bool):
@@ -98,15 +146,14 @@ def test_linked_or_full(options: dict[str, Any], kind: str, of: dict[str, Any], 
         (None, True),  # the caller may not see it, so PVE decides
     ],
 )
-def test_lvm_takes_qcow2_where_it_keeps_chains(configured: list[dict[str, Any]] | None, wanted: bool) -> None:
-    class Configured:
-        def get(self, *path: str) -> list[dict[str, Any]] | None:
-            assert path == ("storage",)
-            if configured is None:
-                raise PermissionDenied(answer="no")
-            return configured
+def test_lvm_takes_qcow2_where_it_keeps_chains(
+    configured: list[dict[str, Any]] | None, wanted: bool
+) -> None:
+    def storages(request: Request) -> Any:
+        assert request.segments == ("storage",)
+        return PermissionDenied(answer="no") if configured is None else configured
 
-    wish, client = clone(format="qcow2", full=True), cast(Client, Configured())
+    wish, client = clone(format="qcow2", full=True), FakeApi(storages).client()
     chained = chained_stores(client, wish, picture("lvm"))
     assert chained == ({"ceph"} if wanted else set())
     if wanted:
@@ -133,7 +180,9 @@ def test_a_linked_clone_cannot_leave_its_template(kind: str) -> None:
         ({"storage": "local-lvm", "node": "pve3"}, None),
     ],
 )
-def test_where_a_clone_without_a_node_can_go(options: dict[str, Any], nodes: frozenset[str] | None) -> None:
+def test_where_a_clone_without_a_node_can_go(
+    options: dict[str, Any], nodes: frozenset[str] | None
+) -> None:
     assert nodes_for(clone(**options), source(), picture()) == nodes
 
 
@@ -141,21 +190,37 @@ CALLS: list[tuple[dict[str, Any], str, dict[str, Any], list[str]]] = [
     ({"storage": "nas"}, "pve1", {"storage": "nas", "target": None}, ["clone", "config"]),
     ({"storage": "nas"}, "pve2", {"storage": "nas", "target": "pve2"}, ["clone", "config"]),
     # Not shared: the disks are moved once they are on that node.
-    ({"storage": "local-lvm"}, "pve2", {"storage": None, "target": "pve2"}, ["clone", "move_disk", "config"]),
+    (
+        {"storage": "local-lvm"},
+        "pve2",
+        {"storage": None, "target": "pve2"},
+        ["clone", "config", "move_disk", "config"],
+    ),
     (
         {"storage": "nas", "disks": [{"name": "scsi0", "storage": "local-lvm"}]},
         "pve1",
         {"storage": "nas"},
-        ["clone", "move_disk", "config"],
+        ["clone", "config", "move_disk", "config"],
     ),
-    ({"snapshot": "s1", "format": "raw"}, "pve1", {"snapname": "s1", "format": "raw"}, ["clone", "config"]),
+    (
+        {"snapshot": "s1", "format": "raw"},
+        "pve1",
+        {"snapname": "s1", "format": "raw"},
+        ["clone", "config"],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("options", "node", "data", "actions"), CALLS, ids=lambda value: str(value)[:60])
-def test_what_pve_is_asked_for(options: dict[str, Any], node: str, data: dict[str, Any], actions: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "node", "data", "actions"), CALLS, ids=lambda value: str(value)[:60]
+)
+def test_what_pve_is_asked_for(
+    options: dict[str, Any], node: str, data: dict[str, Any], actions: list[str]
+) -> None:
     wish = spread_storage(clone(**options), source())
-    plan = plan_clone(wish, source(), vmid=10000, node=node, full=True, run="r1", shared={"ceph", "nas"})
+    plan = plan_clone(
+        wish, source(), vmid=10000, node=node, full=True, run="r1", shared={"ceph", "nas"}
+    )
     assert {key: plan.steps[0].data.get(key) for key in data} == data
     assert [step.action for step in plan.steps] == actions
 

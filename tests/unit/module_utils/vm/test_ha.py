@@ -13,19 +13,27 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.tasks import TaskResult
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskFailed, TaskTimeout
-from ansible_collections.pve.fleet.plugins.module_utils._vm.ha import await_manager
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Step
+from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live.ha import await_manager
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 MIGRATION = "UPID:pve1:00000003:00000004:6B00C70C:qmigrate:100:root@pam:"
-MIGRATE = Step("migrate", "Migrate VM 100", "POST", ("nodes", "pve1", "qemu", 100, "migrate"), {"target": "pve2"})
+MIGRATE = Step(
+    "migrate",
+    "Migrate VM 100",
+    "POST",
+    ("nodes", "pve1", "qemu", 100, "migrate"),
+    {"target": "pve2"},
+)
 START = Step("start", "Start VM 100", "POST", ("nodes", "pve1", "qemu", 100, "status", "start"))
 STOP = Step("stop", "Stop VM 100", "POST", ("nodes", "pve1", "qemu", 100, "status", "stop"))
 
 
 def asked(kind: str) -> TaskResult:
     """Return the end of the task that asks the manager."""
-    return TaskResult(f"UPID:pve1:00000001:00000002:6B00C70B:{kind}:100:root@pam:", "pve1", kind, "OK")
+    return TaskResult(
+        f"UPID:pve1:00000001:00000002:6B00C70B:{kind}:100:root@pam:", "pve1", kind, "OK"
+    )
 
 
 def arriving(
@@ -34,14 +42,16 @@ def arriving(
     def answer(path: tuple[Any, ...], now: float) -> Any:
         if path[2] == "tasks":
             return tasks
-        return GONE if now < at else {"lock": "migrate"} if now < lock_until else {}
+        if now < at:
+            return GONE
+        return {"lock": "migrate"} if now < lock_until else {}
 
     return answer
 
 
 def test_a_vm_is_waited_for_until_it_is_there_and_unlocked() -> None:
     server = Server(arriving(7.0, [], lock_until=9.0))
-    await_manager(server, MIGRATE, asked("hamigrate"), 60)  # type: ignore[arg-type]
+    await_manager(server.client(), MIGRATE, asked("hamigrate"), 60)
     assert 9.0 <= server.clock.now < 20
     assert server.waited == []
 
@@ -50,23 +60,29 @@ def test_the_migration_that_the_ha_manager_begins_is_followed() -> None:
     task = {"upid": MIGRATION, "type": "qmigrate", "starttime": 0x6B00C70C}
     older = {**task, "upid": "older", "starttime": 0x6B00C700}
     server = Server(arriving(5.0, [older, task]))
-    await_manager(server, MIGRATE, asked("hamigrate"), 60)  # type: ignore[arg-type]
+    await_manager(server.client(), MIGRATE, asked("hamigrate"), 60)
     assert server.waited == [MIGRATION]
     failing = Server(arriving(99.0, [task]), ends=TaskFailed(reason="migration aborted"))
     with pytest.raises(TaskFailed):
-        await_manager(failing, MIGRATE, asked("hamigrate"), 60)  # type: ignore[arg-type]
+        await_manager(failing.client(), MIGRATE, asked("hamigrate"), 60)
 
 
 def test_a_vm_that_never_arrives_is_told() -> None:
     server = Server(arriving(1e9, []))
     with pytest.raises(TaskTimeout, match="after 30 s") as failure:
-        await_manager(server, MIGRATE, asked("hamigrate"), 30)  # type: ignore[arg-type]
+        await_manager(server.client(), MIGRATE, asked("hamigrate"), 30)
     assert failure.value.upid == asked("hamigrate").upid
     assert 30 <= server.clock.now < 40
 
 
 def powered(
-    at: float, now_: str, then: str, *, node: str = "pve1", state: str = "", tasks: tuple[Any, ...] = ()
+    at: float,
+    now_: str,
+    then: str,
+    *,
+    node: str = "pve1",
+    state: str = "",
+    tasks: tuple[Any, ...] = (),
 ) -> Callable[[tuple[Any, ...], float], Any]:
     """Return a server on which the VM becomes `then` at that time, on `node`."""
 
@@ -84,47 +100,61 @@ def powered(
 
 def test_a_task_of_pve_itself_is_over_when_it_is_over() -> None:
     server = Server(powered(1e9, "stopped", "running"))
-    await_manager(server, START, asked("qmstart"), 60)  # type: ignore[arg-type]
+    await_manager(server.client(), START, asked("qmstart"), 60)
     assert server.asked == []
 
 
 @pytest.mark.parametrize("node", ["pve1", "pve3"])
 def test_a_start_is_waited_for_wherever_it_happens(node: str) -> None:
     server = Server(powered(12.0, "stopped", "running", node=node))
-    await_manager(server, START, asked("hastart"), 60)  # type: ignore[arg-type]
+    await_manager(server.client(), START, asked("hastart"), 60)
     assert 12.0 <= server.clock.now < 18
     assert len(server.asked) < 15
 
 
 def test_a_stop_is_waited_for() -> None:
     server = Server(powered(9.0, "running", "stopped"))
-    await_manager(server, STOP, asked("hastop"), 60)  # type: ignore[arg-type]
+    await_manager(server.client(), STOP, asked("hastop"), 60)
     assert 9.0 <= server.clock.now < 15
 
 
 def test_a_manager_that_does_nothing_is_told() -> None:
     server = Server(powered(1e9, "stopped", "running"))
     with pytest.raises(TaskTimeout, match="not running after 30 s") as failure:
-        await_manager(server, START, asked("hastart"), 30)  # type: ignore[arg-type]
+        await_manager(server.client(), START, asked("hastart"), 30)
     assert "Could not start VM 100" in failure.value.message
     assert "run this again" in failure.value.next_step
     assert 30 <= server.clock.now < 36
 
 
+def test_a_look_that_outlasts_the_deadline_is_a_timeout() -> None:
+    server = Server(powered(1e9, "stopped", "running"))
+    quick = server.at
+
+    def slow(path: tuple[Any, ...], now: float) -> Any:
+        server.clock.now += 40
+        return quick(path, now)
+
+    server.at = slow
+    with pytest.raises(TaskTimeout, match="not running after 30 s"):
+        await_manager(server.client(), START, asked("hastart"), 30)
+
+
 def test_a_manager_that_has_given_up_is_not_waited_for() -> None:
     server = Server(powered(1e9, "stopped", "running", state="error"))
     with pytest.raises(TaskFailed, match="state error") as failure:
-        await_manager(server, START, asked("hastart"), 300)  # type: ignore[arg-type]
+        await_manager(server.client(), START, asked("hastart"), 300)
     assert "disabled" in failure.value.next_step
     assert server.clock.now < 1
 
 
 def test_what_the_managers_own_task_failed_with_is_the_error() -> None:
-    task = {"upid": "UPID:x", "type": "qmstart", "starttime": 0x6B00C70C}
+    task = {"upid": MIGRATION, "type": "qmstart", "starttime": 0x6B00C70C}
     for state in ("error", "started"):
         server = Server(
-            powered(1e9, "stopped", "running", state=state, tasks=(task,)), ends=TaskFailed(reason="no bridge")
+            powered(1e9, "stopped", "running", state=state, tasks=(task,)),
+            ends=TaskFailed(reason="no bridge"),
         )
         with pytest.raises(TaskFailed, match="no bridge"):
-            await_manager(server, START, asked("hastart"), 20)  # type: ignore[arg-type]
-        assert server.waited == ["UPID:x"]
+            await_manager(server.client(), START, asked("hastart"), 20)
+        assert server.waited == [MIGRATION]

@@ -13,26 +13,42 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     FleetError,
     NetworkError,
+    NodeUnreachable,
     NotSupported,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._vm.moving import (
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live.moving import (
     check_move,
-    read_wherever,
     why_not_move,
     without,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live.read import read_wherever
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 PRECONDITIONS: list[tuple[dict[str, Any], str | None]] = [
-    ({"allowed_nodes": ["pve2"], "not_allowed_nodes": {"pve2": {}}, "local_disks": [], "local_resources": []}, None),
+    (
+        {
+            "allowed_nodes": ["pve2"],
+            "not_allowed_nodes": {"pve2": {}},
+            "local_disks": [],
+            "local_resources": [],
+        },
+        None,
+    ),
     ({}, None),
     ({"local_resources": ["hostpci0", "usb1"]}, "hostpci0, usb1"),
-    ({"not_allowed_nodes": {"pve2": {"unavailable_storages": ["fast", "only1"]}}}, "lacks storage fast, only1"),
+    (
+        {"not_allowed_nodes": {"pve2": {"unavailable_storages": ["fast", "only1"]}}},
+        "lacks storage fast, only1",
+    ),
     ({"not_allowed_nodes": {"pve3": {"unavailable_storages": ["only1"]}}}, None),
     ({"not_allowed_nodes": {"pve2": {"unavailable-resources": ["gpu"]}}}, "mapped devices gpu"),
     (
-        {"not_allowed_nodes": {"pve2": {"blocking-ha-resources": [{"sid": "vm:101", "cause": "resource-affinity"}]}}},
+        {
+            "not_allowed_nodes": {
+                "pve2": {"blocking-ha-resources": [{"sid": "vm:101", "cause": "resource-affinity"}]}
+            }
+        },
         "vm:101 on node pve2",
     ),
     ({"local_disks": [{"volid": "local:iso/x.iso", "cdrom": 1}]}, "local:iso/x.iso"),
@@ -60,20 +76,34 @@ KINDS: list[tuple[dict[str, Any], str, str | None]] = [
     ({"local_disks": [{**SNAPPED, "is_vmstate": 1}], "running": 0}, "lvmthin", None),
     ({"local_disks": [{"volid": "x:vm-100-disk-0", "cdrom": 0}], "running": 1}, "lvmthin", None),
     ({"local_disks": [{"volid": "x:base-9-disk-0/vm-100-disk-0"}]}, "zfspool", "linked clone"),
-    ({"local_disks": [{"volid": "x:9/base-9-disk-0.qcow2/100/vm-100-disk-0.qcow2"}]}, "dir", "linked clone"),
+    (
+        {"local_disks": [{"volid": "x:9/base-9-disk-0.qcow2/100/vm-100-disk-0.qcow2"}]},
+        "dir",
+        "linked clone",
+    ),
     ({"local_disks": [{"volid": "x:100/base-100-disk-0.qcow2"}]}, "dir", None),
 ]
 
 
 @pytest.mark.parametrize(("answer", "kind", "word"), KINDS, ids=str)
-def test_what_a_local_disk_is_keeps_it_where_it_is(answer: dict[str, Any], kind: str, word: str | None) -> None:
+def test_what_a_local_disk_is_keeps_it_where_it_is(
+    answer: dict[str, Any], kind: str, word: str | None
+) -> None:
     said = why_not_move(answer, "pve2", {"x": kind})
     assert said is None if word is None else word in (said or "")
 
 
-@pytest.mark.parametrize(("status", "left"), [("stopped", ([], [])), ("running", (["usb0"], ["x:vm-100-disk-1"]))])
-def test_what_goes_before_the_move_does_not_count(status: str, left: tuple[list[str], list[str]]) -> None:
-    config = {"usb0": "host=1-1", "ide0": "local:iso/a.iso,media=cdrom", "scsi1": "x:vm-100-disk-1,size=1G"}
+@pytest.mark.parametrize(
+    ("status", "left"), [("stopped", ([], [])), ("running", (["usb0"], ["x:vm-100-disk-1"]))]
+)
+def test_what_goes_before_the_move_does_not_count(
+    status: str, left: tuple[list[str], list[str]]
+) -> None:
+    config = {
+        "usb0": "host=1-1",
+        "ide0": "local:iso/a.iso,media=cdrom",
+        "scsi1": "x:vm-100-disk-1,size=1G",
+    }
     after = {"ide0": "none,media=cdrom"}
     answer = {
         "local_resources": ["usb0"],
@@ -86,34 +116,39 @@ def test_what_goes_before_the_move_does_not_count(status: str, left: tuple[list[
 def elsewhere(failure: FleetError, now: str | None) -> Server:
     def answer(path: tuple[Any, ...], _now: float) -> Any:
         if path[0] == "cluster":
-            return [] if now is None else [{"vmid": 100, "node": now}, {"vmid": 101, "node": "pve1"}]
+            return (
+                [] if now is None else [{"vmid": 100, "node": now}, {"vmid": 101, "node": "pve1"}]
+            )
         return [{"key": "name", "value": "x"}] if path[1] == now else failure
 
     return Server(answer)
 
 
-DOWN = NetworkError(reason="node unreachable")
+DOWN = NodeUnreachable(reason="node unreachable")
 
 
 @pytest.mark.parametrize("failure", [GONE, DOWN], ids=["gone", "down"])
 def test_a_vm_is_read_where_it_is_now(failure: FleetError) -> None:
-    assert read_wherever(elsewhere(failure, "pve3"), 100, "pve1", status="running").node == "pve3"  # type: ignore[arg-type]
+    assert (
+        read_wherever(elsewhere(failure, "pve3").client(), 100, "pve1", status="running").node
+        == "pve3"
+    )
     for server in (elsewhere(failure, None), elsewhere(failure, "pve1")):
-        if server.answer(("nodes", "pve1"), 0.0) is failure:
+        if server.at(("nodes", "pve1"), 0.0) is failure:
             with pytest.raises(type(failure)):
-                read_wherever(server, 100, "pve1", status="running")  # type: ignore[arg-type]
+                read_wherever(server.client(), 100, "pve1", status="running")
 
 
 def test_another_failure_is_no_reason_to_look_elsewhere() -> None:
     server = elsewhere(NetworkError(reason="bad gateway"), "pve3")
     with pytest.raises(NetworkError):
-        read_wherever(server, 100, "pve1", status="running")  # type: ignore[arg-type]
-    assert ("cluster", "resources") not in server.asked
+        read_wherever(server.client(), 100, "pve1", status="running")
+    assert ("cluster", "resources") not in server.paths
 
 
 def test_a_move_that_pve_would_refuse() -> None:
     server = Server(lambda _path, _now: {"local_resources": ["hostpci0"], "allowed_nodes": []})
     with pytest.raises(NotSupported, match="hostpci0") as failure:
-        check_move(server, Actual(100, "pve1", "running", {}, {"name": "x"}), "pve2", {})  # type: ignore[arg-type]
+        check_move(server.client(), Actual(100, "pve1", "running", {}, {"name": "x"}), "pve2", {})
     assert failure.value.details["preconditions"] == {"local_resources": ["hostpci0"]}
     assert len(server.asked) == 1

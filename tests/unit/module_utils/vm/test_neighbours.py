@@ -7,23 +7,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import Needs
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.scene import Scene
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.view import ClusterView
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, TaskFailed
-from ansible_collections.pve.fleet.plugins.module_utils._vm.neighbours import PATIENCE, keep_place, shared_rules
+from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
+from ansible_collections.pve.fleet.plugins.module_utils._vm.create.placement_race import (
+    PlacementRule,
+    shared_rules,
+)
 from tests.unit.module_utils.vm.answering import Server
 from tests.unit.module_utils.vm.vm_cases import wish
 
-NODES = [{"type": "node", "node": name, "status": "online", "maxcpu": 8, "maxmem": 1 << 34} for name in ("n1", "n2")]
+NODES = [
+    {"type": "node", "node": name, "status": "online", "maxcpu": 8, "maxmem": 1 << 34}
+    for name in ("n1", "n2")
+]
 
 
 def web(vmid: int, node: str = "n1") -> dict[str, Any]:
-    return {"type": "qemu", "vmid": vmid, "node": node, "status": "stopped", "name": f"web{vmid}", "tags": "web"}
+    return {
+        "type": "qemu",
+        "vmid": vmid,
+        "node": node,
+        "status": "stopped",
+        "name": f"web{vmid}",
+        "tags": "web",
+    }
 
 
 def server(others: Callable[[float], list[dict[str, Any]]]) -> Server:
@@ -31,19 +44,18 @@ def server(others: Callable[[float], list[dict[str, Any]]]) -> Server:
     return Server(lambda _path, now: [*NODES, web(105), *others(now)])
 
 
-def look(there: Server, *, known: frozenset[int] = frozenset(), remove: Callable[[], None] | None = None) -> list[int]:
+def look(
+    there: Server, *, known: frozenset[int] = frozenset(), remove: Callable[[], None] | None = None
+) -> list[int]:
     """Let VM 105 keep its place apart from web, and return whether it was removed."""
     gone: list[int] = []
-    arguments: Any = (
-        Scene(cast(Client, there)),
-        wish(tags=["web"], placement={"anti_affinity": ["web"]}),
-        Needs(vmid=105),
-        "n1",
-        "New VM",
-    )
+    rules = shared_rules(wish(tags=["web"], placement={"anti_affinity": ["web"]}))
+    assert rules is not None
+    view = ClusterView(there.client())
+    rule = PlacementRule(view, rules, Needs(vmid=105), "n1", "New VM", known)
     told: Conflict | None = None
     try:
-        keep_place(*arguments, known=known, remove=remove or (lambda: gone.append(105)))
+        resolve_race(view.client.clock, rule, remove or (lambda: gone.append(105)))
     except Conflict as error:
         told = error
     assert bool(told) == bool(gone)

@@ -1,4 +1,6 @@
-"""Plans for VMs that do not exist: created in one request, or cloned and then made what they should be."""
+"""Plans for VMs that do not exist: created in one request, or cloned and then made what they should
+be.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +8,52 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.picture import Picture, StorageRow
-from ansible_collections.pve.fleet.plugins.module_utils._vm.cloning import why_not_linked
-from ansible_collections.pve.fleet.plugins.module_utils._vm.marker import Marker, join_notes, split_notes
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan_new import plan_clone, plan_create
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
+    ClusterState,
+    StorageRow,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import (
+    Marker,
+    join_notes,
+    split_notes,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._vm.create.cloning import why_not_linked
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import (
+    plan_clone,
+    plan_create,
+)
 from tests.unit.module_utils.vm.vm_cases import template, wish
+
+UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 
 
 def created(**options: Any) -> Plan:
-    return plan_create(wish(**options), vmid=10000, node="pve1", identity="u-1")
+    return plan_create(wish(**options), vmid=10000, node="pve1", identity=UUID, run="r1")
 
 
-def cloned(*, full: bool = False, node: str = "pve1", shared: tuple[str, ...] = ("ceph",), **options: Any) -> Plan:
-    return plan_clone(wish(**options), template(), vmid=10000, node=node, full=full, run="r1", shared=shared)
+def cloned(
+    *, full: bool = False, node: str = "pve1", shared: tuple[str, ...] = ("ceph",), **options: Any
+) -> Plan:
+    return plan_clone(
+        wish(**options), template(), vmid=10000, node=node, full=full, run="r1", shared=shared
+    )
 
 
 def test_a_blank_vm_is_one_request_with_everything() -> None:
     plan = created(
-        tenant="acme", tags=["web"], memory="1G", pool="acme", disks=[{"size": 10, "ssd": True}], nics=[{"vlan": 7}]
+        tenant="acme",
+        tags=["web"],
+        memory="1G",
+        pool="acme",
+        disks=[{"size": 10, "ssd": True}],
+        nics=[{"vlan": 7}],
     )
     assert [step.action for step in plan.steps] == ["create"]
     assert plan.steps[0].data == {
         "vmid": 10000,
         "name": "web1",
+        "agent": "1",
         "cores": "2",
         "ostype": "l26",
         "scsihw": "virtio-scsi-single",
@@ -39,7 +63,7 @@ def test_a_blank_vm_is_one_request_with_everything() -> None:
         "net0": "virtio,bridge=vmbr0,tag=7",
         "boot": "order=scsi0;net0",
         "pool": "acme",
-        "smbios1": "uuid=u-1",
+        "smbios1": f"uuid={UUID}",
     }
     assert plan.before == {}
     assert plan.after["scsi0"] == {"storage": "local-lvm", "size": "10G", "ssd": True}
@@ -47,28 +71,59 @@ def test_a_blank_vm_is_one_request_with_everything() -> None:
 
 
 def test_a_started_vm_is_started_last() -> None:
-    assert [step.action for step in created(state="started").steps] == ["create", "start"]
+    steps = created(state="started", tenant="acme", description="A web server").steps
+    assert [step.action for step in steps] == ["create", "start", "config"]
+    notes = split_notes(steps[0].data["description"])
+    assert notes == ("A web server", Marker(run="r1", tenant="tenant_acme"))
+    assert steps[2].data == {"description": "A web server"}
+
+
+def test_a_vm_that_one_request_makes_needs_no_marker() -> None:
+    steps = created(description="A web server").steps
+    assert [step.action for step in steps] == ["create"]
+    assert steps[0].data["description"] == "A web server"
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         ({"cores": 8, "ostype": "windows"}, {"cores": "8", "ostype": "win11"}),
-        ({"bios": "uefi"}, {"bios": "ovmf", "efidisk0": "local-lvm:1,efitype=4m,pre-enrolled-keys=1"}),
-        ({"bios": "uefi", "disks": [{"size": 9, "storage": "ceph"}]},
-         {"efidisk0": "ceph:1,efitype=4m,pre-enrolled-keys=1"}),
-        ({"disks": [{"import_from": "local:import/x.qcow2", "storage": "ceph"}]},
-         {"scsi0": "ceph:0,import-from=local:import/x.qcow2"}),
-        ({"disks": [{"size": 4, "format": "qcow2", "storage": "nas"}]}, {"scsi0": "nas:4,format=qcow2"}),
-        ({"disks": [{"size": 4}, {"size": 5, "bus": "virtio"}, {"size": 6}]},
-         {"scsi0": "local-lvm:4", "virtio0": "local-lvm:5", "scsi1": "local-lvm:6"}),
-        ({"disks": [{"size": 4, "storage": "ceph"}], "cloud_init": {"user": "ops"}}, {"ide2": "ceph:cloudinit"}),
+        (
+            {"bios": "uefi"},
+            {"bios": "ovmf", "efidisk0": "local-lvm:1,efitype=4m,pre-enrolled-keys=1"},
+        ),
+        (
+            {"bios": "uefi", "disks": [{"size": 9, "storage": "ceph"}]},
+            {"efidisk0": "ceph:1,efitype=4m,pre-enrolled-keys=1"},
+        ),
+        (
+            {"disks": [{"import_from": "local:import/x.qcow2", "storage": "ceph"}]},
+            {"scsi0": "ceph:0,import-from=local:import/x.qcow2"},
+        ),
+        (
+            {"disks": [{"size": 4, "format": "qcow2", "storage": "nas"}]},
+            {"scsi0": "nas:4,format=qcow2"},
+        ),
+        (
+            {"disks": [{"size": 4}, {"size": 5, "bus": "virtio"}, {"size": 6}]},
+            {"scsi0": "local-lvm:4", "virtio0": "local-lvm:5", "scsi1": "local-lvm:6"},
+        ),
+        (
+            {"disks": [{"size": 4, "storage": "ceph"}], "cloud_init": {"user": "ops"}},
+            {"ide2": "ceph:cloudinit"},
+        ),
         ({"cloud_init": {"drive": "scsi1", "storage": "nas"}}, {"scsi1": "nas:cloudinit"}),
-        ({"nics": [{"network": "dmz"}, {"network": "mgmt"}, {"bridge": "br9"}]},
-         {"net0": "virtio,bridge=vmbr1", "net1": "virtio,bridge=vmbr2", "net2": "virtio,bridge=br9"}),
+        (
+            {"nics": [{"network": "dmz"}, {"network": "mgmt"}, {"bridge": "br9"}]},
+            {
+                "net0": "virtio,bridge=vmbr1",
+                "net1": "virtio,bridge=vmbr2",
+                "net2": "virtio,bridge=br9",
+            },
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_a_new_vm_is_created_with(options: dict[str, Any], expected: dict[str, str]) -> None:
     data = created(**options).steps[0].data
     assert {key: data.get(key) for key in expected} == expected
@@ -76,13 +131,16 @@ def test_what_a_new_vm_is_created_with(options: dict[str, Any], expected: dict[s
 
 def test_a_clone_is_cloned_configured_grown_and_started() -> None:
     plan = cloned(tenant="acme", cores=4, disks=[{"size": 20}], state="started", pool="acme")
-    assert [step.action for step in plan.steps] == ["clone", "config", "resize", "config", "start"]
+    assert [step.action for step in plan.steps] == ["clone", "config", "resize", "start", "config"]
     assert "description" not in plan.steps[1].data
     data = dict(plan.steps[0].data)
-    assert split_notes(data.pop("description")) == ("Debian 13", Marker(origin=9000, run="r1", tenant="tenant_acme"))
+    assert split_notes(data.pop("description")) == (
+        "Debian 13",
+        Marker(origin=9000, run="r1", tenant="tenant_acme", inherited_tags=("linux",)),
+    )
     assert data == {"newid": 10000, "full": 0, "name": "web1", "pool": "acme"}
-    assert plan.steps[1].data["tags"] == "linux;tenant_acme"
-    assert split_notes(plan.steps[3].data["description"]) == ("Debian 13", Marker(origin=9000))
+    assert plan.steps[1].data["tags"] == "tenant_acme"
+    assert split_notes(plan.steps[4].data["description"]) == ("Debian 13", Marker(origin=9000))
     assert plan.after["description"] == "Debian 13"
     assert plan.after["net0"] == {"model": "virtio", "bridge": "vmbr0"}
     assert plan.after["scsi0"] == {"storage": "ceph", "size": "20G"}
@@ -98,8 +156,9 @@ def test_a_clone_from_shared_storage_is_made_where_it_shall_be() -> None:
 def test_a_clone_with_local_disks_is_made_beside_its_template_and_moved_after() -> None:
     plan = cloned(node="pve2", shared=(), state="started")
     assert "target" not in plan.steps[0].data
-    assert [step.action for step in plan.steps] == ["clone", "migrate", "config", "start"]
-    assert plan.steps[2].summary == "Finish VM 'web1' (10000) on node pve2"
+    assert [step.action for step in plan.steps] == ["clone", "config", "migrate", "start", "config"]
+    assert plan.steps[1].data["delete"] == "tags"
+    assert plan.steps[4].summary == "Remove the creation marker from VM 'web1' (10000) on node pve2"
 
 
 def test_a_full_clone_goes_to_the_storage_that_is_asked_for() -> None:
@@ -112,8 +171,10 @@ def test_a_full_clone_goes_to_the_storage_that_is_asked_for() -> None:
 def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
     source = template()
     source.live["tags"] = source.target["tags"] = "linux;tenant_shared"  # type: ignore[index]
-    plan = plan_clone(wish(tenant="acme"), source, vmid=10000, node="pve1", full=False, run="r1", shared={"ceph"})
-    assert plan.after["tags"] == ["linux", "tenant_acme"]
+    plan = plan_clone(
+        wish(tenant="acme"), source, vmid=10000, node="pve1", full=False, run="r1", shared={"ceph"}
+    )
+    assert plan.after["tags"] == ["tenant_acme"]
 
 
 @pytest.mark.parametrize(
@@ -124,14 +185,21 @@ def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
         ("dir", "ceph:9000/base-9000-disk-0.qcow2", {}, None),
         ("dir", "ceph:9000/base-9000-disk-0.raw", {}, None),
         ("lvm", "ceph:base-9000-disk-0", {}, "no linked clones"),
-        ("rbd", "ceph:base-9000-disk-0", {"disks": [{"name": "scsi0", "storage": "nas"}]}, "shall be on storage nas"),
+        (
+            "rbd",
+            "ceph:base-9000-disk-0",
+            {"disks": [{"name": "scsi0", "storage": "nas"}]},
+            "would be on storage nas",
+        ),
     ],
 )
-def test_what_can_be_cloned_linked(kind: str, volume: str, options: dict[str, Any], reason: str | None) -> None:
+def test_what_can_be_cloned_linked(
+    kind: str, volume: str, options: dict[str, Any], reason: str | None
+) -> None:
     source = template()
     source.target["scsi0"] = f"{volume},size=3G"  # type: ignore[index]
     row = StorageRow("ceph", "pve1", True, True, kind, frozenset(["images"]), 0, 1)
-    picture = Picture({}, {}, (row,), frozenset(), frozenset())
+    picture = ClusterState({}, {}, (row,), frozenset(), frozenset())
     found = why_not_linked(wish(**options), source, picture)
     assert (found is None) if reason is None else (reason in (found or ""))
 

@@ -1,4 +1,6 @@
-"""The plan for a VM that exists: what is set, what is left alone, in which order, and what waits for a stop."""
+"""The plan for a VM that exists: what is set, what is left alone, in which order, and what waits
+for a stop.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, NotSupported, ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Plan
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan import plan_absent, plan_update
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    Conflict,
+    NotSupported,
+    ValidationFailed,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import (
+    plan_absent,
+    plan_update,
+)
 from tests.unit.module_utils.vm.vm_cases import actual, wish
 
 
@@ -83,24 +92,48 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"description": "new"}, {"description": "new"}),
     ({"agent": False}, {"agent": "0"}),
     ({"nics": [{"bridge": "vmbr1"}]}, {"net0": "virtio=BC:24:11:00:00:01,bridge=vmbr1,firewall=1"}),
-    ({"nics": [{"vlan": 100}]}, {"net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,tag=100"}),
+    (
+        {"nics": [{"vlan": 100}]},
+        {"net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,tag=100"},
+    ),
     ({"nics": [{"model": "e1000"}]}, {"net0": "e1000=BC:24:11:00:00:01,bridge=vmbr0,firewall=1"}),
-    ({"nics": [{"options": {"firewall": None}}]}, {"net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0"}),
+    (
+        {"nics": [{"options": {"firewall": None}}]},
+        {"net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0"},
+    ),
     ({"nics": [{"ip": "dhcp"}]}, {"ipconfig0": "ip=dhcp"}),
     ({"nics": [{"ip6": "auto"}]}, {"ipconfig0": "gw=10.0.0.1,ip=10.0.0.5/24,ip6=auto"}),
     ({"nics": [{"name": "net1", "network": "dmz"}]}, {"net1": "virtio,bridge=vmbr1"}),
     ({"nics": [{"name": "net0", "state": "absent"}]}, {"delete": "ipconfig0,net0"}),
-    ({"disks": [{"name": "scsi0", "ssd": True}]}, {"scsi0": "ceph:vm-100-disk-0,discard=on,size=20G,ssd=1"}),
-    ({"disks": [{"name": "scsi0", "discard": False}]}, {"scsi0": "ceph:vm-100-disk-0,discard=ignore,size=20G"}),
+    (
+        {"disks": [{"name": "scsi0", "ssd": True}]},
+        {"scsi0": "ceph:vm-100-disk-0,discard=on,size=20G,ssd=1"},
+    ),
+    (
+        {"disks": [{"name": "scsi0", "discard": False}]},
+        {"scsi0": "ceph:vm-100-disk-0,discard=ignore,size=20G"},
+    ),
     ({"disks": [{"name": "scsi2", "size": "1.5"}]}, {"scsi2": "local-lvm:1.5"}),
-    ({"disks": [{"name": "scsi2", "size": 4, "storage": "ceph", "ssd": True}]}, {"scsi2": "ceph:4,ssd=1"}),
+    (
+        {"disks": [{"name": "scsi2", "size": 4, "storage": "ceph", "ssd": True}]},
+        {"scsi2": "ceph:4,ssd=1"},
+    ),
     ({"disks": [{"name": "scsi1", "state": "detached"}]}, {"delete": "scsi1"}),
     ({"disks": [{"name": "scsi1", "state": "absent"}]}, {"delete": "scsi1", "force": 1}),
-    ({"disks": [{"name": "ide0", "iso": "local:iso/x.iso"}]}, {"ide0": "local:iso/x.iso,media=cdrom"}),
-    ({"cloud_init": {"ssh_keys": ["ssh-rsa B", "ssh-rsa C"]}}, {"sshkeys": "ssh-rsa%20B%0Assh-rsa%20C"}),
+    (
+        {"disks": [{"name": "ide0", "iso": "local:iso/x.iso"}]},
+        {"ide0": "local:iso/x.iso,media=cdrom"},
+    ),
+    (
+        {"cloud_init": {"ssh_keys": ["ssh-rsa B", "ssh-rsa C"]}},
+        {"sshkeys": "ssh-rsa%20B%0Assh-rsa%20C"},
+    ),
     ({"cloud_init": {"ssh_keys": []}}, {"delete": "sshkeys"}),
     ({"cloud_init": {"password": "secret"}}, {"cipassword": "secret"}),
-    ({"cloud_init": {"nameservers": ["10.0.0.1", "10.0.0.2"]}}, {"nameserver": "10.0.0.1 10.0.0.2"}),
+    (
+        {"cloud_init": {"nameservers": ["10.0.0.1", "10.0.0.2"]}},
+        {"nameserver": "10.0.0.1 10.0.0.2"},
+    ),
     ({"options": {"watchdog": "i6300esb,action=reset"}}, {"watchdog": "i6300esb,action=reset"}),
     ({"options": {"kvm": False}}, {"kvm": "0"}),
     ({"options": {"agent": {"fstrim_cloned_disks": True}}}, {"agent": "1,fstrim_cloned_disks=1"}),
@@ -116,7 +149,9 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("options", "expected"), DIFFERENT, ids=str)
 def test_only_what_differs_is_written(options: dict[str, Any], expected: dict[str, Any]) -> None:
     plan = plan_update(wish(**options), actual(), shared={"ceph"})
-    assert {key: str(value) for key, value in written(plan).items()} == {k: str(v) for k, v in expected.items()}
+    assert {key: str(value) for key, value in written(plan).items()} == {
+        k: str(v) for k, v in expected.items()
+    }
     assert plan.before != plan.after
 
 
@@ -125,13 +160,18 @@ def test_an_update_carries_the_digest_of_what_was_read() -> None:
     assert plan.steps[0].data["digest"] == "d1"
 
 
-def test_a_disk_grows_and_moves_after_the_options_on_a_stopped_vm() -> None:
+def test_a_disk_moves_before_it_grows_and_after_the_options_on_a_stopped_vm() -> None:
     disks = [{"name": "scsi0", "size": "30G", "storage": "local-lvm", "ssd": True}]
     plan = plan_update(wish(disks=disks), actual(), shared={"ceph"})
-    assert [step.action for step in plan.steps] == ["config", "resize", "move_disk"]
-    assert plan.steps[1].data == {"disk": "scsi0", "size": "30G"}
-    assert plan.steps[2].data == {"disk": "scsi0", "storage": "local-lvm", "delete": 1}
-    assert plan.after["scsi0"] == {"storage": "local-lvm", "size": "30G", "discard": "on", "ssd": True}
+    assert [step.action for step in plan.steps] == ["config", "move_disk", "resize"]
+    assert plan.steps[1].data == {"disk": "scsi0", "storage": "local-lvm", "delete": 1}
+    assert plan.steps[2].data == {"disk": "scsi0", "size": "30G"}
+    assert plan.after["scsi0"] == {
+        "storage": "local-lvm",
+        "size": "30G",
+        "discard": "on",
+        "ssd": True,
+    }
 
 
 def test_a_disk_of_a_running_vm_grows_before_its_options_change() -> None:
@@ -140,6 +180,30 @@ def test_a_disk_of_a_running_vm_grows_before_its_options_change() -> None:
     assert [step.action for step in plan.steps] == ["resize", "config"]
     assert plan.steps[0].reread  # the options are planned again, with the new size
     assert plan.pending == ("cores", "scsi0")
+
+
+@pytest.mark.parametrize("others", [{}, {"cores": 4}])
+def test_a_disk_of_a_running_vm_moves_before_it_grows(others: dict[str, int]) -> None:
+    disks = [{"name": "scsi0", "size": "30G", "storage": "local-lvm"}]
+    plan = plan_update(wish(disks=disks, **others), actual(status="running"), shared={"ceph"})
+    assert [step.action for step in plan.steps] == [
+        "move_disk",
+        "resize",
+        *(["config"] if others else []),
+    ]
+    assert [step.reread for step in plan.steps] == (
+        [False, True, False] if others else [False, False]
+    )
+
+
+@pytest.mark.parametrize("status", ["stopped", "running"])
+def test_a_disk_grows_on_the_node_that_its_vm_moves_to(status: str) -> None:
+    plan = plan_update(
+        wish(node="pve2", disks=[{"name": "scsi0", "size": "30G"}]), actual(status=status)
+    )
+    assert [step.action for step in plan.steps] == ["migrate", "resize"]
+    assert plan.steps[1].path[1] == "pve2"
+    assert "node pve2" in plan.steps[1].summary
 
 
 def test_a_disk_never_shrinks() -> None:
@@ -218,7 +282,10 @@ def test_reboot_policy(policy: str, options: dict[str, Any], reboots: bool) -> N
     assert [step.action for step in plan.steps if step.action == "reboot"] == ["reboot"] * reboots
     if reboots:
         assert plan.pending == ()
-    assert not any(step.action == "reboot" for step in plan_update(wish(reboot=policy, **options), actual()).steps)
+    assert not any(
+        step.action == "reboot"
+        for step in plan_update(wish(reboot=policy, **options), actual()).steps
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,19 +299,23 @@ def test_reboot_policy(policy: str, options: dict[str, Any], reboots: bool) -> N
         ("stopped", "running", {"shutdown_timeout": 0}, ["stop"]),
         ("stopped", "stopped", {}, []),
         ("present", "running", {}, []),
-        ("present", "running", {"cloud_init": {"user": "x"}}, ["config", "cloudinit"]),
+        ("present", "running", {"cloud_init": {"user": "x"}}, ["config", "cloudinit", "config"]),
         ("started", "stopped", {"node": "pve2"}, ["migrate", "start"]),
         ("started", "running", {"node": "pve2"}, ["migrate"]),
         ("present", "stopped", {"pool": "acme"}, ["pool"]),
     ],
 )
-def test_steps_in_the_order_pve_needs(state: str, status: str, options: dict[str, Any], actions: list[str]) -> None:
+def test_steps_in_the_order_pve_needs(
+    state: str, status: str, options: dict[str, Any], actions: list[str]
+) -> None:
     plan = plan_update(wish(state=state, **options), actual(status=status), shared={"ceph"})
     assert [step.action for step in plan.steps] == actions
 
 
 def test_a_forced_shutdown_says_so() -> None:
-    plan = plan_update(wish(state="stopped", force=True, shutdown_timeout=5), actual(status="running"))
+    plan = plan_update(
+        wish(state="stopped", force=True, shutdown_timeout=5), actual(status="running")
+    )
     assert plan.steps[0].data == {"timeout": 5, "forceStop": 1}
 
 
@@ -257,7 +328,9 @@ def test_a_start_behind_a_migration_goes_to_the_new_node() -> None:
 def test_local_disks_go_along_with_a_live_migration() -> None:
     plan = plan_update(wish(node="pve2"), actual(status="running"), shared={"ceph"})
     assert plan.steps[0].data == {"target": "pve2", "online": 1, "with-local-disks": 1}
-    assert plan_update(wish(node="pve2"), actual(), shared={"ceph"}).steps[0].data == {"target": "pve2"}
+    assert plan_update(wish(node="pve2"), actual(), shared={"ceph"}).steps[0].data == {
+        "target": "pve2"
+    }
 
 
 def test_a_move_that_is_not_allowed_is_refused() -> None:
@@ -267,11 +340,15 @@ def test_a_move_that_is_not_allowed_is_refused() -> None:
 
 def test_an_iso_on_a_local_storage_holds_the_vm() -> None:
     with pytest.raises(NotSupported, match="ide0"):
-        plan_update(wish(node="pve2"), actual(ide0="local:iso/x.iso,media=cdrom,size=1M"), shared={"ceph"})
+        plan_update(
+            wish(node="pve2"), actual(ide0="local:iso/x.iso,media=cdrom,size=1M"), shared={"ceph"}
+        )
 
 
 def test_no_secret_is_shown() -> None:
-    plan = plan_update(wish(cloud_init={"password": "hunter2", "update_password": "always"}), actual())
+    plan = plan_update(
+        wish(cloud_init={"password": "hunter2", "update_password": "always"}), actual()
+    )
     assert "hunter2" not in repr(plan)
     assert "hunter2" not in str(plan.before) + str(plan.after) + str(plan.summaries)
 
@@ -279,7 +356,9 @@ def test_no_secret_is_shown() -> None:
 def test_a_password_is_written_once_unless_always() -> None:
     there = actual(cipassword="**********")
     assert plan_update(wish(cloud_init={"password": "x"}), there).steps == ()
-    assert plan_update(wish(cloud_init={"password": "x", "update_password": "always"}), there).changed
+    assert plan_update(
+        wish(cloud_init={"password": "x", "update_password": "always"}), there
+    ).changed
 
 
 def test_removal_stops_first_and_takes_the_disks() -> None:

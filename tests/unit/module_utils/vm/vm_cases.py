@@ -1,10 +1,14 @@
-"""What the tests of the VM rooms share: a running VM, a template, and short ways to a wish and a plan."""
+"""What the tests of the VM rooms share: a running VM, a template, and short ways to a wish and a
+plan.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import RELEASE
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.live.requirements import check_names
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
 
 CONFIG = {
@@ -47,7 +51,9 @@ TEMPLATE = {
 }
 
 
-def actual(*, status: str = "stopped", target: dict[str, str] | None = None, **changes: str | None) -> Actual:
+def actual(
+    *, status: str = "stopped", target: dict[str, str] | None = None, **changes: str | None
+) -> Actual:
     """Return VM 100 on pve1 with CONFIG; keywords change options, None takes one away."""
     live = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
     return Actual(100, "pve1", status, live, {**live, **(target or {})}, digest="d1")
@@ -61,3 +67,21 @@ def template() -> Actual:
 def wish(**options: Any) -> Desired:
     """Return the wish for VM web1 with these module options."""
     return read_desired({"name": "web1", **options})
+
+
+class Judge:
+    """A client that is asked for its version only."""
+
+    def __init__(self, *release: int) -> None:
+        self._release = release
+
+    def release(self) -> tuple[int, ...]:
+        return self._release
+
+
+def judged(desired: Desired, *release: int) -> tuple[str, ...]:
+    """Return what of a wish only that server can judge, the one of the schema if none is given.
+
+    Or raise.
+    """
+    return check_names(Judge(*(release or RELEASE)), desired)  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin leaves Python's garbage collector as it was, and keeps no old inventory alive."""
+"""The inventory plugin leaves Python's garbage collector as it was, and keeps no old inventory
+alive.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.plugin_utils._collector import without_collector
+from ansible_collections.pve.fleet.plugins.plugin_utils._gc import gc_paused
 
 
 class Ring:
@@ -31,20 +33,20 @@ def restored() -> Iterator[None]:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_it_is_as_before(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()
-    with without_collector():
+    with gc_paused():
         assert not gc.isenabled()
     assert gc.isenabled() is enabled
-    with pytest.raises(RuntimeError), without_collector():
+    with pytest.raises(RuntimeError), gc_paused():
         raise RuntimeError
     assert gc.isenabled() is enabled
 
 
 def test_an_inventory_that_was_replaced_is_given_back() -> None:
-    with without_collector():
+    with gc_paused():
         ring = Ring()
     known = weakref.ref(ring)
     del ring
     gc.collect()
     assert known() is not None
-    with without_collector():
+    with gc_paused():
         assert known() is None

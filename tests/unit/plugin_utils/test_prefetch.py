@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.plugin_utils import _ahead
+from ansible_collections.pve.fleet.plugins.plugin_utils import _prefetch
 
 LISTING = ("cluster", "resources")
 ROWS = [
@@ -41,7 +41,13 @@ class Server:
         return "early"
 
 
-def item(ahead: _ahead.Ahead, server: Server, target: Any, *reads: tuple[str, ...], writes: bool = False) -> list[Any]:
+def item(
+    ahead: _prefetch.Prefetcher,
+    server: Server,
+    target: Any,
+    *reads: tuple[str, ...],
+    writes: bool = False,
+) -> list[Any]:
     """Play a task that reads the listing and then these paths; return what each path gave."""
     server.early.clear()
     ahead.begin("vm", target)
@@ -50,7 +56,9 @@ def item(ahead: _ahead.Ahead, server: Server, target: Any, *reads: tuple[str, ..
         if number and writes:
             ahead.wrote()
         early = ahead.take(server.read, segments, {})
-        data = early[0] if early is not None else ROWS if segments == LISTING else "asked"
+        data = ROWS if segments == LISTING else "asked"
+        if early is not None:
+            data = early[0]
         ahead.saw(segments, {}, data)
         found.append(data)
     ahead.end(True)
@@ -58,30 +66,33 @@ def item(ahead: _ahead.Ahead, server: Server, target: Any, *reads: tuple[str, ..
 
 
 def test_the_next_item_is_asked_what_the_last_one_was() -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     assert item(ahead, server, "a", config_of(100, "pve1")) == ["asked"]
     assert server.early == []
     assert item(ahead, server, 101, config_of(101, "pve2")) == ["early"]
     assert server.early == [config_of(101, "pve2")]
-    assert item(ahead, server, "a", config_of(100, "pve1"), config_of(100, "pve1")) == ["early", "asked"]
+    assert item(ahead, server, "a", config_of(100, "pve1"), config_of(100, "pve1")) == [
+        "early",
+        "asked",
+    ]
 
 
 @pytest.mark.parametrize("target", ["twin", "c", "nosuch", "", None])
 def test_who_is_not_known_for_certain_is_not_asked(target: Any) -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"))
     item(ahead, server, target)
     assert server.early == []
 
 
 def test_a_vm_that_moved_is_asked_where_it_is() -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"))
     assert item(ahead, server, "b", config_of(101, "pve3")) == ["asked"]
 
 
 def test_nothing_is_used_after_a_write_and_a_write_is_no_example() -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"))
     assert item(ahead, server, "b", config_of(101, "pve2"), writes=True) == ["asked"]
     assert item(ahead, server, "a", config_of(100, "pve1")) == ["asked"]
@@ -89,14 +100,14 @@ def test_nothing_is_used_after_a_write_and_a_write_is_no_example() -> None:
 
 
 def test_an_answer_that_waited_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"))
-    monkeypatch.setattr(_ahead, "FRESH", -1.0)
+    monkeypatch.setattr(_prefetch, "FRESH", -1.0)
     assert item(ahead, server, "b", config_of(101, "pve2")) == ["asked"]
 
 
 def test_a_failure_is_left_to_the_task() -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"))
     server.fails = True
     assert item(ahead, server, "b", config_of(101, "pve2")) == ["asked"]
@@ -104,7 +115,7 @@ def test_a_failure_is_left_to_the_task() -> None:
 
 
 def test_an_item_that_reads_of_many_vms_is_no_example() -> None:
-    ahead, server = _ahead.Ahead(), Server()
+    ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"), config_of(101, "pve2"))
     item(ahead, server, "b", config_of(101, "pve2"))
     assert server.early == []

@@ -9,39 +9,36 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.board import (
+from ansible_collections.pve.fleet.plugins.module_utils._api.caching import CachingReader
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._api.task_poller import (
     ALONE_EVERY,
     FRESH_SHARE,
     LONGEST_FRESH,
     SHORTEST_FRESH,
-    TaskBoard,
+    TaskPoller,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._api.memory import Remembering
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
 from ansible_collections.pve.fleet.plugins.module_utils._api.upid import Upid, parse_upid
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError, NotFound
-from tests.fake_clock import FakeClock
+from tests.fake_api import FakeApi
 
 
 def upid(number: int, node: str = "n1") -> Upid:
     return parse_upid(f"UPID:{node}:{number:08X}:00000000:65000000:qmstart:{number}:root@pam:")
 
 
-class Nodes:
-    """A client that lists the tasks of nodes."""
+class Nodes(FakeApi):
+    """Nodes that list the tasks which run there."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
+        super().__init__(self._list)
         self.running: list[Upid] = []
-        self.asked = 0
         self.fails = False
 
-    def get(self, *path: Any, **_query: Any) -> Any:
-        self.asked += 1
+    def _list(self, request: Request) -> Any:
         if self.fails:
-            raise NetworkError(reason="no connection")
-        return [{"upid": task.text} for task in self.running if task.node == path[1]]
+            return NetworkError(reason="no connection")
+        return [{"upid": task.text} for task in self.running if task.node == request.segments[1]]
 
 
 @pytest.fixture
@@ -49,9 +46,8 @@ def nodes() -> Nodes:
     return Nodes()
 
 
-def board_of(nodes: Nodes, *tasks: Upid) -> TaskBoard:
-    client: Any = nodes
-    board = TaskBoard(client)
+def board_of(nodes: Nodes, *tasks: Upid) -> TaskPoller:
+    board = TaskPoller(nodes.client())
     nodes.running = list(tasks)
     for task in tasks:
         board.joins(task)
@@ -63,12 +59,12 @@ def test_one_list_tells_of_all(nodes: Nodes) -> None:
     tasks = [upid(number) for number in range(1, 6)]
     board = board_of(nodes, *tasks)
     assert all(board.still_runs(task) for task in tasks)
-    assert nodes.asked == 1
+    assert len(nodes.asked) == 1
     nodes.running = tasks[1:]
     assert board.still_runs(tasks[0])  # by the same list
     nodes.clock.now += SHORTEST_FRESH + 0.01
     assert [board.still_runs(task) for task in tasks] == [False, True, True, True, True]
-    assert nodes.asked == 2
+    assert len(nodes.asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -83,21 +79,21 @@ def test_a_list_does_for_a_share_of_what_the_youngest_task_was_waited_for(
     for _round in range(2):  # the first may ask for each task itself
         for task in tasks:
             board.still_runs(task)
-    assert nodes.asked == 1
+    assert len(nodes.asked) == 1
     nodes.clock.now += fresh * 0.9
     assert board.still_runs(tasks[0])
-    assert nodes.asked == 1
+    assert len(nodes.asked) == 1
     nodes.clock.now += fresh * 0.3
     assert board.still_runs(tasks[1])
     assert board.still_runs(tasks[2])
-    assert nodes.asked == 2
+    assert len(nodes.asked) == 2
 
 
 def test_one_alone_is_asked_for_itself(nodes: Nodes) -> None:
     alone, there = upid(1), [upid(2, "n2"), upid(3, "n2")]
     board = board_of(nodes, alone, *there)
     assert not board.still_runs(alone)
-    assert nodes.asked == 0
+    assert len(nodes.asked) == 0
     board.leaves(there[0])
     assert not board.still_runs(there[1])
 
@@ -110,7 +106,7 @@ def test_a_list_from_before_a_task_began_does_not_tell(nodes: Nodes) -> None:
     nodes.clock.now += 0.01
     board.joins(young)
     assert board.still_runs(young)
-    assert nodes.asked == 1
+    assert len(nodes.asked) == 1
 
 
 def test_what_the_list_says_is_not_believed_for_ever(nodes: Nodes) -> None:
@@ -128,27 +124,16 @@ def test_a_node_that_does_not_list_is_asked_task_by_task(nodes: Nodes) -> None:
     assert [board.still_runs(task) for task in tasks] == [False, False]
 
 
-class Counting(Client):
-    """A client whose answers are made up."""
-
-    def __init__(self, answers: dict[tuple[Any, ...], Any]) -> None:
-        super().__init__(
-            resolve({"host": "pve", "token_id": "root@pam!fleet", "token_secret": "x"}, {}), clock=FakeClock()
-        )
-        self.answers = answers
-        self.asked: list[tuple[Any, ...]] = []
-
-    def _send(self, method: str, segments: tuple[Any, ...], values: dict[str, str], *_rest: Any) -> Any:
-        self.asked.append((method, segments, tuple(values.items())))
-        answer = self.answers[segments]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+def server_of(answers: dict[tuple[Any, ...], Any]) -> FakeApi:
+    return FakeApi(lambda request: answers[request.segments])
 
 
 def test_each_question_is_asked_once() -> None:
-    client = Counting({("nodes",): [1], ("version",): {"version": "9.2"}, ("gone",): NotFound(answer="no")})
-    memory = Remembering(client)
+    server = server_of(
+        {("nodes",): [1], ("version",): {"version": "9.2"}, ("gone",): NotFound(answer="no")}
+    )
+    client = server.client()
+    memory = CachingReader(client)
     assert memory.get("nodes") == memory.get("nodes") == [1]
     assert memory.get("nodes", full=True) == [1]
     for attempted in ("Could not look", "Could not look again"):
@@ -156,14 +141,16 @@ def test_each_question_is_asked_once() -> None:
             memory.get("gone", attempted=attempted)
         assert found.value.attempted.startswith("Could not look")
     assert memory.version() == memory.version() == (9, 2)
-    assert len(client.asked) == 4
+    assert len(server.asked) == 4
     assert client.get("nodes") == [1]
-    assert len(client.asked) == 5
+    assert len(server.asked) == 5
 
 
 @pytest.mark.parametrize("how", ["write", "task"])
 def test_what_remembers_cannot_write(how: str) -> None:
-    client = Counting({})
+    server = server_of({})
     with pytest.raises(TypeError, match="asked to write"):
-        getattr(Remembering(client), how)("POST", "nodes", "n1", "qemu", data={"vmid": 1})
-    assert client.asked == []
+        getattr(CachingReader(server.client()), how)(
+            "POST", "nodes", "n1", "qemu", data={"vmid": 1}
+        )
+    assert server.asked == []

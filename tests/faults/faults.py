@@ -1,0 +1,389 @@
+"""What can happen to a write, as rules of the simulator, and what may follow.
+
+The texts of refusals are PVE's own, from `../shared/pve/BEHAVIOUR.md` and PVE's source, which is
+named beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .scenarios import MINE, Scenario, bystander
+from .world import Machine
+
+# Beside what the fault allows: the run may have reached the state all the same.
+LOST = ("NetworkError", "NodeUnhealthy", "TaskTimeout")
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of a scenario's fault-free run: the `nth` with that method and path."""
+
+    scenario: Scenario
+    number: int  # its place among the writes of the run
+    method: str
+    path: str
+    route: str
+    nth: int
+    vmid: int | None  # of the VM that it is about
+    task: str | None  # the type of its task
+    has_digest: bool  # PVE itself refuses it when the VM changed since it was read
+    look: tuple[str, int] | None  # the last GET about the VM before it: path, and which of them
+
+    @property
+    def label(self) -> str:
+        return f"{self.scenario.key}: {self.number + 1}. {self.method} {self.route}"
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for the path."""
+        return f"^{re.escape(self.path)}$"
+
+    @property
+    def makes_vm(self) -> bool:
+        """Whether it is the write that makes a VM: before it, none has the number."""
+        return self.route.endswith("/clone") or (self.method, self.route) == (
+            "POST",
+            "/nodes/{node}/qemu",
+        )
+
+    @property
+    def destroys(self) -> bool:
+        """Whether it takes away what cannot be had back, and PVE itself compares nothing."""
+        if "/qemu/" not in self.path:
+            return False
+        return self.method == "DELETE" or self.route.endswith(("/rollback", "/template"))
+
+    @property
+    def allocates(self) -> bool:
+        """Whether its task takes room of a storage."""
+        return self.task in ("qmclone", "qmcreate", "qmmove", "resize", "download", "qmsnapshot")
+
+
+Rules = Callable[[Write], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that happens.
+
+    `rules` are the simulator's. `categories` may be those of the failure, `must_fail` says that the
+    run cannot succeed. `alters` names what the fault itself does to the VM: then another end than
+    that of a run without faults is right, but never harm to another VM.
+    """
+
+    key: str
+    rules: Rules
+    categories: tuple[str, ...] = LOST
+    must_fail: bool = False
+    applies: Callable[[Write], bool] = lambda _write: True
+    alters: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    after: tuple[tuple[str, str, Any], ...] = ()  # control requests that end it
+    earlier: Callable[[Write], list[tuple[str, str, Any]]] = lambda _write: []  # before all
+    late: tuple[tuple[str, str, Any], ...] = ()  # when everything is prepared
+
+
+def _rule(**what: Any) -> Rules:
+    def rules(write: Write) -> list[dict[str, Any]]:
+        return [{"method": write.method, "path": write.pattern, "nth": write.nth, **what}]
+
+    return rules
+
+
+def _steer(control: Callable[[Write], list[list[Any]]]) -> Rules:
+    def rules(write: Write) -> list[dict[str, Any]]:
+        return _rule(steer=control(write))(write)
+
+    return rules
+
+
+def _task(**what: Any) -> Rules:
+    def rules(write: Write) -> list[dict[str, Any]]:
+        return [{"task": write.task, "nth": write.nth, **what}]
+
+    return rules
+
+
+def _unseen(control: Callable[[Write], list[list[Any]]]) -> Rules:
+    """Steer in the last moment in which the run can still notice it.
+
+    With a digest PVE compares when it does the write. Without one, that is the look at the VM right
+    before the write: nothing protects from what comes between the two. A write that destroys has
+    such a look; others have it where they are the first.
+    """
+
+    def rules(write: Write) -> list[dict[str, Any]]:
+        if write.has_digest or write.look is None:
+            return _steer(control)(write)
+        path, nth = write.look
+        rule = {"method": "GET", "path": f"^{re.escape(path)}$", "nth": nth}
+        return [{**rule, "steer": control(write)}]
+
+    return rules
+
+
+def _about_vm(write: Write) -> bool:
+    return write.vmid is not None and "/qemu/" in write.path
+
+
+def _changes_vm(write: Write) -> bool:
+    """Whether a VM is there that it is about."""
+    return _about_vm(write) and not write.makes_vm
+
+
+def _can_notice(write: Write) -> bool:
+    """Whether the run, or PVE by the digest, looks at the VM between another write and this one."""
+    return _changes_vm(write) and (write.has_digest or write.look is not None)
+
+
+def _has_task(write: Write) -> bool:
+    return write.task is not None
+
+
+def _node(write: Write) -> str:
+    return write.path.split("/")[2]
+
+
+def _foreign(write: Write) -> dict[str, Any]:
+    return bystander(write.vmid or 0, "globex", "theirs", "pve1")
+
+
+def _reused(write: Write) -> list[list[Any]]:
+    path = f"/vms/{write.vmid}"
+    return [["DELETE", path, None], ["POST", path, _foreign(write)]]
+
+
+def _config(**config: Any) -> Callable[[Write], list[list[Any]]]:
+    return lambda write: [["PUT", f"/vms/{write.vmid}", {"config": config}]]
+
+
+def _restart(write: Write) -> list[dict[str, Any]]:
+    """pveproxy is restarted: this connection is closed, and so are the next two."""
+    more = [["POST", "/faults", {"drop": "before", "times": 2}]]
+    return _rule(drop="before", steer=more)(write)
+
+
+def _vanished(write: Write) -> list[dict[str, Any]]:
+    """The first look at the task finds that the node does not know it (Tasks.pm: no such task)."""
+    return [{"method": "GET", "path": "/tasks/UPID", "steer": [["DELETE", "/tasks", None]]}]
+
+
+def _ghost(write: Write) -> list[tuple[str, str, Any]]:
+    """Another VM had the number a moment ago, and listings still show its name."""
+    path = f"/vms/{write.vmid}"
+    return [
+        ("POST", path, bystander(write.vmid or 0, "globex", "ghost", "pve3")),
+        ("PUT", "/settings", {"lag_s": 30}),
+        ("DELETE", path, None),
+    ]
+
+
+_STALE = [("PUT", "/settings", {"lag_s": 30})]
+_FRESH = (("PUT", "/settings", {"lag_s": 0}),)
+_LOCKED = "VM is locked (backup)"  # AbstractConfig.pm, check_lock
+_LOCK_FILE = "can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout"
+_QUORUM = (("PUT", "/cluster", {"quorate": True}),)
+_UP = tuple(("PUT", f"/nodes/pve{number}", {"online": True}) for number in (2, 3))
+
+FAULTS: tuple[Fault, ...] = (
+    Fault("refused", _rule(status=500, message="no reason at all"), ("ApiError",), must_fail=True),
+    Fault("dropped before", _rule(drop="before")),
+    Fault("dropped after", _rule(drop="after")),
+    Fault("answer cut in half", _rule(cut=9)),
+    Fault("answer too late", _rule(delay_ms=1300), options={"timeout": 1}),
+    Fault("500 got timeout", _rule(status=500), (*LOST, "Locked", "ApiError")),
+    *(Fault(f"status {status}", _rule(status=status)) for status in (502, 503, 595, 596, 599)),
+    Fault("status 503 for long", _rule(status=503, times=None), must_fail=True),
+    Fault(
+        "locked for a moment",
+        _rule(status=500, message=_LOCKED, times=2),
+        (),
+        applies=_changes_vm,
+    ),
+    Fault(
+        "locked for long",
+        _rule(status=500, message=_LOCKED, times=None),
+        ("Locked",),
+        must_fail=True,
+        applies=_changes_vm,
+    ),
+    Fault("lock file", _rule(status=500, message=_LOCK_FILE), (), applies=_about_vm),
+    Fault(
+        "lock time-out in the task",
+        _task(fail=_LOCK_FILE),
+        ("Locked", "TaskFailed"),  # a migration ends as "migration aborted", whatever the cause
+        applies=_has_task,
+    ),
+    Fault(
+        "task fails",
+        _task(fail="command 'qm' failed: exit code 1"),
+        ("TaskFailed",),
+        must_fail=True,
+        applies=_has_task,
+    ),
+    Fault("task warns", _task(warn="something is odd"), (), applies=_has_task),
+    Fault("task vanishes", _vanished, (*LOST, "NotFound", "TaskFailed"), applies=_has_task),
+    Fault(
+        "storage full",
+        _task(fail="lvcreate error: insufficient free space (10 extents)"),
+        ("QuotaExceeded",),
+        must_fail=True,
+        applies=lambda write: write.allocates,
+    ),
+    Fault(
+        "node down",
+        _steer(lambda write: [["PUT", f"/nodes/{_node(write)}", {"online": False}]]),
+        (*LOST, "TaskFailed", "Conflict"),
+        applies=lambda write: _changes_vm(write) and _node(write) != "pve1",
+        after=_UP,
+    ),
+    Fault(
+        "quorum lost",
+        _steer(lambda _write: [["PUT", "/cluster", {"quorate": False}]]),
+        ("NodeUnhealthy", "TaskFailed", "NetworkError"),
+        after=_QUORUM,
+    ),
+    Fault(
+        "ticket expired",
+        _rule(status=401, message="permission denied - invalid PVE ticket"),
+        (),
+        options={
+            "token_id": None,
+            "token_secret": None,
+            "user": "root@pam",
+            "password": "fleetpw123",
+        },
+    ),
+    Fault("pveproxy restarted", _restart),
+    Fault(
+        "moved by HA",
+        _steer(lambda write: [["PUT", f"/vms/{write.vmid}", {"node": "pve3"}]]),
+        (*LOST, "Conflict", "NotFound", "TaskFailed"),
+        applies=_changes_vm,
+        alters=True,
+    ),
+    Fault("changed", _unseen(_config(onboot="1")), ("Conflict",), applies=_can_notice, alters=True),
+    Fault(
+        "renamed",
+        _unseen(_config(name="renamed")),
+        ("Conflict", "NotFound"),
+        applies=_can_notice,
+        alters=True,
+    ),
+    Fault(
+        "given to another tenant",
+        _unseen(_config(tags="tenant_globex")),
+        ("Conflict", "NotFound"),
+        applies=_can_notice,
+        alters=True,
+    ),
+    Fault(
+        "deleted",
+        _unseen(lambda write: [["DELETE", f"/vms/{write.vmid}", None]]),
+        ("Conflict", "NotFound", "TaskFailed", "ConfigurationError", "ValidationFailed"),
+        applies=_can_notice,
+        alters=True,
+    ),
+    Fault(
+        "deleted and its number reused",
+        _unseen(_reused),
+        ("Conflict", "NotFound", "TaskFailed", "ConfigurationError", "ValidationFailed"),
+        applies=_can_notice,
+        alters=True,
+    ),
+    Fault(
+        "number taken",
+        _steer(lambda write: [["POST", f"/vms/{write.vmid}", _foreign(write)]]),
+        (),
+        applies=lambda write: write.makes_vm,
+        alters=True,
+    ),
+    Fault("listing of before", _rule(delay_ms=1), (), late=tuple(_STALE), after=_FRESH),
+    Fault(
+        "listing older than the VM",
+        _rule(delay_ms=1),
+        (),
+        earlier=lambda _write: _STALE,
+        after=_FRESH,
+    ),
+    Fault(
+        "a removed VM's name",
+        _rule(delay_ms=1),
+        (),
+        earlier=_ghost,
+        applies=lambda write: write.vmid is not None,
+        after=_FRESH,
+    ),
+)
+
+
+_TASK_BREAKS = ("lock time-out in the task", "task fails", "quorum lost")
+
+# Where the next run cannot reach the state, because of what PVE itself leaves behind: scenario,
+# faults, reason. The error of each names the way out. docs/promises.md lists them.
+KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "roll back",
+        _TASK_BREAKS,
+        (
+            "PVE keeps the lock of a rollback that failed in the middle (AbstractConfig.pm,"
+            " snapshot_rollback), and has stopped the VM by then; only root can remove the lock"
+        ),
+    ),
+    (
+        "roll back to before the tenant",
+        (
+            *_TASK_BREAKS,
+            "answer too late",
+            "task vanishes",
+            "refused",
+            "status 503 for long",
+            "locked for long",
+            "node down",
+        ),
+        (
+            "a rollback takes the tenant's tag away until the run has set it again; the next run"
+            " needs adopt=true"
+        ),
+    ),
+    (
+        "hibernate",
+        _TASK_BREAKS,
+        (
+            "PVE keeps the lock of a hibernation that failed (QemuServer.pm, vm_suspend: leave"
+            " suspending lock, to indicate something went wrong)"
+        ),
+    ),
+    (
+        "remove a snapshot",
+        _TASK_BREAKS,
+        "PVE keeps the lock of a deletion that failed (AbstractConfig.pm, snapshot_delete)",
+    ),
+    (
+        "create a template",
+        ("lock time-out in the task", "task fails"),
+        (
+            "PVE marks the VM as a template before it converts the disks (Qemu.pm, template), and"
+            " converts no template again"
+        ),
+    ),
+    (
+        "convert into a template",
+        ("lock time-out in the task", "task fails"),
+        "as above",
+    ),
+    (
+        "change and reboot",
+        ("quorum lost",),
+        "PVE has stopped the VM and cannot start it; no later run knows that it ran",
+    ),
+)
+
+
+def theirs(machine: Machine) -> bool:
+    """Whether a VM is another tenant's."""
+    return bool(machine.tags) and MINE not in machine.tags

@@ -1,0 +1,347 @@
+"""Runs the table: each write of each scenario with each fault, and judges what is left behind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fast_time import fast_time
+from tests.modules.estate_lab import Lab, open_lab
+
+from .faults import FAULTS, KNOWN, Fault, Write, theirs
+from .scenarios import BYSTANDERS, SCENARIOS, VMID, Scenario
+from .world import World, read_world
+
+# Seconds of virtual time that a run may take: the time-out of a task and of its lock, and retries.
+DEADLINE = 300.0
+QUICK = ("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0", "--cleanup-s", "0")
+
+_TASKS = {
+    ("POST", "/nodes/{node}/qemu"): "qmcreate",
+    ("POST", "/nodes/{node}/qemu/{vmid}/clone"): "qmclone",
+    ("POST", "/nodes/{node}/qemu/{vmid}/config"): "qmconfig",
+    ("PUT", "/nodes/{node}/qemu/{vmid}/resize"): "resize",
+    ("POST", "/nodes/{node}/qemu/{vmid}/move_disk"): "qmmove",
+    ("POST", "/nodes/{node}/qemu/{vmid}/migrate"): "qmigrate",
+    ("POST", "/nodes/{node}/qemu/{vmid}/template"): "qmtemplate",
+    ("DELETE", "/nodes/{node}/qemu/{vmid}"): "qmdestroy",
+    ("POST", "/nodes/{node}/qemu/{vmid}/status/start"): "qmstart",
+    ("POST", "/nodes/{node}/qemu/{vmid}/status/stop"): "qmstop",
+    ("POST", "/nodes/{node}/qemu/{vmid}/status/shutdown"): "qmshutdown",
+    ("POST", "/nodes/{node}/qemu/{vmid}/status/reboot"): "qmreboot",
+    ("POST", "/nodes/{node}/qemu/{vmid}/status/reset"): "qmreset",
+    ("POST", "/nodes/{node}/qemu/{vmid}/snapshot"): "qmsnapshot",
+    ("DELETE", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}"): "qmdelsnapshot",
+    ("POST", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback"): "qmrollback",
+    ("POST", "/nodes/{node}/storage/{storage}/download-url"): "download",
+    ("DELETE", "/nodes/{node}/storage/{storage}/content/{volume}"): "imgdel",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What went wrong in one combination; `kind` is what is counted."""
+
+    kind: str
+    fault: str
+    write: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.fault} at {self.write}: {self.text}"
+
+
+@dataclass
+class Report:
+    """What the table came to."""
+
+    writes: int = 0
+    faults: set[str] = field(default_factory=set)
+    combinations: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    def line(self) -> str:
+        """Return the one line that says it all."""
+        counts = Counter(finding.kind for finding in self.findings)
+        numbers = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS)
+        return (
+            f"{self.combinations} combinations of {self.writes} writes and"
+            f" {len(self.faults)} faults: {numbers}"
+        )
+
+
+def is_known(write: Write, fault: Fault, kind: str) -> bool:
+    """Return whether that is one of the ends that PVE leaves no way out of for the next run."""
+    return kind in ("not reached", "leaked", "wrong category") and any(
+        write.scenario.key == scenario and fault.key in faults for scenario, faults, _why in KNOWN
+    )
+
+
+KINDS = ("lost", "duplicated", "foreign", "false successes")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A scenario's run without faults."""
+
+    writes: tuple[Write, ...]
+    world: World
+
+
+@contextmanager
+def open_table() -> Iterator[Lab]:
+    """A cluster for the table."""
+    with open_lab(*QUICK) as lab:
+        yield lab
+
+
+def baseline(lab: Lab, scenario: Scenario) -> Baseline:
+    """Run a scenario without faults, and return its writes and what it led to."""
+    lab.simulator.reset()
+    with fast_time():
+        scenario.prepare(lab)
+        lab.simulator.reset_log()
+        result = lab.run(scenario.module, **scenario.options)
+    assert not result.get("failed"), (scenario.key, result)
+    world = read_world(lab)
+    made = world.named(scenario.name, scenario.tenant) if scenario.name else []
+    vmid = VMID if VMID in scenario.there else None
+    if made:
+        vmid = made[0].vmid
+    counted: Counter[tuple[str, str]] = Counter()
+    writes: list[Write] = []
+    look: tuple[str, int] | None = None
+    for row in lab.simulator.log():
+        key = (row["method"], row["path"])
+        counted[key] += 1
+        if row["method"] == "GET":
+            if f"/qemu/{vmid}/" in row["path"]:
+                look = (row["path"], counted[key])
+            continue
+        number = len(writes)
+        about = _number_in(row["path"])
+        if about is None or about == 9000:
+            about = vmid
+        task = _TASKS.get((row["method"], row["route"]))
+        if row["route"].endswith("/status/suspend"):
+            task = "qmsuspend" if "todisk" in str(row["params"]) else "qmpause"
+        digest = "digest" in (row["params"] or {})
+        nth = counted[key]
+        write = Write(scenario, number, *key, row["route"], nth, about, task, digest, look)
+        if write.destroys:
+            assert look is not None, f"{write.label}: the VM was not read right before"
+        writes.append(write)
+        look = None
+    return Baseline(tuple(writes), world)
+
+
+def _number_in(path: str) -> int | None:
+    found = re.search(r"/qemu/(\d+)", path)
+    return int(found[1]) if found else None
+
+
+def combine(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[Finding]:
+    """Run one combination: the task with the fault, then the same task without. Judge both."""
+    scenario = write.scenario
+    options = {**scenario.options, **fault.options}
+    lab.simulator.reset()
+    with fast_time() as clock:
+        for control in fault.earlier(write):
+            lab.simulator.ask(*control)
+        scenario.prepare(lab)
+        before = read_world(lab)
+        for control in fault.late:
+            lab.simulator.ask(*control)
+        for rule in fault.rules(write):
+            lab.simulator.fault(**rule)
+        started = clock.monotonic()
+        first = lab.run(scenario.module, **options)
+        taken = clock.monotonic() - started
+        lab.simulator.clear_faults()
+        for control in fault.after:
+            lab.simulator.ask(*control)
+        between = read_world(lab)
+        second = lab.run(scenario.module, **scenario.options)
+    after = read_world(lab)
+    judge = Judge(base, write, fault, before)
+    judge.failure(first)
+    if taken > DEADLINE:
+        judge.found("too long", f"{taken:.0f} s")
+    if not first.get("failed") and not fault.alters:
+        judge.reached("false successes", between)
+    if fault.alters:
+        judge.explained(second)
+    else:
+        judge.rerun(second, after)
+    judge.harm(between)
+    judge.harm(after, planned_again=True)
+    return [finding for finding in judge.findings if not is_known(write, fault, finding.kind)]
+
+
+class Judge:
+    """Compares what is there with what may be there."""
+
+    def __init__(self, base: Baseline, write: Write, fault: Fault, before: World) -> None:
+        self.base = base
+        self.write = write
+        self.fault = fault
+        self.before = before
+        self.findings: list[Finding] = []
+
+    def found(self, kind: str, text: str) -> None:
+        """Note a finding."""
+        self.findings.append(Finding(kind, self.fault.key, self.write.label, text))
+
+    def failure(self, result: Mapping[str, Any]) -> None:
+        """The first run: it has the right category, or has not failed."""
+        if "exception" in result and "Traceback" in str(result["exception"]):
+            self.found("wrong category", str(result["exception"])[-600:])
+        elif not result.get("failed"):
+            if self.fault.must_fail:
+                self.found("false successes", f"it did not fail: {result.get('plan')}")
+        elif result["error"]["category"] not in self.fault.categories:
+            self.found("wrong category", f"{result['error']['category']}: {result['msg']}")
+
+    def reached(self, kind: str, world: World) -> None:
+        """What is there equals what a run without faults leads to."""
+        different = list(differences(self._goal(self.base.world), self._goal(world)))
+        if different:
+            self.found(kind, "; ".join(different))
+
+    def rerun(self, result: Mapping[str, Any], world: World) -> None:
+        """The second run reaches the state."""
+        if result.get("failed"):
+            self.found("not reached", f"the next run fails: {result['msg']}")
+        else:
+            self.reached("not reached", world)
+        leaked = world.leaked() - self.base.world.leaked()
+        if leaked:
+            self.found("leaked", ", ".join(sorted(leaked)))
+
+    def explained(self, result: Mapping[str, Any]) -> None:
+        """Where the fault changed the VM, the second run may fail, but with a cause."""
+        if result.get("failed") and result["error"]["category"] in ("InternalError", "ApiError"):
+            self.found("wrong category", f"the next run: {result['msg']}")
+
+    def harm(self, world: World, planned_again: bool = False) -> None:
+        """No other VM changed, none is lost, none is there twice."""
+        for vmid, machine in self.before.machines.items():
+            if vmid == VMID or vmid in self._meant():
+                continue
+            kind = "foreign" if theirs(machine) else "lost"
+            if world.machines.get(vmid) != machine:
+                self.found(kind, f"VM {vmid} is not what it was")
+        for vmid in BYSTANDERS:
+            if vmid == self.write.vmid and self.fault.key.startswith("deleted"):
+                continue
+            own = {key for key in self.before.volumes if f"-{vmid}-" in key[1]}
+            if not own <= set(world.volumes):
+                self.found("lost", f"volumes of VM {vmid}")
+        name, tenant = self.write.scenario.name, self.write.scenario.tenant
+        if name is not None and len(world.named(name, tenant)) > 1:
+            numbers = [machine.vmid for machine in world.named(name, tenant)]
+            self.found("duplicated", f"{name} of {tenant}: {numbers}")
+        self._reused(world)
+        self._subject(world, planned_again)
+
+    def _meant(self) -> set[int]:
+        """The numbers of VMs that the task itself may change."""
+        meant = {VMID}
+        for item in self.write.scenario.options.get("vms", ()):
+            if isinstance(item, dict) and item.get("name") == "neighbour":
+                meant.add(20101)
+        return meant
+
+    def _reused(self, world: World) -> None:
+        """A VM that another client made under the number is as it was made."""
+        if self.fault.key not in ("deleted and its number reused", "number taken"):
+            return
+        machine = world.machines.get(self.write.vmid or 0)
+        if machine is None or machine.name != "theirs" or "tenant_globex" not in machine.tags:
+            self.found("foreign", f"VM {self.write.vmid} of another tenant: {machine}")
+        elif f"ceph:vm-{self.write.vmid}-disk-0" not in {name for _node, name in world.volumes}:
+            self.found("foreign", f"the disk of VM {self.write.vmid} of another tenant is gone")
+        elif machine.config.get("cores") != "1" or machine.running:
+            self.found("foreign", f"VM {self.write.vmid} of another tenant was changed")
+
+    def _subject(self, world: World, planned_again: bool) -> None:
+        """The subject and its disks are there, unless the task or the fault removes them."""
+        old = self.before.machines.get(VMID)
+        if old is None or self.fault.key.startswith("deleted"):
+            return
+        stays = VMID in self.base.world.machines
+        gone = VMID not in world.machines
+        # A new plan may prune the VM under its new name: the list does not have that one either.
+        pruned = planned_again and self.write.scenario.options.get("prune")
+        if gone and self.fault.key == "renamed" and not pruned:
+            self.found("foreign", f"VM {VMID} was removed, although it was renamed")
+        if gone and self.fault.key == "given to another tenant":
+            self.found("foreign", f"VM {VMID} was removed, although it is another tenant's")
+        if not stays:
+            return
+        if gone or world.machines[VMID].identity != old.identity:
+            self.found("lost", f"VM {VMID}")
+        kept = {key for key in self.before.volumes if f"-{VMID}-" in key[1]}
+        kept &= set(self.base.world.volumes)
+        missing = kept - set(world.volumes)
+        if missing and not self.fault.alters:
+            self.found("lost", f"volumes {sorted(name for _node, name in missing)}")
+
+    def _goal(self, world: World) -> dict[str, Any]:
+        """What the task is about, in a form that can be compared."""
+        scenario = self.write.scenario
+        found: dict[str, Any] = {"access": world.access}
+        if scenario.name is None:
+            found["pools"] = world.pools
+        names = {scenario.name, "neighbour"} - {None}
+        for name in sorted(str(one) for one in names):
+            machines = world.named(name, scenario.tenant)
+            found[name] = [machine.comparable() for machine in machines]
+        if scenario.module == "storage_download":
+            found["files"] = sorted(name for _node, name in world.volumes if ":import/" in name)
+        return found
+
+
+def differences(wanted: Any, found: Any, where: str = "") -> Iterator[str]:
+    """Say where two values differ."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted({*wanted, *found}):
+            yield from differences(wanted.get(key), found.get(key), f"{where}/{key}")
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for index, pair in enumerate(zip(wanted, found, strict=True)):
+            yield from differences(*pair, f"{where}/{index}")
+    elif wanted != found:
+        yield f"{where}: {wanted!r:.200} expected, {found!r:.200} found"
+
+
+def run_scenario(lab: Lab, scenario: Scenario, share: int = 1, shift: int = 0) -> Report:
+    """Run a scenario's part of the table: each combination, or one of `share` from `shift` on."""
+    base = baseline(lab, scenario)
+    assert base.writes, f"{scenario.key} writes nothing"
+    report = Report(writes=len(base.writes))
+    for write in base.writes:
+        for number, fault in enumerate(FAULTS):
+            if not fault.applies(write) or (number + write.number + shift) % share:
+                continue
+            report.combinations += 1
+            report.faults.add(fault.key)
+            report.findings += combine(lab, base, write, fault)
+    return report
+
+
+def total(reports: list[Report]) -> Report:
+    """Return all of them as one."""
+    whole = Report()
+    for report in reports:
+        whole.writes += report.writes
+        whole.faults |= report.faults
+        whole.combinations += report.combinations
+        whole.findings += report.findings
+    return whole
+
+
+__all__ = ["FAULTS", "KNOWN", "SCENARIOS", "Report", "open_table", "run_scenario", "total"]

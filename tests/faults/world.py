@@ -1,0 +1,147 @@
+"""What is there: every VM with its configuration, snapshots and disks, every pool and volume."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.modules.estate_lab import Lab
+
+# What PVE makes up for each VM, or what changes by itself.
+VOLATILE = ("digest", "meta", "vmgenid", "smbios1", "snaptime", "runningcpu")
+_MAC = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}")
+_DRIVE = re.compile(r"^(?:(?:scsi|virtio|sata|ide|efidisk|tpmstate|unused)\d+|vmstate)$")
+_RUN = re.compile(r" run=\w+")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One VM as PVE has it; `config` without what PVE makes up, volumes by their storage."""
+
+    vmid: int
+    name: str
+    node: str
+    running: bool
+    config: dict[str, Any]
+    pending: tuple[str, ...]
+    snapshots: Mapping[str, Mapping[str, Any]]
+    identity: str  # the uuid in smbios1: another VM with that number has another one
+
+    @property
+    def tags(self) -> set[str]:
+        """The tags of the VM."""
+        return set(str(self.config.get("tags", "")).split(";"))
+
+    def volumes(self) -> set[str]:
+        """The volumes that the configuration names."""
+        named: set[str] = set()
+        for config in (self.config, *self.snapshots.values()):
+            named |= {
+                str(value).partition(",")[0] for key, value in config.items() if _DRIVE.match(key)
+            }
+        return {_own(volume) for volume in named if ":" in volume}
+
+    def comparable(self) -> dict[str, Any]:
+        """The VM without its number and without what differs from run to run."""
+        config = {}
+        for key, value in self.config.items():
+            text = _RUN.sub("", _MAC.sub("MAC", str(value)))
+            config[key] = re.sub(rf"\b{self.vmid}\b", "VMID", text)
+        return {
+            "name": self.name,
+            "running": self.running,
+            "config": config,
+            "pending": self.pending,
+            "snapshots": sorted(self.snapshots),
+        }
+
+
+@dataclass(frozen=True)
+class World:
+    """All of it at one moment."""
+
+    machines: dict[int, Machine]
+    volumes: Mapping[tuple[str, str], int]  # (node, empty on a shared storage; volume): bytes
+    pools: Mapping[str, Any]
+    access: Mapping[str, Any]
+
+    def named(self, name: str, tenant: str | None) -> list[Machine]:
+        """The VMs of that name that are a tenant's."""
+        tag = f"tenant_{tenant}"
+        return [
+            one
+            for one in self.machines.values()
+            if one.name == name and (tenant is None or tag in one.tags)
+        ]
+
+    def leaked(self) -> set[str]:
+        """Volumes with the number of a VM that no VM names, and those of VMs that are gone."""
+        used: set[str] = set()
+        for machine in self.machines.values():
+            used |= machine.volumes()
+        return {
+            volume
+            for _node, volume in self.volumes
+            if re.search(r"(?:vm|base)-\d+-", volume) and _own(volume) not in used
+        }
+
+
+def _own(volume: str) -> str:
+    """The volume without the one that it is a linked clone of."""
+    storage, _colon, path = volume.partition(":")
+    return f"{storage}:{path.rpartition('/')[2]}"
+
+
+def read_world(lab: Lab) -> World:
+    """Return what is there, past the API: faults and late listings do not touch it."""
+    asked = lab.simulator.ask
+    machines = {int(row["vmid"]): _machine(row) for row in asked("GET", "/vms")}
+    volumes = {(one["node"], one["volid"]): one["size"] for one in asked("GET", "/volumes")}
+    pools = {
+        name: {
+            "comment": pool["comment"],
+            "vms": sorted(int(vmid) for vmid in pool["vms"]),
+            "storages": sorted(pool["storage"]),
+        }
+        for name, pool in asked("GET", "/pools").items()
+    }
+    return World(machines, volumes, pools, _access(lab))
+
+
+def _access(lab: Lab) -> dict[str, Any]:
+    """Return groups, roles, users with their tokens, and grants; no secret is among them."""
+    client = lab.client
+    users = client.get("access", "users", params={"full": 1})
+    roles = client.get("access", "roles")
+    return {
+        "groups": _sorted(client.get("access", "groups")),
+        "roles": _sorted(role for role in roles if not role.get("special")),
+        "users": _sorted(users),
+        "grants": _sorted(client.get("access", "acl")),
+    }
+
+
+def _sorted(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows in an order of their own, whatever the order of the answer."""
+    return sorted((dict(row) for row in rows), key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def _machine(row: Mapping[str, Any]) -> Machine:
+    config = row["config"]
+    snapshots = {
+        name: {key: value for key, value in kept.items() if key not in VOLATILE}
+        for name, kept in row["snapshots"].items()
+    }
+    return Machine(
+        vmid=int(row["vmid"]),
+        name=str(config.get("name", "")),
+        node=row["node"],
+        running=row["running"],
+        config={key: value for key, value in config.items() if key not in VOLATILE},
+        pending=tuple(sorted({*row["pending"], *row["delete"]})),
+        snapshots=snapshots,
+        identity=str(config.get("smbios1", "")),
+    )

@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cloud-init drive of a running VM holds what its configuration says, also when a run ended in
+between.
+
+PVE writes the configuration and the drive in two requests; what the drive lacks shows in C(GET
+.../cloudinit).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab
+
+ONCE = "#cloud-config\npackages: [vim]\n"
+BROKEN = {"status": 500, "message": "unable to write the drive"}
+TWICE = "#cloud-config\npackages: [emacs]\n"
+
+
+def outdated(lab: Lab, vm: dict[str, Any]) -> list[str]:
+    """Return the options in which the drive differs from the configuration."""
+    rows = lab.client.get("nodes", vm["node"], "qemu", vm["vmid"], "cloudinit")
+    return sorted(row["key"] for row in rows if "pending" in row or "delete" in row)
+
+
+def running(lab: Lab, name: str, **more: Any) -> dict[str, Any]:
+    """Return a running VM with a cloud-init drive."""
+    vm: dict[str, Any] = lab.vm(
+        name=name, source="debian-13", cloud_init={"user": "first"}, state="started", **more
+    )["vm"]
+    return vm
+
+
+def fail_once(lab: Lab, **how: Any) -> None:
+    """Let the next regeneration of a cloud-init drive fail."""
+    lab.simulator.fault(method="PUT", path="/cloudinit$", times=1, **(how or BROKEN))
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("how", [BROKEN, {"drop": "before"}, {"drop": "after"}])
+@pytest.mark.parametrize("more", [{}, {"description": "a note"}, {"description": ""}])
+def test_a_failed_regeneration_is_made_up_for(
+    quiet: Lab, name: str, more: dict[str, Any], how: dict[str, Any]
+) -> None:
+    vm = running(quiet, name, description="kept")
+    notes = quiet.config(vm).get("description")
+    options = {"vmid": vm["vmid"], "cloud_init": {"user": "second"}, **more}
+    fail_once(quiet, **how)
+    first = quiet.run("vm", **options)
+    quiet.simulator.clear_faults()
+    assert bool(first.get("failed")) is (how is BROKEN), first
+    if first.get("failed"):
+        assert outdated(quiet, vm) == ["ciuser"]
+        foreseen = quiet.vm(**options, check=True)
+        assert foreseen["changed"]
+        again = quiet.vm(**options)
+        assert again["diff"] == foreseen["diff"]
+        assert again["diff"]["after"]["cloud_init_drive"] == "current"
+        assert again["done"] == foreseen["plan"]
+    assert outdated(quiet, vm) == []
+    quiet.simulator.reset_log()
+    assert not quiet.vm(**options)["changed"]
+    assert len(quiet.simulator.log()) <= 2
+    if not more:
+        assert quiet.config(vm).get("description") == notes
+    assert "drive=" not in quiet.config(vm).get("description", "")
+
+
+def test_a_failed_regeneration_is_no_task_of_a_vm_that_was_restarted(quiet: Lab, name: str) -> None:
+    """A start writes the drive by itself."""
+    vm = running(quiet, name)
+    fail_once(quiet)
+    assert quiet.run("vm", name=name, cloud_init={"user": "second"})["failed"]
+    quiet.simulator.clear_faults()
+    quiet.vm(name=name, state="stopped")
+    quiet.vm(name=name, state="started")
+    assert outdated(quiet, vm) == []
+    quiet.simulator.reset_log()
+    assert not quiet.vm(name=name, cloud_init={"user": "second"})["changed"]
+
+
+def test_the_mark_is_not_copied_by_a_clone(quiet: Lab, name: str) -> None:
+    vm = running(quiet, name)
+    fail_once(quiet)
+    assert quiet.run("vm", name=name, cloud_init={"user": "second"})["failed"]
+    quiet.simulator.clear_faults()
+    made = quiet.vm(name="copy", source=str(vm["vmid"]), full=True)["vm"]
+    assert "drive=" not in quiet.config(made).get("description", "")
+
+
+def test_a_failed_regeneration_of_user_data_is_made_up_for(
+    quiet: Lab, name: str, tmp_path: Path
+) -> None:
+    quiet.vm(name=name, source="debian-13", state="started", cloud_init=user_data(tmp_path, ONCE))
+    fail_once(quiet)
+    assert quiet.run("vm", name=name, cloud_init=user_data(tmp_path, TWICE))["failed"]
+    quiet.simulator.clear_faults()
+    assert (tmp_path / "user.yml").read_text() == TWICE
+    again = quiet.vm(name=name, cloud_init=user_data(tmp_path, TWICE))
+    assert [text.split()[0] for text in again["done"]] == ["Regenerate", "Mark"]
+    assert not quiet.vm(name=name, cloud_init=user_data(tmp_path, TWICE))["changed"]
+
+
+def test_user_data_is_written_although_the_answer_to_the_mark_is_lost(
+    quiet: Lab, name: str, tmp_path: Path
+) -> None:
+    quiet.vm(name=name, source="debian-13", state="started", cloud_init=user_data(tmp_path, ONCE))
+    quiet.simulator.fault(method="PUT", path="/config$", times=1, drop="after")
+    done = quiet.vm(name=name, cloud_init=user_data(tmp_path, TWICE))
+    assert (tmp_path / "user.yml").read_text() == TWICE
+    assert any(text.startswith("Regenerate") for text in done["done"])
+    assert not quiet.vm(name=name, cloud_init=user_data(tmp_path, TWICE))["changed"]
+
+
+def user_data(directory: Path, content: str) -> dict[str, Any]:
+    """Return cloud-init options with full user data in that directory, which has the file that the
+    storage has.
+    """
+    (directory / "user.yml").touch()
+    return {
+        "user_data": content,
+        "snippets": {"user": "local:snippets/user.yml"},
+        "snippet_directory": str(directory),
+    }

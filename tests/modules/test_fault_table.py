@@ -1,0 +1,152 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fault table: a part of it in each run, the whole in the long one and by `make faults`."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
+from tests.faults.table import (
+    FAULTS,
+    KNOWN,
+    SCENARIOS,
+    Report,
+    open_table,
+    run_scenario,
+    total,
+)
+from tests.modules.estate_lab import Lab
+
+# One of this number of combinations is run each time; a change of the table changes which.
+SHARE = 20
+# Requests of a run that gives way to another one: tests of their own make them.
+ELSEWHERE = {
+    ("_vm/create/make.py", "_remove"): "test_quota.py, test_place_race.py",
+    # Before PVE 9.2, where a token cannot get another secret.
+    ("_access/run_token.py", "_grant"): "test_token.py",
+    # It only passes on to the client.
+    ("_access/run_token.py", "task"): "test_token.py",
+    # It writes a file of the machine that runs the task.
+    ("_vm/live/snippets.py", "_write_step"): "test_snippets_visible.py",
+}
+Place = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[Lab]:
+    with open_table() as lab:
+        yield lab
+
+
+def judged(report: Report) -> None:
+    print(report.line())
+    assert [str(finding) for finding in report.findings] == []
+
+
+@pytest.fixture(scope="module")
+def part(table: Lab) -> tuple[Report, set[Place]]:
+    """A part of the table, and the places in the source that its runs came by."""
+    passed: set[Place] = set()
+    with (
+        mock.patch.object(Step, "__init__", noting(passed, Step.__init__)),
+        mock.patch.object(Client, "write", noting(passed, Client.write)),
+        mock.patch.object(Client, "task", noting(passed, Client.task)),
+    ):
+        reports = [
+            run_scenario(table, scenario, SHARE, index) for index, scenario in enumerate(SCENARIOS)
+        ]
+    return total(reports), passed
+
+
+def test_a_part_of_the_table(part: tuple[Report, set[Place]]) -> None:
+    """Nothing is lost, doubled or harmed, and no run reports what is not so."""
+    report, _passed = part
+    judged(report)
+    # A list makes its writes in any order, so that a rare fault may be left out.
+    assert len(report.faults) >= len(FAULTS) - 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.key)
+def test_the_whole_table(table: Lab, scenario: Any) -> None:
+    judged(run_scenario(table, scenario))
+
+
+def test_each_known_end_belongs_to_the_table() -> None:
+    faults = {fault.key for fault in FAULTS}
+    scenarios = {scenario.key for scenario in SCENARIOS}
+    for scenario, keys, reason in KNOWN:
+        assert scenario in scenarios
+        assert set(keys) <= faults
+        assert reason
+
+
+def written_places(repo: Path) -> set[Place]:
+    """Return where the source makes a step or a write: file and function."""
+    base = repo / "plugins" / "module_utils"
+    found: set[Place] = set()
+    for path in sorted(base.rglob("*.py")):
+        file = path.relative_to(base).as_posix()
+        if file.startswith("_api/"):
+            continue
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                found |= {(file, function.name) for call in calls(function) if makes_write(call)}
+    return found
+
+
+def calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    """Return the calls in a function, without those of functions within it."""
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def makes_write(call: ast.Call) -> bool:
+    """Return whether a call makes a `Step`, or sends a write with a client."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id == "Step"
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("write", "task"):
+        return False
+    owner = call.func.value
+    name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+    return name in ("client", "_client")
+
+
+def noting(places: set[Place], original: Any) -> Any:
+    """Return the function, noting from where it is called."""
+
+    def noted(*args: Any, **keywords: Any) -> Any:
+        frame = sys._getframe(1)
+        while frame.f_code.co_name.startswith("<") and frame.f_back is not None:
+            frame = frame.f_back  # out of a comprehension
+        code = frame.f_code
+        _before, _found, file = code.co_filename.replace(os.sep, "/").rpartition("/module_utils/")
+        places.add((file, code.co_name))
+        return original(*args, **keywords)
+
+    return noted
+
+
+def test_every_write_has_a_row(part: tuple[Report, set[Place]], repo: Path) -> None:
+    """A place in the source that writes is passed by a run of some scenario."""
+    _report, passed = part
+    missing = written_places(repo) - passed - set(ELSEWHERE)
+    assert not missing
+    assert set(ELSEWHERE) <= written_places(repo)

@@ -1,0 +1,370 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One VM of a name: also where a run was interrupted while PVE cloned, and where several runs make
+it at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
+from tests.modules.estate_lab import Lab, first_number, open_lab, run_at_once
+
+# The first number of tenant acme's VM web1.
+NUMBER = first_number("web1", "acme")
+BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "cores": 1, "memory": "256M"}
+
+
+def named(lab: Lab, name: str) -> dict[int, str]:
+    """Return the VMs of that name with their tags, as the nodes themselves say."""
+    rows = [
+        row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")
+    ]
+    return {row["vmid"]: row.get("tags", "") for row in rows if row.get("name") == name}
+
+
+@pytest.mark.usefixtures("alone", "fast")
+@pytest.mark.parametrize("state", ["present", "started"])
+@pytest.mark.parametrize("full", [False, True], ids=["linked", "full"])
+@pytest.mark.parametrize("module", ["vm", "clone"])
+def test_a_clone_that_is_still_made_is_gone_on_with(module: str, full: bool, state: str) -> None:
+    with open_lab("--lag-s", "8", "--task-ms", "default=20,qmclone=2000") as lab:
+        wish: dict[str, Any] = {
+            "name": "web1",
+            "tenant": "acme",
+            "source": "debian-13",
+            "full": full,
+            "cores": 3,
+            "state": state,
+        }
+        first = lab.run(module, task_timeout=1, **wish)
+        assert first["error"]["category"] == "TaskTimeout"
+        made = lab.run(module, **wish)
+        assert not made.get("failed"), made
+        assert made["vm"]["vmid"] == NUMBER
+        assert set(named(lab, "web1")) == {NUMBER}
+        assert lab.status(made["vm"]) == ("running" if state == "started" else "stopped")
+        assert made["vm"]["config"]["cores"] == 3
+        assert not lab.run(module, **wish)["changed"]
+        volumes = lab.client.get("nodes", "pve1", "storage", "ceph", "content")
+        assert {row["vmid"] for row in volumes} <= {9000, 9001, NUMBER}
+
+
+def test_a_clone_of_another_name_or_tenant_is_none_of_ours() -> None:
+    with open_lab("--lag-s", "8", "--task-ms", "default=20,qmclone=5000") as lab:
+        others: list[dict[str, Any]] = [
+            {"name": "web2", "tenant": "acme"},
+            {"name": "web1", "tenant": "globex"},
+            {"name": "web1"},
+        ]
+        for other in others:
+            assert lab.run("vm", task_timeout=1, source="debian-13", **other)["failed"]
+        made = lab.vm(name="web1", tenant="acme", source="debian-13")["vm"]
+        assert made["vmid"] == NUMBER
+        assert len(named(lab, "web1")) == 3
+        assert "tenant_acme" in named(lab, "web1")[NUMBER].split(";")
+
+
+@pytest.mark.parametrize("what", [BLANK, {"source": "debian-13"}], ids=["created", "cloned"])
+def test_runs_that_make_one_vm_at_the_same_moment_make_one(what: dict[str, Any]) -> None:
+    with open_lab("--lag-s", "8", "--latency-ms", "5") as lab:
+        results = run_at_once(
+            lab, [{"name": "web1", "tenant": "acme", "description": "one", **what}] * 3
+        )
+        assert not [result for result in results if isinstance(result, FleetError)], results
+        assert set(named(lab, "web1")) == {NUMBER}
+        assert {result["vm"]["vmid"] for result in results if isinstance(result, dict)} == {NUMBER}
+        config = lab.client.get("nodes", *next(iter(where(lab, NUMBER))), "config")
+        assert config["description"].startswith("one")
+
+
+@pytest.mark.parametrize("what", [BLANK, {"source": "debian-13"}], ids=["created", "cloned"])
+def test_lists_that_overlap_make_each_vm_once(what: dict[str, Any]) -> None:
+    with open_lab("--lag-s", "8", "--task-ms", "default=10,qmclone=200,qmcreate=100") as lab:
+        lists = [
+            [{"name": f"web{number}"} for number in range(first, first + 6)] for first in (0, 3, 4)
+        ]
+        wish = {"tenant": "acme", "state": "started", **what}
+
+        def one(vms: list[dict[str, str]]) -> Result:
+            params = (
+                ArgumentSpecValidator(fleet_spec())
+                .validate({**wish, "vms": vms})
+                .validated_parameters
+            )
+            with connect(lab.connection, {}) as client:
+                return run(params, client)
+
+        with ThreadPoolExecutor(len(lists)) as pool:
+            results = list(pool.map(one, lists))
+        assert [result.failure for result in results] == [None] * len(lists)
+        for number in range(10):
+            assert len(named(lab, f"web{number}")) == 1, number
+        numbers = [{vm["name"]: vm["vmid"] for vm in result.values["vms"]} for result in results]
+        for mine, other in itertools.combinations(numbers, 2):
+            assert all(mine[name] == other[name] for name in mine.keys() & other.keys())
+
+
+def where(lab: Lab, vmid: int) -> list[tuple[str, str, int]]:
+    rows = lab.client.get("cluster", "resources", type="vm")
+    return [(row["node"], "qemu", vmid) for row in rows if row["vmid"] == vmid]
+
+
+SLOW_CLONE = ("--lag-s", "10", "--task-ms", "default=20,qmclone=2000")
+LEFT: dict[str, Any] = {"name": "web1", "tenant": "acme", "source": "debian-13"}
+
+
+def left_clone(lab: Lab, **options: Any) -> None:
+    """Begin a clone with a run that ends while Proxmox VE still makes it."""
+    left = lab.run("vm", task_timeout=1, **{**LEFT, **options})
+    assert left["error"]["category"] == "TaskTimeout"
+
+
+def list_of(lab: Lab, **options: Any) -> dict[str, Any]:
+    return lab.run("vms", **options)
+
+
+@pytest.mark.usefixtures("alone", "fast")
+@pytest.mark.parametrize("module", ["vm", "vms"])
+def test_a_vm_that_is_being_made_is_removed_when_it_is_complete(module: str) -> None:
+    with open_lab(*SLOW_CLONE) as lab:
+        left_clone(lab)
+        wish: dict[str, Any] = {"name": "web1", "tenant": "acme", "state": "absent"}
+        if module == "vm":
+            removed = lab.run("vm", **wish)
+        else:
+            removed = list_of(lab, vms=[wish])
+        assert not removed.get("failed"), removed
+        assert removed["changed"]
+        assert named(lab, "web1") == {}
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_vm_that_is_created_without_a_source_is_removed_when_it_is_complete() -> None:
+    with open_lab("--task-ms", "default=20,qmcreate=2000") as lab:
+        made = lab.run("vm", name="web1", tenant="acme", task_timeout=1, **BLANK)
+        assert made["error"]["category"] == "TaskTimeout"
+        assert lab.vm(name="web1", tenant="acme", state="absent")["changed"]
+        assert named(lab, "web1") == {}
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_vm_that_is_made_for_too_long_is_not_reported_as_removed() -> None:
+    with open_lab("--task-ms", "default=20,qmclone=8000") as lab:
+        left_clone(lab)
+        kept = lab.run("vm", name="web1", tenant="acme", state="absent", task_timeout=1)
+        assert kept["error"]["category"] == "TaskTimeout"
+        assert str(NUMBER) in kept["msg"]
+        assert "UPID:" in kept["msg"]
+
+
+@pytest.mark.usefixtures("alone")
+def test_prune_removes_what_an_interrupted_run_left_without_a_tag() -> None:
+    """The clone is finished and not configured: it has the tags of its source and the marker of the
+    run.
+    """
+    with open_lab("--lag-s", "10") as lab:
+        lab.vm(name="kept", tenant="acme", source="debian-13")
+        numbers = {name: first_number(name, "acme") for name in ("web1", "own")}
+        marker = Marker(origin=9000, run="r0", tenant="tenant_acme").render()
+        for name, vmid in numbers.items():
+            lab.client.task(
+                "POST",
+                "nodes",
+                "pve1",
+                "qemu",
+                9000,
+                "clone",
+                data={"newid": vmid, "name": name, "description": marker if name == "web1" else ""},
+            )
+        wish = {"vms": [{"name": "kept"}], "tenant": "acme", "source": "debian-13", "prune": True}
+        foreseen = lab.run("vms", check=True, **wish)
+        pruned = list_of(lab, **wish)
+        assert not pruned.get("failed"), pruned
+        assert named(lab, "web1") == {}
+        assert set(named(lab, "own")) == {numbers["own"]}
+        assert [vm["name"] for vm in foreseen["vms"]] == [vm["name"] for vm in pruned["vms"]]
+
+
+def test_a_list_that_runs_again_beside_its_clones_makes_each_vm_once() -> None:
+    """The first run gives up while Proxmox VE clones, two more begin at once."""
+    with open_lab("--lag-s", "10", "--task-ms", "default=20,qmclone=3000") as lab:
+        wish: dict[str, Any] = {
+            "vms": [{"name": f"web{number}"} for number in range(3)],
+            "tenant": "acme",
+            "source": "debian-13",
+            "state": "started",
+        }
+        left = list_of(lab, task_timeout=1, **wish)
+        assert left["failed"]
+        validated = ArgumentSpecValidator(fleet_spec()).validate(wish).validated_parameters
+
+        def again(_number: int) -> Result:
+            with connect(lab.connection, {}) as client:
+                return run(validated, client)
+
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(again, range(2)))
+        assert [result.failure for result in results] == [None, None]
+        for number in range(3):
+            made = named(lab, f"web{number}")
+            assert len(made) == 1
+            assert "tenant_acme" in next(iter(made.values()))
+        assert not list_of(lab, **wish)["changed"]
+
+
+@pytest.mark.usefixtures("alone")
+def test_prune_waits_until_it_can_read_whose_a_new_vm_is() -> None:
+    with open_lab(*SLOW_CLONE) as lab:
+        lab.vm(name="kept", tenant="acme", **BLANK)
+        left_clone(lab)
+        left_clone(lab, name="theirs", tenant="globex")
+        pruned = list_of(lab, vms=[{"name": "kept"}], tenant="acme", prune=True)
+        assert not pruned.get("failed"), pruned
+        assert named(lab, "web1") == {}
+        settled = lab.vm(name="theirs", tenant="globex", source="debian-13")["vm"]
+        assert set(named(lab, "theirs")) == {settled["vmid"]}
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_rerun_by_number_waits_for_its_own_clone() -> None:
+    with open_lab(*SLOW_CLONE) as lab:
+        left_clone(lab, vmid=5001)
+        made = lab.vm(**LEFT, vmid=5001)
+        assert "tenant_acme" in made["vm"]["tags"]
+        assert set(named(lab, "web1")) == {5001}
+
+
+def test_the_number_that_is_free_again_gets_the_vm_back() -> None:
+    with open_lab("--lag-s", "10") as lab:
+        first = lab.vm(**LEFT)["vm"]["vmid"]
+        lab.vm(name="web1", tenant="acme", state="absent")
+        assert lab.vm(**LEFT)["vm"]["vmid"] == first == NUMBER
+
+
+STALE: dict[str, Any] = {"tenant": "acme", "source": "debian-13", "vmid_choice": "lowest"}
+
+
+@pytest.mark.parametrize("module", ["vm", "clone", "vms"])
+def test_a_vm_listed_under_the_name_of_a_removed_one_is_found(module: str) -> None:
+    """pve-manager takes names from statistics that are kept by number (API2Tools.pm,
+    extract_vm_stats).
+    """
+    with open_lab("--lag-s", "0") as lab:
+        lab.vm(name="old", **STALE)
+        settle_listing(lab, "old")
+        lab.simulator.steer("settings", {"lag_s": 300})
+        lab.vm(name="old", tenant="acme", state="absent")
+        vmid = lab.vm(name="new", **STALE)["vm"]["vmid"]
+        assert listed_names(lab)[vmid] == "old"
+        wish = {"name": "new", **STALE}
+        again = list_of(lab, vms=[wish]) if module == "vms" else lab.run(module, **wish)
+        assert not again.get("failed"), again
+        assert not again["changed"]
+        assert set(named(lab, "new")) == {vmid}
+        seen = lab.run("vm_info", name="new")["vms"]
+        assert [vm["vmid"] for vm in seen] == [vmid]
+        assert lab.run("vm_info", name="old")["vms"] == []
+        taken = lab.run("snapshot", name="new", snapshot="s1")
+        assert [vm["vmid"] for vm in taken["vms"]] == [vmid]
+        assert lab.run("snapshot", name="old", snapshot="s2")["error"]["category"] == "NotFound"
+        assert not lab.vm(name="old", tenant="acme", state="absent")["changed"]
+        assert lab.vm(name="new", tenant="acme", state="absent")["changed"]
+        assert named(lab, "new") == {}
+
+
+def listed_names(lab: Lab) -> dict[int, str]:
+    rows = lab.client.get("cluster", "resources", type="vm")
+    return {int(row["vmid"]): row.get("name", "") for row in rows}
+
+
+def settle_listing(lab: Lab, name: str) -> None:
+    """Wait until the listing has a new VM's name."""
+    deadline = lab.client.clock.monotonic() + 30
+    while name not in listed_names(lab).values():
+        assert lab.client.clock.monotonic() < deadline
+        lab.client.clock.sleep(0.25)
+
+
+def test_two_tenants_have_a_vm_of_the_same_name() -> None:
+    with open_lab() as lab:
+        mine = lab.vm(name="web1", tenant="acme", **BLANK)["vm"]
+        other = lab.vm(name="web1", tenant="globex", **BLANK)["vm"]
+        assert mine["vmid"] != other["vmid"]
+        assert lab.vm(name="web1", tenant="acme", memory="512M")["vm"]["vmid"] == mine["vmid"]
+        assert lab.config(other)["memory"] == "256"
+        both = list_of(
+            lab, vms=[{"name": "db1", "tenant": tenant} for tenant in ("acme", "globex")], **BLANK
+        )
+        assert not both.get("failed"), both
+        assert len(named(lab, "db1")) == 2
+        lab.vm(name="web1", tenant="acme", state="absent")
+        assert set(named(lab, "web1")) == {other["vmid"]}
+
+
+def test_a_foreign_vm_is_not_shown_in_an_error() -> None:
+    with open_lab() as lab:
+        other = lab.vm(name="secret-name", tenant="globex", **BLANK)["vm"]
+        for options in ({"state": "present"}, {"state": "absent"}, {"adopt": True}):
+            refused = lab.refused(vmid=other["vmid"], tenant="acme", **options)
+            assert refused["error"]["reason"] == "foreign tenant"
+            assert "secret-name" not in str(refused)
+            assert "on node" not in refused["msg"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"source": "alma-10", "name": "mine"},
+        {"source": 9001},
+        {"source": "debian-13", "name": "new1"},
+        {"source": "alma-10", "name": "new1", "cores": 4},
+    ],
+    ids=str,
+)
+def test_a_vm_of_another_origin_is_refused_by_number(options: dict[str, Any]) -> None:
+    with open_lab() as lab:
+        made = lab.vm(name="mine", vmid=5001, source="debian-13")["vm"]
+        refused = lab.refused(vmid=5001, **options)
+        assert (refused["error"]["category"], refused["error"]["reason"]) == (
+            "Conflict",
+            "other origin",
+        )
+        assert lab.config(made)["name"] == "mine"
+        # The same VM, its name and its source: unchanged, also where only one of them is given.
+        for same in (
+            {"source": "debian-13", "name": "mine"},
+            {"source": 9000},
+            {"source": "debian-13"},
+        ):
+            assert not lab.vm(vmid=5001, **same)["changed"]
+        assert lab.vm(vmid=5001, name="renamed")["vm"]["name"] == "renamed"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "new1"},
+        {"cores": 4},
+        {"source": "debian-13", "name": "new1"},
+        {"tenant": "acme", "adopt": True},
+    ],
+)
+def test_a_template_is_changed_as_a_template_only(options: dict[str, Any]) -> None:
+    with open_lab() as lab:
+        assert lab.refused(vmid=9001, **options)["error"]["category"] == "Conflict"
+        if "source" not in options:
+            assert lab.vm(vmid=9001, state="template", **options)["changed"]

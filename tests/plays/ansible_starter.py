@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The process that forks commands of Ansible: loading them takes longer than most plays.
+
+A fork has the state of a command whose imports have just ended. Ansible reads its configuration
+during them, so a command that has another environment is executed as usual.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from ansible import __file__ as ansible_file
+from ansible import constants
+from ansible.cli.inventory import InventoryCLI
+from ansible.cli.playbook import PlaybookCLI
+from ansible.plugins import loader
+from ansible.utils.collection_loader import _collection_finder
+from ansible.utils.path import cleanup_tmp_file
+
+from tests.plays.commands import UNREAD
+from tests.simulator.forks import serve
+
+COMMANDS = {"ansible-playbook": PlaybookCLI, "ansible-inventory": InventoryCLI}
+# What a command or the collection imports only while it runs.
+LATER = """
+ansible.executor.task_executor ansible.plugins.action.copy ansible.plugins.action.include_vars
+ansible.plugins.action.normal ansible.plugins.action.set_fact ansible.plugins.strategy.linear
+concurrent.futures.thread cryptography.x509 email.parser http.client multiprocessing.synchronize
+proxmoxer requests tomllib urllib3 xml.dom.minidom
+""".split()
+# The plugins of Ansible itself whose documentation every command reads for their options.
+KINDS = (
+    loader.become_loader,
+    loader.cache_loader,
+    loader.callback_loader,
+    loader.connection_loader,
+    loader.inventory_loader,
+    loader.shell_loader,
+    loader.vars_loader,
+)
+
+
+def settings() -> dict[str, str]:
+    """The environment, without what the imports of Ansible do not look at."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(UNREAD)}
+
+
+def run(args: list[str], loaded: dict[str, str]) -> int:
+    """Be the command that the first argument names."""
+    if settings() != loaded:
+        os.execvp(args[0], args)
+    # As a program in the directory of the interpreter would have it.
+    sys.path[0] = str(Path(sys.executable).parent)
+    sys.argv = args
+    # The imports made a directory for this process, to be removed at its end: of the starter.
+    atexit.unregister(cleanup_tmp_file)
+    beside = Path(constants.DEFAULT_LOCAL_TMP).parent
+    constants.DEFAULT_LOCAL_TMP = tempfile.mkdtemp(
+        prefix=f"ansible-local-{os.getpid()}", dir=beside
+    )
+    atexit.register(cleanup_tmp_file, constants.DEFAULT_LOCAL_TMP, warn=True)
+    try:
+        COMMANDS[args[0]].cli_executor(args)
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        end_as_usual()
+    return 0
+
+
+def end_as_usual() -> None:
+    """Do what Python does before a process ends."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+
+
+# Ansible compiles the files of a collection in every process that imports them.
+compiled = functools.cache(compile)
+routing = functools.cache(_collection_finder._meta_yml_to_dict)
+
+
+def remember_routing(collection: str, file: Path) -> None:
+    """Parse what a collection redirects; Ansible calls with the same arguments."""
+    routing(file.read_bytes(), (collection, "runtime.yml"))
+
+
+def load(_args: list[str]) -> None:
+    """Import what every command needs, and compile the collection."""
+    for name in LATER:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    _collection_finder.compile = compiled
+    _collection_finder._meta_yml_to_dict = routing
+    for kind in KINDS:
+        for _plugin in kind.all(class_only=True):
+            pass
+    below = Path(os.environ["ANSIBLE_COLLECTIONS_PATH"]) / "ansible_collections" / "pve" / "fleet"
+    remember_routing(
+        "ansible.builtin", Path(ansible_file).parent / "config/ansible_builtin_runtime.yml"
+    )
+    remember_routing("pve.fleet", below / "meta/runtime.yml")
+    for file in sorted((below / "plugins").rglob("*.py")):
+        compiled(
+            source=file.read_bytes(),
+            filename=str(file),
+            mode="exec",
+            flags=0,
+            dont_inherit=True,
+        )
+
+
+def main() -> None:
+    """Start from this environment."""
+    loaded = settings()
+    serve(functools.partial(run, loaded=loaded), load)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs commands of Ansible; see ansible_starter.py for how the time to load them is saved."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.simulator.forks import Starter
+from tests.simulator.process import ROOT
+
+FORKED = ("ansible-playbook", "ansible-inventory")
+# Variables that are different in each test, and which Ansible does not read when it is loaded.
+UNREAD = ("PROXMOX_", "PYTEST_")
+
+
+@functools.cache
+def _starter(settings: frozenset[tuple[str, str]]) -> Starter:
+    starter = Starter("tests.plays.ansible_starter", dict(settings), str(ROOT))
+    atexit.register(starter.stop)
+    return starter
+
+
+def run(
+    command: list[str], directory: Path, environment: Mapping[str, str], *, usual: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end.
+
+    `usual` says that many commands have the same environment, but for UNREAD.
+    """
+    if not usual or command[0] not in FORKED:
+        return subprocess.run(
+            command,
+            cwd=directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    settings = {name: value for name, value in environment.items() if not name.startswith(UNREAD)}
+    process = _starter(frozenset(settings.items())).start(command, environment, str(directory))
+    output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, process.wait(), output, errors)

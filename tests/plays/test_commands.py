@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A command of Ansible that is forked does what the same command does as a program of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.plays import commands
+
+SHOW = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.debug:
+        msg: >-
+          {{ lookup('env', 'PROXMOX_HOST') }} {{ playbook_dir }} {{ ansible_playbook_python }}
+          {{ lookup('env', 'ANSIBLE_VERBOSITY') }} {{ lookup('pipe', 'pwd') }}
+    - ansible.builtin.command: "true"
+    - ansible.builtin.fail: {msg: the end}
+      when: fails | default(false)
+"""
+COMMANDS = {
+    "a play": ["ansible-playbook", "show.yml"],
+    "a failure": ["ansible-playbook", "show.yml", "-e", "fails=true"],
+    "no playbook": ["ansible-playbook", "nosuch.yml"],
+    "a wrong option": ["ansible-playbook", "--nosuch"],
+    "an inventory": ["ansible-inventory", "-i", "hosts.ini", "--list"],
+}
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "show.yml").write_text(SHOW, encoding="utf-8")
+    (tmp_path / "hosts.ini").write_text("[web]\none\n", encoding="utf-8")
+    return {**os.environ, "PROXMOX_HOST": "here", "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false"}
+
+
+def left_behind() -> set[str]:
+    """Return the temporary directories of processes that have ended.
+
+    Other tests run commands at the same time, with the same home. A directory is named after its
+    process, with eight random characters behind the number.
+    """
+    directory = Path(os.environ["ANSIBLE_HOME"]) / "tmp"
+    if not directory.is_dir():
+        return set()
+    found = set()
+    for path in directory.iterdir():
+        pid = path.name.removeprefix("ansible-local-")[:-8]
+        if pid.isdigit() and not is_running(int(pid)) and path.exists():
+            found.add(path.name)
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Return whether there is a process with this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_forked_or_not_it_is_the_same(
+    tmp_path: Path, environment: dict[str, str], command: list[str]
+) -> None:
+    own = commands.run(command, tmp_path, environment, usual=False)
+    commands.run(command, tmp_path, environment)
+    before = left_behind()
+    forked = commands.run(command, tmp_path, environment)
+    assert left_behind() <= before
+    for part in ("returncode", "stdout", "stderr"):
+        assert getattr(forked, part) == getattr(own, part)
+
+
+def test_another_configuration_is_read(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Ansible reads it when it is loaded."""
+    play = ["ansible-playbook", "show.yml"]
+    forced = commands.run(play, tmp_path, {**environment, "ANSIBLE_FORCE_COLOR": "true"})
+    plain = commands.run(play, tmp_path, environment)
+    assert ["\x1b[" in done.stdout for done in (forced, plain)] == [True, False]
+
+
+def test_commands_at_once_do_not_share_what_they_are_given(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    places = [tmp_path / name for name in ("one", "two", "three")]
+    for place in places:
+        place.mkdir()
+        (place / "show.yml").write_text(SHOW, encoding="utf-8")
+
+    def show(place: Path) -> str:
+        given = {**environment, "PROXMOX_HOST": f"host-{place.name}"}
+        return commands.run(["ansible-playbook", "show.yml"], place, given).stdout
+
+    with ThreadPoolExecutor(len(places)) as pool:
+        printed = list(pool.map(show, places))
+    for place, text in zip(places, printed, strict=True):
+        assert re.findall(r"host-\w+", text) == [f"host-{place.name}"]
+        assert str(place) in text
+        assert "failed=0" in text
+
+
+def test_more_than_a_pipe_holds_is_read(tmp_path: Path, environment: dict[str, str]) -> None:
+    long = "x" * 200_000
+    (tmp_path / "hosts.ini").write_text(f"[web]\none text={long}\n", encoding="utf-8")
+    command = ["ansible-inventory", "-i", "hosts.ini", "-i", "nosuch.ini", "--list"]
+    done = commands.run(command, tmp_path, environment)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["_meta"]["hostvars"]["one"]["text"] == long
+    assert "nosuch.ini" in done.stderr

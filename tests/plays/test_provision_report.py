@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What somebody reads who runs the role provision: mistakes, failures, what waits for a reboot,
+replaced defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.demo.lab import Lab
+from tests.plays.provision_helpers import PROVISION, Player, machine, vm, writes
+
+
+def shown(output: str) -> str:
+    """Return the output without the quotes and escapes of JSON."""
+    return output.replace('\\"', '"')
+
+
+@pytest.mark.parametrize("in_process", ["true", "false"])
+def test_a_typing_error_names_the_vm_and_prints_nothing_else(
+    player: Player, lab: Lab, in_process: str
+) -> None:
+    mark = lab.mark()
+    estate = [vm(f"v{number}") for number in range(60)]
+    estate[3] = {**vm("oops"), "clas": "web"}
+    played = player.play(PROVISION, provision_vms=estate, pve_fleet_in_process=in_process).expect(2)
+    assert "vms[3] (oops): unknown option 'clas' (did you mean 'class'?)" in shown(played.output)
+    assert len(played.output) < 8000
+    for word in ("argument_spec_data", "Supported parameters", "cpuunits", "description"):
+        assert word not in played.output
+    assert lab.requests_since(mark) == []
+
+
+def test_a_failed_start_shows_what_is_needed_to_repair_it(player: Player, lab: Lab) -> None:
+    lab.simulator.fault(task="qmstart", fail="start failed: QEMU exited with code 1", times=1)
+    estate = [vm("f-one", state="stopped"), vm("f-two", tenant="acme")]
+    played = player.play(PROVISION, provision_vms=estate).expect(2)
+    made = machine(lab, "f-two")
+    text = shown(played.output)
+    task = text.partition("TASK [pve.fleet.provision : Create and update")[2].partition("TASK [")[0]
+    assert "fatal: [localhost]: FAILED!" in task
+    assert "changed: [localhost]" not in task
+    report = text.partition("TASK [pve.fleet.provision : Show the summary]")[2].partition("TASK [")[
+        0
+    ]
+    assert '"created 1, failed 1"' in report
+    assert f'"acme/f-two (VMID {made.vmid} on node {made.node}) failed with TaskFailed"' in report
+    assert "    cause: Could not start VM 'f-two'" in report
+    assert "start failed: QEMU exited with code 1" in report
+    assert re.search(r'"    task: UPID:pve\d:\S+:qmstart:\d+:', report)
+    assert '"    log: ' in report
+    assert '"    next step: ' in report
+    assert played.recap["localhost"]["failed"] == 1
+    assert played.changed == 1
+
+
+def test_a_failed_run_shows_the_differences_of_the_other_vms(player: Player, lab: Lab) -> None:
+    estate = [vm("d-one", state="present"), vm("d-two", node="pve9")]
+    for arguments in (("--check", "--diff"), ("--diff",)):
+        played = player.play(PROVISION, *arguments, provision_vms=estate).expect(2)
+        assert "+++ after: VM 'd-one'" in played.output
+
+
+def test_what_waits_for_a_reboot_is_one_section_and_not_a_warning_a_vm(
+    player: Player, lab: Lab
+) -> None:
+    names = [f"w-{letter}" for letter in "abc"]
+    estate = [vm(name, tenant="acme", cores=1) for name in names]
+    player.play(PROVISION, provision_vms=estate).expect()
+    grown = [{**one, "cores": 2} for one in estate]
+    played = player.play(PROVISION, provision_vms=grown).expect()
+    assert '"changed 3, waiting for a reboot 3"' in played.output
+    assert '"waiting for a reboot (cores): acme/w-a, acme/w-b, acme/w-c"' in played.output
+    assert played.output.count("[WARNING]") == 1
+    switched = player.play(
+        PROVISION, "-e", "provision_reboot=if_needed", provision_vms=grown
+    ).expect()
+    assert '"rebooted: acme/w-a, acme/w-b, acme/w-c"' in switched.output
+    assert {machine(lab, name).status for name in names} == {"running"}
+    again = player.play(PROVISION, "-e", "provision_reboot=if_needed", provision_vms=grown).expect()
+    assert again.changed == 0
+
+
+def test_a_run_decides_about_reboots_unless_the_vm_itself_does(player: Player, lab: Lab) -> None:
+    estate = [vm("r-one", cores=1), vm("r-two", cores=1, reboot="never")]
+    defaults = {"reboot": "never"}
+    player.play(PROVISION, provision_vms=estate, provision_defaults=defaults).expect()
+    grown = [{**one, "cores": 2} for one in estate]
+    said: dict[str, Any] = {"provision_vms": grown, "provision_defaults": defaults}
+    played = player.play(PROVISION, "-e", "provision_reboot=if_needed", **said).expect()
+    assert '"rebooted: r-one"' in played.output
+    assert '"waiting for a reboot (cores): r-two"' in played.output
+
+
+QUOTA: dict[str, Any] = {
+    "source": "debian-13",
+    "tenant": "acme",
+    "quotas": {"acme": {"vms": 1}},
+    "state": "present",
+}
+
+
+def test_defaults_of_a_single_run_do_not_replace_those_of_the_estate(
+    player: Player, lab: Lab
+) -> None:
+    estate = {"provision_vms": [{"name": "q-one"}, {"name": "q-two"}], "provision_defaults": QUOTA}
+    (player.directory / "estate.yml").write_text(yaml.safe_dump(estate), encoding="utf-8")
+    (player.directory / "more.yml").write_text(
+        yaml.safe_dump({"provision_defaults": {"memory": "2G"}}), encoding="utf-8"
+    )
+    mark = lab.mark()
+    for more in ('{"provision_defaults": {"memory": "2G"}}', "@more.yml"):
+        refused = player.play(PROVISION, "-e", "@estate.yml", "-e", more).expect(2)
+        assert "every default and quota of the estate would be lost" in refused.output
+    assert lab.requests_since(mark) == []
+    overrides = json.dumps(
+        {"provision_overrides": {"memory": "2G", "quotas": {"globex": {"vms": 9}}}}
+    )
+    merged = player.play(PROVISION, "-e", "@estate.yml", "-e", overrides).expect(2)
+    assert "acme/q-two (QuotaExceeded)" in merged.output
+    assert lab.config(machine(lab, "q-one"))["memory"] == "2048"
+
+
+def test_defaults_on_the_command_line_do_not_replace_those_of_a_play(
+    player: Player, lab: Lab
+) -> None:
+    play = {
+        "name": "Estate",
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars": {"provision_vms": [{"name": "q-one"}], "provision_defaults": QUOTA},
+        "roles": ["pve.fleet.provision"],
+    }
+    (player.directory / "estate.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    mark = lab.mark()
+    refused = player.play(
+        "estate.yml", "-e", '{"provision_defaults": {"source": "debian-13"}}'
+    ).expect(2)
+    assert "-e with provision_defaults" in refused.output
+    assert writes(lab, mark) == []
+    whole = json.dumps({"provision_defaults": QUOTA, "provision_vms": [{"name": "q-one"}]})
+    assert player.play("estate.yml", "-e", whole).expect().changed == 1

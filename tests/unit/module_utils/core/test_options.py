@@ -1,0 +1,122 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Dictionaries of options: converted as Ansible converts them, and one short cause for each
+mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._core.options import (
+    check_options,
+    hidden_values,
+    shorter_refusal,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import item_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight_info_options import (
+    storages_item_spec,
+)
+
+ITEM = item_spec()
+UNKNOWN = "Unsupported parameters for (vm) module:"
+SEE = "See ansible-doc for the options."
+
+RIGHT: list[dict[str, Any]] = [
+    {"name": "web1", "cores": "2", "memory": "4G", "onboot": "yes"},
+    {"name": 7, "vmid": "100", "tags": "a,b", "cpulimit": "1.5"},
+    {"disks": [{"name": "scsi0", "size": "10G"}, {"ssd": 1, "state": "absent"}], "nics": []},
+    {"cloud_init": {"user": "ops", "ssh_keys": "one"}, "options": {"args": "x"}},
+    {"cloud_init": "user=ops", "placement": '{"nodes": ["pve1"]}'},
+    {"cores": None, "disks": None, "placement": {"seed": None}},
+    {"state": "started", "wait_for": "none", "classes": {"web": {"cores": 1}}},
+]
+
+
+@pytest.mark.parametrize("given", RIGHT, ids=str)
+def test_options_are_converted_as_ansible_converts_them(given: dict[str, Any]) -> None:
+    validator = ArgumentSpecValidator(ITEM)
+    ansible = validator.validate(given)
+    assert ansible.error_messages == []
+    found = check_options(ITEM, given)
+    assert found.keys() == given.keys()
+    assert bare(found) == bare({name: ansible.validated_parameters[name] for name in given})
+
+
+def bare(value: Any) -> Any:
+    """Return a value without the options of nested dictionaries that Ansible adds as null."""
+    if isinstance(value, dict):
+        return {name: bare(part) for name, part in value.items() if part is not None}
+    return [bare(part) for part in value] if isinstance(value, list) else value
+
+
+WRONG: list[tuple[dict[str, Any] | Any, str]] = [
+    ({"clas": "web"}, "unknown option 'clas' (did you mean 'class'?)"),
+    ({"zzzzzz": 1}, "unknown option 'zzzzzz'"),
+    (
+        {"nics": [{}, {"brigde": "vmbr0"}]},
+        "unknown option 'nics[1].brigde' (did you mean 'bridge'?)",
+    ),
+    ({"cloud_init": {"usr": "a"}}, "unknown option 'cloud_init.usr' (did you mean 'user'?)"),
+    ({"cores": "many"}, "cores: 'many' is not a whole number"),
+    ({"onboot": "perhaps"}, "onboot: 'perhaps' is not true or false"),
+    ({"name": ["a"]}, "name: ['a'] is not a text"),
+    ({"description": {"a": 1}}, "description: {'a': 1} is not a text"),
+    ({"tags": {"a": 1}}, "tags: {'a': 1} is not a list"),
+    ({"disks": [7]}, "disks[0]: 7 is not a dictionary of options"),
+    ({"cloud_init": "x"}, "cloud_init: 'x' is not a dictionary of options"),
+    ({"state": "on"}, "state: 'on' is not one of present, started"),
+    ({"disks": [{"cache": "big"}]}, "disks[0].cache: 'big' is not one of none, writethrough"),
+    (
+        {"clas": 1, "cores": "x"},
+        "unknown option 'clas' (did you mean 'class'?); cores: 'x' is not a whole number",
+    ),
+    (7, "7 is not a dictionary of options"),
+]
+
+
+@pytest.mark.parametrize(("given", "cause"), WRONG, ids=str)
+def test_each_mistake_has_one_short_cause(given: Any, cause: str) -> None:
+    with pytest.raises(ValidationFailed) as caught:
+        check_options(ITEM, given)
+    assert caught.value.message.startswith(cause)
+    assert len(caught.value.message) < 160
+
+
+def test_a_secret_of_the_wrong_type_is_not_shown() -> None:
+    with pytest.raises(ValidationFailed) as caught:
+        check_options(ITEM, {"cloud_init": {"password": ["hunter2"]}})
+    assert caught.value.message == "cloud_init.password: the value is not a text."
+
+
+def test_a_missing_option_is_named_and_a_default_is_filled_in() -> None:
+    with pytest.raises(ValidationFailed, match="option 'name' is missing"):
+        check_options(storages_item_spec(), {"content": "iso"})
+    assert check_options(storages_item_spec(), {"name": "a"}) == {"name": "a", "content": "images"}
+
+
+def test_values_that_must_not_be_shown_are_found_in_any_shape() -> None:
+    given = {"cloud_init": {"password": "one", "user_data": ["two", {"a": "three"}], "user": "ops"}}
+    assert hidden_values(ITEM, given) == {"one", "two", "three"}
+    assert hidden_values(ITEM, {"cloud_init": '{"password": "json"}'}) == {"json"}
+    assert hidden_values(ITEM, "wrong") == set()
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            f"{UNKNOWN} coers, nics.brigde. Supported parameters include: a, b.",
+            f"{UNKNOWN} coers (did you mean 'cores'?), nics.brigde (did you mean 'bridge'?). {SEE}",
+        ),
+        ("missing required arguments: name", "missing required arguments: name"),
+    ],
+)
+def test_the_list_of_all_names_is_left_out(message: str, expected: str) -> None:
+    assert shorter_refusal(message, ITEM) == expected

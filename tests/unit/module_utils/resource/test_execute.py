@@ -1,0 +1,167 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one loop that carries plans out, for a resource of no kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    Conflict,
+    FleetError,
+    NetworkError,
+    PermissionDenied,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._resource.engine import Resource, apply_plan
+from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import (
+    Execution,
+    Managed,
+    Sent,
+    Verdict,
+    execute,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
+from ansible_collections.pve.fleet.plugins.module_utils._resource.result import result_of
+from tests.unit.module_utils.resource.resource_cases import FakeApi
+
+
+def step(name: str, **more: Any) -> Step:
+    return Step(name, f"Do {name}", "PUT", ("things", name), **{"is_task": False, **more})
+
+
+A, B, C = step("a"), step("b"), step("c")
+VERDICTS = {
+    Conflict: Verdict.STALE,
+    NetworkError: Verdict.UNKNOWN,
+    PermissionDenied: Verdict.DONE,
+}
+
+
+class Thing(Managed):
+    """Sends nothing; `failures` are raised by the steps of that action, one after the
+    other.
+    """
+
+    most_looks = 2
+
+    def __init__(self, *rests: Plan, **failures: list[FleetError]) -> None:
+        self.failures = failures
+        self.rests = list(rests)
+        self.looks: list[tuple[list[str], bool]] = []
+        self.sent: list[str] = []
+        self.refused = ""
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        self.looks.append(([one.action for one in done], uncertain))
+        return self.rests.pop(0)
+
+    def before(self, step: Step) -> None:
+        if step.action == self.refused:
+            raise FleetError(reason="refused")
+
+    def send(self, step: Step) -> Sent:
+        if self.failures.get(step.action):
+            raise self.failures[step.action].pop(0)
+        self.sent.append(step.action)
+        return Sent(f"answer to {step.action}", (f"{step.action} was slow",))
+
+    def judge(self, step: Step, error: FleetError) -> Verdict:
+        return VERDICTS.get(type(error), Verdict.FAILED)
+
+    def finish(self) -> tuple[str, ...]:
+        return ("the end",)
+
+
+def test_all_steps_are_sent_in_order() -> None:
+    outcome = execute(Thing(), Plan((A, B)))
+    assert outcome.done == ("Do a", "Do b")
+    assert outcome.warnings == ("a was slow", "b was slow", "the end")
+    assert outcome.answers == {"a": "answer to a", "b": "answer to b"}
+    assert outcome.rest is None
+
+
+def test_what_is_left_is_planned_again_where_another_run_was_faster() -> None:
+    thing = Thing(Plan((C,)), b=[Conflict()])
+    outcome = execute(thing, Plan((A, B)))
+    assert outcome.done == ("Do a", "Do c")
+    assert thing.looks == [(["a"], True)]
+    assert outcome.rest == Plan((C,))
+
+
+def test_a_conflict_that_is_still_there_ends_the_run() -> None:
+    thing = Thing(Plan((B, C)), b=[Conflict(reason="taken")])
+    with pytest.raises(Conflict) as failure:
+        execute(thing, Plan((A, B)))
+    assert failure.value.details == {"done": ["Do a"]}
+    assert thing.sent == ["a"]
+
+
+def test_a_step_that_may_have_happened_is_sent_again_where_the_new_plan_has_it() -> None:
+    thing = Thing(Plan((A, B)), a=[NetworkError()])
+    assert execute(thing, Plan((A, B))).done == ("Do a", "Do b")
+
+
+def test_looks_have_an_end() -> None:
+    thing = Thing(*[Plan((A,))] * 9, a=[NetworkError()] * 9)
+    with pytest.raises(NetworkError):
+        execute(thing, Plan((A,)))
+    assert len(thing.looks) == 2
+
+
+def test_a_step_that_took_effect_all_the_same_is_done_with_a_warning() -> None:
+    outcome = execute(Thing(a=[PermissionDenied(answer="so what")]), Plan((A, B)))
+    assert outcome.done == ("Do a", "Do b")
+    assert outcome.warnings[0] == "so what."
+
+
+def test_a_step_can_ask_for_a_new_plan() -> None:
+    thing = Thing(Plan((C,)))
+    assert execute(thing, Plan((step("a", reread=True), B))).done == ("Do a", "Do c")
+    assert thing.looks == [(["a"], False)]
+
+
+def test_a_step_that_is_refused_is_not_sent() -> None:
+    thing = Thing()
+    thing.refused = "b"
+    with pytest.raises(FleetError, match="refused") as failure:
+        execute(thing, Plan((A, B)))
+    assert thing.sent == ["a"]
+    assert failure.value.details == {"done": ["Do a"]}
+
+
+class Shelf(Resource[Result]):
+    """A shelf that a task of PVE makes."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self.client = api
+        path = ("rooms", "a", "shelves")
+        self.plan = Plan((Step("create", "Create it", "POST", path, {"id": "x"}),), {}, {"id": "x"})
+
+    def preview(self) -> Result:
+        return result_of(self.plan, {"shelf": None}, header="shelf x")
+
+    def report(self, execution: Execution) -> Result:
+        done, warnings = execution.done, execution.warnings
+        return result_of(self.plan, {"shelf": "x"}, done=done, warnings=warnings, header="shelf x")
+
+
+def test_a_step_can_be_a_task_whose_warnings_are_reported() -> None:
+    api = FakeApi()
+    result = apply_plan(Shelf(api), check_mode=False)
+    assert list(api.shelves) == ["x"]
+    assert result.values == {"shelf": "x", "plan": ["Create it"], "done": ["Create it"]}
+    assert result.warnings == ("Create it: it creaks",)
+
+
+def test_check_mode_has_the_same_plan_and_diff_and_writes_nothing() -> None:
+    api = FakeApi()
+    predicted = apply_plan(Shelf(api), check_mode=True)
+    assert api.written == []
+    assert (predicted.changed, predicted.values["done"]) == (True, [])
+    assert predicted.diff == apply_plan(Shelf(api), check_mode=False).diff

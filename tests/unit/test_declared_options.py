@@ -1,0 +1,262 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An option is declared once.
+
+Specification, documentation, tables and role variables are written from it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import (
+    PROPERTY_STRINGS,
+    SCALARS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import blanks, parse
+from tests.tools import make_options
+from tests.tools.make_options import DeclarationError
+
+PACKAGE = "ansible_collections.pve.fleet.plugins"
+MODULES = [
+    "acl",
+    "acl_info",
+    "clone",
+    "cluster_info",
+    "group",
+    "group_info",
+    "node_info",
+    "pool",
+    "pool_info",
+    "preflight_info",
+    "role",
+    "role_info",
+    "snapshot",
+    "snapshot_info",
+    "storage_download",
+    "token",
+    "token_info",
+    "user",
+    "user_info",
+    "vm",
+    "vm_info",
+    "vms",
+]
+
+# An option that does not exist, as a contributor would declare it. Proxmox VE has the key.
+POINTER = """\
+      pointer:
+        description: Whether the VM has a pointer device with absolute coordinates.
+        type: bool
+        version_added: 0.2.0
+        pve: tablet
+        parsed: scalar
+        roles:
+          provision:
+            main: {}
+"""
+# The key behind which it is put.
+NUMA = re.compile(r"(?m)^      numa:\n(?:        .*\n)+")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a copy of the declarations."""
+    return Path(shutil.copytree(make_options.DECLARATIONS, tmp_path / "options"))
+
+
+def declare(folder: Path, text: str) -> None:
+    """Add an option to the hardware of a VM."""
+    file = folder / "vm.yml"
+    content = file.read_text(encoding="utf-8")
+    whole = NUMA.sub(lambda found: found[0] + text, content)
+    assert whole != content
+    file.write_text(whole, encoding="utf-8")
+
+
+def written(folder: Path, path: str) -> str:
+    return make_options.files(folder)[Path(path)]
+
+
+def executed(source: str) -> dict[str, Any]:
+    """Return the names that a written Python file defines."""
+    names: dict[str, Any] = {"__package__": f"{PACKAGE}.module_utils._spec"}
+    exec(compile(source, "written", "exec"), names)
+    return names
+
+
+def test_written_files_agree_with_the_declarations() -> None:
+    assert make_options.stale() == []
+
+
+def test_a_file_changed_by_hand_is_stale(tmp_path: Path) -> None:
+    for path, text in make_options.files().items():
+        target = tmp_path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    assert make_options.stale(repo=tmp_path) == []
+    role = tmp_path / "roles/provision/meta/argument_specs.yml"
+    text = role.read_text(encoding="utf-8")
+    assert "module:reboot_batch).\n        type: int" in text
+    role.write_text(
+        text.replace(
+            "module:reboot_batch).\n        type: int", "module:reboot_batch).\n        type: str"
+        )
+    )
+    (tmp_path / make_options.RULES).unlink()
+    assert make_options.stale(repo=tmp_path) == [
+        str(make_options.RULES),
+        "roles/provision/meta/argument_specs.yml",
+    ]
+
+
+def test_one_declaration_reaches_specification_documentation_role_and_parser(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(folder, POINTER)
+
+    specification = executed(written(folder, "plugins/module_utils/_spec/vm_options.py"))
+    assert specification["hardware_spec"]()["pointer"] == {"type": "bool"}
+
+    fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
+    assert yaml.safe_load(fragment.DOCUMENTATION)["options"]["pointer"] == {
+        "description": "Whether the VM has a pointer device with absolute coordinates.",
+        "type": "bool",
+        "version_added": "0.2.0",
+    }
+
+    role = yaml.safe_load(written(folder, "roles/provision/meta/argument_specs.yml"))[
+        "argument_specs"
+    ]
+    assert role["main"]["options"]["provision_pointer"] == {
+        "description": "See O(pve.fleet.vm#module:pointer).",
+        "type": "bool",
+        "version_added": "0.2.0",
+    }
+    assert "provision_pointer" not in role["absent"]["options"]
+
+    rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
+    monkeypatch.setattr(parse, "SCALARS", rules["SCALARS"])
+    assert parse.read_desired({"name": "a", "pointer": False}).scalars == {"tablet": "0"}
+
+
+def test_a_property_string_with_words_is_one_declaration(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(
+        folder,
+        "      sound: {description: Sound., type: str, pve: audio0, parsed: property_string,\n"
+        "              words: {intel: device=ich9-intel-hda}, empty_removes: true}\n",
+    )
+    rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
+    for table in ("PROPERTY_STRINGS", "WORDS", "EMPTY_REMOVES"):
+        monkeypatch.setattr(parse, table, rules[table])
+    monkeypatch.setattr(blanks, "EMPTY_REMOVES", rules["EMPTY_REMOVES"])
+    assert parse.read_desired({"name": "a", "sound": "intel"}).property_strings == {
+        "audio0": {"device": "ich9-intel-hda"}
+    }
+    assert parse.read_desired({"name": "a", "sound": ""}).unset == {"audio0"}
+
+
+def test_the_environment_is_part_of_specification_and_documentation(folder: Path) -> None:
+    declare(
+        folder,
+        "      pointer: {description: A., type: int, default: 3, environment: PROXMOX_POINTER}\n",
+    )
+    specification = executed(written(folder, "plugins/module_utils/_spec/vm_options.py"))
+    assert specification["hardware_spec"]()["pointer"]["fallback"][1] == ["PROXMOX_POINTER"]
+    fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
+    documented = yaml.safe_load(fragment.DOCUMENTATION)["options"]["pointer"]
+    assert documented["description"] == ["A.", "Environment variable E(PROXMOX_POINTER)."]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("      a: {description: A., type: str, defualt: x}\n", "vm.a: unknown key 'defualt'"),
+        ("      a: {description: A.}\n", "vm.a: type is missing"),
+        ("      a: {type: str}\n", "vm.a: description is missing"),
+        ("      a: {as: vm.nothing}\n", "as: vm.nothing: no such option"),
+        (
+            "      a: {description: A., type: str, parsed: scalar}\n",
+            "vm.a: parsed needs pve, the key of Proxmox VE",
+        ),
+        ("      a: {description: A., type: str, pve: a, parsed: text}\n", "vm.a: parsed is one of"),
+        (
+            "      a: {description: A., type: dict, suboptions: {b: {type: str}}}\n",
+            "vm.a.b: description is missing",
+        ),
+        (
+            "      a: {description: A., type: str, roles: {provision: {gone: {}}}}\n",
+            "roles/provision/meta/argument_specs.yml: entry point gone has no line",
+        ),
+    ],
+)
+def test_a_mistake_in_a_declaration_is_named(folder: Path, text: str, message: str) -> None:
+    declare(folder, text)
+    with pytest.raises(DeclarationError, match=re.escape(message)):
+        make_options.files(folder)
+
+
+@pytest.mark.parametrize(
+    ("place", "device"), [("", ""), ("cloud_init", ""), ("disks", "scsi0"), ("nics", "net0")]
+)
+def test_every_declared_key_is_one_of_the_schema(place: str, device: str) -> None:
+    """The keys are those of the API schema of Proxmox VE (`_schema/qemu.py`)."""
+    for name, key in SCALARS.get(place, {}).items():
+        if device:
+            assert key in (format_of(device) or {}), name
+        else:
+            assert rule_of(key), name
+            assert format_of(key) is None, name
+    for name, key in PROPERTY_STRINGS.get(place, {}).items():
+        assert format_of(key), name
+
+
+def names_of(options: Mapping[str, Any], below: str, path: str = "") -> set[str]:
+    found: set[str] = set()
+    for name, option in options.items():
+        found.add(f"{path}{name}")
+        found |= names_of(option.get(below) or {}, below, f"{path}{name}.")
+    return found
+
+
+def documented_options(module: str) -> dict[str, Any]:
+    """Return the options that ansible-doc shows: the module's own, and those of its fragments."""
+    own = yaml.safe_load(importlib.import_module(f"{PACKAGE}.modules.{module}").DOCUMENTATION)
+    options: dict[str, Any] = dict(own.get("options") or {})
+    for reference in own["extends_documentation_fragment"]:
+        name, _dot, attribute = reference.removeprefix("pve.fleet.").partition(".")
+        fragment = importlib.import_module(f"{PACKAGE}.doc_fragments.{name}").ModuleDocFragment
+        text = yaml.safe_load(getattr(fragment, attribute.upper() or "DOCUMENTATION"))
+        for option, content in text["options"].items():
+            options[option] = {**content, **options.get(option, {})}
+    return options
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_options_of_a_module_are_those_of_its_documentation(module: str) -> None:
+    spec = importlib.import_module(f"{PACKAGE}.modules.{module}").ENTRY.whole_spec
+    shown = documented_options(module)
+    assert set(shown) == set(spec)
+    assert names_of(spec, "options") <= names_of(shown, "suboptions")
+    for name, option in spec.items():
+        assert shown[name]["type"] == option["type"], name
+        assert shown[name].get("default") == option.get("default"), name
+        assert shown[name].get("choices") == option.get("choices"), name
+
+
+def test_each_call_returns_data_of_its_own() -> None:
+    vm_spec()["quotas"]["default"]["acme"] = {}
+    assert vm_spec()["quotas"]["default"] == {}
