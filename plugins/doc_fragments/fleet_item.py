@@ -62,6 +62,16 @@ class ModuleDocFragment:
                             ],
                             "type": "int",
                         },
+                        "site": {
+                            "description": [
+                                (
+                                    "Site of the VM. It overrides that of its tenant in"
+                                    " O(tenant_settings), which overrides that of the task."
+                                ),
+                                "The task must define it with O(sites) or O(sites_file).",
+                            ],
+                            "type": "str",
+                        },
                         **_referring(_options(Vm.DOCUMENTATION, Vm.LIFE, Vm.GUEST), ""),
                     }
                 }

@@ -39,6 +39,20 @@ options:
       - The whole list is validated, including the VMs of other tenants.
     type: list
     elements: str
+  tenant_settings:
+    description:
+      - What holds for the VMs of a tenant, by the name of the tenant. Options of a VM and of
+        its class override it, and it overrides the options for every VM.
+      - Each is a dictionary with any of C(pool), C(tags), C(quota), C(placement), C(networks),
+        C(classes), C(storage_classes) and C(class), which are options of a VM; C(defaults), a
+        dictionary of other options of its VMs; and C(site), the site of its VMs, see O(site).
+        C(comment) and C(access) are for M(pve.fleet.tenant).
+      - Where it is given, a VM of a tenant that it does not have is rejected.
+      - The VMs of several sites are worked on side by side. If a site fails as a whole, its VMs
+        fail, and those of other sites do not. Numbers, names, quotas and placement are those
+        of each site, and so is O(prune).
+    type: dict
+    default: {}
   tenants_required:
     description: Whether each tenant in O(tenants) must have a VM in the list.
     type: bool

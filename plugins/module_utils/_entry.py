@@ -9,8 +9,8 @@ import importlib.util
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,9 @@ Run = Callable[[dict[str, Any], Client, bool], Result]
 """`run(params, client, check_mode)`: the work of a module, without the options of the connection in
 `params`.
 """
+
+RunAtSites = Callable[[dict[str, Any], Sequence[tuple[Collection[str], Client]], bool], Result]
+"""The same for a task about several sites, each group of sites with its client."""
 
 Lend = Callable[[Connection], AbstractContextManager[Client]]
 """Gives a client for the time of one run."""
@@ -53,6 +56,16 @@ VERBOSE = 3  # from here on a result tells the requests
 
 
 @dataclass(frozen=True)
+class Sites:
+    """What a task about several sites needs: `names` are those of its arguments, an empty one for
+    the site of the task itself.
+    """
+
+    names: Callable[[dict[str, Any]], Sequence[str]]
+    run: RunAtSites
+
+
+@dataclass(frozen=True)
 class Entry:
     """All there is to a module: its work, its options without the connection, and AnsibleModule's
     checks of them.
@@ -70,6 +83,7 @@ class Entry:
     secrets: Secrets = lambda _arguments: ()
     conditions: Conditions | None = None
     on_failure: OnFailure | None = None
+    sites: Sites | None = None
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
@@ -162,16 +176,18 @@ class Entry:
         `given` are the arguments as the user wrote them, before Ansible has filled in what is
         missing.
         """
-        client: Client | None = None
+        clients: list[Client] = []
         failed = True
         warnings: tuple[str, ...] = ()
         try:
             require_named_owners(arguments, given)
-            options = {key: arguments.get(key) for key in CONNECTION_OPTIONS}
-            connection = resolve(options, environ, read_sites_file)
             params = {key: value for key, value in arguments.items() if key in self.spec}
-            with lend(connection) as client:
-                result = self.run(params, client, check_mode)
+            places = self._places(arguments, params, environ)
+            with ExitStack() as stack:
+                clients = [stack.enter_context(lend(connection)) for connection in places]
+                result = self._run(
+                    params, list(zip(places.values(), clients, strict=True)), check_mode
+                )
             values = result.as_dict(diff=diff)
             failed, warnings = result.failure is not None, result.warnings
         except FleetError as error:
@@ -179,9 +195,38 @@ class Entry:
             values = {**more, **self.failed(error)}
         except Exception as error:
             values = {**self.failed(unexpected(error)), "exception": traceback.format_exc()}
-        if client is not None and verbosity >= VERBOSE:
-            values["requests"] = client.record()
+        if clients and verbosity >= VERBOSE:
+            values["requests"] = [line for client in clients for line in client.record()]
         return Outcome(failed, values, warnings)
+
+    def _places(
+        self,
+        arguments: Mapping[str, Any],
+        params: dict[str, Any],
+        environ: Mapping[str, str],
+    ) -> dict[Connection, list[str]]:
+        """Return the connections of a task, each with the sites that it leads to."""
+        options = {key: arguments.get(key) for key in CONNECTION_OPTIONS}
+        names: Sequence[str] = [""]
+        if self.sites is not None:
+            names = self.sites.names(params)
+        found: dict[Connection, list[str]] = {}
+        for name in names:
+            own = {**options, "site": name} if name else options
+            found.setdefault(resolve(own, environ, read_sites_file), []).append(name)
+        return found
+
+    def _run(
+        self,
+        params: dict[str, Any],
+        clients: list[tuple[list[str], Client]],
+        check_mode: bool,
+    ) -> Result:
+        """Return the result of the work, at one site or at several."""
+        (first, client), *others = clients
+        if self.sites is None or (first == [""] and not others):
+            return self.run(params, client, check_mode)
+        return self.sites.run(params, clients, check_mode)
 
 
 def _module_class(entry: Entry) -> Any:

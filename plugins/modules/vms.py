@@ -66,6 +66,23 @@ EXAMPLES = r"""
       - {name: web2, source: debian-13, cores: 2, memory: 4G}
   register: fleet
 
+- name: Create VMs with what holds for their tenants
+  pve.fleet.vms:
+    source: debian-13
+    tenant_settings:
+      acme:
+        pool: acme
+        tags: [prod]
+        quota: {vms: 20, memory: 128G}
+        networks:
+          lan: {bridge: vmbr1}
+      globex:
+        pool: globex
+        defaults: {cores: 2, memory: 4G}
+    vms:
+      - {name: web1, tenant: acme, nics: [{network: lan, ip: dhcp}]}
+      - {name: db1, tenant: globex}
+
 - name: Show the removed VMs
   ansible.builtin.debug:
     msg: "{{ fleet.vms | selectattr('pruned') | map(attribute='name') }}"
@@ -103,6 +120,8 @@ vms:
       sample: false}
     pending: {description: Options that apply after a stop or reboot., type: list, elements: str}
     rebooted: {description: Whether the VM was or would be rebooted., type: bool, sample: false}
+    site: {description: Site of the VM., type: str, returned: when the list or its tenants name
+      sites, sample: berlin}
     msg: {description: Why the VM failed., type: str, returned: when it failed}
     error: {description: "See RV(pve.fleet.vm#module:error).", type: dict, returned: when it failed}
     vm: {description: "See RV(pve.fleet.vm#module:vm).", type: dict}
@@ -144,13 +163,23 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
+    run,
+    run_at_sites,
+    sites_of,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 
-ENTRY = Entry(run, fleet_spec(), secrets=fleet_secrets, on_failure=refused_values)
+ENTRY = Entry(
+    run,
+    fleet_spec(),
+    secrets=fleet_secrets,
+    on_failure=refused_values,
+    sites=Sites(sites_of, run_at_sites),
+)
 
 
 def main() -> None:

@@ -158,13 +158,13 @@ def test_the_page_about_clones_and_snapshots(lab: Lab, player: Player) -> None:
 def test_the_page_about_fleets(lab: Lab, player: Player) -> None:
     tasks = tasks_of("fleet.md")
     fleets = [task["pve.fleet.vms"] for task in tasks if "pve.fleet.vms" in task]
-    assert len(fleets) == 7
+    assert len(fleets) == 8
     output = play(player, tasks)
     assert "Traceback" not in output
     assert '["batch1","batch2"]' in re.sub(r"\s+", "", output)  # what prune removed
     assert "odd1: NotFound: " in output
     machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
-    assert machines.keys() == {"web1", "web2", "db1", "web4"}
+    assert machines.keys() == {"web1", "web2", "db1", "web4", "app1"}
     assert int(lab.config(machines["db1"])["cores"]) == 4
     assert {"prod", "tenant_acme", "web"} <= set(lab.config(machines["web1"])["tags"].split(";"))
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from .listed import (
     require_distinct,
     require_one_tenant,
 )
+from .tenants import inherited
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -50,6 +51,7 @@ class Item:
     params: Mapping[str, Any]
     desired: Desired
     pruned: bool = False
+    site: str = ""  # set where the run is about several
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,15 @@ def read_items(params: Mapping[str, Any], client: Client) -> list[Item]:
     return read_estate(params, client).items
 
 
-def read_estate(params: Mapping[str, Any], client: Client) -> Estate:
+def read_estate(
+    params: Mapping[str, Any],
+    client: Client | None,
+    sites: Collection[str] | None = None,
+) -> Estate:
     """Return what the options of a task come to. Raises FleetError for a mistake in any of them.
 
-    The client is asked for its version where names are not in the schema, for nothing else.
+    The client is asked for its version where names are not in the schema, for nothing else; without
+    one they are not checked. With `sites`, only the VMs of these are worked on.
     """
     params = fold_defaults(params)
     listed = read_listed(params)
@@ -103,14 +110,18 @@ def read_estate(params: Mapping[str, Any], client: Client) -> Estate:
         tenants,
         must_exist=params.get("tenants_required") is not False,
     )
+    if sites is not None:
+        chosen = [entry for entry in chosen if entry.site in sites]
+        others = [entry for entry in others if entry.site in sites]
     read = removal_listed if params.get("remove") else merge
     items: list[Item] = []
     mistakes = Mistakes()
     for entry in chosen:
         try:
-            merged = read(params, entry.options)
-            item = Item(entry.index, merged, desired_vm(merged))
-            check_names(client, item.desired)
+            merged = read(inherited(params, entry.settings), entry.options)
+            item = Item(entry.index, merged, desired_vm(merged), site=entry.site)
+            if client is not None:
+                check_names(client, item.desired)
             items.append(item)
         except FleetError as error:
             mistakes.note(entry.index, entry.options, error)

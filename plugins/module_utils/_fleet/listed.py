@@ -14,6 +14,7 @@ from .._cluster.tenant import PREFIX, tenant_tag
 from .._core.errors import FleetError, ValidationFailed, category_class
 from .._core.options import check_options
 from .._spec.fleet import item_spec
+from .tenants import TenantSettings, read_settings, settings_of, site_of
 
 # The message names this many wrong VMs; the result has all of them.
 _SHOWN = 5
@@ -29,6 +30,8 @@ class Listed:
     vmid: int | None
     tenant: str
     tag: str  # the tenant's tag in lower case, empty without a tenant
+    settings: TenantSettings = TenantSettings()
+    site: str = ""  # empty for the site of the task
 
     @property
     def label(self) -> str:
@@ -64,11 +67,12 @@ def read_listed(params: Mapping[str, Any]) -> list[Listed]:
     Raises one FleetError for all mistakes.
     """
     spec = item_spec()
+    settings = read_settings(params)
     mistakes = Mistakes()
     found: list[Listed] = []
     for index, given in enumerate(params["vms"]):
         try:
-            found.append(_listed(index, check_options(spec, given), params))
+            found.append(_listed(index, check_options(spec, given), params, settings))
         except FleetError as error:
             own = given if isinstance(given, Mapping) else {}
             mistakes.note(index, own, error)
@@ -80,33 +84,41 @@ def _listed(
     index: int,
     own: Mapping[str, Any],
     params: Mapping[str, Any],
+    settings: Mapping[str, TenantSettings],
 ) -> Listed:
     tenant = str(own.get("tenant") or params.get("tenant") or "")
     prefix = own.get("tenant_prefix") or params.get("tenant_prefix") or PREFIX
     tag = ""
     if tenant:
         tag = tenant_tag(tenant, prefix)
+    of_tenant = settings_of(settings, tenant)
     return Listed(
         index=index,
-        options=own,
+        options={name: value for name, value in own.items() if name != "site"},
         name=str(own.get("name") or ""),
         vmid=own.get("vmid"),
         tenant=tenant,
         tag=tag,
+        settings=of_tenant,
+        site=site_of(own, of_tenant),
     )
 
 
 def require_distinct(listed: Sequence[Listed]) -> None:
-    """Raise ValidationFailed where two entries name one VM: each would undo the other's work."""
-    by_vmid: dict[int, Listed] = {}
-    by_name: dict[tuple[str, str], Listed] = {}
+    """Raise ValidationFailed where two entries name one VM: each would undo the other's work.
+
+    A site has numbers and names of its own.
+    """
+    by_vmid: dict[tuple[str, int], Listed] = {}
+    by_name: dict[tuple[str, str, str], Listed] = {}
     for entry in listed:
         if entry.vmid is not None:
-            other = by_vmid.setdefault(entry.vmid, entry)
+            other = by_vmid.setdefault((entry.site, entry.vmid), entry)
             if other is not entry:
                 raise _duplicate_vmid(other, entry)
         if entry.name:
-            other = by_name.setdefault((entry.tag, entry.name.lower()), entry)
+            key = (entry.site, entry.tag, entry.name.lower())
+            other = by_name.setdefault(key, entry)
             if other is not entry:
                 raise _duplicate_name(other, entry)
 

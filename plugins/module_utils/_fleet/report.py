@@ -156,6 +156,8 @@ def short(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the outcome in a row, without the VM itself and its plan."""
     found = {key: row[key] for key in _SHORT}
     found["tenant"] = found["tenant"] or ""
+    if "site" in row:
+        found["site"] = row["site"]
     if row["failed"]:
         found["msg"] = row["msg"]
         found["error"] = row["error"]
@@ -182,6 +184,8 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
         "pending": [],
         "rebooted": False,
     }
+    if item.site:
+        row["site"] = item.site
     if vm_plan is not None:
         row["plan"] = vm_plan.plan.summaries
     if vm_plan is not None and vm_plan.actual is not None:

@@ -6,17 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import VmRow
 from .._core import validate
 from .._core.errors import FleetError
+from .._core.parallel import side_by_side
 from .._core.result import Result
 from .concurrency import ConcurrencyLimits
 from .execute import Executor, Outcome, foresee
-from .items import Scope, read_estate
+from .items import Estate, Scope, read_estate
 from .plan import (
     Planned,
     Planner,
@@ -34,6 +35,18 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
+# Sites that are worked on at the same time.
+_SITES_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Work:
+    """What came of the VMs of one site, in the order of the list, and warnings of the run."""
+
+    outcomes: list[Outcome]
+    notes: tuple[str, ...] = ()
+
+
 def run(
     params: Mapping[str, Any],
     client: Client,
@@ -44,10 +57,74 @@ def run(
     A VM that fails does not stop the others, but nothing is pruned then.
     """
     estate = read_estate(params, client)
+    return _reported([work_on(estate, client, check_mode)], params, check_mode)
+
+
+def run_at_sites(
+    params: Mapping[str, Any],
+    clients: Sequence[tuple[Collection[str], Client]],
+    check_mode: bool = False,
+) -> Result:
+    """Do the same for VMs of several sites, side by side, each list of sites with its client.
+
+    Where a site fails as a whole, its VMs fail, and those of the others do not.
+    """
+
+    def one(part: tuple[Collection[str], Client]) -> Work:
+        sites, client = part
+        named = read_estate(params, None, sites)
+        try:
+            done = work_on(read_estate(params, client, sites), client, check_mode)
+        except FleetError as error:
+            return Work([_failed_as_a_whole(Planned(item), error) for item in named.items])
+        return replace(done, outcomes=_of_site(done.outcomes, max(sites)))
+
+    return _reported(side_by_side(one, clients, _SITES_AT_ONCE), params, check_mode)
+
+
+def sites_of(params: Mapping[str, Any]) -> list[str]:
+    """Return the sites of the VMs of a run; an empty text is the site of the task.
+
+    Raises FleetError for a mistake in the list, where it names sites at all.
+    """
+    settings = params.get("tenant_settings") or {}
+    named = [one for one in (*settings.values(), *params["vms"]) if isinstance(one, Mapping)]
+    if not any(one.get("site") for one in named):
+        return [""]
+    return sorted({item.site for item in read_estate(params, None).items}) or [""]
+
+
+def _failed_as_a_whole(planned: Planned, error: FleetError) -> Outcome:
+    return Outcome(replace(planned, error=error), error=error)
+
+
+def _of_site(outcomes: list[Outcome], site: str) -> list[Outcome]:
+    """Return the outcomes with the site of VMs that were pruned."""
+    found: list[Outcome] = []
+    for outcome in outcomes:
+        item = outcome.planned.item
+        if item.pruned:
+            planned = replace(outcome.planned, item=replace(item, site=site))
+            outcome = replace(outcome, planned=planned)
+        found.append(outcome)
+    return found
+
+
+def _reported(works: Sequence[Work], params: Mapping[str, Any], check_mode: bool) -> Result:
+    """Return the result of the run: VMs in the order of the list, then those that were pruned."""
+    outcomes = [outcome for work in works for outcome in work.outcomes]
+    outcomes.sort(key=lambda outcome: (outcome.planned.item.pruned, outcome.planned.item.index))
+    details = params.get("details") is not False
+    result = report(outcomes, check_mode=check_mode, details=details)
+    notes = tuple(note for work in works for note in work.notes)
+    return replace(result, warnings=(*result.warnings, *notes))
+
+
+def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
+    """Return what came of the VMs of one site."""
     params, items, scope = estate.params, estate.items, estate.scope
     most = read_concurrency(params)
     batch = validate.number(params["reboot_batch"], 0, 1000, "reboot_batch")
-    details = params.get("details") is not False
     if scope is not None and not items:
         raise validate.refused(
             "vms",
@@ -56,7 +133,7 @@ def run(
             "List the VMs with state=absent if all of them shall go",
         )
     if not items:
-        return report([], check_mode=check_mode, details=details)
+        return Work([])
     planned_at = client.clock.monotonic()
     planner = Planner(client, check_mode)
     located = planner.look_up(items)
@@ -71,34 +148,16 @@ def run(
     if check_mode:
         outcomes = foresee(plans)
         outcomes += _kept(unwanted) if _failed(outcomes) else foresee(unwanted)
-        return _with_notes(
-            report(
-                outcomes,
-                check_mode=True,
-                details=details,
-            ),
-            planner.notes,
-        )
+        return Work(outcomes, planner.notes)
     reservations = Reservations(client, planner.cluster)
     executor = Executor(client, reservations, most, planned_at, batch)
     outcomes = _execute(executor, plans)
     if scope is not None and unwanted:
-        outcomes += (
-            _kept(unwanted)
-            if _failed(outcomes)
-            else _prune(
-                executor,
-                reservations,
-                client,
-                scope,
-                unwanted,
-            )
-        )
-    return _with_notes(report(outcomes, details=details), planner.notes)
-
-
-def _with_notes(result: Result, notes: tuple[str, ...]) -> Result:
-    return replace(result, warnings=(*result.warnings, *notes))
+        if _failed(outcomes):
+            outcomes += _kept(unwanted)
+        else:
+            outcomes += _prune(executor, reservations, client, scope, unwanted)
+    return Work(outcomes, planner.notes)
 
 
 def read_concurrency(params: Mapping[str, Any]) -> ConcurrencyLimits:

@@ -21,4 +21,9 @@ def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
     vms, defaults = arguments.get("vms"), arguments.get("defaults")
     for given in [*(vms if isinstance(vms, list) else ()), defaults]:
         found |= hidden_values(spec, given)
+    settings = arguments.get("tenant_settings")
+    for one in settings.values() if isinstance(settings, Mapping) else ():
+        if isinstance(one, Mapping):
+            found |= hidden_values(spec, one.get("defaults"))
+            found |= class_secrets({"vms": [one, one.get("defaults")]})
     return found | class_secrets({"vms": [defaults]})

@@ -113,6 +113,8 @@ def _named(row: Row) -> str:
         place = str(row["vmid"])
         if row["node"]:
             place += f" on {row['node']}"
+    if row.get("site"):
+        place = f"{place}, site {row['site']}" if place else f"site {row['site']}"
     if not place:
         return label
     return f"{label} ({place})"

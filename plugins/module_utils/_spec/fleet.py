@@ -18,7 +18,7 @@ def item_spec() -> Spec:
 
     What an item does not say is None: another layer may say it.
     """
-    return without_defaults(vm_spec())
+    return {**without_defaults(vm_spec()), "site": {"type": "str"}}
 
 
 def shared_spec() -> Spec:

@@ -22,6 +22,7 @@ def fleet_spec() -> Spec:
         "vms": {"type": "list", "elements": "dict", "required": True},
         "defaults": {"type": "dict", "default": {}},
         "tenants": {"type": "list", "elements": "str"},
+        "tenant_settings": {"type": "dict", "default": {}},
         "tenants_required": {"type": "bool", "default": True},
         "remove": {"type": "bool", "default": False},
         "prune": {"type": "bool", "default": False},
