@@ -87,7 +87,7 @@ if str(REPO) not in sys.path:
 _load_collections(_home)
 
 
-# A busy machine is slow now and then; that is no finding of a property test.
+# A busy machine is slow now and then; that is not a finding of a property test.
 hypothesis.settings.register_profile("fleet", deadline=None)
 hypothesis.settings.load_profile("fleet")
 

@@ -109,16 +109,16 @@ options:
     type: int
   retry_timeout:
     description:
-      - Seconds to go on trying, with growing pauses, when the network, a proxy or Proxmox VE fails
+      - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox VE fails
         for a while, such as with status 503. It holds for the first request of a task as for every
         later one. The default is V(30).
-      - Waiting for a task of Proxmox VE that has begun bears such a failure for two minutes at
-        least.
+      - Waiting for a running task of Proxmox VE tolerates such a failure for at least two
+        minutes.
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
   lock_timeout:
     description:
-      - Seconds to go on trying when Proxmox VE refuses a request because of a lock. The default is
+      - Seconds to retry for when Proxmox VE refuses a request because of a lock. The default is
         V(60).
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
@@ -225,7 +225,7 @@ options:
         type: raw
   sites_file:
     description:
-      - A YAML file with the list of O(sites), for when they shall not stand in every task.
+      - A YAML file with the list of O(sites), so that a task does not have to contain it.
       - Environment variable E(PROXMOX_SITES_FILE).
     type: path
 requirements:

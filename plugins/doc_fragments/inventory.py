@@ -265,8 +265,8 @@ options:
   dead_site:
     description:
       - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is
-        told by a warning while the other sites are shown (V(report)). When no site can be read, the
-        inventory fails. A site whose settings are incomplete counts as one that cannot be read.
+        reported by a warning while the other sites are shown (V(report)). When no site can be read,
+        the inventory fails. A site whose settings are incomplete counts as one that cannot be read.
       - Environment variable E(PROXMOX_INVENTORY_DEAD_SITE).
     type: str
     ini:

@@ -174,7 +174,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             if sync is None:
                 is_wanted = partial(self._is_wanted, options.expressions)
                 sync = run_sync(
-                    connection, os.environ, options, is_wanted, read_sites_file, old, anew=not cache
+                    connection,
+                    os.environ,
+                    options,
+                    is_wanted,
+                    read_sites_file,
+                    old,
+                    refetch=not cache,
                 )
                 self._store(path, identity, sync)
             self._warn(sync.warnings)

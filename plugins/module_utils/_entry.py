@@ -71,7 +71,7 @@ class Entry:
     checks of them.
 
     `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets`
-    finds what shall not be shown beside the options with `no_log`. `conditions` are those of a
+    finds what must not be shown beside the options with `no_log`. `conditions` are those of a
     failure, where the module's results have some. A module declares one as `ENTRY`; its own process
     and the controller's both read it.
     """
@@ -171,7 +171,7 @@ class Entry:
     ) -> Outcome:
         """Return what a run with these checked arguments came to.
 
-        No exception of ours or of a mistake gets out.
+        No exception gets out, neither a failure nor a bug.
 
         `given` are the arguments as the user wrote them, before Ansible has filled in what is
         missing.
@@ -276,7 +276,7 @@ def own_client(connection: Connection) -> Iterator[Client]:
 
 
 def unexpected(error: BaseException) -> FleetError:
-    """Return the error for a bug of ours."""
+    """Return the error for a bug in this collection."""
     return FleetError(
         attempted=f"An unexpected {type(error).__name__} occurred",
         answer=str(error),
@@ -315,7 +315,7 @@ def read_sites_file(path: str) -> Any:
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = "" if line is None else f" (line {line + 1})"
-        # The text of the error may quote a secret, so only the place is told.
+        # The text of the error may quote a secret, so only the place is named.
         raise _sites_error(attempted, f"it is not valid YAML{where}", "Correct the file") from None
 
 

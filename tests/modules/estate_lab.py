@@ -91,18 +91,18 @@ def open_lab(*arguments: str) -> Iterator[Lab]:
             yield Lab(simulator, client)
 
 
-def run_at_once(lab: Lab, wishes: list[dict[str, Any]]) -> list[dict[str, Any] | FleetError]:
-    """Converge all wishes at the same time, and return what each run came to."""
-    gate = threading.Barrier(len(wishes))
+def run_at_once(lab: Lab, all_wanted: list[dict[str, Any]]) -> list[dict[str, Any] | FleetError]:
+    """Converge all desired VMs at the same time, and return what each run came to."""
+    gate = threading.Barrier(len(all_wanted))
     defaults = {name: option.get("default") for name, option in vm_spec().items()}
 
-    def one(wish: dict[str, Any]) -> dict[str, Any] | FleetError:
+    def one(wanted: dict[str, Any]) -> dict[str, Any] | FleetError:
         with connect(lab.connection, {}) as client:
             gate.wait(300)
             try:
-                return dict(converge({**defaults, **wish}, client).values)
+                return dict(converge({**defaults, **wanted}, client).values)
             except FleetError as error:
                 return error
 
-    with ThreadPoolExecutor(len(wishes)) as pool:
-        return list(pool.map(one, wishes))
+    with ThreadPoolExecutor(len(all_wanted)) as pool:
+        return list(pool.map(one, all_wanted))

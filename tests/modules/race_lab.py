@@ -24,32 +24,34 @@ NODES = ("pve1", "pve2", "pve3")
 Outcome = tuple[str, str, int | None]
 
 
-def run_loop(connection: dict[str, Any], wishes: list[dict[str, Any]], gate: Any) -> list[Outcome]:
-    """Run module vm over the wishes one after the other, as a loop of one process does."""
+def run_loop(
+    connection: dict[str, Any], all_wanted: list[dict[str, Any]], gate: Any
+) -> list[Outcome]:
+    """Run module vm over the desired VMs one after the other, as a loop of one process does."""
     outcomes: list[Outcome] = []
     gate.wait(300)
     with connect({**connection, "lock_timeout": 120}, {}) as client:
-        for wish in wishes:
+        for wanted in all_wanted:
             try:
-                result = converge({**DEFAULTS, **wish}, client)
+                result = converge({**DEFAULTS, **wanted}, client)
             except FleetError as error:
-                outcomes.append((wish["name"], f"{error.category}: {error.message}", None))
+                outcomes.append((wanted["name"], f"{error.category}: {error.message}", None))
                 continue
             did = "created" if result.changed else "unchanged"
             vm = dict(result.values["vm"] or {})
-            outcomes.append((wish["name"], did, vm.get("vmid")))
+            outcomes.append((wanted["name"], did, vm.get("vmid")))
     return outcomes
 
 
-def race(lab: Lab, wishes: list[dict[str, Any]], processes: int) -> list[Outcome]:
-    """Return the outcomes of that many processes that all run over the same wishes at the same
+def race(lab: Lab, all_wanted: list[dict[str, Any]], processes: int) -> list[Outcome]:
+    """Return the outcomes of that many processes that all run over the same desired VMs at the same
     time.
     """
     context = multiprocessing.get_context("fork")
     with context.Manager() as manager:
         gate = manager.Barrier(processes)
         with context.Pool(processes) as pool:
-            work = [(lab.connection, wishes, gate)] * processes
+            work = [(lab.connection, all_wanted, gate)] * processes
             return [outcome for outcomes in pool.starmap(run_loop, work) for outcome in outcomes]
 
 
@@ -63,7 +65,7 @@ def by_name(lab: Lab) -> dict[str, list[int]]:
 
 
 def check_round(
-    lab: Lab, wishes: list[dict[str, Any]], outcomes: list[Outcome], processes: int
+    lab: Lab, all_wanted: list[dict[str, Any]], outcomes: list[Outcome], processes: int
 ) -> None:
     """Fail unless each VM is there once, was created by one run, and every other run left it
     unchanged.
@@ -71,8 +73,8 @@ def check_round(
     failed = [outcome for outcome in outcomes if outcome[1] not in ("created", "unchanged")]
     assert failed == []
     there = by_name(lab)
-    for wish in wishes:
-        name = wish["name"]
+    for wanted in all_wanted:
+        name = wanted["name"]
         assert len(there.get(name, [])) == 1, (name, there)
         assert {vmid for said, _did, vmid in outcomes if said == name} == set(there[name])
         did = Counter(did for said, did, _vmid in outcomes if said == name)

@@ -350,7 +350,7 @@ STUMBLES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.usefixtures("alone", "fast")
 @pytest.mark.parametrize(("method", "path", "options"), STUMBLES, ids=lambda value: str(value)[:50])
-def test_what_is_begun_is_completed(
+def test_what_was_started_is_completed(
     rough: Lab, name: str, method: str, path: str, options: dict[str, Any]
 ) -> None:
     """Wherever a run ends, the next one does the rest, with the same VM."""
@@ -416,7 +416,7 @@ def test_a_task_that_fails_leaves_nothing_and_tells_its_end(rough: Lab, name: st
     assert named(rough, name) == []
 
 
-def test_a_task_that_fails_midway_is_begun_anew(rough: Lab, name: str) -> None:
+def test_a_task_that_fails_midway_is_started_again(rough: Lab, name: str) -> None:
     said: dict[str, Any] = {"name": name, "source": "debian-13", "full": True, "cores": 3}
     rough.simulator.fault(task="qmclone", fail="no space left on device")
     result = rough.run("clone", **said)

@@ -72,7 +72,9 @@ def test_a_failed_regeneration_is_made_up_for(
     assert "drive=" not in quiet.config(vm).get("description", "")
 
 
-def test_a_failed_regeneration_is_no_task_of_a_vm_that_was_restarted(quiet: Lab, name: str) -> None:
+def test_a_failed_regeneration_is_not_a_task_of_a_vm_that_was_restarted(
+    quiet: Lab, name: str
+) -> None:
     """A start writes the drive by itself."""
     vm = running(quiet, name)
     fail_once(quiet)

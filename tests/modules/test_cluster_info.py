@@ -31,19 +31,19 @@ def cluster(lab: Lab, **options: Any) -> dict[str, Any]:
 
 
 def test_the_whole(lab: Lab) -> None:
-    told = cluster(lab)
+    shown = cluster(lab)
     assert len(lab.simulator.log()) == 6
-    assert (told["name"], told["version"], told["quorate"]) == ("demo", "9.2.11", True)
-    assert [node["status"] for node in told["nodes"]] == ["online"] * 3
-    assert told["pools"] == ["acme", "globex"]
-    storages = {one["storage"]: one for one in told["storages"]}
+    assert (shown["name"], shown["version"], shown["quorate"]) == ("demo", "9.2.11", True)
+    assert [node["status"] for node in shown["nodes"]] == ["online"] * 3
+    assert shown["pools"] == ["acme", "globex"]
+    storages = {one["storage"]: one for one in shown["storages"]}
     assert storages["ceph"]["total"] == 4096 * GIB
     assert storages["local-lvm"]["total"] == 3 * 500 * GIB
     assert storages["ceph"]["nodes"] == ["pve1", "pve2", "pve3"]
-    assert told["health"] == {"status": "ok", "reasons": []}
-    assert told["networks"] is None
-    assert told["missing"] == []
-    assert told["totals"]["vms"]["templates"] == 2
+    assert shown["health"] == {"status": "ok", "reasons": []}
+    assert shown["networks"] is None
+    assert shown["missing"] == []
+    assert shown["totals"]["vms"]["templates"] == 2
 
 
 def test_resources_by_tenant(lab: Lab) -> None:
@@ -52,20 +52,20 @@ def test_resources_by_tenant(lab: Lab) -> None:
     machine(lab, tags="tenant_t12", memory=512)
     both = machine(lab, tags="tenant_t1;tenant_t2")
     none = machine(lab)
-    told = cluster(lab)
-    assert sorted(told["tenants"]) == ["t1", "t12"]
-    first = told["tenants"]["t1"]
+    shown = cluster(lab)
+    assert sorted(shown["tenants"]) == ["t1", "t12"]
+    first = shown["tenants"]["t1"]
     assert first["vms"] == {"total": 2, "running": 1, "stopped": 1, "other": 0, "templates": 0}
     assert (first["cores"], first["memory"], first["disk"]) == (3, 3 * GIB, 2 * GIB)
-    assert told["ambiguous"]["vmids"] == [both["vmid"]]
-    assert none["vmid"] in told["untenanted"]["vmids"]
-    assert "several tenants" in told["health"]["reasons"][0]
+    assert shown["ambiguous"]["vmids"] == [both["vmid"]]
+    assert none["vmid"] in shown["untenanted"]["vmids"]
+    assert "several tenants" in shown["health"]["reasons"][0]
 
 
 def test_networks(lab: Lab) -> None:
-    told = cluster(lab, networks=True)
+    shown = cluster(lab, networks=True)
     assert len(lab.simulator.log()) == 9
-    assert {"vmbr0", "vmbr1", "vmbr2"} <= {row["iface"] for row in told["networks"]["pve2"]}
+    assert {"vmbr0", "vmbr1", "vmbr2"} <= {row["iface"] for row in shown["networks"]["pve2"]}
 
 
 def test_failed_tasks_are_bounded(lab: Lab) -> None:
@@ -84,9 +84,9 @@ def test_ha(lab: Lab) -> None:
     lab.client.write(
         "POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}", "state": "stopped"}
     )
-    told = cluster(lab)["ha"]
-    assert [service["sid"] for service in told["services"]] == [f"vm:{vm['vmid']}"]
-    assert told["quorate"]
+    shown = cluster(lab)["ha"]
+    assert [service["sid"] for service in shown["services"]] == [f"vm:{vm['vmid']}"]
+    assert shown["quorate"]
 
 
 def test_a_node_in_maintenance(lab: Lab) -> None:
@@ -96,38 +96,38 @@ def test_a_node_in_maintenance(lab: Lab) -> None:
     )
     lab.simulator.steer("/nodes/pve3", {"maintenance": True})
     try:
-        told = cluster(lab)
+        shown = cluster(lab)
         assert len(lab.simulator.log()) == 6
     finally:
         lab.simulator.steer("/nodes/pve3", {"maintenance": False})
-    assert [node["maintenance"] for node in told["nodes"]] == [False, False, True]
-    assert told["ha"]["nodes"] == {"pve1": "online", "pve2": "online", "pve3": "maintenance"}
-    assert told["ha"]["master"] == "pve1"
-    assert f"vm:{vm['vmid']}" in {service["sid"] for service in told["ha"]["services"]}
-    assert "node pve3 is in maintenance" in told["health"]["reasons"]
+    assert [node["maintenance"] for node in shown["nodes"]] == [False, False, True]
+    assert shown["ha"]["nodes"] == {"pve1": "online", "pve2": "online", "pve3": "maintenance"}
+    assert shown["ha"]["master"] == "pve1"
+    assert f"vm:{vm['vmid']}" in {service["sid"] for service in shown["ha"]["services"]}
+    assert "node pve3 is in maintenance" in shown["health"]["reasons"]
     assert cluster(lab)["ha"]["nodes"]["pve3"] == "online"
 
 
 def test_a_node_that_is_down(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve2", {"online": False})
     try:
-        told = cluster(lab, networks=True)
+        shown = cluster(lab, networks=True)
     finally:
         lab.simulator.steer("/nodes/pve2", {"online": True})
-    assert "node pve2 is offline" in told["health"]["reasons"]
-    assert told["health"]["status"] == "warning"
-    assert sorted(told["networks"]) == ["pve1", "pve3"]
-    assert not any("is not available on pve2" in reason for reason in told["health"]["reasons"])
+    assert "node pve2 is offline" in shown["health"]["reasons"]
+    assert shown["health"]["status"] == "warning"
+    assert sorted(shown["networks"]) == ["pve1", "pve3"]
+    assert not any("is not available on pve2" in reason for reason in shown["health"]["reasons"])
 
 
 def test_no_quorum_is_critical(lab: Lab) -> None:
     lab.simulator.steer("/cluster", {"quorate": False})
     try:
-        told = cluster(lab)
+        shown = cluster(lab)
     finally:
         lab.simulator.steer("/cluster", {"quorate": True})
-    assert told["health"]["status"] == "critical"
-    assert "quorum" in told["health"]["reasons"][0]
+    assert shown["health"]["status"] == "critical"
+    assert "quorum" in shown["health"]["reasons"][0]
 
 
 def test_parts_that_do_not_answer(lab: Lab) -> None:
@@ -139,10 +139,10 @@ def test_parts_that_do_not_answer(lab: Lab) -> None:
         result = check(lab, "cluster_info", networks=True)
     finally:
         lab.simulator.clear_faults()
-    told = result["cluster"]
-    assert [row["part"] for row in told["missing"]] == ["networks of pve3", "tasks"]
-    assert told["networks"]["pve3"] is None
-    assert told["networks"]["pve1"]
+    shown = result["cluster"]
+    assert [row["part"] for row in shown["missing"]] == ["networks of pve3", "tasks"]
+    assert shown["networks"]["pve3"] is None
+    assert shown["networks"]["pve1"]
     assert len(result["warnings"]) == 2
 
 
@@ -150,13 +150,13 @@ def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
     settle(lab)
     result = run_module("cluster_info", {**lab.connection, **STRANGER})
     assert not result.get("failed"), result
-    told = result["cluster"]
-    assert told["quorate"] is None
-    assert told["health"]["status"] == "unknown"
-    assert {row["part"] for row in told["missing"]} == {
+    shown = result["cluster"]
+    assert shown["quorate"] is None
+    assert shown["health"]["status"] == "unknown"
+    assert {row["part"] for row in shown["missing"]} == {
         "cluster status",
         "HA status",
         "HA manager's status",
     }
-    assert [node["node"] for node in told["nodes"]] == ["pve1", "pve2", "pve3"]
+    assert [node["node"] for node in shown["nodes"]] == ["pve1", "pve2", "pve3"]
     assert lab.simulator.writes() == []

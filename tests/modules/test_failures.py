@@ -81,7 +81,7 @@ def test_a_vm_that_does_not_start_is_there(quiet: Lab) -> None:
         assert row["error"]["done"]
 
 
-def test_parts_that_fail_are_told_alike(quiet: Lab) -> None:
+def test_parts_that_fail_are_reported_alike(quiet: Lab) -> None:
     quiet.vm(name="here")
     names = ["here", "nosuch"]
     fleet = quiet.run(

@@ -24,7 +24,7 @@ BLANK: dict[str, Any] = {
 
 
 def is_look(method: str, segments: tuple[Any, ...]) -> bool:
-    """Tell whether a request is a look at the VM itself."""
+    """Return whether a request reads the VM itself."""
     return method == "GET" and segments[-1] in ("pending", "snapshot")
 
 
@@ -36,21 +36,21 @@ SNAPSHOTS: list[dict[str, Any]] = [{}, {"state": "rolled_back"}, {"state": "abse
 
 
 @pytest.mark.parametrize("moment", [is_listing, is_look])
-@pytest.mark.parametrize("wish", SNAPSHOTS, ids=str)
-def test_by_snapshot(quiet: Lab, name: str, wish: dict[str, Any], moment: Any) -> None:
+@pytest.mark.parametrize("wanted", SNAPSHOTS, ids=str)
+def test_by_snapshot(quiet: Lab, name: str, wanted: dict[str, Any], moment: Any) -> None:
     vm = quiet.vm(name=name, **BLANK)["vm"]
-    if wish:
+    if wanted:
         quiet.client.task(
             "POST", "nodes", "pve1", "qemu", vm["vmid"], "snapshot", data={"snapname": "s1"}
         )
     with after_request(quiet, moment, to_pve3(quiet, vm["vmid"])):
-        result = quiet.run("snapshot", name=name, tenant="acme", snapshot="s1", **wish)
+        result = quiet.run("snapshot", name=name, tenant="acme", snapshot="s1", **wanted)
     assert not result.get("failed"), result
     assert (result["changed"], result["vms"][0]["node"]) == (True, "pve3")
     there = {
         row["name"] for row in quiet.client.get("nodes", "pve3", "qemu", vm["vmid"], "snapshot")
     }
-    assert ("s1" in there) is (wish.get("state") != "absent")
+    assert ("s1" in there) is (wanted.get("state") != "absent")
 
 
 @pytest.mark.parametrize(("module", "more"), [("vm_info", {"config": True}), ("snapshot_info", {})])

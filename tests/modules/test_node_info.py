@@ -38,9 +38,9 @@ def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
     assert len(lab.simulator.log()) == 4
     assert result["quorate"] is True
     assert result["missing"] == []
-    told = nodes(result)
-    assert sorted(told) == ["pve1", "pve2", "pve3"]
-    second = told["pve2"]
+    shown = nodes(result)
+    assert sorted(shown) == ["pve1", "pve2", "pve3"]
+    second = shown["pve2"]
     assert second["vms"] == {"total": 2, "running": 1, "stopped": 1, "other": 0, "templates": 1}
     assert second["capacity"] == {
         "memory_given": 3 * GIB,
@@ -57,20 +57,20 @@ def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
     assert [one["storage"] for one in second["storages"]] == ["ceph", "local", "local-lvm"]
     assert second["memory"]["total"] == 64 * GIB
     assert second["health"] == {"status": "ok", "reasons": []}
-    assert (told["pve1"]["version"], second["version"]) == ("9.2.11", None)
+    assert (shown["pve1"]["version"], second["version"]) == ("9.2.11", None)
 
 
 @pytest.mark.parametrize("options", [{}, {"details": True}], ids=str)
 def test_details_of_one_node(lab: Lab, options: dict[str, Any]) -> None:
     result = check(lab, "node_info", node="pve3", **options)
     assert len(lab.simulator.log()) == 5
-    (told,) = result["nodes"]
-    assert told["version"] == "9.2.11"
-    assert told["kernel"]
-    assert told["cpu"]["model"]
-    assert len(told["cpu"]["loadavg"]) == 3
-    assert told["cpu"]["cores"] == 16
-    assert set(told) == set(check(lab, "node_info")["nodes"][0])
+    (shown,) = result["nodes"]
+    assert shown["version"] == "9.2.11"
+    assert shown["kernel"]
+    assert shown["cpu"]["model"]
+    assert len(shown["cpu"]["loadavg"]) == 3
+    assert shown["cpu"]["cores"] == 16
+    assert set(shown) == set(check(lab, "node_info")["nodes"][0])
     assert check(lab, "node_info", node="pve3", details=False)["nodes"][0]["version"] is None
     assert len(lab.simulator.log()) == 4
     assert [one["version"] for one in check(lab, "node_info", details=True)["nodes"]] == [
@@ -117,13 +117,13 @@ def test_a_node_that_is_down_leaves_the_others(lab: Lab) -> None:
         result = check(lab, "node_info", details=True)
     finally:
         lab.simulator.steer("/nodes/pve3", {"online": True})
-    told = nodes(result)
-    assert told["pve3"]["status"] == "offline"
-    assert told["pve3"]["health"] == {"status": "critical", "reasons": ["the node is offline"]}
-    assert told["pve3"]["capacity"] is None
-    assert told["pve3"]["error"] == "the node is offline"
-    assert told["pve1"]["health"]["status"] == "ok"
-    assert told["pve1"]["kernel"]
+    shown = nodes(result)
+    assert shown["pve3"]["status"] == "offline"
+    assert shown["pve3"]["health"] == {"status": "critical", "reasons": ["the node is offline"]}
+    assert shown["pve3"]["capacity"] is None
+    assert shown["pve3"]["error"] == "the node is offline"
+    assert shown["pve1"]["health"]["status"] == "ok"
+    assert shown["pve1"]["kernel"]
 
 
 def test_a_node_that_does_not_answer_although_it_is_listed(lab: Lab) -> None:
@@ -132,33 +132,33 @@ def test_a_node_that_does_not_answer_although_it_is_listed(lab: Lab) -> None:
         result = check(lab, "node_info", details=True)
     finally:
         lab.simulator.clear_faults()
-    told = nodes(result)
-    assert told["pve2"]["health"]["status"] == "critical"
-    assert "595" in told["pve2"]["error"]
+    shown = nodes(result)
+    assert shown["pve2"]["health"]["status"] == "critical"
+    assert "595" in shown["pve2"]["error"]
     assert "pve2" in result["warnings"][0]
-    assert told["pve3"]["error"] is None
+    assert shown["pve3"]["error"] is None
 
 
 def test_a_node_in_maintenance(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve2", {"maintenance": True})
     try:
-        told = nodes(check(lab, "node_info"))
+        shown = nodes(check(lab, "node_info"))
         assert len(lab.simulator.log()) == 4
         stranger = nodes(run_module("node_info", {**lab.connection, **STRANGER}))
     finally:
         lab.simulator.steer("/nodes/pve2", {"maintenance": False})
-    assert {node: (row["maintenance"], row["ha_state"]) for node, row in told.items()} == {
+    assert {node: (row["maintenance"], row["ha_state"]) for node, row in shown.items()} == {
         "pve1": (False, "online"),
         "pve2": (True, "maintenance"),
         "pve3": (False, "online"),
     }
     assert stranger["pve2"]["maintenance"]
-    assert told["pve2"]["status"] == "online"
-    assert told["pve2"]["health"] == {
+    assert shown["pve2"]["status"] == "online"
+    assert shown["pve2"]["health"] == {
         "status": "warning",
         "reasons": ["the node is in maintenance"],
     }
-    assert told["pve3"]["health"] == {"status": "ok", "reasons": []}
+    assert shown["pve3"]["health"] == {"status": "ok", "reasons": []}
     assert not nodes(check(lab, "node_info"))["pve2"]["maintenance"]
 
 
@@ -170,9 +170,9 @@ def test_no_quorum_and_a_full_node(lab: Lab) -> None:
     finally:
         lab.simulator.steer("/cluster", {"quorate": True})
         lab.simulator.steer("/nodes/pve1", {"memory": 64 * GIB})
-    (told,) = result["nodes"]
-    assert told["health"]["status"] == "critical"
-    reasons = " ".join(told["health"]["reasons"])
+    (shown,) = result["nodes"]
+    assert shown["health"]["status"] == "critical"
+    reasons = " ".join(shown["health"]["reasons"])
     for word in ("quorum", "of its memory is in use", "% full", "root file system"):
         assert word in reasons
 
@@ -180,8 +180,8 @@ def test_no_quorum_and_a_full_node(lab: Lab) -> None:
 def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
     settle(lab)
     result = run_module("node_info", {**lab.connection, **STRANGER})
-    told = nodes(result)
-    assert sorted(told) == ["pve1", "pve2", "pve3"]
+    shown = nodes(result)
+    assert sorted(shown) == ["pve1", "pve2", "pve3"]
     assert {row["part"] for row in result["missing"]} == {"cluster status", "HA manager's status"}
     assert all(row["category"] == "PermissionDenied" for row in result["missing"])
     assert "Sys.Audit" in result["warnings"][0]

@@ -50,7 +50,7 @@ def test_infos(lab: Lab) -> None:
     assert [node["maintenance"] for node in nodes] == [False, True, False]
     assert nodes[0]["version"].startswith("8.4")
     assert nodes[0]["kernel"]
-    assert cluster["ha"]["fencing"] is None  # told since 9.2
+    assert cluster["ha"]["fencing"] is None  # returned since 9.2
     assert (cluster["version"], cluster["missing"]) == (nodes[0]["version"], [])
 
 

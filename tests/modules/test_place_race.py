@@ -36,7 +36,7 @@ def where(lab: Lab, tag: str) -> Counter[str]:
     )
 
 
-def wishes(count: int, what: str, **placement: Any) -> list[dict[str, Any]]:
+def all_wanted(count: int, what: str, **placement: Any) -> list[dict[str, Any]]:
     return [
         {
             "name": f"web{index}",
@@ -64,24 +64,24 @@ def test_vms_made_at_once_keep_apart(
     if "max_vms_per_node" in rule:
         for node in ("pve1", "pve2", "pve3"):
             busy.vm(name=f"old-{node}", node=node, **BLANK)
-    runs = wishes(3, what, **rule)
+    runs = all_wanted(3, what, **rule)
     if numbers == "given":
-        runs = [{**wish, "vmid": 20000 + index} for index, wish in enumerate(runs)]
+        runs = [{**wanted, "vmid": 20000 + index} for index, wanted in enumerate(runs)]
     results = run_at_once(busy, runs)
     failed = [result for result in results if isinstance(result, FleetError)]
     assert not failed, failed
     assert where(busy, "web") == {"pve1": 1, "pve2": 1, "pve3": 1}
-    for wish, result in zip(runs, results, strict=True):
+    for wanted, result in zip(runs, results, strict=True):
         assert isinstance(result, dict)
         vm = result["vm"]
-        assert (vm["name"], vm["node"]) == (wish["name"], result["placement"]["node"])
-        assert busy.config(vm)["name"] == wish["name"]
-        assert not busy.vm(**wish)["changed"]
+        assert (vm["name"], vm["node"]) == (wanted["name"], result["placement"]["node"])
+        assert busy.config(vm)["name"] == wanted["name"]
+        assert not busy.vm(**wanted)["changed"]
 
 
 @pytest.mark.parametrize("what", SOURCES)
-def test_one_too_many_is_told_node_by_node(busy: Lab, what: str) -> None:
-    results = run_at_once(busy, wishes(4, what, anti_affinity=["web"]))
+def test_one_too_many_is_reported_node_by_node(busy: Lab, what: str) -> None:
+    results = run_at_once(busy, all_wanted(4, what, anti_affinity=["web"]))
     failed = [result for result in results if isinstance(result, FleetError)]
     assert [error.category for error in failed] == ["NodeUnhealthy"]
     assert failed[0].details["nodes"].keys() == {"pve1", "pve2", "pve3"}
@@ -89,7 +89,7 @@ def test_one_too_many_is_told_node_by_node(busy: Lab, what: str) -> None:
 
 
 def test_two_vms_made_at_once_keep_together(busy: Lab) -> None:
-    runs = wishes(2, "cloned", affinity=["web"], strategy="random")
+    runs = all_wanted(2, "cloned", affinity=["web"], strategy="random")
     results = run_at_once(busy, runs)
     assert all(isinstance(result, dict) for result in results), results
     assert list(where(busy, "web").values()) == [2]

@@ -161,7 +161,7 @@ def test_affinity_by_tag_and_by_name(place: Lab, name: str) -> None:
     assert placed(
         place, f"{name}-5", tenant="acme", placement={**apart, "affinity_policy": "preferred"}
     )
-    # Another tenant's VMs are no neighbours.
+    # Another tenant's VMs do not count as neighbours.
     assert placed(place, f"{name}-6", tags=[tag], tenant="globex", placement=apart)
     near = placed(
         place, f"{name}-7", tenant="acme", placement={"affinity": [f"name:{name[:30]}-1"]}
@@ -302,7 +302,7 @@ def test_a_vm_moves_when_its_constraints_no_longer_hold_and_only_then(
     assert not place.vm(**options)["changed"]
 
 
-def test_nowhere_to_go_is_told_node_by_node(place: Lab, name: str) -> None:
+def test_nowhere_to_go_is_reported_node_by_node(place: Lab, name: str) -> None:
     place.vm(name=name, **BLANK, node="pve1")
     place.vm(name=f"{name}-other", **BLANK, node="pve3")
     result = place.refused(
@@ -369,7 +369,7 @@ def test_an_ha_managed_vm_is_waited_for_until_it_is_there(place: Lab, name: str)
     assert place.status(moved["vm"]) == "running"
 
 
-def test_a_migration_of_the_ha_manager_that_fails_is_told(place: Lab, name: str) -> None:
+def test_a_migration_of_the_ha_manager_that_fails_is_reported(place: Lab, name: str) -> None:
     vm = place.vm(name=name, **BLANK, node="pve1", state="started")["vm"]
     place.client.write("POST", "cluster", "ha", "resources", data={"sid": f"vm:{vm['vmid']}"})
     place.simulator.fault(task="qmigrate", id=vm["vmid"], fail="the network is on fire")
@@ -414,7 +414,7 @@ def test_a_vm_that_is_moved_during_the_task_is_followed(place: Lab, name: str) -
     assert removed["vm"] is None
 
 
-def test_a_node_that_dies_gives_its_vm_to_another_and_the_task_goes_on(name: str) -> None:
+def test_a_node_that_dies_gives_its_vm_to_another_and_the_task_continues(name: str) -> None:
     with open_lab("--lag-s", "0", "--proxy-delay-s", "0.1") as lab:
         vm = lab.vm(name=name, **BLANK, node="pve3", state="started")["vm"]
         lab.simulator.steer("nodes/pve3", {"online": False})

@@ -78,7 +78,7 @@ def test_what_is_missing_fails_with_a_next_step(lab: Lab) -> None:
     result = preflight(
         lab,
         templates=["nosuch", "7777"],
-        vms=["nobody"],
+        vms=["missing"],
         nodes=["pve1", "pve9"],
         storages=[{"name": "ceph", "content": "iso"}, {"name": "nosuch"}],
         bridges=["vmbr77"],
@@ -95,7 +95,7 @@ def test_what_is_missing_fails_with_a_next_step(lab: Lab) -> None:
         ("bridge", "vmbr77 on pve1"),
         ("template", "nosuch"),
         ("template", "7777"),
-        ("vm", "nobody"),
+        ("vm", "missing"),
         ("pool", "nosuch"),
     }
     assert all(row["next_step"] for row in result["failed_checks"])
@@ -112,11 +112,11 @@ def test_privileges_of_a_tenants_token(lab: Lab) -> None:
     result = run_module("preflight_info", {**lab.connection, **STRANGER, **wanted})
     assert not result.get("failed"), result
     assert not result["passed"]
-    told = statuses(result, "privilege")
-    assert told["VM.Snapshot on /pool/acme"] == "pass"
-    assert told["VM.Allocate on /pool/acme"] == "pass"
-    assert told["Datastore.AllocateSpace on /storage/ceph"] == "fail"
-    assert told["VM.Clone on /vms/9000"] == "fail"  # which it may not even see
+    shown = statuses(result, "privilege")
+    assert shown["VM.Snapshot on /pool/acme"] == "pass"
+    assert shown["VM.Allocate on /pool/acme"] == "pass"
+    assert shown["Datastore.AllocateSpace on /storage/ceph"] == "fail"
+    assert shown["VM.Clone on /vms/9000"] == "fail"  # which it may not even see
     assert statuses(result, "quorum")["cluster"] == "unknown"
     assert any(
         "ops@pve!auto lacks Datastore.AllocateSpace on /storage/ceph" in line
@@ -126,14 +126,14 @@ def test_privileges_of_a_tenants_token(lab: Lab) -> None:
 
 
 def test_no_privilege_is_asked_on_what_was_named_and_not_found(lab: Lab) -> None:
-    """That the caller lacks it everywhere, or shall name what is meant, would be the wrong
+    """That the caller lacks it everywhere, or must name what is meant, would be the wrong
     advice.
     """
-    result = preflight(lab, tasks=["vm_clone", "snapshot"], templates=["nosuch"], vms=["nobody"])
+    result = preflight(lab, tasks=["vm_clone", "snapshot"], templates=["nosuch"], vms=["missing"])
     assert {row["check"] for row in result["failed_checks"]} == {"template", "vm"}
-    told = statuses(result, "privilege")
-    assert not any("VM.Clone" in subject or "VM.Snapshot" in subject for subject in told)
-    assert told["VM.Allocate on /vms"] == "pass"  # on the new VM, which cannot be named
+    shown = statuses(result, "privilege")
+    assert not any("VM.Clone" in subject or "VM.Snapshot" in subject for subject in shown)
+    assert shown["VM.Allocate on /vms"] == "pass"  # on the new VM, which cannot be named
 
 
 PROOFS: list[tuple[str, str, dict[str, Any]]] = [
@@ -260,7 +260,7 @@ def test_a_node_that_is_down_counts_only_when_it_is_named(lab: Lab) -> None:
     assert [row["subject"] for row in named["failed_checks"]] == ["pve3"]
 
 
-def test_a_node_in_maintenance_is_told_and_does_not_count(lab: Lab) -> None:
+def test_a_node_in_maintenance_is_reported_and_does_not_count(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve3", {"maintenance": True})
     try:
         result = preflight(lab, nodes=["pve1", "pve3"])

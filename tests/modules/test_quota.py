@@ -227,7 +227,7 @@ def test_runs_that_together_exceed_a_quota_end_within_it(
         else {"disks": [{"size": 3, "storage": "ceph"}], "cores": 2, "memory": "2G"}
     )
     room = {"vms": 2, "cores": 5, "memory": "5G", "disk": "7G"}[kind]
-    wishes = [
+    all_wanted = [
         {
             "name": f"at-once-{index}",
             "tenant": "acme",
@@ -237,7 +237,7 @@ def test_runs_that_together_exceed_a_quota_end_within_it(
         }
         for index in range(6)
     ]
-    results = run_at_once(busy, wishes)
+    results = run_at_once(busy, all_wanted)
     made = [result["vm"]["vmid"] for result in results if isinstance(result, dict)]
     failed = [result for result in results if isinstance(result, FleetError)]
     assert of_tenant(busy, "acme") == set(made)
@@ -254,13 +254,15 @@ def test_runs_that_together_exceed_a_quota_end_within_it(
     assert {row["vmid"] for row in rows if row.get("vmid")} <= {9000, 9001, *made}
 
 
-def test_two_that_grow_at_once_are_told(busy: Lab) -> None:
+def test_two_that_grow_at_once_are_reported(busy: Lab) -> None:
     names = ["grow-1", "grow-2"]
     for name in names:
         busy.vm(name=name, tenant="acme", disks=[{"size": 1, "storage": "ceph"}], cores=1)
     busy.simulator.steer("settings", {"latency_ms": 60})
-    wishes = [{"name": name, "tenant": "acme", "cores": 3, "quota": {"cores": 4}} for name in names]
-    results = run_at_once(busy, wishes)
+    all_wanted = [
+        {"name": name, "tenant": "acme", "cores": 3, "quota": {"cores": 4}} for name in names
+    ]
+    results = run_at_once(busy, all_wanted)
     failed = [result for result in results if isinstance(result, FleetError)]
     assert failed
     assert all(error.category == "QuotaExceeded" for error in failed)

@@ -211,8 +211,8 @@ def test_memory_of_a_list_is_spread_by_what_is_free(room: Lab, name: str) -> Non
     def one(number: int) -> dict[str, Any]:
         disks = [{"size": 1, "storage": "ceph"}]
         placement = {"strategy": "first"}
-        wish = {"name": f"{name[:30]}-{number}", "memory": "40G", "state": "started"}
-        return {**wish, "disks": disks, "placement": placement}
+        goal = {"name": f"{name[:30]}-{number}", "memory": "40G", "state": "started"}
+        return {**goal, "disks": disks, "placement": placement}
 
     result = room.run("vms", vms=[one(number) for number in range(4)], check=True)
     nodes = [(row.get("vm") or {}).get("node") for row in result["vms"]]

@@ -42,7 +42,7 @@ def named(lab: Lab, name: str) -> dict[int, str]:
 @pytest.mark.parametrize("module", ["vm", "clone"])
 def test_a_clone_that_is_still_made_is_gone_on_with(module: str, full: bool, state: str) -> None:
     with open_lab("--lag-s", "8", "--task-ms", "default=20,qmclone=2000") as lab:
-        wish: dict[str, Any] = {
+        wanted: dict[str, Any] = {
             "name": "web1",
             "tenant": "acme",
             "source": "debian-13",
@@ -50,20 +50,20 @@ def test_a_clone_that_is_still_made_is_gone_on_with(module: str, full: bool, sta
             "cores": 3,
             "state": state,
         }
-        first = lab.run(module, task_timeout=1, **wish)
+        first = lab.run(module, task_timeout=1, **wanted)
         assert first["error"]["category"] == "TaskTimeout"
-        made = lab.run(module, **wish)
+        made = lab.run(module, **wanted)
         assert not made.get("failed"), made
         assert made["vm"]["vmid"] == NUMBER
         assert set(named(lab, "web1")) == {NUMBER}
         assert lab.status(made["vm"]) == ("running" if state == "started" else "stopped")
         assert made["vm"]["config"]["cores"] == 3
-        assert not lab.run(module, **wish)["changed"]
+        assert not lab.run(module, **wanted)["changed"]
         volumes = lab.client.get("nodes", "pve1", "storage", "ceph", "content")
         assert {row["vmid"] for row in volumes} <= {9000, 9001, NUMBER}
 
 
-def test_a_clone_of_another_name_or_tenant_is_none_of_ours() -> None:
+def test_a_clone_of_another_name_or_tenant_is_not_the_runs_own() -> None:
     with open_lab("--lag-s", "8", "--task-ms", "default=20,qmclone=5000") as lab:
         others: list[dict[str, Any]] = [
             {"name": "web2", "tenant": "acme"},
@@ -97,12 +97,12 @@ def test_lists_that_overlap_make_each_vm_once(what: dict[str, Any]) -> None:
         lists = [
             [{"name": f"web{number}"} for number in range(first, first + 6)] for first in (0, 3, 4)
         ]
-        wish = {"tenant": "acme", "state": "started", **what}
+        wanted = {"tenant": "acme", "state": "started", **what}
 
         def one(vms: list[dict[str, str]]) -> Result:
             params = (
                 ArgumentSpecValidator(fleet_spec())
-                .validate({**wish, "vms": vms})
+                .validate({**wanted, "vms": vms})
                 .validated_parameters
             )
             with connect(lab.connection, {}) as client:
@@ -142,11 +142,11 @@ def list_of(lab: Lab, **options: Any) -> dict[str, Any]:
 def test_a_vm_that_is_being_made_is_removed_when_it_is_complete(module: str) -> None:
     with open_lab(*SLOW_CLONE) as lab:
         left_clone(lab)
-        wish: dict[str, Any] = {"name": "web1", "tenant": "acme", "state": "absent"}
+        wanted: dict[str, Any] = {"name": "web1", "tenant": "acme", "state": "absent"}
         if module == "vm":
-            removed = lab.run("vm", **wish)
+            removed = lab.run("vm", **wanted)
         else:
-            removed = list_of(lab, vms=[wish])
+            removed = list_of(lab, vms=[wanted])
         assert not removed.get("failed"), removed
         assert removed["changed"]
         assert named(lab, "web1") == {}
@@ -190,9 +190,9 @@ def test_prune_removes_what_an_interrupted_run_left_without_a_tag() -> None:
                 "clone",
                 data={"newid": vmid, "name": name, "description": marker if name == "web1" else ""},
             )
-        wish = {"vms": [{"name": "kept"}], "tenant": "acme", "source": "debian-13", "prune": True}
-        foreseen = lab.run("vms", check=True, **wish)
-        pruned = list_of(lab, **wish)
+        wanted = {"vms": [{"name": "kept"}], "tenant": "acme", "source": "debian-13", "prune": True}
+        foreseen = lab.run("vms", check=True, **wanted)
+        pruned = list_of(lab, **wanted)
         assert not pruned.get("failed"), pruned
         assert named(lab, "web1") == {}
         assert set(named(lab, "own")) == {numbers["own"]}
@@ -202,15 +202,15 @@ def test_prune_removes_what_an_interrupted_run_left_without_a_tag() -> None:
 def test_a_list_that_runs_again_beside_its_clones_makes_each_vm_once() -> None:
     """The first run gives up while Proxmox VE clones, two more begin at once."""
     with open_lab("--lag-s", "10", "--task-ms", "default=20,qmclone=3000") as lab:
-        wish: dict[str, Any] = {
+        wanted: dict[str, Any] = {
             "vms": [{"name": f"web{number}"} for number in range(3)],
             "tenant": "acme",
             "source": "debian-13",
             "state": "started",
         }
-        left = list_of(lab, task_timeout=1, **wish)
+        left = list_of(lab, task_timeout=1, **wanted)
         assert left["failed"]
-        validated = ArgumentSpecValidator(fleet_spec()).validate(wish).validated_parameters
+        validated = ArgumentSpecValidator(fleet_spec()).validate(wanted).validated_parameters
 
         def again(_number: int) -> Result:
             with connect(lab.connection, {}) as client:
@@ -223,7 +223,7 @@ def test_a_list_that_runs_again_beside_its_clones_makes_each_vm_once() -> None:
             made = named(lab, f"web{number}")
             assert len(made) == 1
             assert "tenant_acme" in next(iter(made.values()))
-        assert not list_of(lab, **wish)["changed"]
+        assert not list_of(lab, **wanted)["changed"]
 
 
 @pytest.mark.usefixtures("alone")
@@ -270,8 +270,8 @@ def test_a_vm_listed_under_the_name_of_a_removed_one_is_found(module: str) -> No
         lab.vm(name="old", tenant="acme", state="absent")
         vmid = lab.vm(name="new", **STALE)["vm"]["vmid"]
         assert listed_names(lab)[vmid] == "old"
-        wish = {"name": "new", **STALE}
-        again = list_of(lab, vms=[wish]) if module == "vms" else lab.run(module, **wish)
+        wanted = {"name": "new", **STALE}
+        again = list_of(lab, vms=[wanted]) if module == "vms" else lab.run(module, **wanted)
         assert not again.get("failed"), again
         assert not again["changed"]
         assert set(named(lab, "new")) == {vmid}

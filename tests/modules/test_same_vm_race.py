@@ -58,10 +58,10 @@ def test_each_vm_is_made_once_also_with_numbers_that_were_just_freed(
     stale: Lab, options: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     prefix = f"r{abs(hash(request.node.name)) % 10000}-"
-    wishes = [{"name": f"{prefix}{index}", **options} for index in range(NAMES)]
+    all_wanted = [{"name": f"{prefix}{index}", **options} for index in range(NAMES)]
     for _round in range(2):
-        outcomes = race(stale, wishes, PROCESSES)
-        check_round(stale, wishes, outcomes, PROCESSES)
+        outcomes = race(stale, all_wanted, PROCESSES)
+        check_round(stale, all_wanted, outcomes, PROCESSES)
         remove_all(stale, prefix)
 
 
@@ -73,6 +73,6 @@ def test_twenty_rounds_on_a_cluster_as_slow_as_a_real_one() -> None:
             state = "started" if number % 2 else "present"
             # Every second round has the names, and so the numbers, of the round before.
             prefix = f"round{number // 2}-"
-            wishes = [{"name": f"{prefix}{at}", **CLONE, "state": state} for at in range(NAMES)]
-            check_round(lab, wishes, race(lab, wishes, PROCESSES), PROCESSES)
+            all_wanted = [{"name": f"{prefix}{at}", **CLONE, "state": state} for at in range(NAMES)]
+            check_round(lab, all_wanted, race(lab, all_wanted, PROCESSES), PROCESSES)
             remove_all(lab, prefix)

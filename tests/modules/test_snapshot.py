@@ -32,8 +32,8 @@ def lab() -> Iterator[Lab]:
 
 def test_taken_once(lab: Lab) -> None:
     vm = machine(lab)
-    wish = {"vmid": vm["vmid"], "snapshot": "s1", "description": "first\nsecond"}
-    made = do(lab, **wish)
+    wanted = {"vmid": vm["vmid"], "snapshot": "s1", "description": "first\nsecond"}
+    made = do(lab, **wanted)
     assert made["changed"]
     assert made["vms"][0]["done"] == made["vms"][0]["plan"]
     assert made["diff"]["after"]["snapshot s1"] == {
@@ -43,11 +43,11 @@ def test_taken_once(lab: Lab) -> None:
     }
     (one,) = made["vms"][0]["snapshots"]
     assert (one["name"], one["current"], one["vmstate"]) == ("s1", True, False)
-    again = do(lab, **wish)
+    again = do(lab, **wanted)
     assert not again["changed"]
     assert again["diff"] == {"before": {}, "after": {}}
     assert lab.simulator.writes() == []
-    renamed = do(lab, **{**wish, "description": "other"})
+    renamed = do(lab, **{**wanted, "description": "other"})
     assert renamed["diff"]["before"]["snapshot s1"]["description"] == "first\nsecond"
     assert renamed["vms"][0]["snapshots"][0]["description"] == "other"
     assert not do(lab, vmid=vm["vmid"], snapshot="s1")["changed"]
@@ -123,7 +123,7 @@ def test_a_rollback_waits_for_the_start_that_it_began(lab: Lab) -> None:
     assert lab.status(vm) == "running"
 
 
-def test_a_start_that_fails_after_the_rollback_is_told(lab: Lab) -> None:
+def test_a_start_that_fails_after_the_rollback_is_reported(lab: Lab) -> None:
     vm = machine(lab, running=True)
     lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"net0": "virtio,bridge=vmbr99"}})
     take(lab, vm, "s1")
@@ -147,7 +147,7 @@ def test_a_start_that_fails_after_the_rollback_is_told(lab: Lab) -> None:
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_rollback_does_not_change_whose_the_vm_is(
+def test_a_rollback_does_not_change_the_tenant(
     lab: Lab, then: str, now: str, after: str, fails: bool
 ) -> None:
     vm = machine(lab, tags=then, running=fails)
@@ -165,7 +165,7 @@ def test_a_rollback_does_not_change_whose_the_vm_is(
     assert sorted(tags.split(";")) == sorted(after.split(";"))
 
 
-def test_an_interrupted_rollback_does_not_change_whose_the_vm_is(lab: Lab) -> None:
+def test_an_interrupted_rollback_does_not_change_the_tenant(lab: Lab) -> None:
     vm = machine(lab, tags="tenant_old")
     take(lab, vm, "s1")
     lab.client.write(
@@ -204,7 +204,7 @@ def test_rollback_keeps_newer_snapshots_where_the_storage_can(lab: Lab) -> None:
     do(lab, vmid=vm["vmid"], snapshot="s2", state="rolled_back")
 
 
-def test_rollback_loses_newer_snapshots_only_when_told(lab: Lab) -> None:
+def test_rollback_loses_newer_snapshots_only_when_asked(lab: Lab) -> None:
     vm = machine(lab, disk="tank:1")
     take(lab, vm, "s1", "s2", "s3")
     result = refused(lab, vmid=vm["vmid"], snapshot="s1", state="rolled_back")
@@ -236,8 +236,8 @@ def test_a_retention_waits_for_each_deletion(lab: Lab) -> None:
     lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 300}})
     try:
         settle(lab)
-        wish = {"vmid": vm["vmid"], "state": "absent", "pattern": "n-*", "keep": 1}
-        assert len(run_module("snapshot", {**lab.connection, **wish})["vms"][0]["done"]) == 3
+        wanted = {"vmid": vm["vmid"], "state": "absent", "pattern": "n-*", "keep": 1}
+        assert len(run_module("snapshot", {**lab.connection, **wanted})["vms"][0]["done"]) == 3
     finally:
         lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 20}})
     assert names(lab, vm) == ["n-4", "other"]  # and not only when the last task ends by itself
@@ -272,25 +272,25 @@ def test_many_by_tenant_and_tags(lab: Lab) -> None:
     assert len(made["diff"]) == 2
     assert [names(lab, vm) for vm in (*vms, other)] == [["s1"], ["s1"], [], []]
     assert not do(lab, tenant="many", tags=["web"], snapshot="s1")["changed"]
-    nobody = do(lab, tenant="nobody", snapshot="s1")
-    assert nobody["vms"] == []
-    assert "nothing to do" in nobody["warnings"][0]
+    nothing = do(lab, tenant="nosuch", snapshot="s1")
+    assert nothing["vms"] == []
+    assert "nothing to do" in nothing["warnings"][0]
 
 
 def test_one_failure_does_not_stop_the_others(lab: Lab) -> None:
     good, bad = machine(lab), machine(lab, disk="files:1,format=raw")
-    wish = {"vms": [good["name"], str(bad["vmid"]), "nosuch"], "snapshot": "s1"}
-    result = run_module("snapshot", {**lab.connection, **wish})
+    wanted = {"vms": [good["name"], str(bad["vmid"]), "nosuch"], "snapshot": "s1"}
+    result = run_module("snapshot", {**lab.connection, **wanted})
     assert result["failed"]
     assert "2 of 3 VMs failed" in result["msg"]
     assert all(result["msg"].count(f"VM '{name}'") == 1 for name in (bad["name"], "nosuch")), (
         result["msg"]
     )
     assert result["changed"]
-    told = {row["name"]: row for row in result["vms"]}
-    assert told[good["name"]]["changed"]
-    assert told[bad["name"]]["error"]["category"] == "NotSupported"
-    assert told["nosuch"]["error"]["category"] == "NotFound"
+    shown = {row["name"]: row for row in result["vms"]}
+    assert shown[good["name"]]["changed"]
+    assert shown[bad["name"]]["error"]["category"] == "NotSupported"
+    assert shown["nosuch"]["error"]["category"] == "NotFound"
     assert names(lab, good) == ["s1"]
 
 
@@ -333,12 +333,12 @@ def test_an_empty_name_is_a_mistake(lab: Lab, module: str, options: dict[str, An
     assert refused(lab, module, **options, **said)["error"]["category"] == "ValidationFailed"
 
 
-def test_a_rollback_of_nobody_is_no_success(lab: Lab) -> None:
-    result = refused(lab, tenant="nobody", snapshot="s1", state="rolled_back")
+def test_a_rollback_of_no_vm_is_not_a_success(lab: Lab) -> None:
+    result = refused(lab, tenant="nosuch", snapshot="s1", state="rolled_back")
     assert (result["error"]["category"], result["error"]["reason"]) == ("NotFound", "unknown VM")
 
 
-def test_an_empty_list_is_told(lab: Lab) -> None:
+def test_an_empty_list_is_reported(lab: Lab) -> None:
     assert "vms is empty" in do(lab, vms=[], snapshot="s1")["warnings"][0]
 
 
@@ -400,18 +400,18 @@ def test_another_tenants_vm_is_never_touched(lab: Lab, options: dict[str, Any], 
 
 
 @pytest.mark.parametrize("by", ["vmid", "name"])
-def test_nothing_is_told_of_another_tenants_vm_in_a_list(lab: Lab, by: str) -> None:
+def test_another_tenants_vm_in_a_list_is_not_disclosed(lab: Lab, by: str) -> None:
     mine, theirs = (
         machine(lab, tags="tenant_acme"),
         machine(lab, tags="tenant_globex;secret-tag", node="pve2"),
     )
     said = {"vms": [str(mine[by]), str(theirs[by])], "tenant": "acme"}
-    told = {vm["name"]: vm for vm in check(lab, "snapshot_info", **said)["vms"]}
+    shown = {vm["name"]: vm for vm in check(lab, "snapshot_info", **said)["vms"]}
     failed = run_module("snapshot", {**lab.connection, **said, "snapshot": "s1"})
     done = {vm["name"]: vm for vm in failed["vms"]}
-    assert told[mine["name"]]["error"] is None
+    assert shown[mine["name"]]["error"] is None
     assert done[mine["name"]]["changed"]
-    for row in (told[str(theirs[by])], done[str(theirs[by])]):
+    for row in (shown[str(theirs[by])], done[str(theirs[by])]):
         assert row["error"]["reason"] == ("foreign tenant" if by == "vmid" else "unknown VM")
         assert [row.get(key) for key in ("vmid", "node", "tenant", "status", "lock")] == [None] * 5
         assert not row.get("tags")
@@ -431,8 +431,8 @@ def test_the_guard_looks_before_every_write(lab: Lab) -> None:
             ),
         )
         stolen.start()
-        wish = {"vmid": vm["vmid"], "tenant": "acme", "state": "absent", "pattern": "n-*"}
-        result = run_module("snapshot", {**lab.connection, **wish})
+        wanted = {"vmid": vm["vmid"], "tenant": "acme", "state": "absent", "pattern": "n-*"}
+        result = run_module("snapshot", {**lab.connection, **wanted})
         stolen.join()
     finally:
         lab.simulator.steer("/settings", {"task_ms": {"qmdelsnapshot": 20}})
@@ -467,7 +467,7 @@ def test_a_lock_of_three_seconds_is_waited_out(lab: Lab, options: dict[str, Any]
     assert result["changed"]
 
 
-def test_a_lock_that_stays_is_told(lab: Lab) -> None:
+def test_a_lock_that_stays_is_reported(lab: Lab) -> None:
     vm = machine(lab)
     lab.simulator.steer(f"/vms/{vm['vmid']}", {"lock": "backup"})
     result = run_module(
@@ -612,18 +612,18 @@ def test_a_node_that_is_down_stops_only_its_own(lab: Lab) -> None:
     take(lab, there, "s1")
     lab.simulator.steer("/nodes/pve3", {"online": False})
     try:
-        wish = {"vms": [here["name"], there["name"]], "snapshot": "s2", "retries": 1}
-        result = run_module("snapshot", {**lab.connection, **wish})
-        told = run_module("snapshot_info", {**lab.connection, "vms": wish["vms"], "retries": 1})
+        wanted = {"vms": [here["name"], there["name"]], "snapshot": "s2", "retries": 1}
+        result = run_module("snapshot", {**lab.connection, **wanted})
+        shown = run_module("snapshot_info", {**lab.connection, "vms": wanted["vms"], "retries": 1})
         alone = run_module("snapshot_info", {**lab.connection, "name": there["name"], "retries": 1})
     finally:
         lab.simulator.steer("/nodes/pve3", {"online": True})
     assert "1 of 2 VMs failed" in result["msg"]
     assert result["error"]["category"] == "NetworkError"
     assert names(lab, here) == ["s2"]
-    assert not told.get("failed"), told
-    assert [vm["snapshots"] is None for vm in told["vms"]] == [False, True]
-    assert "pve3" in told["warnings"][0]
+    assert not shown.get("failed"), shown
+    assert [vm["snapshots"] is None for vm in shown["vms"]] == [False, True]
+    assert "pve3" in shown["warnings"][0]
     assert alone["failed"]
 
 
@@ -634,22 +634,22 @@ def test_the_tree(lab: Lab) -> None:
     do(lab, vmid=vm["vmid"], snapshot="root", state="rolled_back")
     take(lab, vm, "branch")
     settle(lab)
-    (told,) = check(lab, "snapshot_info", tenant="tree", details=True)["vms"]
-    rows = {row["name"]: row for row in told["snapshots"]}
+    (shown,) = check(lab, "snapshot_info", tenant="tree", details=True)["vms"]
+    rows = {row["name"]: row for row in shown["snapshots"]}
     assert sorted(rows["root"]["children"]) == ["branch", "ram"]
     assert (rows["ram"]["parent"], rows["ram"]["depth"], rows["ram"]["vmstate"]) == (
         "root",
         1,
         True,
     )
-    assert told["current"] == "branch"
+    assert shown["current"] == "branch"
     assert rows["branch"]["current"]
     assert not rows["root"]["current"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", rows["root"]["time"])
     assert rows["root"]["disks"][0]["size"] == 2**30
     assert rows["ram"]["vmstate_size"] > 0
     assert rows["root"]["vmstate_size"] is None
-    assert told["tenant"] == "tree"
+    assert shown["tenant"] == "tree"
 
 
 def test_a_number_with_another_name_is_refused(lab: Lab) -> None:

@@ -191,7 +191,7 @@ FAILS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("options", "category", "word"), FAILS, ids=lambda value: str(value)[:60])
-def test_what_pve_says_of_a_bad_file_is_told(
+def test_what_pve_says_of_a_bad_file_is_reported(
     lab: Lab, web: str, options: dict[str, Any], category: str, word: str
 ) -> None:
     said = {

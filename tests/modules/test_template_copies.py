@@ -73,12 +73,12 @@ def test_module_clone_takes_the_copy_on_the_node(copies: Lab, name: str, node: s
 
 
 def test_placement_considers_every_node_with_a_copy(copies: Lab, name: str) -> None:
-    wish: dict[str, Any] = {
+    wanted: dict[str, Any] = {
         "name": name,
         "source": NAME,
         "placement": {"nodes": ["pve3"], "strategy": "first"},
     }
-    made = copies.vm(**wish)
+    made = copies.vm(**wanted)
     assert (made["vm"]["node"], made["vm"]["cloned_from"]) == ("pve3", FIRST + 2)
     made = copies.vm(name=f"{name[:30]}-2", source=NAME, placement={"exclude": ["pve1", "pve3"]})
     assert (made["vm"]["node"], made["vm"]["cloned_from"]) == ("pve2", FIRST + 1)
@@ -102,8 +102,8 @@ def test_a_node_without_a_copy_gets_the_nearest(quiet: Lab, name: str) -> None:
 
 
 def test_a_list_is_spread_over_the_copies(copies: Lab, name: str) -> None:
-    wishes = [{"name": f"{name[:30]}-{number}", "source": NAME} for number in range(6)]
-    result = copies.run("vms", vms=wishes, placement={"strategy": "round_robin"})
+    all_wanted = [{"name": f"{name[:30]}-{number}", "source": NAME} for number in range(6)]
+    result = copies.run("vms", vms=all_wanted, placement={"strategy": "round_robin"})
     assert not result.get("failed"), result
     places = {(row["vm"]["node"], row["vm"]["cloned_from"]) for row in result["vms"]}
     assert places == {("pve1", FIRST), ("pve2", FIRST + 1), ("pve3", FIRST + 2)}
@@ -140,7 +140,7 @@ def test_different_contents_are_reported(
     assert quiet.vm(name=name, source=str(FIRST + 1))["vm"]["cloned_from"] == FIRST + 1
 
 
-def test_two_on_one_node_are_no_copies(quiet: Lab, name: str) -> None:
+def test_two_on_one_node_are_not_copies(quiet: Lab, name: str) -> None:
     template(quiet, "pve1", 0)
     template(quiet, "pve1", 1)
     assert "2 templates have that name" in quiet.refused(name=name, source=NAME)["msg"]

@@ -37,12 +37,12 @@ def test_a_vm_does_not_inherit_the_tags_of_its_template(
 ) -> None:
     template = quiet.client.get("nodes", "pve1", "qemu", 9000, "config")
     assert set(template["tags"].split(";")) == {"image", "shared"}
-    wish: dict[str, Any] = {"name": "t1", "source": "debian-13", **options}
-    foreseen = quiet.vm(check=True, **wish)
-    made = quiet.vm(**wish)
+    wanted: dict[str, Any] = {"name": "t1", "source": "debian-13", **options}
+    foreseen = quiet.vm(check=True, **wanted)
+    made = quiet.vm(**wanted)
     assert tags_of(quiet, made["vm"]) == expected == set(made["vm"]["tags"])
     assert made["diff"] == foreseen["diff"]
-    assert not quiet.vm(**wish)["changed"]
+    assert not quiet.vm(**wanted)["changed"]
     assert quiet.client.get("nodes", "pve1", "qemu", 9000, "config")["tags"] == template["tags"]
 
 

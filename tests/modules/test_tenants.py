@@ -90,7 +90,7 @@ TENANTS = ["acme", "globe", "globex2", "lobex"]
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Lab]:
-    """A cluster with globex's running VM, globex's template, and a VM and a clone of nobody."""
+    """A cluster with globex's running VM and template, and a VM and a clone of no tenant."""
     with open_lab("--lag-s", "0") as lab:
         lab.vm(
             name="theirs",
@@ -244,11 +244,11 @@ def test_a_name_never_means_a_foreign_vm(shared: Lab, module: str, options: dict
 
     Nothing of the foreign one is shown.
     """
-    wish = {"name": "theirs", "tenant": "acme", **options}
+    wanted = {"name": "theirs", "tenant": "acme", **options}
     if module == "vms":
-        wish = {"tenant": "acme", "vms": [{"name": "theirs", **options}]}
+        wanted = {"tenant": "acme", "vms": [{"name": "theirs", **options}]}
     shared.simulator.reset_log()
-    result = shared.run(module, check=True, **wish)
+    result = shared.run(module, check=True, **wanted)
     assert shared.simulator.writes() == []
     assert "globex" not in str(result)
     found = result["vms"][0] if "vms" in result else result.get("vm")
@@ -306,7 +306,7 @@ def test_no_disk_of_a_foreign_vm_is_attached(
         shared.vm(name=name, tenant="acme", source="debian-13")
     result = refused(shared, "vm", name=name, tenant="acme", source="debian-13", **options)
     assert result["error"]["reason"] == "foreign tenant", result["msg"]
-    if not new:  # its own disks are no matter of that
+    if not new:  # its own disks do not matter here
         assert shared.vm(name=name, tenant="acme", disks=[{"name": "scsi0", "cache": "writeback"}])[
             "changed"
         ]
@@ -459,7 +459,7 @@ def test_a_vm_that_is_given_away_while_it_stops_is_not_removed(quiet: Lab, name:
 
 
 def test_a_vm_that_was_replaced_while_it_stops_is_not_removed(quiet: Lab, name: str) -> None:
-    """Somebody else destroys it and makes one of the same number, which is the caller's to
+    """Someone else destroys it and makes one of the same number, which is the caller's to
     touch.
     """
     vm = quiet.vm(name=name, source="debian-13", node="pve1", state="started")["vm"]

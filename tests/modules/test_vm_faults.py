@@ -91,7 +91,7 @@ def test_a_guest_that_vanishes_while_a_node_lists_is_survived(
     assert not rough.run(module, **options).get("failed")
 
 
-def test_an_answer_that_is_cut_is_no_answer(rough: Lab, name: str) -> None:
+def test_an_answer_that_is_cut_is_not_an_answer(rough: Lab, name: str) -> None:
     rough.simulator.fault(method="GET", path="/cluster/resources", cut=40)
     assert rough.vm(name=name, source="debian-13")["changed"]
 
@@ -167,9 +167,9 @@ def test_a_dead_node_stops_only_its_own_vms() -> None:
         assert result["error"]["category"] in ("NodeUnhealthy", "NetworkError")
         assert "pve2" in result["msg"]
         assert there["name"] in result["msg"]
-        told = lab.run("vm_info", config=True)
-        assert not told.get("failed")
-        assert {vm["name"] for vm in told["vms"]} >= {"there", "here", "new"}
+        shown = lab.run("vm_info", config=True)
+        assert not shown.get("failed")
+        assert {vm["name"] for vm in shown["vms"]} >= {"there", "here", "new"}
 
 
 def test_many_at_once_get_a_vm_each(name: str) -> None:

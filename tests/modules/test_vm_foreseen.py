@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], str]] = {
         {"serial_console": False, "options": {"serial0": "socket"}},
         "ValidationFailed",
     ),
-    "an unused disk that shall be there": (
+    "an unused disk that must be there": (
         DISK,
         [],
         {"disks": [{"name": "unused0", "size": 1}]},
@@ -234,12 +234,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_before_the_first_write(lab: Lab, case: str) -> None:
-    start, then, wish, category = REFUSED[case]
+    start, then, wanted, category = REFUSED[case]
     vmid = make(lab, start, *then)
     path = ("nodes", "pve1", "qemu", vmid)
     before = (lab.client.get(*path, "config"), lab.client.get(*path, "status", "current")["status"])
     for check in (True, False):
-        assert lab.refused(vmid=vmid, check=check, **wish)["error"]["category"] == category
+        assert lab.refused(vmid=vmid, check=check, **wanted)["error"]["category"] == category
     assert (
         lab.client.get(*path, "config"),
         lab.client.get(*path, "status", "current")["status"],
@@ -314,7 +314,7 @@ CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]]
         {"memory": 1600},
         ["Set"],
     ),
-    "memory that is no sum of DIMMs, and is there": (
+    "memory that is not a sum of DIMMs, and is there": (
         {**DISK, "memory": 1600, "numa": 1, "hotplug": "memory,disk"},
         [],
         {"memory": 1600},
@@ -428,16 +428,16 @@ CONVERGES: dict[str, tuple[dict[str, Any], list[Do], dict[str, Any], list[str]]]
 
 @pytest.mark.parametrize("case", CONVERGES)
 def test_foreseen_done_and_left_alone(lab: Lab, case: str) -> None:
-    start, then, wish, steps = CONVERGES[case]
+    start, then, wanted, steps = CONVERGES[case]
     vmid = make(lab, start, *then)
-    foreseen = lab.vm(check=True, vmid=vmid, **wish)
-    made = lab.vm(vmid=vmid, **wish)
+    foreseen = lab.vm(check=True, vmid=vmid, **wanted)
+    made = lab.vm(vmid=vmid, **wanted)
     assert [step.split()[0] for step in made["plan"]] == steps
     for key in ("plan", "diff", "pending", "applied"):
         assert made[key] == foreseen[key], key
     assert made["done"] == made["plan"]
     lab.simulator.reset_log()
-    again = lab.vm(vmid=vmid, **wish)
+    again = lab.vm(vmid=vmid, **wanted)
     assert not again["changed"], again["plan"]
     assert lab.simulator.writes() == []
 
@@ -470,11 +470,11 @@ def test_what_holds_a_vm_may_go_in_the_same_task(lab: Lab) -> None:
         assert moved["vm"]["node"] == "pve2"
 
 
-def test_a_clone_does_not_bear_the_tags_of_two_tenants(lab: Lab, name: str) -> None:
+def test_a_clone_does_not_have_the_tags_of_two_tenants(lab: Lab, name: str) -> None:
     base = make(lab, {**DISK, "tags": "tenant_acme"}, task("POST", "template"))
-    wish: dict[str, Any] = {"name": name, "source": str(base)}
-    assert lab.refused(**wish, tags=["tenant_globex"])["error"]["reason"] == "several tenants"
-    assert lab.vm(**wish, tenant="globex", shared_sources=[str(base)])["vm"]["tags"] == [
+    wanted: dict[str, Any] = {"name": name, "source": str(base)}
+    assert lab.refused(**wanted, tags=["tenant_globex"])["error"]["reason"] == "several tenants"
+    assert lab.vm(**wanted, tenant="globex", shared_sources=[str(base)])["vm"]["tags"] == [
         "tenant_globex"
     ]
 

@@ -23,8 +23,8 @@ def test_addresses_come_from_the_agent(lab: Lab, name: str) -> None:
     assert (
         lab.vm(name=name, addresses=True, address_subnets=["192.0.2.0/24"])["vm"]["address"] is None
     )
-    told = lab.run("vm_info", name=name, addresses=True)["vms"][0]
-    assert told["address"] == "10.9.8.7"
+    shown = lab.run("vm_info", name=name, addresses=True)["vms"][0]
+    assert shown["address"] == "10.9.8.7"
 
 
 def test_without_agent_they_come_from_cloud_init_and_say_so(lab: Lab, name: str) -> None:
@@ -76,7 +76,7 @@ def test_an_agent_that_may_not_be_asked_hides_no_other(quiet: Lab) -> None:
     assert waiting["error"]["category"] == "PermissionDenied"
 
 
-def test_nobody_is_asked_unless_wanted(lab: Lab, name: str) -> None:
+def test_the_agent_is_not_asked_unless_wanted(lab: Lab, name: str) -> None:
     lab.simulator.reset_log()
     vm = lab.vm(name=name, source="debian-13", state="started")["vm"]
     assert vm["addresses"] is None
@@ -113,7 +113,7 @@ def test_waiting_for_an_address(lab: Lab, name: str) -> None:
     ],
     ids=str,
 )
-def test_waiting_in_vain_is_told(
+def test_waiting_in_vain_is_reported(
     lab: Lab, name: str, options: dict[str, Any], category: str, word: str
 ) -> None:
     result = lab.run("vm", name=name, source="debian-13", state="started", **options)

@@ -73,7 +73,7 @@ def test_a_template_is_made_of_a_vm_that_is_really_off(slow: Lab, name: str) -> 
     assert slow.vm(name=name, tenant="acme", state="template")["vm"]["template"]
 
 
-def test_a_manager_that_is_not_at_work_is_told(slow: Lab, name: str) -> None:
+def test_a_manager_that_is_not_at_work_is_reported(slow: Lab, name: str) -> None:
     slow.simulator.steer("settings", {"task_ms": {"ha": 3_600_000}})
     try:
         vm = managed(slow, name, "stopped")
@@ -87,7 +87,7 @@ def test_a_manager_that_is_not_at_work_is_told(slow: Lab, name: str) -> None:
     assert slow.status(vm) == "stopped"
 
 
-def test_what_the_manager_fails_at_is_told(slow: Lab, name: str) -> None:
+def test_what_the_manager_fails_at_is_reported(slow: Lab, name: str) -> None:
     vm = managed(slow, name, "stopped")
     slow.client.write(
         "PUT",

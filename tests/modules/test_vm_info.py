@@ -34,14 +34,14 @@ def test_one_request_lists_and_filters_exactly(quiet: Lab) -> None:
 def test_the_configuration_comes_with_the_keys_of_module_vm(lab: Lab, name: str) -> None:
     result = lab.vm(name=name, source="debian-13", tenant="acme", cores=3, state="started")
     made = {**result["vm"], "conditions": result["conditions"]}
-    told = lab.run("vm_info", name=name, config=True, check=True)["vms"]
-    assert len(told) == 1
-    assert {**told[0], "uptime": 0} == {**made, "uptime": 0}
+    shown = lab.run("vm_info", name=name, config=True, check=True)["vms"]
+    assert len(shown) == 1
+    assert {**shown[0], "uptime": 0} == {**made, "uptime": 0}
     assert set(lab.run("vm_info", name=name)["vms"][0]) == set(made)
     waiting = lab.vm(name=name, cores=2)
-    told = lab.run("vm_info", name=name, config=True)["vms"]
-    assert told[0]["conditions"] == waiting["conditions"]
-    assert [one["reason"] for one in told[0]["conditions"] if one["type"] == "Ready"] == [
+    shown = lab.run("vm_info", name=name, config=True)["vms"]
+    assert shown[0]["conditions"] == waiting["conditions"]
+    assert [one["reason"] for one in shown[0]["conditions"] if one["type"] == "Ready"] == [
         "PendingChanges"
     ]
     assert lab.run("vm_info", name=name)["changed"] is False

@@ -289,7 +289,7 @@ def test_requests_stay_within_their_budget(quiet: Lab) -> None:
 def test_one_task_clones_configures_grows_moves_starts_and_waits(
     lab: Lab, name: str, full: bool | None
 ) -> None:
-    """A template with local disks is cloned where it is, and its clone goes where it shall be."""
+    """A template with local disks is cloned where it is, and its clone moves to its node."""
     short = name[:25]
     lab.vm(
         name=f"{short}-t",

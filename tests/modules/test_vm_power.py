@@ -89,7 +89,7 @@ def test_a_restart_applies_what_waits(lab: Lab, name: str) -> None:
 
 def test_what_does_not_exist_cannot_be_switched(lab: Lab) -> None:
     for state in ("paused", "hibernated", "resumed", "restarted", "reset"):
-        result = lab.refused(name="nobody", source="debian-13", state=state)
+        result = lab.refused(name="nosuch", source="debian-13", state=state)
         assert result["error"]["category"] == "ValidationFailed"
 
 
@@ -144,18 +144,18 @@ def deaf(lab: Lab, vm: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("how", [{"force": True, "shutdown_timeout": 1}, {"shutdown_timeout": 0}])
 @pytest.mark.parametrize(
-    "wish", [{"state": "restarted"}, {"reboot": "if_needed"}, {"reboot": "always"}]
+    "goal", [{"state": "restarted"}, {"reboot": "if_needed"}, {"reboot": "always"}]
 )
 @pytest.mark.parametrize("first", ["started", "paused"])
 def test_a_forced_restart_stops_and_starts(
-    lab: Lab, name: str, first: str, wish: dict[str, Any], how: dict[str, Any]
+    lab: Lab, name: str, first: str, goal: dict[str, Any], how: dict[str, Any]
 ) -> None:
     """PVE's reboot takes no forceStop and refuses a paused VM (qemu-server, API2/Qemu.pm,
     vm_reboot).
     """
     vm = bring(lab, name, first)
     deaf(lab, vm)
-    options = {"name": name, "cores": 5, **wish, **how}
+    options = {"name": name, "cores": 5, **goal, **how}
     foreseen = lab.vm(**options, check=True)
     done = lab.vm(**options)
     assert done["diff"] == foreseen["diff"]
@@ -177,25 +177,25 @@ def test_without_force_a_guest_that_ignores_a_reboot_is_left_running(lab: Lab, n
     assert real_status(lab, vm) == "running"
 
 
-@pytest.mark.parametrize("wish", [{"state": "restarted"}, {"reboot": "always"}])
+@pytest.mark.parametrize("goal", [{"state": "restarted"}, {"reboot": "always"}])
 def test_a_paused_vm_is_resumed_before_its_reboot(
-    lab: Lab, name: str, wish: dict[str, Any]
+    lab: Lab, name: str, goal: dict[str, Any]
 ) -> None:
     vm = bring(lab, name, "paused")
-    done = lab.vm(name=name, **wish)
+    done = lab.vm(name=name, **goal)
     assert [text.split()[0] for text in done["done"]] == ["Resume", "Reboot"]
     assert done["vm"]["status"] == real_status(lab, vm) == "running"
 
 
 @pytest.mark.parametrize("action", ["stop", "start"])
-@pytest.mark.parametrize("wish", [{"state": "restarted"}, {"reboot": "always"}])
+@pytest.mark.parametrize("goal", [{"state": "restarted"}, {"reboot": "always"}])
 def test_a_forced_restart_is_completed_when_an_answer_is_lost(
-    quiet: Lab, name: str, wish: dict[str, Any], action: str
+    quiet: Lab, name: str, goal: dict[str, Any], action: str
 ) -> None:
     vm = quiet.vm(name=name, source="debian-13", state="started")["vm"]
     path = f"/nodes/{vm['node']}/qemu/{vm['vmid']}/status/{action}"
     quiet.simulator.fault(method="POST", path=path, drop="after")
-    done = quiet.vm(name=name, shutdown_timeout=0, **wish)
+    done = quiet.vm(name=name, shutdown_timeout=0, **goal)
     assert done["vm"]["status"] == real_status(quiet, vm) == "running"
 
 

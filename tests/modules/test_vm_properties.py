@@ -27,7 +27,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.live.read import rea
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
 from tests.modules.estate_lab import Lab, open_lab
-from tests.modules.vm_strategies import START, WISH, maybe, st
+from tests.modules.vm_strategies import START, WANTED, maybe, st
 
 CASES = int(os.environ.get("PVE_FLEET_CASES", "400"))
 SHARDS = max(8, CASES // 250)
@@ -103,15 +103,15 @@ def judge(before: Actual, after: Actual, diff: Mapping[str, Any]) -> None:
     assert foreseeable(real_after, said_after) == said_after
 
 
-def kept(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
+def kept(before: Actual, after: Actual, wanted: Mapping[str, Any]) -> None:
     """MAC addresses and volumes survive; what was to go is gone."""
     gone = {
         item["name"]
         for key in ("disks", "nics")
-        for item in wish.get(key, [])
+        for item in wanted.get(key, [])
         if item.get("state", "present") != "present"
     }
-    moved = {item["name"] for item in wish.get("disks", []) if item.get("storage")}
+    moved = {item["name"] for item in wanted.get("disks", []) if item.get("storage")}
     old, new = drives(before.target), drives(after.target)
     for slot, drive in old.items():
         if slot not in gone | moved:
@@ -154,12 +154,12 @@ NIC_PARTS = {
 DISK_PARTS = {"storage": "file", "size": "size"}
 
 
-def mentioned(wish: Mapping[str, Any], before: Actual) -> dict[str, set[str] | None]:
-    """Return the options of PVE that a wish speaks of, with the sub-keys, or None for all of
+def mentioned(wanted: Mapping[str, Any], before: Actual) -> dict[str, set[str] | None]:
+    """Return the options of PVE that a desired state names, with the sub-keys, or None for all of
     them.
     """
     found: dict[str, set[str] | None] = {}
-    for key in wish.keys() - {
+    for key in wanted.keys() - {
         "nics",
         "disks",
         "cloud_init",
@@ -169,17 +169,17 @@ def mentioned(wish: Mapping[str, Any], before: Actual) -> dict[str, set[str] | N
         "tags_exact",
     }:
         found.update(TOUCHES.get(key, {key: None}))
-    for key, value in (wish.get("options") or {}).items():
+    for key, value in (wanted.get("options") or {}).items():
         found[key] = set(value) if isinstance(value, dict) else None
-    if "cloud_init" in wish:
-        found.update({CLOUD_INIT[key]: None for key in wish["cloud_init"]} | {"ide2": None})
-    for item in wish.get("nics", []):
+    if "cloud_init" in wanted:
+        found.update({CLOUD_INIT[key]: None for key in wanted["cloud_init"]} | {"ide2": None})
+    for item in wanted.get("nics", []):
         found[item["name"]] = {NIC_PARTS[key] for key in item if key in NIC_PARTS}
         if "ip" in item:
             found[f"ipconfig{item['name'][3:]}"] = {"ip", "gw"}
-    for item in wish.get("disks", []):
+    for item in wanted.get("disks", []):
         found[item["name"]] = {DISK_PARTS.get(key, key) for key in item}
-    for item in (*wish.get("nics", []), *wish.get("disks", [])):
+    for item in (*wanted.get("nics", []), *wanted.get("disks", [])):
         if item.get("state", "present") != "present":
             found[item["name"]] = found["boot"] = None  # PVE takes it out of the order by itself
             found[f"ipconfig{item['name'][3:]}"] = None
@@ -188,9 +188,9 @@ def mentioned(wish: Mapping[str, Any], before: Actual) -> dict[str, set[str] | N
     return found
 
 
-def untouched(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
-    """What the wish does not mention is as it was, inside disks and NICs too."""
-    allowed = mentioned(wish, before)
+def untouched(before: Actual, after: Actual, wanted: Mapping[str, Any]) -> None:
+    """What the desired state does not mention is as it was, inside disks and NICs too."""
+    allowed = mentioned(wanted, before)
     for key in (before.target.keys() | after.target.keys()) - HIDDEN:
         old, new = before.target.get(key, ""), after.target.get(key, "")
         if old == new or key.startswith("unused"):
@@ -209,7 +209,7 @@ def untouched(before: Actual, after: Actual, wish: Mapping[str, Any]) -> None:
     assert parse(before.target["smbios1"], {})["uuid"] == parse(after.target["smbios1"], {})["uuid"]
     assert set(parse_tags(before.target.get("tags"))) <= set(
         parse_tags(after.target.get("tags"))
-    ) or (wish.get("tags_exact") and "tags" in wish)
+    ) or (wanted.get("tags_exact") and "tags" in wanted)
 
 
 def case(
@@ -218,9 +218,9 @@ def case(
     start: dict[str, Any],
     running: bool,
     pending: dict[str, Any] | None,
-    wish: dict[str, Any],
+    wanted: dict[str, Any],
 ) -> None:
-    """Make a VM as `start` says, converge it to `wish`, and look at everything."""
+    """Make a VM as `start` says, converge it to `wanted`, and look at everything."""
     client = lab.client
     node = "pve1"
     tags = ";".join(filter(None, [start.get("tags"), "tenant_acme"]))
@@ -237,7 +237,7 @@ def case(
             if pending:
                 client.write("PUT", "nodes", node, "qemu", vmid, "config", data=pending)
         before = read_actual(client, vmid, node)
-        options = {"vmid": vmid, **wish}
+        options = {"vmid": vmid, **wanted}
         with Writes(lab) as check:
             foreseen = run(lab, options, check=True)
         assert check.seen == []
@@ -251,8 +251,8 @@ def case(
         after = read_actual(client, vmid, node)
         assert isinstance(made.diff, dict)
         judge(before, after, made.diff)
-        kept(before, after, wish)
-        untouched(before, after, wish)
+        kept(before, after, wanted)
+        untouched(before, after, wanted)
         with Writes(lab) as again:
             second = run(lab, options)
         assert again.seen == []
@@ -272,7 +272,7 @@ def case(
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_any_vm_becomes_any_wish(quick: Lab, shard: int) -> None:
+def test_any_vm_becomes_any_desired_state(quick: Lab, shard: int) -> None:
     numbers = iter(range(500000 + shard * 10000, 510000 + shard * 10000))
 
     @seed(shard)
@@ -284,10 +284,10 @@ def test_any_vm_becomes_any_wish(quick: Lab, shard: int) -> None:
         phases=[Phase.generate, Phase.shrink] if SHRINK else [Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(START, st.booleans(), maybe(st.sampled_from([{"cores": 3}, {"memory": 777}])), WISH)
+    @given(START, st.booleans(), maybe(st.sampled_from([{"cores": 3}, {"memory": 777}])), WANTED)
     def check(
-        start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wish: dict[str, Any]
+        start: dict[str, Any], running: bool, pending: dict[str, Any] | None, wanted: dict[str, Any]
     ) -> None:
-        case(quick, next(numbers), dict(start), running, pending, wish)
+        case(quick, next(numbers), dict(start), running, pending, wanted)
 
     check()

@@ -126,7 +126,7 @@ CONNECTION: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("module", ["vm", "vm_info"])
 @pytest.mark.parametrize(("options", "category"), CONNECTION, ids=lambda value: str(value)[:60])
-def test_a_wrong_connection_is_told_apart(
+def test_wrong_connections_have_distinct_errors(
     lab: Lab, module: str, options: dict[str, Any], category: str
 ) -> None:
     lab.simulator.reset_log()

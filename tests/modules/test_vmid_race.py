@@ -47,9 +47,9 @@ def make_several(jobs: list[Job]) -> list[Outcome]:
         return list(pool.map(make, jobs))
 
 
-def race(lab: Lab, wishes: list[dict[str, Any]]) -> list[Outcome]:
+def race(lab: Lab, all_wanted: list[dict[str, Any]]) -> list[Outcome]:
     """Make all VMs at once from several processes."""
-    jobs = [(lab.connection, wish) for wish in wishes]
+    jobs = [(lab.connection, wanted) for wanted in all_wanted]
     shares = [jobs[start::PROCESSES] for start in range(PROCESSES)]
     with ProcessPoolExecutor(PROCESSES, mp_context=multiprocessing.get_context("fork")) as pool:
         return [outcome for outcomes in pool.map(make_several, shares) for outcome in outcomes]
@@ -58,22 +58,24 @@ def race(lab: Lab, wishes: list[dict[str, Any]]) -> list[Outcome]:
 def fifty_at_once(source: str | None) -> None:
     """Fifty runs, fifty VMs, fifty numbers, each result its own VM, and none too many."""
     what = {"source": source} if source else BLANK
-    wishes = [{"name": f"race-{index}", "tenant": f"t{index % 3}", **what} for index in range(VMS)]
+    all_wanted = [
+        {"name": f"race-{index}", "tenant": f"t{index % 3}", **what} for index in range(VMS)
+    ]
     with open_lab("--lag-s", "8", "--latency-ms", "20") as lab:
-        outcomes = race(lab, wishes)
+        outcomes = race(lab, all_wanted)
         assert [text for _name, _vm, _counts, text in outcomes if text] == []
         vms = {name: vm for name, vm, _counts, _text in outcomes if vm is not None}
-        assert vms.keys() == {wish["name"] for wish in wishes}
+        assert vms.keys() == {wanted["name"] for wanted in all_wanted}
         assert len({vm["vmid"] for vm in vms.values()}) == VMS
         assert all(10000 <= vm["vmid"] <= 99999 for vm in vms.values())
-        tenants = {wish["name"]: wish["tenant"] for wish in wishes}
+        tenants = {wanted["name"]: wanted["tenant"] for wanted in all_wanted}
         for name, vm in vms.items():
             config = lab.config(vm)
             assert (config["name"], vm["name"], vm["tenant"]) == (name, name, tenants[name])
             assert "lock" not in config
         rows = lab.client.get("cluster", "resources", type="vm")
         assert {row["vmid"] for row in rows} == {9000, 9001} | {vm["vmid"] for vm in vms.values()}
-        # Nobody asked for a number more often than a handful of times.
+        # No process asked for a number more often than a handful of times.
         writes = [
             sum(number for verb, number in counts.items() if verb != "GET")
             for _n, _v, counts, _t in outcomes
@@ -101,11 +103,11 @@ def test_fifty_vms_from_eight_processes_again(source: str | None, turn: int) -> 
 def test_a_band_that_fills_up_while_they_run(name: str) -> None:
     """Twelve runs and ten numbers: ten VMs, and two errors that say so."""
     with open_lab("--lag-s", "8", "--latency-ms", "5") as lab:
-        wishes = [
+        all_wanted = [
             {"name": f"{name}-{index}", "vmid_range": [30000, 30009], **BLANK}
             for index in range(12)
         ]
-        outcomes = race(lab, wishes)
+        outcomes = race(lab, all_wanted)
         numbers = [vm["vmid"] for _name, vm, _counts, _text in outcomes if vm is not None]
         assert sorted(numbers) == list(range(30000, 30010))
         failures = [text for _name, _vm, _counts, text in outcomes if text]
@@ -136,7 +138,7 @@ def test_an_explicit_number_that_is_lost_is_an_error(quiet: Lab, name: str) -> N
     assert quiet.client.get("nodes", "pve3", "qemu", 40000, "config")["name"] == "faster"
 
 
-def test_a_lost_answer_and_a_number_that_went_to_somebody_else(quiet: Lab, name: str) -> None:
+def test_a_lost_answer_and_a_number_that_went_to_another_vm(quiet: Lab, name: str) -> None:
     """The clone request is lost on its way, and the number is taken in between: no other VM is
     changed.
     """

@@ -57,10 +57,10 @@ def slow() -> Iterator[Lab]:
 
 
 def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
-    wish = {**WEB, "state": "started", "vms": named("a", "b", "c")}
-    foreseen = done(quiet.run("vms", check=True, **wish))
+    goal = {**WEB, "state": "started", "vms": named("a", "b", "c")}
+    foreseen = done(quiet.run("vms", check=True, **goal))
     assert quiet.simulator.writes() == []
-    made = done(quiet.run("vms", **wish))
+    made = done(quiet.run("vms", **goal))
     assert foreseen["changed"]
     assert made["diff"] == foreseen["diff"]
     assert [diff["after_header"] for diff in made["diff"]] == ["VM 'a'", "VM 'b'", "VM 'c'"]
@@ -85,7 +85,7 @@ def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
             "web",
         }
     quiet.simulator.reset_log()
-    again = done(quiet.run("vms", **wish))
+    again = done(quiet.run("vms", **goal))
     assert not again["changed"]
     assert again["diff"] == {"before": {}, "after": {}}
     assert quiet.simulator.writes() == []
@@ -95,7 +95,7 @@ def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "goal",
     [
         {"name": "one", "source": "debian-13", "state": "started"},
         {"name": "one", **BLANK, "nics": [{"bridge": "vmbr0"}], "vmid": 1234},
@@ -108,15 +108,15 @@ def test_made_foreseen_and_left_alone(quiet: Lab) -> None:
     ],
     ids=str,
 )
-def test_one_vm_is_treated_as_module_vm_does(quiet: Lab, wish: dict[str, Any]) -> None:
+def test_one_vm_is_treated_as_module_vm_does(quiet: Lab, goal: dict[str, Any]) -> None:
     quiet.vm(name="there", vmid=777, **BLANK)
-    alone = quiet.run("vm", check=True, **wish)
-    listed = quiet.run("vms", check=True, vms=[wish])
+    alone = quiet.run("vm", check=True, **goal)
+    listed = quiet.run("vms", check=True, vms=[goal])
     shared = quiet.run(
         "vms",
         check=True,
-        vms=[{"name": wish["name"], **{k: wish[k] for k in ("vmid",) if k in wish}}],
-        **{key: value for key, value in wish.items() if key not in ("name", "vmid")},
+        vms=[{"name": goal["name"], **{k: goal[k] for k in ("vmid",) if k in goal}}],
+        **{key: value for key, value in goal.items() if key not in ("name", "vmid")},
     )
     for result in (listed, shared):
         (row,) = done(result)["vms"]
@@ -125,7 +125,7 @@ def test_one_vm_is_treated_as_module_vm_does(quiet: Lab, wish: dict[str, Any]) -
         (diff,) = result["diff"] if result["changed"] else [result["diff"]]
         assert diff["before"] == alone["diff"]["before"]
         assert diff["after"] == alone["diff"]["after"]
-    for result in (quiet.run("vms", vms=[wish]), quiet.run("vms", vms=[wish])):
+    for result in (quiet.run("vms", vms=[goal]), quiet.run("vms", vms=[goal])):
         assert done(result)["changed"] is (
             alone["changed"] and result["vms"][0]["action"] != "unchanged"
         )
@@ -168,9 +168,9 @@ def test_what_is_said_for_all_and_for_one(quiet: Lab) -> None:
 def test_the_list_is_decided_as_a_whole(quiet: Lab) -> None:
     """Numbers, limits and anti-affinity hold among VMs that do not exist yet."""
     rules = {"anti_affinity": ["web"], "max_vms_per_node": 2}
-    wish = {**WEB, "placement": rules, "vms": named("a", "b", "c", "d")}
+    goal = {**WEB, "placement": rules, "vms": named("a", "b", "c", "d")}
     for check in (True, False):
-        result = quiet.run("vms", check=check, **wish)
+        result = quiet.run("vms", check=check, **goal)
         assert result["failed"]
         assert actions(result) == {"a": "created", "b": "created", "c": "created", "d": "failed"}
         assert sorted(vm["node"] for vm in result["vms"][:3]) == ["pve1", "pve2", "pve3"]
@@ -195,9 +195,9 @@ def test_the_list_is_decided_as_a_whole(quiet: Lab) -> None:
 
 def test_a_quota_is_shared_by_the_list(quiet: Lab) -> None:
     quiet.vm(name="old", tenant="acme", **BLANK)
-    wish = {**BLANK, "tenant": "acme", "quota": {"vms": 3}, "vms": named("a", "b", "c")}
+    goal = {**BLANK, "tenant": "acme", "quota": {"vms": 3}, "vms": named("a", "b", "c")}
     for check in (True, False):
-        result = quiet.run("vms", check=check, **wish)
+        result = quiet.run("vms", check=check, **goal)
         assert actions(result) == {"a": "created", "b": "created", "c": "failed"}
         assert result["vms"][2]["error"]["quota"]["vms"] == {"used": 3, "wanted": 1, "limit": 3}
     grown = quiet.run(
@@ -270,12 +270,12 @@ def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> Non
     quiet.simulator.fault(
         method="POST", path=rf"/qemu/{number}/status/start$", status=500, message="no", times=1
     )
-    wish = {
+    goal = {
         **WEB,
         "state": "started",
         "vms": [*named("a", "b", "c"), {"name": "d", "source": "nosuch"}],
     }
-    first = quiet.run("vms", **wish)
+    first = quiet.run("vms", **goal)
     assert first["failed"]
     assert first["changed"]
     assert actions(first) == {"a": "created", "b": "failed", "c": "created", "d": "failed"}
@@ -284,10 +284,10 @@ def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> Non
     assert first["msg"].startswith(f"2 of 4 VMs failed: Could not start VM 'b' ({number})")
     assert "VM 'd': Template 'nosuch'" in first["msg"]
     assert first["error"]["category"] == "TaskFailed"
-    wish["vms"][3]["source"] = "debian-13"
-    second = done(quiet.run("vms", **wish))
+    goal["vms"][3]["source"] = "debian-13"
+    second = done(quiet.run("vms", **goal))
     assert actions(second) == {"a": "unchanged", "b": "changed", "c": "unchanged", "d": "created"}
-    assert not done(quiet.run("vms", **wish))["changed"]
+    assert not done(quiet.run("vms", **goal))["changed"]
     rows = [
         row for row in quiet.client.get("cluster", "resources", type="vm") if not row["template"]
     ]
@@ -295,7 +295,7 @@ def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> Non
 
 
 def test_a_number_that_others_take_is_replaced(quiet: Lab) -> None:
-    """Somebody takes two of the planned numbers after the cluster was read."""
+    """Someone takes two of the planned numbers after the cluster was read."""
     taken = {first_number(name, "acme") for name in "ab"}
 
     def take() -> None:
@@ -333,14 +333,14 @@ def test_a_plan_that_grew_old_is_made_again(quiet: Lab, monkeypatch: pytest.Monk
             and threading.current_thread() is not threading.main_thread()
         )
 
-    wish = {
+    goal = {
         **BLANK,
         "tenant": "acme",
         "parallel": 1,
         "vms": [*named("a", "c"), {"name": "old", "state": "started"}],
     }
     with after_request(quiet, is_create, meddle):
-        result = quiet.run("vms", **wish)
+        result = quiet.run("vms", **goal)
     assert actions(result)["a"] == "created"
     assert {vm["name"]: vm["vmid"] for vm in result["vms"]}["c"] == 5000
     assert result["vms"][2]["error"]["reason"] == "foreign tenant", result["vms"][2]
@@ -465,9 +465,9 @@ def test_waiting_for_guests_and_addresses(quiet: Lab) -> None:
         quiet.run("vms", **WEB, state="started", agent=True, wait_for="agent", vms=named("a", "b"))
     )
     assert all(vm["vm"]["agent_problem"] is None for vm in made["vms"])
-    told = done(quiet.run("vms", **WEB, addresses=True, vms=named("a", "b")))
-    assert not told["changed"]
-    assert all(vm["vm"]["addresses"] for vm in told["vms"])
+    shown = done(quiet.run("vms", **WEB, addresses=True, vms=named("a", "b")))
+    assert not shown["changed"]
+    assert all(vm["vm"]["addresses"] for vm in shown["vms"])
 
 
 def test_an_empty_list_is_nothing_to_do(quiet: Lab) -> None:

@@ -126,7 +126,7 @@ def test_a_protected_vm_is_an_error_and_stays(estate: Lab) -> None:
 
 @pytest.mark.parametrize("tags", ["tenant_globex", "tenant_acme;tenant_globex", ""])
 @pytest.mark.parametrize("at", ["listing", "reading", "stop"])
-def test_a_vm_that_was_given_away_meanwhile_stays(estate: Lab, tags: str, at: str) -> None:
+def test_a_vm_that_was_given_away_since_then_stays(estate: Lab, tags: str, at: str) -> None:
     rows = estate.client.get("cluster", "resources", type="vm")
     vmid = next(row["vmid"] for row in rows if row["name"] == "web")
 
@@ -148,7 +148,7 @@ def test_a_vm_that_was_given_away_meanwhile_stays(estate: Lab, tags: str, at: st
     assert "web" in names(estate)
 
 
-def test_a_vm_that_left_the_pool_meanwhile_stays(estate: Lab) -> None:
+def test_a_vm_that_left_the_pool_since_then_stays(estate: Lab) -> None:
     rows = estate.client.get("cluster", "resources", type="vm")
     vmid = next(row["vmid"] for row in rows if row["name"] == "in-pool")
 
@@ -165,7 +165,7 @@ def test_a_vm_that_left_the_pool_meanwhile_stays(estate: Lab) -> None:
     assert "in-pool" in names(estate)
 
 
-def test_vms_of_a_dead_node_are_told_and_stay(estate: Lab) -> None:
+def test_vms_of_a_dead_node_are_reported_and_stay(estate: Lab) -> None:
     rows = {row["name"]: row for row in estate.client.get("cluster", "resources", type="vm")}
     node = rows["web"]["node"]
     there = {name for name, row in rows.items() if row["node"] == node}
@@ -192,15 +192,15 @@ def test_a_vm_without_a_name_goes_by_its_number(estate: Lab) -> None:
     assert left == set(rows.values()) - {rows["in-pool"], rows["web"]}
 
 
-def test_a_name_in_other_letters_is_no_reason_to_remove_a_vm(estate: Lab) -> None:
-    wish = {
+def test_a_name_in_other_letters_is_not_a_reason_to_remove_a_vm(estate: Lab) -> None:
+    wanted = {
         "tenant": "acme",
         "prune": True,
         **BLANK,
         "vms": [{"name": "keep"}, {"name": "WEB"}, {"name": "no-pool"}],
     }
     for check in (True, False):
-        result = estate.run("vms", check=check, **wish)
+        result = estate.run("vms", check=check, **wanted)
         assert {vm["name"]: vm["action"] for vm in result["vms"]} == {
             "keep": "unchanged",
             "WEB": "failed",

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: a VM to start from, and a wish for it."""
+"""Hypothesis strategies: a VM to start from, and a desired state for it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ START = said(
     watchdog=st.sampled_from(["i6300esb", "model=ib700,action=reset"]),
 )
 
-NIC_WISH = said(
+NIC_CHANGE = said(
     model=MODELS,
     bridge=BRIDGES,
     vlan=st.integers(0, 4094),
@@ -106,7 +106,7 @@ NIC_WISH = said(
     ip=st.sampled_from(ADDRESSES),
     state=st.sampled_from(["present", "present", "present", "absent"]),
 )
-DISK_WISH = said(
+DISK_CHANGE = said(
     storage=STORAGES,
     cache=CACHES,
     ssd=st.booleans(),
@@ -118,30 +118,30 @@ DISK_WISH = said(
 
 @st.composite
 def disks(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Return wishes for disks; sizes never shrink what START makes (at most 4 GiB)."""
-    wishes = []
+    """Return changes of disks; sizes never shrink what START makes (at most 4 GiB)."""
+    all_wanted = []
     for slot in draw(
         st.lists(st.sampled_from(["scsi0", "scsi1", "scsi2", "virtio0"]), unique=True, max_size=3)
     ):
-        wish = {"name": slot, **draw(DISK_WISH)}
+        wanted = {"name": slot, **draw(DISK_CHANGE)}
         if slot.startswith("virtio"):
-            wish.pop("ssd", None)  # virtio disks have no such option
+            wanted.pop("ssd", None)  # virtio disks have no such option
         if draw(st.integers(0, 9)) == 0:
-            wish = {"name": slot, "state": draw(st.sampled_from(["detached", "absent"]))}
+            wanted = {"name": slot, "state": draw(st.sampled_from(["detached", "absent"]))}
         else:
-            wish["size"] = draw(st.sampled_from(["4G", "5G", "6144M", 7]))
-        wishes.append(wish)
-    return wishes
+            wanted["size"] = draw(st.sampled_from(["4G", "5G", "6144M", 7]))
+        all_wanted.append(wanted)
+    return all_wanted
 
 
 @st.composite
 def nics(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Return wishes for NICs by name."""
+    """Return changes of NICs by name."""
     names = draw(st.lists(st.sampled_from(["net0", "net1", "net2"]), unique=True, max_size=3))
-    return [{"name": name, **draw(NIC_WISH)} for name in names]
+    return [{"name": name, **draw(NIC_CHANGE)} for name in names]
 
 
-WISH = said(
+WANTED = said(
     cores=st.integers(1, 8),
     sockets=st.integers(1, 2),
     memory=st.sampled_from(["64M", "1G", "2048M", "2Gi", 4096, "1.5G"]),

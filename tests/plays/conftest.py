@@ -62,5 +62,5 @@ def player(tmp_path: Path, lab: Lab) -> Player:
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Player:
-    """Somebody who has no PROXMOX_* in the environment."""
+    """A user without PROXMOX_* in the environment."""
     return Player(tmp_path, {})

@@ -189,7 +189,7 @@ def most_at_once(requests: list[dict[str, Any]]) -> int:
     """
     spans = [(one["time"], one["time"] + one["ms"] / 1000) for one in requests]
     return max(
-        (sum(begun <= start < ended for begun, ended in spans) for start, _end in spans), default=0
+        (sum(first <= start < ended for first, ended in spans) for start, _end in spans), default=0
     )
 
 

@@ -20,7 +20,7 @@ from tests.plays.provision_helpers import Player
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a module of ours, the category of the failure it must come to, and whether it
+    """One task of the collection, the category of the failure it must come to, and whether it
     must change something.
 
     `changed` is None where the task fails.
@@ -79,11 +79,13 @@ def outcomes(player: Player, tasks: Sequence[Task], *arguments: str) -> dict[str
     played = player.play("outcomes.yml", *arguments).expect()
     assert "Traceback" not in played.output
     rows = json.loads((player.directory / "outcomes.json").read_text(encoding="utf-8"))
-    told = {task.name: row for task, row in zip(tasks, rows, strict=True)}
-    came_to = {name: (row.get("error") or {}).get("category", "") for name, row in told.items()}
+    results = {task.name: row for task, row in zip(tasks, rows, strict=True)}
+    came_to = {name: (row.get("error") or {}).get("category", "") for name, row in results.items()}
     assert came_to == {task.name: task.category for task in tasks}, {
-        name: row.get("msg") for name, row in told.items() if came_to[name]
+        name: row.get("msg") for name, row in results.items() if came_to[name]
     }
-    changes = {task.name: told[task.name]["changed"] for task in tasks if task.changed is not None}
+    changes = {
+        task.name: results[task.name]["changed"] for task in tasks if task.changed is not None
+    }
     assert changes == {task.name: task.changed for task in tasks if task.changed is not None}
-    return told
+    return results

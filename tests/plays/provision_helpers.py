@@ -182,7 +182,7 @@ def writes(lab: Lab, mark: int) -> list[str]:
 
 
 def make_ca(file: Path) -> Path:
-    """Write the certificate of a CA that nobody knows."""
+    """Write the certificate of a CA that is not trusted."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "another CA")])
     now = datetime.datetime.now(datetime.timezone.utc)

@@ -56,11 +56,11 @@ AT_ONCE = """
       loop: "{{ range(4) | list }}"
       async: 120
       poll: 0
-      register: begun
+      register: started
     - name: Wait
       ansible.builtin.async_status:
         jid: "{{ item.ansible_job_id }}"
-      loop: "{{ begun.results }}"
+      loop: "{{ started.results }}"
       loop_control: {label: "{{ item.item }}"}
       register: ended
       until: ended is finished

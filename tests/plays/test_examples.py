@@ -109,7 +109,7 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     tasks = examples(module)
     if module in ("clone", "snapshot", "snapshot_info"):
         prepare(lab, player)
-    # nobody waits for these at the end of the example, and the cluster goes away
+    # the example does not wait for these at the end of the example, and the cluster goes away
     for task in tasks:
         if task.get("poll") == 0:
             task["poll"] = 1

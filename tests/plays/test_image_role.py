@@ -147,7 +147,7 @@ def test_an_iso_is_brought(lab: Lab, player: Player, web: str) -> None:
     assert player.play(IMAGE, image_filename="debian.iso", image_ensure=True).expect().changed == 0
 
 
-def test_what_only_shall_be_there(lab: Lab, player: Player) -> None:
+def test_an_image_that_only_has_to_exist(lab: Lab, player: Player) -> None:
     mark = lab.mark()
     assert player.play(IMAGE, image_name="debian-13", image_ensure=True).expect().changed == 0
     missing = player.play(IMAGE, image_name="nosuch", image_ensure=True).expect(2)

@@ -208,7 +208,7 @@ PARTICULAR = [
 ]
 
 KEYWORDS = [
-    Row("nobody listens", "vm_info", {"host": "https://127.0.0.1:9", "retries": 1}),
+    Row("no server listens", "vm_info", {"host": "https://127.0.0.1:9", "retries": 1}),
     Row(
         "environment",
         "vm_info",
@@ -549,7 +549,7 @@ def test_the_switch_in_the_environment(tmp_path: Path) -> None:
         assert AS_A_MODULE in played.way("it")
 
 
-def test_progress_is_told_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_progress_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
     arguments = ("--cluster", DEMO, "--lag-s", "0", "--task-ms", "qmclone=5000,default=10")
     with Simulator(*arguments) as simulator:
         copy = Row("copy", "clone", {"name": "copy", "source": "debian-13", "full": True})

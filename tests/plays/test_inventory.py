@@ -270,7 +270,7 @@ class TestTenants:
         found = listed(tenants=["acme", "globex"])
         assert sorted(one["proxmox_vmid"] for one in found.hosts.values()) == [10000, 10001, 10004]
 
-    def test_of_nobody(self, listed: Lister) -> None:
+    def test_without_a_tenant(self, listed: Lister) -> None:
         found = listed()
         assert found.by_vmid(10003)["proxmox_tenant"] is None
         assert "several" in found.by_vmid(10003)["proxmox_tenant_unknown"]
@@ -372,7 +372,7 @@ class TestNames:
         assert {found.host_of(10000), found.host_of(10001)} == {"twin_10000", "twin_10001"}
         assert "twin_10000" in one_line(found.errors)
 
-    def test_thousands_of_them_are_told_in_some_lines(
+    def test_thousands_of_them_are_reported_in_some_lines(
         self, listed: Lister, simulator: Simulator
     ) -> None:
         for vmid in range(10000, 10012):
@@ -392,7 +392,7 @@ class TestNames:
     def test_a_vm_that_is_named_like_a_group(
         self, listed: Lister, simulator: Simulator, tmp_path: Path
     ) -> None:
-        """It joins the groups itself; nobody else's VM comes into a group of its tenant with it."""
+        """It joins the groups itself; no other VM joins its tenant's group."""
         configure(simulator, 10000, name="web", tags="tenant_evil;web")
         configure(simulator, 10001, name="front", tags="tenant_acme;web")
         groups = {"web": "'web' in proxmox_tags"}

@@ -32,7 +32,7 @@ DOCUMENTATION = '''
 name: {name}
 short_description: A cache in files
 description: A cache in files.
-author: nobody
+author: tests
 options:
   _uri:
     description: The directory.
@@ -347,7 +347,7 @@ class TestCache:
             assert vmid in [one["proxmox_vmid"] for one in found.hosts.values()]
             assert {one["proxmox_tenant"] for one in found.hosts.values()} == {wanted}
 
-    def test_a_filter_that_looks_elsewhere_is_decided_anew(
+    def test_a_filter_that_looks_elsewhere_is_evaluated_again(
         self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
     ) -> None:
         """Since ansible-core 2.19 a filter may look up the environment.
@@ -443,7 +443,7 @@ class TestStale:
             "changed"
         ]
 
-    def test_a_site_that_stays_dead_costs_nobody_the_cache(
+    def test_a_site_that_stays_dead_keeps_the_cache_of_others(
         self, listed: Lister, simulator: Simulator, options: dict[str, Any], tmp_path: Path
     ) -> None:
         """The details of the other site are not fetched again, and what the dead one was last is

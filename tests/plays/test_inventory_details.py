@@ -100,7 +100,7 @@ class TestDetails:
         assert found.by_vmid(10001)["proxmox_snapshots"] == []
         assert "proxmox_errors" not in found.by_vmid(10003)
 
-    def test_an_answer_that_is_no_answer_is_told(
+    def test_an_answer_that_is_not_an_answer_is_reported(
         self, listed: Lister, simulator: Simulator
     ) -> None:
         """It must not pass for a VM without addresses or snapshots."""

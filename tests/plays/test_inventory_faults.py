@@ -141,7 +141,7 @@ class TestSites:
         assert len(listed(connect=False, sites=sites).hosts) == 26
         assert most_at_once(simulator.log()) == 2
 
-    def test_a_node_that_is_down_is_no_dead_site(
+    def test_a_node_that_is_down_is_not_a_dead_site(
         self, listed: Lister, simulator: Simulator, sites: list[dict[str, Any]]
     ) -> None:
         simulator.steer("/nodes/pve3", {"online": False})

@@ -154,7 +154,7 @@ def test_an_empty_value_means_unset(listed: Lister, tmp_path: Path) -> None:
     (tmp_path / "own.cfg").write_text(f"[inventory_proxmox]\n{empty}\n")
     in_ini = listed(environ={"ANSIBLE_CONFIG": str(tmp_path / "own.cfg")})
     assert in_ini.groups == plain.groups, in_ini.errors
-    assert listed(tenants="").code != 0  # which could mean nobody's as well as everybody's
+    assert listed(tenants="").code != 0  # which could mean no tenant's as well as every tenant's
 
 
 @pytest.mark.parametrize(

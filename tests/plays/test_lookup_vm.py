@@ -193,7 +193,7 @@ def test_processes_side_by_side_ask_once(
         asked = sorted((row["time"], row["time"] + row["ms"] / 1000) for row in simulator.log())
         assert any(
             following < ended
-            for (_begun, ended), (following, _end) in zip(asked, asked[1:], strict=False)
+            for (_first, ended), (following, _end) in zip(asked, asked[1:], strict=False)
         )
 
 
@@ -208,7 +208,7 @@ def test_a_listing_is_for_its_login_only(listed: Lister, tmp_path: Path) -> None
     assert "(AuthenticationError)" in done.stdout + done.stderr
 
 
-def test_a_vm_that_was_made_meanwhile_is_found(
+def test_a_vm_that_was_made_since_then_is_found(
     listed: Lister, simulator: Simulator, tmp_path: Path
 ) -> None:
     of = listed.connection
@@ -235,7 +235,7 @@ def test_a_vm_that_was_made_meanwhile_is_found(
 @pytest.mark.parametrize(
     ("arguments", "category"),
     [
-        ("'nobody', **of", "NotFound"),
+        ("'nosuch', **of", "NotFound"),
         ("'10000', tenant='t9', **of", "NotFound"),
         ("' ', **of", "ConfigurationError"),
         ("'10000'", "ConfigurationError"),

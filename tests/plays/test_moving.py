@@ -65,7 +65,7 @@ PLAY = """
               {{ estate | map('combine', {'description': 'second round', 'cores': 3}) + [{'name':
               'web4'}] }}
       rescue:
-        - name: Go on
+        - name: Continue
           ansible.builtin.debug:
             msg: "{{ ansible_failed_result.msg }}"
     - name: Write the outcome
@@ -110,7 +110,7 @@ def machine(lab: Lab, name: str) -> Machine:
 
 
 def test_a_vm_that_the_ha_manager_moved_is_followed(player: Player, lab: Lab) -> None:
-    """A node dies, its VM turns up on another one, and the play goes on with it there."""
+    """A node dies, its VM turns up on another one, and the play continues with it there."""
     number = first_number("web3", "acme")
     events = [event("nodes/pve3", online=False), event(f"vms/{number}", node="pve1")]
     played = player.play("play.yml", events=events, control=lab.simulator.control).expect()

@@ -37,7 +37,7 @@ def player(tmp_path: Path, lab: Lab) -> Iterator[Player]:
 
 
 def unlock_later(lab: Lab, vmid: int, method: str, seconds: float = 3.0) -> None:
-    """Lock a VM, and unlock it so many seconds after the first request of that kind for it."""
+    """Lock a VM until that number of seconds after the first request of that kind for it."""
     lab.simulator.steer(f"/vms/{vmid}", {"lock": "backup"})
 
     def free() -> None:
@@ -65,10 +65,10 @@ def test_every_refusal_of_a_clone(lab: Lab, player: Player) -> None:
     ]
     for arguments in (("--check",), ()):
         settle(lab)
-        told = outcomes(player, tasks, *arguments)
+        shown = outcomes(player, tasks, *arguments)
         assert lab.simulator.writes() == []
         for number, (_options, _category, word) in enumerate(REFUSED):
-            assert word in told[f"{number} {word}"]["msg"]
+            assert word in shown[f"{number} {word}"]["msg"]
 
 
 def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
@@ -95,18 +95,18 @@ def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
     lab.simulator.fault(task="qmclone", id=LOCAL, fail="the pool is on fire")
     lab.simulator.fault(task="qmclone", id=9140, warn="the pool is slow")
     lab.simulator.steer("/settings", {"task_ms": {"qmclone": 2500}})
-    told = outcomes(player, tasks)
+    shown = outcomes(player, tasks)
     lab.simulator.steer("/vms/9130", {"lock": None})
-    assert told["a task that fails"]["error"]["upid"].split(":")[5] == "qmclone"
+    assert shown["a task that fails"]["error"]["upid"].split(":")[5] == "qmclone"
     assert (
-        told["a task that fails"]["error"]["log"][-1]
+        shown["a task that fails"]["error"]["log"][-1]
         == "TASK ERROR: clone failed: the pool is on fire"
     )
-    assert told["warnings"]["warnings"][0].endswith("the pool is slow")
-    assert not told["no warnings"].get("warnings")
-    assert told["outlasts its timeout"]["error"]["upid"].split(":")[5] == "qmclone"
-    assert told["picked up"]["vm"]["config"]["cores"] == 3
-    assert told["picked up"]["vm"]["vmid"] == told["and done"]["vm"]["vmid"]
+    assert shown["warnings"]["warnings"][0].endswith("the pool is slow")
+    assert not shown["no warnings"].get("warnings")
+    assert shown["outlasts its timeout"]["error"]["upid"].split(":")[5] == "qmclone"
+    assert shown["picked up"]["vm"]["config"]["cores"] == 3
+    assert shown["picked up"]["vm"]["vmid"] == shown["and done"]["vm"]["vmid"]
     rows = [
         row for node in ("pve1", "pve2", "pve3") for row in lab.client.get("nodes", node, "qemu")
     ]
@@ -201,18 +201,18 @@ def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None
     for kind in ("qmsnapshot", "qmrollback", "qmdelsnapshot"):
         lab.simulator.fault(task=kind, id=vm["vmid"], warn="the pool is slow")
     lab.simulator.steer("/settings", {"task_ms": {"qmsnapshot": 2500}})
-    told = outcomes(player, tasks)
+    shown = outcomes(player, tasks)
     for name in ("a snapshot that fails", "a rollback that fails"):
-        assert told[name]["error"]["log"][-1] == "TASK ERROR: the pool is on fire"
-    assert "qm unlock" in told["its lock"]["msg"]
+        assert shown[name]["error"]["log"][-1] == "TASK ERROR: the pool is on fire"
+    assert "qm unlock" in shown["its lock"]["msg"]
     for name in (
         "a snapshot with warnings",
         "a rollback with warnings",
         "a deletion with warnings",
     ):
-        assert told[name]["warnings"][0].endswith("the pool is slow")
-    assert not told["no warnings"].get("warnings")
-    assert told["outlasts its timeout"]["error"]["upid"].split(":")[5] == "qmsnapshot"
+        assert shown[name]["warnings"][0].endswith("the pool is slow")
+    assert not shown["no warnings"].get("warnings")
+    assert shown["outlasts its timeout"]["error"]["upid"].split(":")[5] == "qmsnapshot"
     assert names(lab, vm) == ["s1", "slow"]
 
 
@@ -220,7 +220,7 @@ def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None
 
 
 def test_downloads(lab: Lab, player: Player) -> None:
-    """The server of the files is nobody: what is here is refused, or there already, or the task's
+    """No server has the files: what is here is refused, or there already, or the task's
     own fate.
     """
     said = {"storage": "local", "node": "pve1", "source_url": "http://127.0.0.1:9/x.iso"}
@@ -250,9 +250,9 @@ def test_downloads(lab: Lab, player: Player) -> None:
     outcomes(player, tasks, "--check")
     outcomes(player, tasks)
     assert lab.simulator.writes() == []
-    told = outcomes(player, [refused("nobody answers", "storage_download", said, "TaskFailed")])
-    assert told["nobody answers"]["error"]["upid"].split(":")[5] == "download"
-    assert told["nobody answers"]["error"]["log"]
+    shown = outcomes(player, [refused("no server answers", "storage_download", said, "TaskFailed")])
+    assert shown["no server answers"]["error"]["upid"].split(":")[5] == "download"
+    assert shown["no server answers"]["error"]["log"]
 
 
 # Module pool.
@@ -351,12 +351,12 @@ def test_infos_of_a_cluster_in_trouble(lab: Lab, player: Player) -> None:
     )
     try:
         for arguments in (("--check",), ()):
-            told = outcomes(player, tasks, *arguments)
+            shown = outcomes(player, tasks, *arguments)
         assert lab.simulator.writes() == []
     finally:
         lab.simulator.steer("/nodes/pve3", {"online": True})
         lab.simulator.steer("/nodes/pve2", {"maintenance": False})
-    nodes = {node["node"]: node for node in told["nodes"]["nodes"]}
+    nodes = {node["node"]: node for node in shown["nodes"]["nodes"]}
     assert {name: node["health"]["status"] for name, node in nodes.items()} == {
         "pve1": "ok",
         "pve2": "warning",
@@ -365,14 +365,14 @@ def test_infos_of_a_cluster_in_trouble(lab: Lab, player: Player) -> None:
     assert nodes["pve2"]["maintenance"]
     assert nodes["pve3"]["error"] == "the node is offline"
     assert nodes["pve1"]["kernel"]
-    assert told["one node"]["nodes"][0]["status"] == "offline"
-    cluster = told["cluster"]["cluster"]
+    assert shown["one node"]["nodes"][0]["status"] == "offline"
+    cluster = shown["cluster"]["cluster"]
     assert {"node pve2 is in maintenance", "node pve3 is offline"} <= set(
         cluster["health"]["reasons"]
     )
     assert [row["part"] for row in cluster["missing"]] == ["tasks"]
-    assert told["cluster"]["warnings"]
-    assert [vm["snapshots"] is None for vm in told["trees"]["vms"]] == [False, True]
-    assert "pve3" in told["trees"]["warnings"][0]
-    assert not told["table"]["passed"]
-    assert [row["subject"] for row in told["table"]["failed_checks"]] == ["pve3"]
+    assert shown["cluster"]["warnings"]
+    assert [vm["snapshots"] is None for vm in shown["trees"]["vms"]] == [False, True]
+    assert "pve3" in shown["trees"]["warnings"][0]
+    assert not shown["table"]["passed"]
+    assert [row["subject"] for row in shown["table"]["failed_checks"]] == ["pve3"]

@@ -18,7 +18,7 @@ from tests.plays.provision_helpers import PROVISION, Player, make_ca, vm, writes
 
 @pytest.fixture
 def free_port() -> int:
-    """A port on which nobody listens."""
+    """A port on which no server listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -115,8 +115,10 @@ def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_reques
 ) -> None:
     mark = lab.mark()
     outcomes = player.cases(*({"name": name, **wrong.case} for name, wrong in REFUSED.items()))
-    told = {name: outcome.refusal for name, outcome in outcomes.items()}
-    missing = {name: told[name] for name, wrong in REFUSED.items() if wrong.text not in told[name]}
+    messages = {name: outcome.refusal for name, outcome in outcomes.items()}
+    missing = {
+        name: messages[name] for name, wrong in REFUSED.items() if wrong.text not in messages[name]
+    }
     assert missing == {}
     assert lab.requests_since(mark) == []
 
@@ -195,21 +197,21 @@ UNFIT: dict[str, Failure] = {
 
 
 def misfits(
-    told: dict[str, tuple[str, str]], wanted: dict[str, Failure]
+    messages: dict[str, tuple[str, str]], wanted: dict[str, Failure]
 ) -> dict[str, tuple[str, str]]:
     """Return the failures that lack the category, the text or, as another sentence, the next
     step.
     """
     return {
         name: (category, message)
-        for name, (category, message) in told.items()
+        for name, (category, message) in messages.items()
         if category != wanted[name].category
         or wanted[name].text not in message
         or not re.search(r"\. \w", message)
     }
 
 
-def test_each_wrong_vm_is_told_apart_and_nothing_is_written(player: Player, lab: Lab) -> None:
+def test_each_wrong_vm_is_named_and_nothing_is_written(player: Player, lab: Lab) -> None:
     lab.make_template("twin")
     lab.make_template("twin")
     foreign = lab.make_vm("foreign", tags="tenant_globex")
@@ -268,7 +270,7 @@ def test_connection_that_does_not_work(
             for name, case in cases.items()
         )
     )
-    told = {name: outcome.failure_of("a") for name, outcome in outcomes.items()}
-    assert misfits(told, cases) == {}
-    assert len({message for category, message in told.values()}) == len(cases)
+    messages = {name: outcome.failure_of("a") for name, outcome in outcomes.items()}
+    assert misfits(messages, cases) == {}
+    assert len({message for category, message in messages.values()}) == len(cases)
     assert writes(lab, mark) == []

@@ -153,8 +153,10 @@ def test_nothing_is_pruned_where_it_is_not_clear_what_may_be(player: Player, lab
     outcomes = player.cases(
         *({"name": name, "prune": True, **kept.case} for name, kept in KEPT.items())
     )
-    told = {name: outcome.refusal for name, outcome in outcomes.items()}
-    assert {name: told[name] for name, kept in KEPT.items() if kept.text not in told[name]} == {}
+    messages = {name: outcome.refusal for name, outcome in outcomes.items()}
+    assert {
+        name: messages[name] for name, kept in KEPT.items() if kept.text not in messages[name]
+    } == {}
     one_host = player.play(
         PROVISION, provision_vm={"tenant": "acme"}, provision_prune=True, provision_tenants=["acme"]
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What somebody reads who runs the role provision: mistakes, failures, what waits for a reboot,
+"""What someone reads who runs the role provision: mistakes, failures, what waits for a reboot,
 replaced defaults.
 """
 

@@ -118,7 +118,7 @@ def test_what_the_playbooks_refuse(lab: Lab, player: Player) -> None:
     blank = player.play(SNAPSHOT, snapshot_policy_vms=["x"], snapshot_policy_tenant="").expect(2)
     assert "snapshot_policy_tenant is given without a value" in blank.output
     assert lab.requests_since(mark) == []
-    gone = player.play(ROLLBACK, snapshot_policy_tenant="nobody", snapshot_policy_name="s1").expect(
+    gone = player.play(ROLLBACK, snapshot_policy_tenant="nosuch", snapshot_policy_name="s1").expect(
         2
     )
     assert "No VM was rolled back" in gone.output
@@ -223,7 +223,7 @@ def test_a_change_that_fails_is_rolled_back(lab: Lab, change: Player) -> None:
     assert cores(lab, vmid) == 1
     assert lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"] == "running"
     assert names(lab, vmid) == ["before"]
-    for more in ({}, {"snapshot_policy_description": "another text is no other snapshot"}):
+    for more in ({}, {"snapshot_policy_description": "another text is not another snapshot"}):
         refused = change.play("play.yml", **said, **more).expect(2)
         assert "already existed on bad-1: a rollback" in re.sub(r"\s+", " ", refused.output)
     left = change.play(
@@ -255,7 +255,7 @@ def test_a_mistake_in_a_list_of_storages_names_the_storage(lab: Lab, player: Pla
     assert lab.requests_since(mark) == []
 
 
-def test_a_rollback_that_fails_is_told_with_the_change(lab: Lab, change: Player) -> None:
+def test_a_rollback_that_fails_is_reported_with_the_change(lab: Lab, change: Player) -> None:
     vmid = two(lab, "worse")[0]
     play = change.directory / "play.yml"
     play.write_text(CHANGE_IN_A_BLOCK, encoding="utf-8")
@@ -267,16 +267,16 @@ def test_a_rollback_that_fails_is_told_with_the_change(lab: Lab, change: Player)
     }
     lab.simulator.fault(task="qmrollback", fail="the disk is on fire", times=1)
     result = change.play("play.yml", **said).expect()
-    (told,) = [
+    (shown,) = [
         json.loads(line)
         for line in re.findall(r"RESULT=(.*?)=RESULT", result.output.replace('\\"', '"'))
     ]
-    assert (told["changed_back"], told["failed_task"], told["msg"]) == (
+    assert (shown["changed_back"], shown["failed_task"], shown["msg"]) == (
         False,
         "Stumble",
         "the change is bad",
     )
-    assert "the disk is on fire" in told["rollback_msg"]
+    assert "the disk is on fire" in shown["rollback_msg"]
     assert (
         "The change failed in 'Stumble': the change is bad. The rollback to snapshot 'auto-"
         in result.output

@@ -447,7 +447,10 @@ def play(cases: list[Case], where: Path) -> str:
             "name": case.row,
             "block": list(tasks_of(case)),
             "rescue": [
-                {"name": "Go on", "ansible.builtin.debug": {"msg": f"row {case.row} does not hold"}}
+                {
+                    "name": "Report",
+                    "ansible.builtin.debug": {"msg": f"row {case.row} does not hold"},
+                }
             ],
         }
         for case in cases
@@ -479,7 +482,7 @@ def test_every_row_holds_and_is_left_alone(tmp_path: Path, first: int, last: int
 
 
 def _broken(text: str) -> str:
-    """Return what of the output tells of cases that do not hold."""
+    """Return the part of the output about cases that do not hold."""
     lines = [
         line
         for line in text.splitlines()

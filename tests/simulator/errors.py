@@ -55,7 +55,7 @@ class PermError(ApiError):
 
 
 class AuthError(ApiError):
-    """No or wrong credentials: status 401, told by the reason phrase alone."""
+    """No or wrong credentials: status 401, shown by the reason phrase alone."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(401, reason, empty=True)
@@ -69,7 +69,7 @@ class NotImplementedHere(ApiError):
 
 
 class ProxyError(ApiError):
-    """A node that does not answer the node that was asked: 595, 596 or 599, told by the reason
+    """A node that does not answer the node that was asked: 595, 596 or 599, shown by the reason
     alone.
     """
 
@@ -78,7 +78,7 @@ class ProxyError(ApiError):
 
 
 class UnknownVerb(ApiError):
-    """A method of HTTP that the API takes on no path: status 501, told by the reason alone."""
+    """A method of HTTP that the API takes on no path: status 501, shown by the reason alone."""
 
     def __init__(self, method: str) -> None:
         super().__init__(501, f"method '{method}' not available", empty=True)

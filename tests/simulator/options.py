@@ -11,7 +11,7 @@ from .schema.definition import VERSIONS
 
 
 class UsageError(Exception):
-    """Something is wrong with how the simulator was started: told in one line, exit status 2."""
+    """The simulator was started in a wrong way: reported in one line, exit status 2."""
 
 
 class _Parser(argparse.ArgumentParser):

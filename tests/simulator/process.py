@@ -177,7 +177,7 @@ class Simulator:
         return found
 
     def writes(self) -> list[dict[str, Any]]:
-        """The requests that were no GET."""
+        """The requests other than GET."""
         return [entry for entry in self.log() if entry["method"] != "GET"]
 
     def counts(self) -> dict[str, int]:

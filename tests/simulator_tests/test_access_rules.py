@@ -41,7 +41,7 @@ def test_who_sees_which_users(lab: Client, alice: Client) -> None:
     assert seen(alice) == ["alice@pve", "bob@pve"]
 
 
-def test_nobody_hands_out_more_than_they_hold(lab: Client, alice: Client) -> None:
+def test_no_user_hands_out_more_than_they_hold(lab: Client, alice: Client) -> None:
     lab.create(200)
     lab.put("/access/acl", path="/vms/200", users="alice@pve", roles="PVEVMAdmin")
     alice.put("/access/acl", path="/vms/200", users="bob@pve", roles="PVEVMUser")
@@ -335,5 +335,5 @@ def test_users_and_tokens_in_full(lab: Client) -> None:
     assert (shown["new@pve"]["tokens"], shown["new@pve"]["realm-type"]) == (None, "pve")
     assert lab.post("/access/users/new@pve/token/t1")["info"] == {"privsep": 1}
     assert lab.post("/access/users/new@pve/token/t2", privsep=0)["info"] == {"privsep": "0"}
-    reason = refused(lab, "POST", "/access/users", userid="nobody@pam", password="longenough1")
-    assert reason == "create user failed: change password failed: user 'nobody' does not exist"
+    reason = refused(lab, "POST", "/access/users", userid="nosuch@pam", password="longenough1")
+    assert reason == "create user failed: change password failed: user 'nosuch' does not exist"

@@ -134,7 +134,7 @@ def test_an_old_client_does_not_keep_it_alive() -> None:
         client.get("/version")
         os.kill(sim.pid, signal.SIGTERM)
         assert sim.process is not None
-        assert sim.process.wait(250) == 0  # a connection that nobody uses is kept for 300 s
+        assert sim.process.wait(250) == 0  # an idle connection is kept for 300 s
 
 
 # -- a cluster that is made up ---------------------------------------------------------------------

@@ -269,15 +269,15 @@ def test_reset(pve: Client, sim: Simulator) -> None:
 
 
 def test_the_manager_knows_no_node_before_it_has_had_work(pve: Client, sim: Simulator) -> None:
-    told = pve.get("/cluster/ha/status/manager_status")
-    assert told == {
+    shown = pve.get("/cluster/ha/status/manager_status")
+    assert shown == {
         "manager_status": {"node_status": {}},
         "quorum": {"node": "pve1", "quorate": "1"},
     }
     pve.create(100)
     pve.post("/cluster/ha/resources", sid="vm:100", state="stopped")
-    told = pve.get("/cluster/ha/status/manager_status")
-    own = told["manager_status"]
+    shown = pve.get("/cluster/ha/status/manager_status")
+    own = shown["manager_status"]
     assert own["node_status"] == {"pve1": "online", "pve2": "online", "pve3": "online"}
     assert own["master_node"] == "pve1"
     assert abs(own["timestamp"] - time.time()) < 5
@@ -285,7 +285,7 @@ def test_the_manager_knows_no_node_before_it_has_had_work(pve: Client, sim: Simu
         "node": "pve1",
         "state": "stopped",
     }
-    assert told["lrm_status"]["pve2"]["mode"] == "active"
+    assert shown["lrm_status"]["pve2"]["mode"] == "active"
     sim.steer("/nodes/pve3", {"online": False})
     assert (
         pve.get("/cluster/ha/status/manager_status")["manager_status"]["node_status"]["pve3"]
@@ -301,13 +301,13 @@ def test_maintenance_moves_what_the_manager_manages(pve: Client, sim: Simulator)
     sim.steer("/nodes/pve1", {"maintenance": True})
     pve.until(lambda: sim.ask("GET", "/vms/100")["node"] == "pve2")
     assert sim.ask("GET", "/vms/101")["node"] == "pve1"
-    told = pve.get("/cluster/ha/status/manager_status")
-    own = told["manager_status"]
+    shown = pve.get("/cluster/ha/status/manager_status")
+    own = shown["manager_status"]
     assert own["node_status"]["pve1"] == "maintenance"
     assert own["node_request"] == {"pve1": {"maintenance": 1}}
     assert own["master_node"] == "pve2"
     assert own["service_status"]["vm:100"]["maintenance_node"] == "pve1"
-    assert told["lrm_status"]["pve1"]["mode"] == "maintenance"
+    assert shown["lrm_status"]["pve1"]["mode"] == "maintenance"
     rows = {row["node"]: row for row in pve.get("/cluster/resources", type="node")}
     assert (rows["pve1"]["hastate"], rows["pve2"]["hastate"]) == ("maintenance", "online")
     current = {row["id"]: row for row in pve.get("/cluster/ha/status/current")}

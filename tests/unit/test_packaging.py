@@ -184,7 +184,7 @@ def test_copyright_lines_are_the_same(repo: Path) -> None:
 
 
 def test_token_secrets_are_invented(repo: Path) -> None:
-    """Secrets in examples and tests show by their form that nobody uses them: a group of one
+    """Secrets in examples and tests show by their form that they are not in use: a group of one
     repeated digit.
     """
     found = [

@@ -52,7 +52,7 @@ def _band(band: Sequence[int], what: str) -> Band:
         raise validate.refused(
             what,
             list(band),
-            "is no range",
+            "is not a range",
             "Give the first and the last VMID",
         )
     return validate.vmid(band[0], what), validate.vmid(band[1], what)

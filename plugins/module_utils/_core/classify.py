@@ -103,7 +103,7 @@ _TEXTS: tuple[_Text, ...] = (
         "no quorum",
         "Bring back enough nodes for a quorum; until then PVE accepts no change",
     ),
-    # The agent: never worth a retry of ours, its guest is slow or has none.
+    # The agent: never worth a retry, its guest is slow or has none.
     _Text(
         r"No QEMU guest agent configured",
         NotSupported,
@@ -218,12 +218,12 @@ _TEXTS: tuple[_Text, ...] = (
         "unknown disk",
         "Check the disk's name in the VM's configuration",
     ),
-    # Changed by somebody else meanwhile.
+    # Changed by someone else since it was read.
     _Text(
         r"checksum mismatch \(file change|detected modified configuration",
         DigestChanged,
         "digest",
-        "Somebody else changed it meanwhile: run again",
+        "Someone else has changed it since it was read: run again",
     ),
     _Text(
         r"checksum mismatch: got",
@@ -352,7 +352,7 @@ _TEXTS: tuple[_Text, ...] = (
         r"received interrupt",
         TaskFailed,
         "stopped by hand",
-        "Somebody stopped the task",
+        "Someone stopped the task",
         where="task",
     ),
     # Anything else that is missing.

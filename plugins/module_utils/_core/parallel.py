@@ -19,8 +19,8 @@ def side_by_side(
 ) -> list[Outcome]:
     """Return what `work` returned for each item, in their order, with at most `workers` at once.
 
-    What it raises ends everything that has not begun; work that may fail for one item alone returns
-    its failure.
+    What it raises cancels everything that has not started; work that may fail for one item alone
+    returns its failure.
     """
     most = max(1, min(workers, len(items)))
     if most == 1:

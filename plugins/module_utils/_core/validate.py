@@ -84,7 +84,7 @@ def vmid(value: object, what: str = "vmid") -> int:
     """Return a VMID as a number from 100 to 999999999."""
     text = str(value)
     if not re.fullmatch("[0-9]+", text) or not MIN_VMID <= int(text) <= MAX_VMID:
-        raise refused(what, value, "is no VMID", f"Use a number from {MIN_VMID} to {MAX_VMID}")
+        raise refused(what, value, "is not a VMID", f"Use a number from {MIN_VMID} to {MAX_VMID}")
     return int(text)
 
 
@@ -92,7 +92,7 @@ def tag(value: str, what: str = "tags") -> str:
     """Return a tag in lower case, PVE's default storage form (datacenter option tag-style)."""
     if not _TAG.fullmatch(value):
         raise refused(
-            what, value, "is no PVE tag", "Use letters, digits, _ first, then also - + and ."
+            what, value, "is not a PVE tag", "Use letters, digits, _ first, then also - + and ."
         )
     return value.lower()
 
@@ -100,7 +100,7 @@ def tag(value: str, what: str = "tags") -> str:
 def mac(value: str, what: str = "mac") -> str:
     """Return a unicast MAC address in upper case."""
     if not _MAC.fullmatch(value):
-        raise refused(what, value, "is no MAC address", "Write it as BC:24:11:00:00:01")
+        raise refused(what, value, "is not a MAC address", "Write it as BC:24:11:00:00:01")
     if int(value[:2], 16) & 1:
         raise refused(
             what, value, "is a multicast address", "The first octet of a MAC address must be even"
@@ -179,7 +179,7 @@ def storage(value: str, what: str = "storage") -> str:
     """Return a storage ID."""
     if not _STORAGE.fullmatch(value):
         raise refused(
-            what, value, "is no storage ID", "Use the name that Datacenter > Storage shows"
+            what, value, "is not a storage ID", "Use the name that Datacenter > Storage shows"
         )
     return value
 
@@ -187,14 +187,14 @@ def storage(value: str, what: str = "storage") -> str:
 def node(value: str, what: str = "node") -> str:
     """Return a node name."""
     if not _NODE.fullmatch(value):
-        raise refused(what, value, "is no node name", "Use the short host name of the node")
+        raise refused(what, value, "is not a node name", "Use the short host name of the node")
     return value
 
 
 def bridge(value: str, what: str = "bridge") -> str:
     """Return a bridge or VNet name."""
     if not _BRIDGE.fullmatch(value):
-        raise refused(what, value, "is no bridge name", "Use a name such as vmbr0")
+        raise refused(what, value, "is not a bridge name", "Use a name such as vmbr0")
     return value
 
 
@@ -202,7 +202,10 @@ def volume(value: str, what: str = "volume") -> str:
     """Return a volume ID of the form C(storage:name)."""
     if not _VOLUME.fullmatch(value):
         raise refused(
-            what, value, "is no volume ID", "Write it as storage:path, such as local:iso/debian.iso"
+            what,
+            value,
+            "is not a volume ID",
+            "Write it as storage:path, such as local:iso/debian.iso",
         )
     return value
 
@@ -263,7 +266,7 @@ def ssh_key(value: str, what: str) -> str:
         raise refused(
             what,
             f"{value[:30]}...",
-            "is no public key",
+            "is not a public key",
             "Give a line of a file such as id_ed25519.pub",
         )
     return value

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _WORKERS = 8
-# A node that does not answer shall not hold up the others for long.
+# A node that does not answer must not hold up the others for long.
 _TRIES = 2
 
 

@@ -104,7 +104,7 @@ class ConcurrencyLimiter:
                 self._changed.wait()
             if self._closed:
                 raise TaskTimeout(
-                    attempted="No further task was begun",
+                    attempted="No further task was started",
                     answer="the run was given up",
                 )
 

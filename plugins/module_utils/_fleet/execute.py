@@ -31,7 +31,7 @@ from .reservations import LiveView, Reservations
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Beyond the tasks that go on at once: VMs whose tasks are done and whose guest is waited for.
+# Beyond the tasks that run at once: VMs whose tasks are done and whose guest is waited for.
 SPARE_WORKERS = 16
 
 # States in which a VM that was running runs in the end.
@@ -270,8 +270,8 @@ class Executor:
 
     def _turn_of(self, planned: Planned, vm_plan: VmPlan) -> Turn | None:
         """Return the turn of a VM that runs and is to run when all is done, or None."""
-        actual, wish = vm_plan.actual, planned.item.desired
-        if actual is None or not actual.running or wish.state not in _RUNS_AGAIN:
+        actual, desired = vm_plan.actual, planned.item.desired
+        if actual is None or not actual.running or desired.state not in _RUNS_AGAIN:
             return None
         row = planned.row or planned.found
         if row is None:
@@ -281,7 +281,7 @@ class Executor:
             self._client,
             vm_plan,
             actual,
-            Member(row, wish.rules.anti_affinity),
+            Member(row, desired.rules.anti_affinity),
         )
 
     def _work(
@@ -371,7 +371,7 @@ def _given_up() -> FleetError:
     return TaskTimeout(
         attempted="The work on this VM was given up",
         answer="the task of Ansible has ended",
-        next_step="What Proxmox VE began goes on: run again to complete it",
+        next_step="What Proxmox VE started continues: run again to complete it",
         reason="given up",
     )
 

@@ -216,11 +216,14 @@ def removal_listed(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
 def _require_inside(items: list[Item], scope: Scope) -> None:
     """Raise ValidationFailed where a VM of the list is outside the scope of prune."""
     for item in items:
-        wish = item.desired
-        inside = scope.tenant_tag in (None, wish.tenant_tag) and scope.pool in (None, wish.pool)
-        if not inside and wish.state != "absent":
+        desired = item.desired
+        inside = scope.tenant_tag in (None, desired.tenant_tag) and scope.pool in (
+            None,
+            desired.pool,
+        )
+        if not inside and desired.state != "absent":
             raise ValidationFailed(
-                attempted=f"vms[{item.index}], {wish.label}, was refused",
+                attempted=f"vms[{item.index}], {desired.label}, was refused",
                 answer=(
                     f"with prune all VMs of the list have the {scope.label}; this one says another"
                 ),

@@ -149,7 +149,7 @@ def _duplicate(
 ) -> ValidationFailed:
     rule = "A tenant can have each name once, and each VMID belongs to one VM"
     return ValidationFailed(
-        attempted=f"vms[{first.index}] and vms[{second.index}] could not be told apart",
+        attempted=f"vms[{first.index}] and vms[{second.index}] are the same VM",
         answer=answer,
         next_step=f"{rule}: rename one of them",
         reason="listed twice",

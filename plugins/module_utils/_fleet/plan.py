@@ -308,21 +308,21 @@ def row_of_actual(actual: Actual) -> VmRow:
 def row_after(vm_plan: VmPlan) -> VmRow | None:
     """Return a VM as the listing will show it after its plan, or None where it is removed."""
     context, draft, actual, config = vm_plan.context, vm_plan.draft, vm_plan.actual, vm_plan.config
-    wish = context.desired
+    desired = context.desired
     if config is None:
         return None
     if draft is not None:
         config = {
             **config,
-            "name": wish.name or "",
-            **({"template": "1"} if wish.state == "template" else {}),
+            "name": desired.name or "",
+            **({"template": "1"} if desired.state == "template" else {}),
         }
-        status = "running" if wish.state == "started" else "stopped"
+        status = "running" if desired.state == "started" else "stopped"
         return row_of(
             draft.vmid,
             draft.node,
             config,
-            pool=wish.pool,
+            pool=desired.pool,
             status=status,
             disk=draft.figures.disk,
         )
@@ -330,9 +330,9 @@ def row_after(vm_plan: VmPlan) -> VmRow | None:
         return None
     return row_of(
         actual.vmid,
-        wish.node or actual.node,
+        desired.node or actual.node,
         config,
-        pool=wish.pool or actual.pool,
+        pool=desired.pool or actual.pool,
         status=actual.status,
     )
 
@@ -424,13 +424,17 @@ def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
     """
     foreign: list[str] = []
     for one in planned:
-        row, wish = planner.as_it_is(one), one.item.desired
+        row, desired = planner.as_it_is(one), one.item.desired
         if row is None:
             continue
-        renamed = wish.vmid is not None and bool(wish.name) and row.name != wish.name
-        owned = wish.tenant_tag is None and bool(tenants_of(row.tags, wish.tenant_prefix))
+        renamed = desired.vmid is not None and bool(desired.name) and row.name != desired.name
+        owned = desired.tenant_tag is None and bool(tenants_of(row.tags, desired.tenant_prefix))
         if renamed or owned:
-            label = f"{wish.tenant}/{wish.name}" if wish.tenant else str(wish.name or wish.vmid)
+            label = (
+                f"{desired.tenant}/{desired.name}"
+                if desired.tenant
+                else str(desired.name or desired.vmid)
+            )
             tags = ", ".join(row.tags) or "none"
             foreign.append(f"{label} (VM {row.vmid} is {row.name} with the tags {tags})")
     if foreign:
@@ -504,7 +508,7 @@ def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
         raise Conflict(
             attempted=f"{actual.label} was left alone",
             answer=f"it no longer has the {scope.label}",
-            next_step="Somebody else changed it meanwhile: check whose it is and run again",
+            next_step="Someone else has changed it: check its owner and run again",
             reason="outside the scope",
         )
     guard_tenant(

@@ -66,7 +66,7 @@ class PlanningView(ClusterView):
         super().__init__(client)
         self._vms = dict(cluster.vms)
         self._taken = set(cluster.taken)
-        # One look is what the whole plan rests on; what has changed meanwhile is seen when it is
+        # One look is what the whole plan rests on; a change since then is seen when it is
         # carried out.
         self.cluster = replace(
             cluster,

@@ -130,7 +130,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
             "vms",
             [],
             f"is empty, and prune would remove all VMs with the {scope.label}",
-            "List the VMs with state=absent if all of them shall go",
+            "List the VMs with state=absent to remove all of them",
         )
     if not items:
         return Work([])

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs that a run left unfinished: they have no tenant tag yet, so only their marker says whose they
-are.
+"""VMs that a run left unfinished: they have no tenant tag yet, so only their marker names the
+owner.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .items import Scope
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Seconds for which a VM that is being made is waited for until it can be read whose it is.
+# Seconds for which a VM that is being made is waited for until its owner can be read.
 PATIENCE = 30.0
 
 

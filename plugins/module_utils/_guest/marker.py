@@ -6,7 +6,7 @@
 (pure).
 
 A clone cannot be given tags when it is made; the notes are the one place where a new VM can say
-from its first moment whose it is and which run makes it. See
+from its first moment which owner it has and which run makes it. See
 docs/decisions/0001-ownership-marker.md.
 """
 

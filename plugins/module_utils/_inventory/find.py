@@ -130,7 +130,7 @@ def find_row(
 def _matches(rows: Sequence[Mapping[str, Any]], term: str) -> list[VmRow]:
     """Return the VMs with that VMID, or with that name.
 
-    A number is never a name: PVE lets a tenant name a VM like the VMID of somebody else's.
+    A number is never a name: PVE lets a tenant name a VM like the VMID of another VM.
     """
     vms = cluster_state_of(rows).vms.values()
     if _is_number(term):

@@ -168,11 +168,11 @@ def run_sync(
     is_wanted: IsWanted,
     read_file: ReadFile | None = None,
     old: Sync | None = None,
-    anew: bool = False,
+    refetch: bool = False,
 ) -> Sync:
     """Return the VMs of all sites; with `stale: allow` a dead site has those of the `old` sync.
 
-    Details of a VM that has not changed since the old sync are taken from there, unless `anew`.
+    Details of a VM that has not changed since the old sync are taken from there, unless `refetch`.
     Raises FleetError for a site that cannot be read, unless the options allow it.
     """
     clients, unusable = open_clients(connection, environ, read_file)
@@ -187,7 +187,7 @@ def run_sync(
             options,
             is_wanted,
             old or _NOTHING,
-            anew=anew,
+            refetch=refetch,
         )
     finally:
         for client in clients.values():
@@ -207,7 +207,7 @@ def _sync_of(
     is_wanted: IsWanted,
     old: Sync,
     *,
-    anew: bool,
+    refetch: bool,
 ) -> Sync:
     """Return the sync of these listings; it fetches the details that are missing."""
     stale, warnings = _without_answer(listings, options, old)
@@ -226,7 +226,7 @@ def _sync_of(
         if guest.key in old.details:
             details[guest.key] = old.details[guest.key]
     earlier: Mapping[str, Mapping[str, Any]] = {}
-    if not anew:
+    if not refetch:
         earlier = old.details
         details.update(_reusable(old, guests, options, now))
     missing = [guest for guest in guests if guest.key not in details]

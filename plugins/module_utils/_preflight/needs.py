@@ -159,7 +159,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
 }
 
-# What a module does, in the tasks above; the other modules have the name of theirs.
+# What a module does, in the tasks above. A module that is not listed is a task of its own name.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "clone": ("vm_clone", "vm_update", "vm_disks", "vm_power"),
     "snapshot_info": ("vm_info",),

@@ -91,7 +91,7 @@ def _join(old: Rules, new: Rules) -> dict[str, Mapping[str, Any]]:
 
 
 def is_newer(server: tuple[int, ...] | None) -> bool:
-    """Tell whether a server is newer than all facts, so that it may know names that they do not
+    """Return whether a server is newer than all facts, so that it may know names that they do not
     have.
     """
     return server is not None and server > RELEASE

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of a task that the environment can set for all tasks: time limits and how much goes on at
+"""Options of a task that the environment can set for all tasks: time limits and how much runs at
 once.
 """
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the options of a download to what is wished: file name, kind of content, checksum (pure)."""
+"""The desired file of a download, from its options: name, kind of content, checksum (pure)."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def read_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 @api("POST /access/users/{userid}/token/{tokenid}")
 def create_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """Add a token; its secret is told this once."""
+    """Add a token; its secret is returned this once."""
     userid, name = p["userid"], p["tokenid"]
     if userid not in ctx.acl.users and userid != "root@pam":
         raise PermError

@@ -168,7 +168,7 @@ def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
 def tasks(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
     """The recent tasks of every node, running ones first.
 
-    A token without rights is told of none.
+    A token without rights gets none.
     """
     found = []
     audit = ctx.may("/", "Sys.Audit")

@@ -207,7 +207,7 @@ def _may_see(ctx: Ctx, task: Task) -> bool:
 
 
 def is_own(ctx: Ctx, task: Task) -> bool:
-    """Whether the caller started it: a user is told of what their tokens did too, a token only of
+    """Whether the caller started it: a user sees what their tokens did too, a token only
     its own.
     """
     return ctx.who in (task.owner, task.owner.partition("!")[0])

@@ -61,7 +61,7 @@ def _shown(name: str, pool: dict[str, Any]) -> dict[str, Any]:
 def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The pools that the caller may see, or one with its members."""
     if p.get("poolid") is not None:
-        pool = _pool(ctx, p["poolid"])  # told to everybody, unlike in the path of the same meaning
+        pool = _pool(ctx, p["poolid"])  # shown to everyone, unlike in the path of the same meaning
         return [{**_shown(p["poolid"], pool), "members": _members(ctx, pool, p.get("type"))}]
     return [
         _shown(name, ctx.cluster.pools[name])

@@ -108,7 +108,7 @@ def api(*routes: str) -> Callable[[Handler], Handler]:
 
 
 def unknown_host(node: str) -> PveError:
-    """The refusal for a node name that nobody knows."""
+    """The refusal for an unknown node name."""
     return PveError(
         f"hostname lookup '{node}' failed - failed to get address info for: {node}: Name or service"
         " not known"

@@ -156,7 +156,7 @@ class Authority:
         if (method, path) in OPEN:
             authorization = headers.get("Authorization", "")
             if authorization.startswith("PVEAPIToken"):
-                # A token is looked at even here, so that it can be told that it may not log in.
+                # A token is looked at even here, so that the answer says that it may not log in.
                 return self._token_caller(authorization[11:].lstrip("= "))
             return None
         authorization = headers.get("Authorization", "")

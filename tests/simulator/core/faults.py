@@ -96,7 +96,7 @@ def parse_fault(data: Any) -> Fault:
         try:
             fault.pattern = re.compile(fault.path)
         except re.error as error:
-            raise BadFault(f"'path' is no regular expression: {error}") from None
+            raise BadFault(f"'path' is not a regular expression: {error}") from None
     return fault
 
 

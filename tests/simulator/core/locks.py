@@ -70,7 +70,7 @@ class LockTable:
         return lock
 
     def is_free(self, vmid: int) -> bool:
-        """Whether nobody holds the lock of that VMID."""
+        """Whether the lock of that VMID is free."""
         lock = self._locks.get(vmid)
         return lock is None or lock.free(False)
 

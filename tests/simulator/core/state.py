@@ -259,7 +259,7 @@ class Cluster:
         return vm
 
     def vm_found(self, node: str, vmid: int) -> Vm:
-        """The machine, told in the words of the calls that look for the file themselves."""
+        """The machine, with the refusal of the calls that look for the file themselves."""
         vm = self.vms.get(vmid)
         if vm is None or vm.node != node:
             raise PveError(f"unable to find configuration file for VM {vmid} on node '{node}'")

@@ -22,7 +22,7 @@ TOKENS = {
     "bob@pve!t1 (PVEAuditor on /)": f"bob@pve!t1={_SECRET}3",
     "bad token secret": f"root@pam!test={_SECRET}9",
     "unknown token id": f"root@pam!nope={_SECRET}1",
-    "unknown user": f"nobody@pve!x={_SECRET}1",
+    "unknown user": f"nosuch@pve!x={_SECRET}1",
     "malformed token": "garbage",
     "disabled user": f"carol@pve!t={_SECRET}1",
 }
@@ -53,7 +53,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Answer:
-    """What the server answered; the body is None where it is no JSON."""
+    """What the server answered; the body is None where it is not JSON."""
 
     status: int
     reason: str

@@ -2,7 +2,7 @@
 Proxmox VE.
 
 The recordings lie beside the repository, in ../shared; where they are absent, those in
-tests/simulator/data are used, which hold the same exchanges without what tells of the recorded
+tests/simulator/data are used, which hold the same exchanges without what identifies the recorded
 hosts. Without any, the comparison fails.
 """
 

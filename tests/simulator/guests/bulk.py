@@ -113,9 +113,7 @@ def _max_workers(ctx: Ctx, p: dict[str, Any], default: int) -> int:
 
 
 class _Workers:
-    """Starts a worker for each machine, so many at once, and finishes an order before it begins the
-    next.
-    """
+    """Starts a worker for each machine, a limited number at once, in the startup order."""
 
     def __init__(
         self, ctx: Ctx, start: Starter, done: Finisher, *, limit: int, report: Callable[[str], None]
@@ -346,7 +344,7 @@ def _on_node(ctx: Ctx, p: dict[str, Any], *privs: str) -> list[int] | None:
 
 
 def _node_workers(ctx: Ctx, p: dict[str, Any]) -> int:
-    """How many go on at once: as asked for, else by the CPUs of the node."""
+    """How many run at once: as asked for, else by the CPUs of the node."""
     return _max_workers(ctx, p, min(max(1, ctx.cluster.nodes[p["node"]].cpus - 1), 8))
 
 

@@ -1,4 +1,4 @@
-"""Pausing machines, saving their memory, and letting them go on."""
+"""Pausing machines, saving their memory, and resuming them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
 
 
 def state_storage(ctx: Ctx, vm: Vm) -> str:
-    """Where the memory is saved when nobody says: the configured storage, a shared one of the
+    """Where the memory is saved by default: the configured storage, a shared one of the
     machine, `local`.
 
     Of several the last by name that holds files is taken, else the first.
@@ -149,7 +149,7 @@ async def suspend_to_disk(ctx: Ctx, vm: Vm, store: str, task: Task) -> None:
 
 @api("POST /nodes/{node}/qemu/{vmid}/status/resume")
 def vm_resume(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Let a paused machine go on, or start one that was saved to disk."""
+    """Resume a paused machine, or start one that was saved to disk."""
     ctx.root_only(p, "skiplock", "nocheck")
     node, vmid = p["node"], p["vmid"]
     vm = ctx.cluster.vms.get(vmid)

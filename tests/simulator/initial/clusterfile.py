@@ -113,7 +113,7 @@ def size_of(value: Any, where: str) -> int:
     text = re.sub(r"B\Z", "", str(value).strip())
     size = parse_size(text.replace("i", ""))
     if size is None:
-        raise broken(where, f"'{value}' is no size")
+        raise broken(where, f"'{value}' is not a size")
     return size
 
 
@@ -125,7 +125,7 @@ def load(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read the cluster file {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
-        raise UsageError(f"cluster file {path} is no YAML: {first}") from None
+        raise UsageError(f"cluster file {path} is not valid YAML: {first}") from None
     if not isinstance(document, dict):
         raise UsageError(f"cluster file {path}: a mapping is expected")
     unknown = sorted(set(map(str, document)) - _KEYS)

@@ -13,7 +13,7 @@ _FACTOR = {None: 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes, or None when the text is no size."""
+    """Bytes, or None when the text is not a size."""
     found = _SIZE.match(text)
     return int(float(found[1]) * _FACTOR[found[2]]) if found else None
 

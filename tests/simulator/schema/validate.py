@@ -209,7 +209,7 @@ def check_object(
 def check_prop(value: Any, prop: Prop, path: str, errors: Errors) -> None:
     """Check one value: type, then format, pattern, length, range, enumeration.
 
-    The first fault is told.
+    The first fault is reported.
     """
     if prop.get("alias") or not _check_type(path, prop.get("type"), value, errors):
         return

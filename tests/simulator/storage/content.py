@@ -87,7 +87,7 @@ def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     for volume in storage.on(p["node"]).values():
         if p.get("content") not in (None, volume.content) or volume.content not in storage.content:
             continue
-        # Files that belong to no machine are told beside those of the one that is asked for, but
+        # Files that belong to no machine are listed beside those of the one that is asked for, but
         # for two kinds.
         if p.get("vmid") not in (None, volume.vmid) and volume.content not in (
             "snippets",

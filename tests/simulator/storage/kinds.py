@@ -1,4 +1,4 @@
-"""What each kind of storage can be told, and what it can hold."""
+"""The options of each kind of storage, and what it can hold."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def allocate(
 
 
 def set_active(cluster: Cluster, schema: Schema, vm: Vm, node: str | None) -> None:
-    """Activate the machine's logical volumes on a node, or deactivate them, where it can be told
+    """Activate the machine's logical volumes on a node, or deactivate them, where it is known
     from outside.
     """
     if not any(has_chains(storage) for storage in cluster.storages.values()):

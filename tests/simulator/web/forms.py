@@ -41,7 +41,7 @@ def parse_urlencoded(text: str) -> dict[str, Any]:
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """The object of a JSON body; what is no JSON fails as PVE's decoder does."""
+    """The object of a JSON body; what is not JSON fails as PVE's decoder does."""
     text = body.decode("utf-8", "replace")
     try:
         value = json.loads(text)

@@ -105,7 +105,7 @@ def test_the_page_tells_what_was_reached_and_what_not() -> None:
     assert page == report.page(json.loads(json.dumps(found)))
 
 
-def test_parts_of_different_conditions_are_told_apart() -> None:
+def test_parts_of_different_conditions_are_kept_apart() -> None:
     found = results.merged({}, "noop_loop", measured(1.0, 8.0), AROUND)
     found = results.merged(
         found, "create", measured(1.0, 2.0), {**AROUND, "cores": 64, "other_cores": 0.5}
@@ -157,11 +157,12 @@ def test_own_work_is_not_the_work_of_others(tmp_path: Path) -> None:
     assert 0 <= others() <= most + 0.1
 
 
-def test_wishes_describe_the_made_up_vms() -> None:
+def test_tasks_describe_the_made_up_vms() -> None:
     desired = desired_made_up_vms(30)
-    assert len({wish["name"] for wish in desired}) == 30
+    assert len({wanted["name"] for wanted in desired}) == 30
     assert all(
-        wish["nics"][0]["vlan"] > 100 and wish["disks"][0]["size"].endswith("G") for wish in desired
+        wanted["nics"][0]["vlan"] > 100 and wanted["disks"][0]["size"].endswith("G")
+        for wanted in desired
     )
 
 

@@ -1,9 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a task runs in the controller's process, whose connection it gets, and what it tells
-meanwhile.
-"""
+"""Tasks in the controller's process: when they run there, their connection and their progress."""
 
 from __future__ import annotations
 
@@ -182,7 +180,7 @@ def test_the_next_item_finds_the_connection_open(clients: _clients.Clients) -> N
     assert lent(clients, SSL_CERT_FILE="/ca.pem") is not first
 
 
-def test_an_idle_connection_is_opened_anew(clients: _clients.Clients) -> None:
+def test_an_idle_connection_is_opened_again(clients: _clients.Clients) -> None:
     first = lent(clients)
     clients._clock.sleep(_clients.LONGEST_IDLE + 0.1)
     assert lent(clients) is first
@@ -265,7 +263,7 @@ def test_a_line_tells_what_how_far_and_how_long() -> None:
     watcher = _progress.Watcher(log.client(), lines.append, "web1", _progress.Beat(), clock)
     upid = "UPID:pve1:0000A1B2:00C3D4E5:65A1B2C3:qmclone:9000:root@pam:"
     log.lines = ["create full clone", "transferred 0.0 B of 3.0 GiB (0.00%)"]
-    for seconds in (0.5, 2.0, 2.5):  # too early, told, too soon after it
+    for seconds in (0.5, 2.0, 2.5):  # too early, shown, too soon after it
         clock.now = 100.0 + seconds
         watcher(upid, seconds, "running")
     log.lines.append("transferred 1.0 GiB of 3.0 GiB (33.33%)")

@@ -91,7 +91,7 @@ def test_a_vm_that_moved_is_asked_where_it_is() -> None:
     assert item(ahead, server, "b", config_of(101, "pve3")) == ["asked"]
 
 
-def test_nothing_is_used_after_a_write_and_a_write_is_no_example() -> None:
+def test_nothing_is_used_after_a_write_and_a_write_is_not_an_example() -> None:
     ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"))
     assert item(ahead, server, "b", config_of(101, "pve2"), writes=True) == ["asked"]
@@ -114,7 +114,7 @@ def test_a_failure_is_left_to_the_task() -> None:
     assert server.early == [config_of(101, "pve2")]
 
 
-def test_an_item_that_reads_of_many_vms_is_no_example() -> None:
+def test_an_item_that_reads_of_many_vms_is_not_an_example() -> None:
     ahead, server = _prefetch.Prefetcher(), Server()
     item(ahead, server, "a", config_of(100, "pve1"), config_of(101, "pve2"))
     item(ahead, server, "b", config_of(101, "pve2"))

@@ -54,7 +54,7 @@ def test_defaults_are_those_of_the_specification(repo: Path, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_variable_is_in_the_readme_and_bears_the_roles_name(repo: Path, role: str) -> None:
+def test_every_variable_is_in_the_readme_and_has_the_roles_name(repo: Path, role: str) -> None:
     readme = (repo / "roles" / role / "README.md").read_text(encoding="utf-8")
     for name in options(repo, role):
         assert name.startswith(f"{role}_")

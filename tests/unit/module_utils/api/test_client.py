@@ -242,7 +242,7 @@ class TestAnswers:
         )
         assert (error.category, error.status, error.tries) == ("NotFound", 500, 1)
 
-    def test_parameters_are_told(self, script: Scripted) -> None:
+    def test_parameters_are_reported(self, script: Scripted) -> None:
         script.replies = [
             refusal(
                 400, "Parameter verification failed.", {"cores": "value must have a minimum of 1"}
@@ -528,7 +528,7 @@ class TestTasks:
         assert caught(lambda: client_for(script).wait(UPID)).category == "NotFound"
 
     @pytest.mark.parametrize("text", ["", None, "UPID:pve1", "x", 5])
-    def test_what_is_no_upid(self, script: Scripted, text: Any) -> None:
+    def test_what_is_not_an_upid(self, script: Scripted, text: Any) -> None:
         assert caught(lambda: client_for(script).wait(text)).reason == "no UPID"
 
 

@@ -113,7 +113,7 @@ def test_failure(ran: Ran, script: Scripted) -> None:
     ],
     ids=str,
 )
-def test_a_failure_tells_whether_something_was_changed(
+def test_a_failure_reports_whether_something_was_changed(
     ran: Ran, script: Scripted, details: dict[str, Any], changed: bool
 ) -> None:
     def run(params: dict[str, Any], client: Client, check_mode: bool) -> Result:
@@ -130,7 +130,7 @@ def test_missing_endpoint(ran: Ran) -> None:
     )
 
 
-def test_a_mistake_of_ours(ran: Ran, script: Scripted) -> None:
+def test_a_bug_of_the_collection(ran: Ran, script: Scripted) -> None:
     def run(params: dict[str, Any], client: Client, check_mode: bool) -> Result:
         raise ZeroDivisionError("division by zero")
 

@@ -55,7 +55,7 @@ def board_of(nodes: Nodes, *tasks: Upid) -> TaskPoller:
     return board
 
 
-def test_one_list_tells_of_all(nodes: Nodes) -> None:
+def test_one_list_has_all(nodes: Nodes) -> None:
     tasks = [upid(number) for number in range(1, 6)]
     board = board_of(nodes, *tasks)
     assert all(board.still_runs(task) for task in tasks)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The choice of a node for any cluster, any rules and any needs, judged by an oracle that knows no
-code of ours.
+code of the collection.
 """
 
 from __future__ import annotations
@@ -379,7 +379,7 @@ def test_affinity_names_who_is_meant() -> None:
     )
 
 
-def test_what_is_not_visible_is_no_room() -> None:
+def test_what_is_not_visible_is_not_counted_as_room() -> None:
     rows = [{"type": "node", "node": "n1", "status": "online"}]
     for options in ({"min_free_memory": 1}, {"memory_overcommit": 1.0}, {"cpu_overcommit": 1.0}):
         with pytest.raises(NodeUnhealthy, match="Sys.Audit"):

@@ -94,17 +94,17 @@ def test_those_who_lose_together_part_quickly() -> None:
     waiting, taken, rounds = dict.fromkeys(range(50), 0), set[int](), 0
     rngs = {index: random.Random(index) for index in range(50)}
     band = (10000, 99999)
-    wishes = dict.fromkeys(range(50), 10000)
+    all_wanted = dict.fromkeys(range(50), 10000)
     while waiting:
         rounds += 1
         for index in list(waiting):
-            if wishes[index] in taken:
+            if all_wanted[index] in taken:
                 waiting[index] += 1
             else:
-                taken.add(wishes[index])
+                taken.add(all_wanted[index])
                 del waiting[index]
         lowest = Numbers(band, None, "web1", by_name=False)
-        wishes = {
+        all_wanted = {
             index: lowest.free_after(taken, losses, rngs[index])
             for index, losses in waiting.items()
         }

@@ -326,7 +326,7 @@ _CREATE = (
         ),
     ],
 )
-def test_the_log_of_a_failed_task_shows_that_there_is_no_room(
+def test_the_log_of_a_failed_task_shows_missing_room(
     exitstatus: str, line: str, reason: str
 ) -> None:
     """Seen on PVE 9.2.11: the exit status is the whole failed command, the log has the cause."""

@@ -39,17 +39,17 @@ def test_a_pause_that_begins_after_the_stop_raises_and_takes_no_time() -> None:
     with pytest.raises(Stopped):
         clock.sleep(0.0)
     assert beneath.monotonic() == before
-    assert clock.time() == beneath.time()  # telling the time is no pause
+    assert clock.time() == beneath.time()  # telling the time is not a pause
 
 
 def test_a_pause_that_is_under_way_raises_at_its_end() -> None:
-    pausing, go_on = threading.Event(), threading.Event()
+    pausing, resume = threading.Event(), threading.Event()
     raised: list[BaseException] = []
 
     class Held(Clock):
         def sleep(self, seconds: float) -> None:
             pausing.set()
-            go_on.wait(300)
+            resume.wait(300)
 
     clock = Stoppable(Held(), Stopped())
 
@@ -64,7 +64,7 @@ def test_a_pause_that_is_under_way_raises_at_its_end() -> None:
     assert pausing.wait(300)
     clock.stop()
     assert not raised
-    go_on.set()
+    resume.set()
     thread.join(10)
     assert len(raised) == 1
 

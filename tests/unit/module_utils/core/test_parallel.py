@@ -20,7 +20,7 @@ LONG = 300.0  # seconds that nothing here takes, however busy the machine is
 
 
 class Watched:
-    """Counts how many are at work at once; each waits until as many as expected are, or a while."""
+    """Counts how many are at work at once; each waits until the expected number are, or a while."""
 
     def __init__(self, expected: int) -> None:
         self._full = threading.Barrier(expected) if expected > 1 else None
@@ -60,12 +60,12 @@ def test_one_worker_needs_no_thread() -> None:
     )
 
 
-def test_a_failure_ends_what_has_not_begun_and_waits_for_nobody() -> None:
-    begun: list[int] = []
+def test_a_failure_ends_what_has_not_started_and_waits_for_no_worker() -> None:
+    started: list[int] = []
     release = threading.Event()
 
     def work(item: int) -> None:
-        begun.append(item)
+        started.append(item)
         if item == 0:
             raise KeyError("no")
         release.wait(LONG)
@@ -75,19 +75,19 @@ def test_a_failure_ends_what_has_not_begun_and_waits_for_nobody() -> None:
         side_by_side(work, range(50), 2)
     assert time.monotonic() - start < LONG / 2
     release.set()
-    assert len(begun) <= 4  # two at work, and what was taken up before the failure was heard
+    assert len(started) <= 4  # two at work, and what was taken up before the failure was heard
 
 
 def test_a_failure_in_the_only_thread_ends_the_rest() -> None:
-    begun: list[int] = []
+    started: list[int] = []
 
     def work(item: int) -> None:
-        begun.append(item)
+        started.append(item)
         raise KeyError("no")
 
     with pytest.raises(KeyError):
         side_by_side(work, range(5), 1)
-    assert begun == [0]
+    assert started == [0]
 
 
 def test_workers_that_all_do_the_same() -> None:
@@ -107,8 +107,8 @@ def test_workers_that_all_do_the_same() -> None:
     assert sorted(done) == list(range(20))
 
 
-def test_no_worker_is_no_work() -> None:
-    all_at_once(lambda: pytest.fail("nobody asked"), 0)
+def test_without_workers_nothing_is_done() -> None:
+    all_at_once(lambda: pytest.fail("not asked"), 0)
 
 
 def test_what_one_worker_raises_is_heard_at_once() -> None:

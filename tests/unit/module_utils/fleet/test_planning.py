@@ -32,7 +32,7 @@ from tests.fake_api import FakeApi
 from tests.unit.module_utils.cluster.test_placement import NAMES, node, storage, vm
 from tests.unit.module_utils.vm.vm_cases import Judge
 
-NOBODY: Any = Judge()  # no name of these wishes is for the server to judge
+NO_SERVER: Any = Judge()  # no name of these desired VMs is for the server to judge
 GIB = 1 << 30
 DEFAULTS = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
 BLANK = {
@@ -117,13 +117,13 @@ def test_what_is_decided_holds_for_the_whole_set(
     rows: list[dict[str, Any]], params: dict[str, Any]
 ) -> None:
     server = Cluster(rows)
-    plans = Planner(server.client(), True).plan(read_items(params, NOBODY))
+    plans = Planner(server.client(), True).plan(read_items(params, NO_SERVER))
     new, old = made(plans), [row for row in rows if row["type"] == "qemu"]
     rules = params["placement"]
     numbers = [row.vmid for row in new]
     assert len(set(numbers)) == len(numbers)
     assert not set(numbers) & {row["vmid"] for row in old}
-    # Anti-affinity keeps apart from those that bear the tag whoever was decided later.
+    # Anti-affinity keeps apart from those that have the tag, whichever was decided later.
     if "anti_affinity" in rules:
         for at, row in enumerate(new):
             before = [other for other in new[:at] if "web" in other.tags and other.node == row.node]
@@ -159,7 +159,7 @@ def test_the_same_list_gives_the_same_plan(
     rows: list[dict[str, Any]], params: dict[str, Any]
 ) -> None:
     first, second = (
-        made(Planner(Cluster(rows).client(), True).plan(read_items(params, NOBODY)))
+        made(Planner(Cluster(rows).client(), True).plan(read_items(params, NO_SERVER)))
         for _turn in range(2)
     )
     assert first == second
@@ -230,7 +230,7 @@ def test_a_vm_that_took_over_a_name_of_the_list_is_not_pruned() -> None:
     client = Renamed([node("a"), storage("a"), *rows]).client()
     params = {**DEFAULTS, "tenant": "acme", "vms": [{"name": "web"}]}
     planner = Planner(client, True)
-    planned = planner.plan(read_items(params, NOBODY))
+    planned = planner.plan(read_items(params, NO_SERVER))
     assert planned[0].vm_plan is not None
     assert planned[0].vm_plan.actual is not None
     assert planned[0].vm_plan.actual.vmid == 101

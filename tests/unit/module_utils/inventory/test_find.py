@@ -83,7 +83,7 @@ def test_refusals(term: str, tenant: str, error: type[errors.FleetError]) -> Non
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"a": 1}, "text", 0])
-def test_an_answer_that_is_no_listing_is_no_empty_one(answer: Any) -> None:
+def test_an_answer_that_is_not_a_listing_is_not_an_empty_one(answer: Any) -> None:
     with pytest.raises(errors.ApiError, match="Could not look: the answer is not a list"):
         checked_rows(answer, "Could not look")
     assert checked_rows([{"vmid": 1}, None, "x"], "Could not look") == [{"vmid": 1}]

@@ -133,7 +133,7 @@ class TestGuests:
     def test_the_name_that_pve_makes_up_is_none(self) -> None:
         assert read_guests([row(100, name="VM 100")])[0].name == ""
 
-    def test_other_rows_are_no_hosts(self) -> None:
+    def test_other_rows_are_not_hosts(self) -> None:
         rows: list[dict[str, Any]] = [
             {"type": "lxc", "vmid": 1},
             {"type": "node", "node": "pve1"},

@@ -185,7 +185,7 @@ def test_what_is_held(question: Question, held: dict[str, int | None] | None, wa
     assert holds(question, held, {"X": 0, "Y": 1}) is wanted
 
 
-def test_a_missing_privilege_is_told_with_its_path() -> None:
+def test_a_missing_privilege_is_reported_with_its_path() -> None:
     question = Question("/vms/9000", ("VM.Clone",), False, False, ("vm_clone",))
     (row,) = privilege_rows("ops@pve!auto", [question], {"/vms/9000": {}}, {})
     assert row["status"] == "fail"

@@ -69,7 +69,7 @@ def test_ages(age: str, wanted: int) -> None:
 
 
 @pytest.mark.parametrize("age", ["", "7", "d", "7 days", "-1d", "1.5h", "1y"])
-def test_what_is_no_age(age: str) -> None:
+def test_what_is_not_an_age(age: str) -> None:
     with pytest.raises(ValidationFailed):
         seconds(age)
 

@@ -79,7 +79,7 @@ def test_a_task_with_warnings_is_a_success() -> None:
     assert warnings == [f"{done[0]}: the disk is slow"]
 
 
-def test_what_somebody_else_did_meanwhile_is_no_failure() -> None:
+def test_what_another_run_did_since_then_is_not_a_failure() -> None:
     assert "created since" in carry(Ended("snapshot name 's3' already used"), snapshot="s3")[1][0]
     gone = carry(Ended("snapshot 's1' does not exist"), snapshot="s1", state="absent")
     assert "deleted since" in gone[1][0]

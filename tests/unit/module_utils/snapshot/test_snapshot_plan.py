@@ -51,7 +51,7 @@ def vm(*, running: bool = False, disk: Disk = CEPH, tree: Tree = GROWN, **more: 
     return Machine(100, "pve1", "web1", Tree(tree.snapshots, tree.parent, running), (disk,), **more)
 
 
-def wish(**params: Any) -> Desired:
+def described(**params: Any) -> Desired:
     return read_desired(params, NOW)
 
 
@@ -92,7 +92,7 @@ PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
 
 @pytest.mark.parametrize(("params", "machine", "wanted"), PLANS, ids=lambda value: str(value)[:60])
 def test_plans(params: dict[str, Any], machine: Machine, wanted: list[str]) -> None:
-    plan = make_plan(wish(**params), machine)
+    plan = make_plan(described(**params), machine)
     said = []
     for step in plan.steps:
         tail = "/".join(str(part) for part in step.path[5:])
@@ -106,23 +106,23 @@ def test_plans(params: dict[str, Any], machine: Machine, wanted: list[str]) -> N
 
 
 def test_the_diff_shows_what_stands_on_what() -> None:
-    plan = make_plan(wish(snapshot="aa", state="absent"), vm())
+    plan = make_plan(described(snapshot="aa", state="absent"), vm())
     assert set(plan.before) == {"snapshot aa", "snapshot bb"}
     assert plan.after["snapshot bb"]["parent"] == "root"
-    plan = make_plan(wish(snapshot="aa", state="rolled_back"), vm(running=True))
+    plan = make_plan(described(snapshot="aa", state="rolled_back"), vm(running=True))
     assert plan.before == {"current": {"parent": "bb", "status": "running"}}
     assert plan.after == {"current": {"parent": "aa", "status": "running"}}
 
 
 def test_memory_is_only_saved_of_a_vm_that_runs() -> None:
     assert (
-        make_plan(wish(snapshot="dd", vmstate=True), vm(running=True)).steps[0].data["vmstate"]
+        make_plan(described(snapshot="dd", vmstate=True), vm(running=True)).steps[0].data["vmstate"]
         is True
     )
-    plan = make_plan(wish(snapshot="dd", vmstate=True), vm())
+    plan = make_plan(described(snapshot="dd", vmstate=True), vm())
     assert plan.steps[0].data["vmstate"] is None
     assert "without its memory" in plan.warnings[0]
-    plan = make_plan(wish(snapshot="bb", state="rolled_back"), vm())
+    plan = make_plan(described(snapshot="bb", state="rolled_back"), vm())
     assert plan.after["current"]["status"] == "running"
 
 
@@ -161,22 +161,24 @@ def test_refusals(
     params: dict[str, Any], machine: Machine, error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error) as caught:
-        make_plan(wish(**params), machine)
+        make_plan(described(**params), machine)
     assert caught.value.reason == reason  # type: ignore[attr-defined]
 
 
-def test_an_unfinished_snapshot_can_be_removed_by_name_and_is_no_matter_of_a_pattern() -> None:
-    assert make_plan(wish(snapshot="s1", state="absent"), vm(tree=BROKEN)).changed
-    plan = make_plan(wish(pattern="s*", state="absent"), vm(tree=BROKEN))
+def test_an_unfinished_snapshot_can_be_removed_by_name_and_is_not_a_matter_of_a_pattern() -> None:
+    assert make_plan(described(snapshot="s1", state="absent"), vm(tree=BROKEN)).changed
+    plan = make_plan(described(pattern="s*", state="absent"), vm(tree=BROKEN))
     assert not plan.changed
     assert "unfinished" in plan.warnings[0]
 
 
 def test_a_rollback_that_has_just_ended_is_not_done_twice() -> None:
     done = vm(tree=Tree(GROWN.snapshots, "aa"))
-    assert not make_plan(wish(snapshot="aa", state="rolled_back"), done, rolled_back=True).changed
-    assert make_plan(wish(snapshot="aa", state="rolled_back"), done).changed
-    assert make_plan(wish(snapshot="cc", state="rolled_back"), done, rolled_back=True).changed
+    assert not make_plan(
+        described(snapshot="aa", state="rolled_back"), done, rolled_back=True
+    ).changed
+    assert make_plan(described(snapshot="aa", state="rolled_back"), done).changed
+    assert make_plan(described(snapshot="cc", state="rolled_back"), done, rolled_back=True).changed
 
 
 # kind, format -> can, goes back to the newest one only

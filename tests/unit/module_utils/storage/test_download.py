@@ -1,4 +1,4 @@
-"""What a download wishes for, and which node does it: tables of options and pictures."""
+"""What a download wants, and which node does it: tables of options and pictures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.fake_api import FakeApi
 SHA = "a" * 64
 
 
-def wish(**options: Any) -> File:
+def file_of(**options: Any) -> File:
     return read_desired_file({"storage": "local", **options})
 
 
@@ -49,7 +49,7 @@ def wish(**options: Any) -> File:
     ],
 )
 def test_the_volume_of_a_url(options: dict[str, Any], volume: str) -> None:
-    assert wish(**options).volume == volume
+    assert file_of(**options).volume == volume
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_volume_of_a_url(options: dict[str, Any], volume: str) -> None:
 def test_a_checksum_is_read(
     options: dict[str, Any], expected: tuple[str | None, str | None]
 ) -> None:
-    file = wish(filename="x.iso", **options)
+    file = file_of(filename="x.iso", **options)
     assert (file.checksum, file.algorithm) == expected
 
 
@@ -93,20 +93,20 @@ def test_a_checksum_is_read(
 )
 def test_what_is_refused_names_the_option(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(FleetError) as caught:
-        wish(**options)
+        file_of(**options)
     assert (caught.value.category, caught.value.reason) == ("ValidationFailed", reason)
     assert caught.value.next_step
 
 
 def test_a_secret_of_the_url_is_sent_but_not_shown() -> None:
-    file = wish(source_url="https://ops:hunter2@x/b.iso?sig=hunter2", node="pve1")
+    file = file_of(source_url="https://ops:hunter2@x/b.iso?sig=hunter2", node="pve1")
     plan = plan_present(file, None)
     assert "hunter2" not in f"{plan}"
     assert plan.steps[0].data["url"] == file.url
 
 
 def test_a_file_that_is_there_is_left_alone_and_one_that_is_gone_stays_gone() -> None:
-    file = wish(filename="b.iso", node="pve1")
+    file = file_of(filename="b.iso", node="pve1")
     there = {"volid": "local:iso/b.iso", "size": 7}
     assert plan_present(file, there).steps == ()
     assert plan_absent(file, None).steps == ()
@@ -146,7 +146,7 @@ ROWS: list[dict[str, Any]] = [
     [([], "pve2"), (["pve3"], "pve3"), (["pve1"], "pve2"), (["pve9", "pve1", "pve3"], "pve3")],
 )
 def test_a_node_that_is_up_and_has_the_storage(preferred: list[str], node: str) -> None:
-    assert choose_node(wish(filename="b.iso"), cluster_state_of(ROWS), preferred) == node
+    assert choose_node(file_of(filename="b.iso"), cluster_state_of(ROWS), preferred) == node
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_node_that_is_up_and_has_the_storage(preferred: list[str], node: str) 
 )
 def test_no_node_for_it(storage: str, word: str) -> None:
     with pytest.raises(ConfigurationError, match=word):
-        choose_node(wish(filename="b.iso", storage=storage), cluster_state_of(ROWS))
+        choose_node(file_of(filename="b.iso", storage=storage), cluster_state_of(ROWS))
 
 
 def test_an_old_version_has_no_images_to_import() -> None:

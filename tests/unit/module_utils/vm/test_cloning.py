@@ -1,5 +1,5 @@
 """What can be cloned, linked or full, where to and in which format: tables of storages and
-wishes.
+desired VMs.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ def test_linked_or_full(
     options: dict[str, Any], kind: str, of: dict[str, Any], expected: bool | str
 ) -> None:
     made = source(**of)
-    wish = spread_storage(clone(**options), made)
+    goal = spread_storage(clone(**options), made)
     if isinstance(expected, bool):
-        assert decide_full(wish, made, picture(kind)) is expected
+        assert decide_full(goal, made, picture(kind)) is expected
         return
     with pytest.raises(FleetError, match=expected) as caught:
-        decide_full(wish, made, picture(kind))
+        decide_full(goal, made, picture(kind))
     assert caught.value.category in ("NotSupported", "ConfigurationError")
     assert caught.value.next_step
 
@@ -153,12 +153,12 @@ def test_lvm_takes_qcow2_where_it_keeps_chains(
         assert request.segments == ("storage",)
         return PermissionDenied(answer="no") if configured is None else configured
 
-    wish, client = clone(format="qcow2", full=True), FakeApi(storages).client()
-    chained = chained_stores(client, wish, picture("lvm"))
+    goal, client = clone(format="qcow2", full=True), FakeApi(storages).client()
+    chained = chained_stores(client, goal, picture("lvm"))
     assert chained == ({"ceph"} if wanted else set())
     if wanted:
-        assert decide_full(wish, source(), picture("lvm"), chained) is True
-    assert chained_stores(client, wish, picture("rbd")) == set()
+        assert decide_full(goal, source(), picture("lvm"), chained) is True
+    assert chained_stores(client, goal, picture("rbd")) == set()
     assert chained_stores(cast(Client, None), clone(full=True), picture("lvm")) == set()
 
 
@@ -217,9 +217,9 @@ CALLS: list[tuple[dict[str, Any], str, dict[str, Any], list[str]]] = [
 def test_what_pve_is_asked_for(
     options: dict[str, Any], node: str, data: dict[str, Any], actions: list[str]
 ) -> None:
-    wish = spread_storage(clone(**options), source())
+    goal = spread_storage(clone(**options), source())
     plan = plan_clone(
-        wish, source(), vmid=10000, node=node, full=True, run="r1", shared={"ceph", "nas"}
+        goal, source(), vmid=10000, node=node, full=True, run="r1", shared={"ceph", "nas"}
     )
     assert {key: plan.steps[0].data.get(key) for key in data} == data
     assert [step.action for step in plan.steps] == actions

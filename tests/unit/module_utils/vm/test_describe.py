@@ -29,6 +29,6 @@ def test_the_state_in_short(status: str, power: str | None) -> None:
     assert power_state(status) == power
 
 
-def test_both_states_are_told() -> None:
-    told = describe(actual(status="paused"))
-    assert (told["status"], told["power_state"]) == ("paused", "suspended")
+def test_both_states_are_reported() -> None:
+    shown = describe(actual(status="paused"))
+    assert (shown["status"], shown["power_state"]) == ("paused", "suspended")

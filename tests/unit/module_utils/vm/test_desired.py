@@ -19,7 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import EMPTY_REMOVES
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_desired
-from tests.unit.module_utils.vm.vm_cases import judged, wish
+from tests.unit.module_utils.vm.vm_cases import desired_vm, judged
 
 REFUSED: list[dict[str, Any]] = [
     {"name": "my_vm"},
@@ -107,14 +107,16 @@ REFUSED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", REFUSED, ids=str)
 def test_refused_with_the_option_and_a_next_step(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationFailed) as failure:
-        judged(wish(**options))
+        judged(desired_vm(**options))
     assert failure.value.category == "ValidationFailed"
     assert failure.value.next_step
     assert failure.value.attempted
 
 
 def test_memory_floor_is_an_option() -> None:
-    assert wish(memory="32M", memory_floor="16M").property_strings["memory"] == {"current": "32"}
+    assert desired_vm(memory="32M", memory_floor="16M").property_strings["memory"] == {
+        "current": "32"
+    }
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_memory_floor_is_an_option() -> None:
     ],
 )
 def test_a_source_is_a_number_a_volume_or_a_name(source: object, kind: str) -> None:
-    found = wish(source=source).source
+    found = desired_vm(source=source).source
     assert found is not None
     assert getattr(found, kind) == (9000 if kind == "vmid" else str(source))
 
@@ -145,7 +147,7 @@ CLASSES = {
 
 
 def test_a_class_stands_under_what_the_vm_says() -> None:
-    found = wish(
+    found = desired_vm(
         **{"class": "web"}, classes=CLASSES, cores=8, tags=["blue"], cloud_init={"user": "root"}
     )
     assert found.scalars["cores"] == "8"
@@ -156,7 +158,7 @@ def test_a_class_stands_under_what_the_vm_says() -> None:
 
 
 def test_networks_and_storage_classes_stand_for_their_settings() -> None:
-    found = wish(
+    found = desired_vm(
         networks={
             "backend": {"bridge": "vmbr1", "vlan": 200, "gateway": "10.2.0.1"},
             "lan": "vmbr7",
@@ -202,7 +204,7 @@ def test_unknown_names_and_wrong_maps_are_refused(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        wish(**options)
+        desired_vm(**options)
 
 
 def test_a_password_is_not_part_of_what_is_shown() -> None:
@@ -220,16 +222,14 @@ _WORDS = {"yes", "no", "on", "off", "true", "false"}
 def refusal(options: dict[str, Any]) -> str:
     """Return why these open options are refused, or an empty text."""
     try:
-        judged(wish(options=options))
+        judged(desired_vm(options=options))
     except FleetError as error:
         return error.message
     return ""
 
 
 def test_pves_verdicts_are_ours_before_any_request(shared: Path) -> None:
-    """Reading the wish refuses what PVE refuses among the options of the open-ended dictionary, and
-    nothing else.
-    """
+    """Of the open-ended `options`, reading refuses what PVE refuses, and nothing else."""
     vectors = json.loads((shared / "pve" / "vectors.json").read_text(encoding="utf-8"))
     judged = 0
     for vector in vectors:
@@ -264,27 +264,27 @@ def test_pves_verdicts_are_ours_before_any_request(shared: Path) -> None:
 )
 def test_an_open_option_is_refused_before_any_request(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationFailed) as caught:
-        judged(wish(options=options))
+        judged(desired_vm(options=options))
     assert caught.value.next_step
     assert next(iter(options)) in caught.value.message
 
 
 def test_a_boot_order_of_the_old_kind_is_passed_on() -> None:
     changes_ = changes(
-        wish(options={"boot": "cdn"}), {"boot": "order=scsi0", "scsi0": "ceph:x,size=1G"}
+        desired_vm(options={"boot": "cdn"}), {"boot": "order=scsi0", "scsi0": "ceph:x,size=1G"}
     )
     assert changes_.sets["boot"] == "cdn"
-    assert not changes(wish(options={"boot": "cdn"}), {"boot": "legacy=cdn"}).sets.get("boot")
+    assert not changes(desired_vm(options={"boot": "cdn"}), {"boot": "legacy=cdn"}).sets.get("boot")
 
 
-def test_what_only_an_older_version_takes_is_a_wish_too() -> None:
-    disk = wish(disks=[{"name": "scsi0", "size": 8, "options": {"cyls": 4}}]).disks[0]
+def test_what_only_an_older_version_takes_is_read_too() -> None:
+    disk = desired_vm(disks=[{"name": "scsi0", "size": 8, "options": {"cyls": 4}}]).disks[0]
     assert disk.options["cyls"] == "4"
 
 
 @pytest.mark.parametrize("value", [False, "false", "False", "off", "no", 0, "0"])
 def test_no_balloon_is_zero(value: object) -> None:
-    assert wish(balloon=value).scalars["balloon"] == "0"
+    assert desired_vm(balloon=value).scalars["balloon"] == "0"
 
 
 def _texts(spec: Mapping[str, Mapping[str, Any]], part: str) -> list[tuple[str, str]]:
@@ -321,30 +321,30 @@ def _with(part: str, name: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("part", "name"), TEXTS)
 def test_an_empty_text_removes_an_option_or_counts_as_left_out(part: str, name: str) -> None:
     if name in ("name", "tenant") and not part:
-        return  # who the VM is and whose it is: rules of their own
+        return  # identity and tenant have rules of their own
     if (part, name) == ("disks", "name"):
         return  # without it the disk is another one
-    blank, left_out = (wish(**_with(part, name, value)) for value in ("", None))
+    blank, left_out = (desired_vm(**_with(part, name, value)) for value in ("", None))
     assert (blank != left_out) == (name in EMPTY_REMOVES[part])
-    assert wish(**_with(part, name, " ")) == blank
+    assert desired_vm(**_with(part, name, " ")) == blank
 
 
 def test_every_option_that_can_be_removed_is_one_of_text() -> None:
     known = {(part, name) for part, names in EMPTY_REMOVES.items() for name in names}
     assert known - set(TEXTS) == {("", "boot")}  # a list
-    assert wish(boot=[]).unset == wish(boot=[""]).unset == {"boot"}
+    assert desired_vm(boot=[]).unset == desired_vm(boot=[""]).unset == {"boot"}
 
 
 def test_an_empty_text_wins_over_a_class_and_a_left_out_one_does_not() -> None:
     classes = {"big": {"cpu": "host", "memory": "4G", "disks": [{"name": "scsi0", "size": 1}]}}
-    found = wish(**{"class": "big"}, classes=classes, cpu="", memory="")
+    found = desired_vm(**{"class": "big"}, classes=classes, cpu="", memory="")
     assert found.unset == {"cpu"}
     assert found.property_strings["memory"] == {"current": "4096"}
 
 
 def test_a_gateway_goes_with_its_address() -> None:
-    assert wish(nics=[{"ip": ""}]).property_strings["ipconfig0"] == {"ip": None, "gw": None}
-    assert wish(nics=[{"gateway6": ""}]).property_strings["ipconfig0"] == {"gw6": None}
+    assert desired_vm(nics=[{"ip": ""}]).property_strings["ipconfig0"] == {"ip": None, "gw": None}
+    assert desired_vm(nics=[{"gateway6": ""}]).property_strings["ipconfig0"] == {"gw6": None}
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_the_migration_that_the_ha_manager_begins_is_followed() -> None:
         await_manager(failing.client(), MIGRATE, asked("hamigrate"), 60)
 
 
-def test_a_vm_that_never_arrives_is_told() -> None:
+def test_a_vm_that_never_arrives_is_reported() -> None:
     server = Server(arriving(1e9, []))
     with pytest.raises(TaskTimeout, match="after 30 s") as failure:
         await_manager(server.client(), MIGRATE, asked("hamigrate"), 30)
@@ -118,7 +118,7 @@ def test_a_stop_is_waited_for() -> None:
     assert 9.0 <= server.clock.now < 15
 
 
-def test_a_manager_that_does_nothing_is_told() -> None:
+def test_a_manager_that_does_nothing_is_reported() -> None:
     server = Server(powered(1e9, "stopped", "running"))
     with pytest.raises(TaskTimeout, match="not running after 30 s") as failure:
         await_manager(server.client(), START, asked("hastart"), 30)

@@ -33,7 +33,7 @@ from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.answering import Server
 
 GIB = 1 << 30
-WISH = Desired("x", None, None, tenant="acme", limits={"vms": 2})
+WANTED = Desired("x", None, None, tenant="acme", limits={"vms": 2})
 
 
 class Cluster(FakeApi):
@@ -54,12 +54,12 @@ class Cluster(FakeApi):
 
 
 def gives_way(cluster: Cluster, vmid: int, old: set[int]) -> bool:
-    """Tell whether the VM of this run is removed; then its run must fail and say so."""
+    """Return whether the VM of this run is removed; then its run must fail and say so."""
     done: list[str] = []
 
     def run() -> None:
         client = cluster.client()
-        rule = QuotaRule(client, WISH, "New VM", vmid, Figures(1), frozenset(old))
+        rule = QuotaRule(client, WANTED, "New VM", vmid, Figures(1), frozenset(old))
         resolve_race(client.clock, rule, lambda: done.append("removed"))
 
     try:
@@ -114,7 +114,7 @@ def test_what_cannot_be_removed_is_named() -> None:
         raise Locked(reason="locked (backup)", answer="VM is locked (backup)")
 
     client = Cluster((10, *ALWAYS), (11, *ALWAYS), (12, *ALWAYS)).client()
-    rule = QuotaRule(client, WISH, "New VM", 12, Figures(1), frozenset((10, 11)))
+    rule = QuotaRule(client, WANTED, "New VM", 12, Figures(1), frozenset((10, 11)))
     with pytest.raises(
         QuotaExceeded, match="could not be removed again.*backup.*by hand"
     ) as failure:

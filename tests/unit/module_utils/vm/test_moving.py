@@ -139,7 +139,7 @@ def test_a_vm_is_read_where_it_is_now(failure: FleetError) -> None:
                 read_wherever(server.client(), 100, "pve1", status="running")
 
 
-def test_another_failure_is_no_reason_to_look_elsewhere() -> None:
+def test_another_failure_is_not_a_reason_to_look_elsewhere() -> None:
     server = elsewhere(NetworkError(reason="bad gateway"), "pve3")
     with pytest.raises(NetworkError):
         read_wherever(server.client(), 100, "pve1", status="running")

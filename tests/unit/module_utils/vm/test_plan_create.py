@@ -1,4 +1,4 @@
-"""Plans for VMs that do not exist: created in one request, or cloned and then made what they should
+"""Plans for VMs that do not exist: created in one request, or cloned and then changed to what they
 be.
 """
 
@@ -23,20 +23,20 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import (
     plan_clone,
     plan_create,
 )
-from tests.unit.module_utils.vm.vm_cases import template, wish
+from tests.unit.module_utils.vm.vm_cases import desired_vm, template
 
 UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 
 
 def created(**options: Any) -> Plan:
-    return plan_create(wish(**options), vmid=10000, node="pve1", identity=UUID, run="r1")
+    return plan_create(desired_vm(**options), vmid=10000, node="pve1", identity=UUID, run="r1")
 
 
 def cloned(
     *, full: bool = False, node: str = "pve1", shared: tuple[str, ...] = ("ceph",), **options: Any
 ) -> Plan:
     return plan_clone(
-        wish(**options), template(), vmid=10000, node=node, full=full, run="r1", shared=shared
+        desired_vm(**options), template(), vmid=10000, node=node, full=full, run="r1", shared=shared
     )
 
 
@@ -146,7 +146,7 @@ def test_a_clone_is_cloned_configured_grown_and_started() -> None:
     assert plan.after["scsi0"] == {"storage": "ceph", "size": "20G"}
 
 
-def test_a_clone_from_shared_storage_is_made_where_it_shall_be() -> None:
+def test_a_clone_from_shared_storage_is_made_on_its_node() -> None:
     plan = cloned(node="pve2")
     assert plan.steps[0].data["target"] == "pve2"
     assert plan.after["node"] == "pve2"
@@ -172,7 +172,13 @@ def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
     source = template()
     source.live["tags"] = source.target["tags"] = "linux;tenant_shared"  # type: ignore[index]
     plan = plan_clone(
-        wish(tenant="acme"), source, vmid=10000, node="pve1", full=False, run="r1", shared={"ceph"}
+        desired_vm(tenant="acme"),
+        source,
+        vmid=10000,
+        node="pve1",
+        full=False,
+        run="r1",
+        shared={"ceph"},
     )
     assert plan.after["tags"] == ["tenant_acme"]
 
@@ -200,7 +206,7 @@ def test_what_can_be_cloned_linked(
     source.target["scsi0"] = f"{volume},size=3G"  # type: ignore[index]
     row = StorageRow("ceph", "pve1", True, True, kind, frozenset(["images"]), 0, 1)
     picture = ClusterState({}, {}, (row,), frozenset(), frozenset())
-    found = why_not_linked(wish(**options), source, picture)
+    found = why_not_linked(desired_vm(**options), source, picture)
     assert (found is None) if reason is None else (reason in (found or ""))
 
 

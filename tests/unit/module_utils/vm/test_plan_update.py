@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import (
     plan_absent,
     plan_update,
 )
-from tests.unit.module_utils.vm.vm_cases import actual, wish
+from tests.unit.module_utils.vm.vm_cases import actual, desired_vm
 
 
 def written(plan: Plan) -> dict[str, Any]:
@@ -77,7 +77,7 @@ SAME: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", SAME, ids=str)
 def test_equal_is_equal_and_nothing_is_written(options: dict[str, Any]) -> None:
-    plan = plan_update(wish(**options), actual(), shared={"ceph"})
+    plan = plan_update(desired_vm(**options), actual(), shared={"ceph"})
     assert plan.steps == ()
     assert plan.before == plan.after == {}
 
@@ -148,7 +148,7 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("options", "expected"), DIFFERENT, ids=str)
 def test_only_what_differs_is_written(options: dict[str, Any], expected: dict[str, Any]) -> None:
-    plan = plan_update(wish(**options), actual(), shared={"ceph"})
+    plan = plan_update(desired_vm(**options), actual(), shared={"ceph"})
     assert {key: str(value) for key, value in written(plan).items()} == {
         k: str(v) for k, v in expected.items()
     }
@@ -156,13 +156,13 @@ def test_only_what_differs_is_written(options: dict[str, Any], expected: dict[st
 
 
 def test_an_update_carries_the_digest_of_what_was_read() -> None:
-    plan = plan_update(wish(cores=4), actual())
+    plan = plan_update(desired_vm(cores=4), actual())
     assert plan.steps[0].data["digest"] == "d1"
 
 
 def test_a_disk_moves_before_it_grows_and_after_the_options_on_a_stopped_vm() -> None:
     disks = [{"name": "scsi0", "size": "30G", "storage": "local-lvm", "ssd": True}]
-    plan = plan_update(wish(disks=disks), actual(), shared={"ceph"})
+    plan = plan_update(desired_vm(disks=disks), actual(), shared={"ceph"})
     assert [step.action for step in plan.steps] == ["config", "move_disk", "resize"]
     assert plan.steps[1].data == {"disk": "scsi0", "storage": "local-lvm", "delete": 1}
     assert plan.steps[2].data == {"disk": "scsi0", "size": "30G"}
@@ -176,7 +176,7 @@ def test_a_disk_moves_before_it_grows_and_after_the_options_on_a_stopped_vm() ->
 
 def test_a_disk_of_a_running_vm_grows_before_its_options_change() -> None:
     disks = [{"name": "scsi0", "size": "30G", "cache": "writeback"}]
-    plan = plan_update(wish(disks=disks, cores=4), actual(status="running"))
+    plan = plan_update(desired_vm(disks=disks, cores=4), actual(status="running"))
     assert [step.action for step in plan.steps] == ["resize", "config"]
     assert plan.steps[0].reread  # the options are planned again, with the new size
     assert plan.pending == ("cores", "scsi0")
@@ -185,7 +185,7 @@ def test_a_disk_of_a_running_vm_grows_before_its_options_change() -> None:
 @pytest.mark.parametrize("others", [{}, {"cores": 4}])
 def test_a_disk_of_a_running_vm_moves_before_it_grows(others: dict[str, int]) -> None:
     disks = [{"name": "scsi0", "size": "30G", "storage": "local-lvm"}]
-    plan = plan_update(wish(disks=disks, **others), actual(status="running"), shared={"ceph"})
+    plan = plan_update(desired_vm(disks=disks, **others), actual(status="running"), shared={"ceph"})
     assert [step.action for step in plan.steps] == [
         "move_disk",
         "resize",
@@ -199,7 +199,7 @@ def test_a_disk_of_a_running_vm_moves_before_it_grows(others: dict[str, int]) ->
 @pytest.mark.parametrize("status", ["stopped", "running"])
 def test_a_disk_grows_on_the_node_that_its_vm_moves_to(status: str) -> None:
     plan = plan_update(
-        wish(node="pve2", disks=[{"name": "scsi0", "size": "30G"}]), actual(status=status)
+        desired_vm(node="pve2", disks=[{"name": "scsi0", "size": "30G"}]), actual(status=status)
     )
     assert [step.action for step in plan.steps] == ["migrate", "resize"]
     assert plan.steps[1].path[1] == "pve2"
@@ -208,7 +208,7 @@ def test_a_disk_grows_on_the_node_that_its_vm_moves_to(status: str) -> None:
 
 def test_a_disk_never_shrinks() -> None:
     with pytest.raises(ValidationFailed) as failure:
-        plan_update(wish(disks=[{"name": "scsi0", "size": "10G"}]), actual())
+        plan_update(desired_vm(disks=[{"name": "scsi0", "size": "10G"}]), actual())
     assert "20G" in failure.value.message
     assert "10G" in failure.value.message
 
@@ -228,14 +228,14 @@ def test_a_disk_never_shrinks() -> None:
 def test_no_drive_takes_the_place_of_another_kind(disk: dict[str, Any], holds: str) -> None:
     there = actual(ide0="local:iso/y.iso,media=cdrom,size=4M")
     with pytest.raises(ValidationFailed, match=f"it is {holds}") as failure:
-        plan_update(wish(disks=[disk]), there)
+        plan_update(desired_vm(disks=[disk]), there)
     assert "state=absent" in failure.value.next_step
-    assert plan_update(wish(disks=[{**disk, "state": "absent"}]), there).changed
+    assert plan_update(desired_vm(disks=[{**disk, "state": "absent"}]), there).changed
 
 
 def test_a_new_disk_needs_a_size() -> None:
     with pytest.raises(ValidationFailed, match="no size"):
-        plan_update(wish(disks=[{"name": "scsi5", "storage": "ceph"}]), actual())
+        plan_update(desired_vm(disks=[{"name": "scsi5", "storage": "ceph"}]), actual())
 
 
 PENDING: list[tuple[dict[str, Any], list[str]]] = [
@@ -257,12 +257,12 @@ PENDING: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("options", "keys"), PENDING, ids=str)
 def test_what_waits_for_a_stop_is_foreseen(options: dict[str, Any], keys: list[str]) -> None:
-    assert list(plan_update(wish(**options), actual(status="running")).pending) == keys
-    assert plan_update(wish(**options), actual()).pending == ()
+    assert list(plan_update(desired_vm(**options), actual(status="running")).pending) == keys
+    assert plan_update(desired_vm(**options), actual()).pending == ()
 
 
 def test_what_waited_before_still_waits() -> None:
-    plan = plan_update(wish(), actual(status="running", target={"cores": "4"}))
+    plan = plan_update(desired_vm(), actual(status="running", target={"cores": "4"}))
     assert plan.pending == ("cores",)
     assert plan.steps == ()
 
@@ -278,13 +278,13 @@ def test_what_waited_before_still_waits() -> None:
     ],
 )
 def test_reboot_policy(policy: str, options: dict[str, Any], reboots: bool) -> None:
-    plan = plan_update(wish(reboot=policy, **options), actual(status="running"))
+    plan = plan_update(desired_vm(reboot=policy, **options), actual(status="running"))
     assert [step.action for step in plan.steps if step.action == "reboot"] == ["reboot"] * reboots
     if reboots:
         assert plan.pending == ()
     assert not any(
         step.action == "reboot"
-        for step in plan_update(wish(reboot=policy, **options), actual()).steps
+        for step in plan_update(desired_vm(reboot=policy, **options), actual()).steps
     )
 
 
@@ -308,46 +308,48 @@ def test_reboot_policy(policy: str, options: dict[str, Any], reboots: bool) -> N
 def test_steps_in_the_order_pve_needs(
     state: str, status: str, options: dict[str, Any], actions: list[str]
 ) -> None:
-    plan = plan_update(wish(state=state, **options), actual(status=status), shared={"ceph"})
+    plan = plan_update(desired_vm(state=state, **options), actual(status=status), shared={"ceph"})
     assert [step.action for step in plan.steps] == actions
 
 
 def test_a_forced_shutdown_says_so() -> None:
     plan = plan_update(
-        wish(state="stopped", force=True, shutdown_timeout=5), actual(status="running")
+        desired_vm(state="stopped", force=True, shutdown_timeout=5), actual(status="running")
     )
     assert plan.steps[0].data == {"timeout": 5, "forceStop": 1}
 
 
 def test_a_start_behind_a_migration_goes_to_the_new_node() -> None:
-    plan = plan_update(wish(state="started", node="pve2"), actual(), shared={"ceph"})
+    plan = plan_update(desired_vm(state="started", node="pve2"), actual(), shared={"ceph"})
     assert plan.steps[-1].path[1] == "pve2"
     assert (plan.before["node"], plan.after["node"]) == ("pve1", "pve2")
 
 
 def test_local_disks_go_along_with_a_live_migration() -> None:
-    plan = plan_update(wish(node="pve2"), actual(status="running"), shared={"ceph"})
+    plan = plan_update(desired_vm(node="pve2"), actual(status="running"), shared={"ceph"})
     assert plan.steps[0].data == {"target": "pve2", "online": 1, "with-local-disks": 1}
-    assert plan_update(wish(node="pve2"), actual(), shared={"ceph"}).steps[0].data == {
+    assert plan_update(desired_vm(node="pve2"), actual(), shared={"ceph"}).steps[0].data == {
         "target": "pve2"
     }
 
 
 def test_a_move_that_is_not_allowed_is_refused() -> None:
     with pytest.raises(Conflict, match="migrate"):
-        plan_update(wish(node="pve2", migrate=False), actual())
+        plan_update(desired_vm(node="pve2", migrate=False), actual())
 
 
 def test_an_iso_on_a_local_storage_holds_the_vm() -> None:
     with pytest.raises(NotSupported, match="ide0"):
         plan_update(
-            wish(node="pve2"), actual(ide0="local:iso/x.iso,media=cdrom,size=1M"), shared={"ceph"}
+            desired_vm(node="pve2"),
+            actual(ide0="local:iso/x.iso,media=cdrom,size=1M"),
+            shared={"ceph"},
         )
 
 
 def test_no_secret_is_shown() -> None:
     plan = plan_update(
-        wish(cloud_init={"password": "hunter2", "update_password": "always"}), actual()
+        desired_vm(cloud_init={"password": "hunter2", "update_password": "always"}), actual()
     )
     assert "hunter2" not in repr(plan)
     assert "hunter2" not in str(plan.before) + str(plan.after) + str(plan.summaries)
@@ -355,22 +357,22 @@ def test_no_secret_is_shown() -> None:
 
 def test_a_password_is_written_once_unless_always() -> None:
     there = actual(cipassword="**********")
-    assert plan_update(wish(cloud_init={"password": "x"}), there).steps == ()
+    assert plan_update(desired_vm(cloud_init={"password": "x"}), there).steps == ()
     assert plan_update(
-        wish(cloud_init={"password": "x", "update_password": "always"}), there
+        desired_vm(cloud_init={"password": "x", "update_password": "always"}), there
     ).changed
 
 
 def test_removal_stops_first_and_takes_the_disks() -> None:
-    plan = plan_absent(wish(state="absent"), actual(status="running"))
+    plan = plan_absent(desired_vm(state="absent"), actual(status="running"))
     assert [step.action for step in plan.steps] == ["stop", "destroy"]
     assert plan.steps[1].data == {"purge": 1, "destroy-unreferenced-disks": 1}
-    graceful = plan_absent(wish(state="absent", graceful=True), actual(status="running"))
+    graceful = plan_absent(desired_vm(state="absent", graceful=True), actual(status="running"))
     assert [step.action for step in graceful.steps] == ["shutdown", "destroy"]
 
 
 def test_protection_is_respected_unless_the_task_lifts_it() -> None:
     with pytest.raises(Conflict, match="protect"):
-        plan_absent(wish(state="absent"), actual(protection="1"))
-    plan = plan_absent(wish(state="absent", protection=False), actual(protection="1"))
+        plan_absent(desired_vm(state="absent"), actual(protection="1"))
+    plan = plan_absent(desired_vm(state="absent", protection=False), actual(protection="1"))
     assert [step.action for step in plan.steps] == ["config", "destroy"]

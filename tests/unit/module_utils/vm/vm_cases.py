@@ -1,6 +1,4 @@
-"""What the tests of the VM rooms share: a running VM, a template, and short ways to a wish and a
-plan.
-"""
+"""Shared by the tests of the VM rooms: a running VM, a template, a desired state and a plan."""
 
 from __future__ import annotations
 
@@ -64,8 +62,8 @@ def template() -> Actual:
     return Actual(9000, "pve1", "stopped", dict(TEMPLATE), dict(TEMPLATE), digest="d9")
 
 
-def wish(**options: Any) -> Desired:
-    """Return the wish for VM web1 with these module options."""
+def desired_vm(**options: Any) -> Desired:
+    """Return the desired state for VM web1 with these module options."""
     return read_desired({"name": "web1", **options})
 
 
@@ -80,8 +78,8 @@ class Judge:
 
 
 def judged(desired: Desired, *release: int) -> tuple[str, ...]:
-    """Return what of a wish only that server can judge, the one of the schema if none is given.
+    """Return the names that only a server of that release can judge, by default the schema's.
 
-    Or raise.
+    Raises FleetError for a name that is refused without it.
     """
     return check_names(Judge(*(release or RELEASE)), desired)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of several new VMs gives way, when, and what is said."""
+"""Which of several new VMs gives way, when, and with which message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.create.placement_rac
     shared_rules,
 )
 from tests.unit.module_utils.vm.answering import Server
-from tests.unit.module_utils.vm.vm_cases import wish
+from tests.unit.module_utils.vm.vm_cases import desired_vm
 
 NODES = [
     {"type": "node", "node": name, "status": "online", "maxcpu": 8, "maxmem": 1 << 34}
@@ -49,19 +49,19 @@ def look(
 ) -> list[int]:
     """Let VM 105 keep its place apart from web, and return whether it was removed."""
     gone: list[int] = []
-    rules = shared_rules(wish(tags=["web"], placement={"anti_affinity": ["web"]}))
+    rules = shared_rules(desired_vm(tags=["web"], placement={"anti_affinity": ["web"]}))
     assert rules is not None
     view = ClusterView(there.client())
     rule = PlacementRule(view, rules, Needs(vmid=105), "n1", "New VM", known)
-    told: Conflict | None = None
+    conflict: Conflict | None = None
     try:
         resolve_race(view.client.clock, rule, remove or (lambda: gone.append(105)))
     except Conflict as error:
-        told = error
-    assert bool(told) == bool(gone)
-    if told is not None:
-        assert (told.reason, told.details) == ("place taken", {"removed": 105})
-        assert "anti-affinity with web" in told.message
+        conflict = error
+    assert bool(conflict) == bool(gone)
+    if conflict is not None:
+        assert (conflict.reason, conflict.details) == ("place taken", {"removed": 105})
+        assert "anti-affinity with web" in conflict.message
     return gone
 
 
@@ -95,7 +95,7 @@ def test_what_was_there_before_never_gives_way() -> None:
     assert there.clock.now == 0
 
 
-def test_a_vm_that_cannot_be_removed_is_told() -> None:
+def test_a_vm_that_cannot_be_removed_is_reported() -> None:
     def fail() -> None:
         raise TaskFailed(attempted="Could not remove", answer="no", reason="x")
 
@@ -120,4 +120,4 @@ def test_a_vm_that_cannot_be_removed_is_told() -> None:
     ids=str,
 )
 def test_only_rules_that_others_can_break_cost_a_look(options: dict[str, Any], looks: bool) -> None:
-    assert (shared_rules(wish(**options)) is not None) is looks
+    assert (shared_rules(desired_vm(**options)) is not None) is looks

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is said for all VMs, by a class and by one VM, becomes the options of that VM."""
+"""Options for all VMs, of a class and of one VM become the options of that VM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from tests.unit.module_utils.vm.vm_cases import Judge
 
-NOBODY: Any = Judge()  # no name of these wishes is for the server to judge
+NO_SERVER: Any = Judge()  # no name of these desired VMs is for the server to judge
 VALIDATOR = ArgumentSpecValidator(fleet_spec())
 DEFAULTS = {name: rule.get("default") for name, rule in vm_spec().items()}
 
@@ -128,7 +128,7 @@ def test_own_over_class_over_what_is_said_for_all(
             assert found[key] == value, key
 
 
-def test_what_nobody_says_is_as_in_module_vm() -> None:
+def test_defaults_are_those_of_module_vm() -> None:
     found = merged({"name": "web"})
     assert {**found, "name": None} == {**DEFAULTS, "name": None}
 
@@ -160,7 +160,7 @@ def test_exact_lists_count_only_where_a_list_is_given() -> None:
             "disks_exact": True,
         }
     ).validated_parameters
-    first, second = read_items(params, NOBODY)
+    first, second = read_items(params, NO_SERVER)
     assert (first.desired.nics_exact, first.desired.disks_exact) == (False, False)
     assert (second.desired.nics_exact, second.desired.disks_exact) == (True, True)
 
@@ -201,6 +201,6 @@ def test_a_vm_that_is_pruned_is_stopped_as_the_task_says() -> None:
         "graceful": True,
         "shutdown_timeout": 60,
     }
-    # nobody has lifted the protection of a VM that is not in the list
+    # the list does not lift the protection of a VM that is not in the list
     assert found["protection"] is None
     assert found["cores"] is None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carrying a plan out where the VM moves, disappears or changes hands between its steps."""
+"""Carrying a plan out while the VM moves, disappears or gets another tenant between its steps."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run(server: Server, replan: Any, before: Any = None) -> list[str]:
 
 
 @pytest.mark.parametrize("failure", [GONE, DOWN], ids=["gone", "down"])
-def test_what_is_left_goes_on_where_the_vm_is_now(failure: FleetError) -> None:
+def test_what_is_left_continues_where_the_vm_is_now(failure: FleetError) -> None:
     server = Server(second_pve1=failure)
     looks: list[tuple[list[str], bool]] = []
 
@@ -123,7 +123,7 @@ def test_a_guard_stops_before_the_step_and_says_what_had_been_done() -> None:
     assert ("destroy", "pve1") not in server.written
 
 
-def test_a_vm_that_somebody_else_has_started_is_looked_at() -> None:
+def test_a_vm_that_another_run_has_started_is_looked_at() -> None:
     looks: list[bool] = []
 
     def replan(_done: list[Step], uncertain: bool) -> Plan:

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Room for tasks: bounds hold whatever the order, nobody waits for ever, and trouble makes it
-narrower for a while.
+"""Limits of concurrent tasks: they hold in any order, no task waits forever, and failures lower
+them for a while.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_bounds_hold_and_all_is_done(
 
 
 def test_whoever_has_room_goes_first() -> None:
-    """One that waits for a busy node holds up nobody who wants another one."""
+    """One that waits for a busy node does not hold up those that want another one."""
     gates = ConcurrencyLimiter(ConcurrencyLimits(node=1), FakeClock().monotonic)
     waiting = [("a", frozenset({NODE1})), ("b", frozenset({NODE1})), ("c", frozenset({NODE2}))]
     assert [gates.first(waiting), gates.first(waiting)] == ["a", "c"]
@@ -123,7 +123,7 @@ def test_trouble_halves_and_success_brings_back() -> None:
     assert seen[-1] == 8
 
 
-def test_a_run_that_is_given_up_lets_nobody_in() -> None:
+def test_a_run_that_is_given_up_lets_no_task_in() -> None:
     gates = ConcurrencyLimiter(ConcurrencyLimits(node=1), FakeClock().monotonic)
     use = frozenset({NODE1})
     gates.enter(use)

@@ -91,15 +91,15 @@ def test_health_of_a_node(
     changes: dict[str, Any], others: list[dict[str, Any]], facts: Facts, status: str, word: str
 ) -> None:
     row = {**NODE, **changes}
-    told = report("pve1", row, [row, *others], facts, Rules())["health"]
-    assert told["status"] == status, told
-    assert word in " ".join(told["reasons"])
-    assert bool(told["reasons"]) is bool(word)
+    shown = report("pve1", row, [row, *others], facts, Rules())["health"]
+    assert shown["status"] == status, shown
+    assert word in " ".join(shown["reasons"])
+    assert bool(shown["reasons"]) is bool(word)
 
 
 def test_a_node_that_may_not_be_seen() -> None:
-    told = report("pve1", {}, [], Facts({}), Rules())
-    assert (told["status"], told["health"]["status"], told["capacity"]) == (
+    shown = report("pve1", {}, [], Facts({}), Rules())
+    assert (shown["status"], shown["health"]["status"], shown["capacity"]) == (
         "unknown",
         "unknown",
         None,
@@ -166,16 +166,16 @@ def test_tenants_are_matched_exactly() -> None:
         vm(4),
         vm(5, tags="tenant_"),
     ]
-    told = by_tenant(rows, "tenant_")
-    assert {tenant: row["vms"]["total"] for tenant, row in told["tenants"].items()} == {
+    shown = by_tenant(rows, "tenant_")
+    assert {tenant: row["vms"]["total"] for tenant, row in shown["tenants"].items()} == {
         "a": 1,
         "ab": 1,
     }
-    assert told["ambiguous"]["vmids"] == [3]
-    assert told["untenanted"]["vmids"] == [4, 5]
+    assert shown["ambiguous"]["vmids"] == [3]
+    assert shown["untenanted"]["vmids"] == [4, 5]
 
 
-def test_storages_are_told_once() -> None:
+def test_storages_are_reported_once() -> None:
     rows = [
         {**STORE, "node": node, "storage": name, "shared": shared}
         for node in ("pve1", "pve2")
