@@ -29,7 +29,7 @@ from .._resource.run import read_values, run
 from .token import TOKEN, check_token, token_id
 
 if TYPE_CHECKING:
-    from .._api.tasks import TaskResult
+    from .._api.upid import TaskResult
 
 # pve-access-control 9.1.0, which came with 9.2: a token gets another secret, and keeps its rights.
 _REGENERATES_SINCE = (9, 2)

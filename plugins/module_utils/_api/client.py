@@ -26,7 +26,8 @@ from .request import Happened, Request, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
-from .tasks import OUTAGE, TaskResult, Tasks, TaskWaiter
+from .tasks import OUTAGE, Tasks, TaskWaiter
+from .upid import TaskResult
 
 Layer = Callable[[Sender], Sender]
 """Makes a layer around the one below it."""

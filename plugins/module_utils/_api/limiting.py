@@ -10,7 +10,7 @@ from typing import Any
 from .._core.errors import FleetError, Locked, NetworkError
 from .protocols import Limit, Progress, Row, TaskRunner, Transport, Waiter
 from .request import Request
-from .tasks import TaskResult
+from .upid import TaskResult
 
 
 class LimitedTransport:

@@ -14,7 +14,7 @@ from .._core.errors import FleetError
 
 if TYPE_CHECKING:
     from .request import Request
-    from .tasks import TaskResult
+    from .upid import TaskResult
 
 Row = tuple[str, str, int, float, int]
 """Method, path, status (0 without an answer), milliseconds, number of the try."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
 from .._core.retry import TimeBudget
-from .upid import Upid, is_upid, parse_upid
+from .upid import TaskResult, Upid, is_upid, parse_upid
 
 if TYPE_CHECKING:
     from .._core.clock import Clock
@@ -36,21 +36,6 @@ _MIDDLE_OF_A_TEXT = re.compile(r"\s|https?://")
 # check_efi_vars).
 _EXPLAINED = re.compile(r"EFI disk without 'ms-cert")
 _LOG_PAGE, _LOG_PAGES = 500, 20
-
-
-@dataclass(frozen=True)
-class TaskResult:
-    """A task that ended well.
-
-    `warnings` are the lines PVE marked so, `log` its last lines (only with warnings).
-    """
-
-    upid: str
-    node: str
-    type: str
-    exitstatus: str
-    warnings: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
 
 
 class TaskWaiter:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The identity of a task of Proxmox VE (pure)."""
+"""A task of Proxmox VE: its identity and how it ended (pure)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,21 @@ class Upid:
     type: str
     id: str
     user: str
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """A task that ended well.
+
+    `warnings` are the lines PVE marked so, `log` its last lines (only with warnings).
+    """
+
+    upid: str
+    node: str
+    type: str
+    exitstatus: str
+    warnings: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
 
 
 def parse_upid(text: Any) -> Upid:

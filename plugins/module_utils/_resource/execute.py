@@ -19,7 +19,7 @@ from .plan import Plan, Step
 from .protocols import Api
 
 if TYPE_CHECKING:
-    from .._api.tasks import TaskResult
+    from .._api.upid import TaskResult
 
 
 class Verdict(Enum):

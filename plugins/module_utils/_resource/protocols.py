@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .._api.protocols import Reader
 
 if TYPE_CHECKING:
-    from .._api.tasks import TaskResult
+    from .._api.upid import TaskResult
 
 
 class Api(Reader, Protocol):

@@ -20,7 +20,7 @@ from .restart import wait_for_start
 
 if TYPE_CHECKING:
     from .._api.client import Client
-    from .._api.tasks import TaskResult
+    from .._api.upid import TaskResult
 
 # Seconds that the server's clock may differ from ours.
 _LEEWAY = 300

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..._api.tasks import TaskResult, find_task
-from ..._api.upid import parse_upid
+from ..._api.tasks import find_task
+from ..._api.upid import TaskResult, parse_upid
 from ..._cluster.state import node_of
 from ..._core.errors import FleetError, NotFound, TaskFailed, TaskTimeout
 from ..._core.poll import poll

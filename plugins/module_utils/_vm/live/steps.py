@@ -24,7 +24,7 @@ from .snippets import put_snippet
 
 if TYPE_CHECKING:
     from ..._api.client import Client
-    from ..._api.tasks import TaskResult
+    from ..._api.upid import TaskResult
 
 _CREATES = frozenset(("create", "clone"))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.tasks import TaskResult
+from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     AlreadyExists,
     Conflict,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.tasks import TaskResult
+from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskFailed, TaskTimeout
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
 from ansible_collections.pve.fleet.plugins.module_utils._vm.live.ha import await_manager
