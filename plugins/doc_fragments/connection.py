@@ -1,39 +1,25 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the connection options, shared by modules, the inventory plugin and lookups."""
+
+"""The connection, shared by modules, the inventory plugin and lookups.
+
+Written by `make options` from connection.yml: do not edit.
+"""
 
 from __future__ import annotations
 
-import re
-
-
-def _with_ini(documentation: str) -> str:
-    """Return the documentation for a plugin, which can also take every option from ansible.cfg."""
-    options, requirements, rest = documentation.partition("requirements:")
-    parts = re.split(r"(?m)^(?=  \w+:$)", options)
-    for index, part in enumerate(parts):
-        name = part.split(":", 1)[0].strip()
-        if index and name != "sites":
-            parts[index] = (
-                f"{part}    ini:\n      - section: inventory_proxmox\n        key: {name}\n"
-            )
-    return "".join(parts) + requirements + rest
-
 
 class ModuleDocFragment:
-    """The fragments `pve.fleet.connection` for modules and `pve.fleet.connection.plugin` for
-    plugins.
-    """
-
     DOCUMENTATION = r"""
 options:
   host:
     description:
-      - Where the API of Proxmox VE is, as a host name or address, with or without a port, or as a
-        URL with or without C(/api2/json).
+      - Where the API of Proxmox VE is, as a host name or address, with or without a
+        port, or as a URL with or without C(/api2/json).
       - Any node of the cluster will do.
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
+        E(PVE_ENDPOINT).
     type: str
     aliases: [api_host, endpoint, url]
   port:
@@ -55,7 +41,8 @@ options:
     aliases: [api_password]
   token_id:
     description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to
+        O(user).
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
     aliases: [api_token_id]
@@ -67,15 +54,15 @@ options:
     aliases: [api_token_secret]
   validate_certs:
     description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
-        O(host). The default is V(true).
+      - Whether the certificate of the API must be signed by a trusted CA and hold the
+        name of O(host). The default is V(true).
       - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
   ca_path:
     description:
-      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files, or as the PEM
-        text itself. On a node it is C(/etc/pve/pve-root-ca.pem).
+      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files,
+        or as the PEM text itself. On a node it is C(/etc/pve/pve-root-ca.pem).
       - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
@@ -83,14 +70,14 @@ options:
     aliases: [ca_bundle]
   client_cert:
     description:
-      - A client certificate to show, as a path to a PEM file, for a proxy in front of the API that
-        demands one.
+      - A client certificate to show, as a path to a PEM file, for a proxy in front
+        of the API that demands one.
       - Environment variable E(PROXMOX_CLIENT_CERT).
     type: path
   client_key:
     description:
-      - The key of O(client_cert), as a path to a PEM file, when the certificate's file does not
-        hold it.
+      - The key of O(client_cert), as a path to a PEM file, when the certificate's file
+        does not hold it.
       - Environment variable E(PROXMOX_CLIENT_KEY).
     type: path
   timeout:
@@ -101,40 +88,42 @@ options:
     type: float
   retries:
     description:
-      - How often a request is tried in all when the network or a proxy fails. Left out, it is tried
-        for O(retry_timeout), but three times only at an address where nothing answers at all, and
-        for a node that the cluster cannot reach.
-      - A request that changes something is sent again only when it certainly did not happen.
+      - How often a request is tried in all when the network or a proxy fails. Left
+        out, it is tried for O(retry_timeout), but three times only at an address where
+        nothing answers at all, and for a node that the cluster cannot reach.
+      - A request that changes something is sent again only when it certainly did not
+        happen.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
   retry_timeout:
     description:
-      - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox VE fails
-        for a while, such as with status 503. It holds for the first request of a task as for every
-        later one. The default is V(30).
-      - Waiting for a running task of Proxmox VE tolerates such a failure for at least two
-        minutes.
+      - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox
+        VE fails for a while, such as with status 503. It holds for the first request
+        of a task as for every later one. The default is V(30).
+      - Waiting for a running task of Proxmox VE tolerates such a failure for at least
+        two minutes.
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
   lock_timeout:
     description:
-      - Seconds to retry for when Proxmox VE refuses a request because of a lock. The default is
-        V(60).
+      - Seconds to retry for when Proxmox VE refuses a request because of a lock. The
+        default is V(60).
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
   site:
     description:
       - The name of the site to work on, one of O(sites) or of O(sites_file).
-      - Without it the site that is marked as the default is used, or the one named V(default), or
-        the only one.
+      - Without it the site that is marked as the default is used, or the one named
+        V(default), or the only one.
       - Mutually exclusive with O(host).
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
-        where no sites are defined.
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
+        is ignored where no sites are defined.
     type: str
   sites:
     description:
       - Several Proxmox VE clusters, each with the options above and a name.
-      - An option of the task wins over the one of the site, and the site wins over the environment.
+      - An option of the task wins over the one of the site, and the site wins over
+        the environment.
     type: list
     elements: dict
     suboptions:
@@ -197,35 +186,38 @@ options:
         description:
           - The node to use on this site when nothing else names or chooses one.
           - Without a site this is the environment variable E(PROXMOX_NODE).
-          - Where neither is set, E(PVE_NODE_SELECTOR) is a list of preferred nodes, separated by
-            commas. A new VM goes to one of them, or to another node where none of them fits.
+          - Where neither is set, E(PVE_NODE_SELECTOR) is a list of preferred nodes,
+            separated by commas. A new VM goes to one of them, or to another node where
+            none of them fits.
         type: str
         aliases: [default_node]
       nodes:
         description:
-          - The nodes that VMs of this site may be placed on. Left out, all nodes of the cluster.
+          - The nodes that VMs of this site may be placed on. Left out, all nodes of
+            the cluster.
           - A VM that is on another node already can be managed, and stays there.
         type: list
         elements: str
       storages:
-        description: The storages that this site may use for new disks, images and clones. Left out,
-          all storages.
+        description: The storages that this site may use for new disks, images and clones.
+          Left out, all storages.
         type: list
         elements: str
       bridges:
-        description: The bridges and VNets that network cards of this site may use. Left out, all of
-          them.
+        description: The bridges and VNets that network cards of this site may use.
+          Left out, all of them.
         type: list
         elements: str
       max_vms_per_node:
         description:
-          - The most VMs on a node of this site, one number or a dictionary of nodes and their
-            numbers.
+          - The most VMs on a node of this site, one number or a dictionary of nodes
+            and their numbers.
           - It holds for tasks that do not say it in C(placement).
         type: raw
   sites_file:
     description:
-      - A YAML file with the list of O(sites), so that a task does not have to contain it.
+      - A YAML file with the list of O(sites), so that a task does not have to contain
+        it.
       - Environment variable E(PROXMOX_SITES_FILE).
     type: path
 requirements:
@@ -234,14 +226,279 @@ requirements:
   - requests >= 2.28.0
   - PyYAML >= 6.0
 notes:
-  - Where an option has several environment variables, the first of them that is set counts, in the
-    order in which they are listed, and the others are ignored.
+  - Where an option has several environment variables, the first of them that is set
+    counts, in the order in which they are listed, and the others are ignored.
   - An empty option or environment variable of the connection counts as not set.
   - When both a token and a password are given in the same place, the token is used.
   - Proxies and C(.netrc) from the environment are not used.
 """
-    PLUGIN: str
 
-
-# Not in the class, where the linter of documentation expects plain texts.
-ModuleDocFragment.PLUGIN = _with_ini(ModuleDocFragment.DOCUMENTATION)
+    PLUGIN = r"""
+options:
+  host:
+    description:
+      - Where the API of Proxmox VE is, as a host name or address, with or without a
+        port, or as a URL with or without C(/api2/json).
+      - Any node of the cluster will do.
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
+        E(PVE_ENDPOINT).
+    type: str
+    aliases: [api_host, endpoint, url]
+    ini:
+      - section: inventory_proxmox
+        key: host
+  port:
+    description:
+      - The port of the API, when O(host) does not hold one. The default is V(8006).
+      - Environment variable E(PROXMOX_PORT).
+    type: int
+    ini:
+      - section: inventory_proxmox
+        key: port
+  user:
+    description:
+      - The user with its realm, for example V(root@pam).
+      - Environment variables E(PROXMOX_USER), E(PROXMOX_USERNAME), E(PVE_USERNAME).
+    type: str
+    aliases: [api_user]
+    ini:
+      - section: inventory_proxmox
+        key: user
+  password:
+    description:
+      - The password of O(user). An API token is quicker and can be limited and revoked.
+      - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
+    type: str
+    aliases: [api_password]
+    ini:
+      - section: inventory_proxmox
+        key: password
+  token_id:
+    description:
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to
+        O(user).
+      - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
+    type: str
+    aliases: [api_token_id]
+    ini:
+      - section: inventory_proxmox
+        key: token_id
+  token_secret:
+    description:
+      - The secret of the API token.
+      - Environment variables E(PROXMOX_TOKEN_SECRET), E(PVE_TOKEN_SECRET).
+    type: str
+    aliases: [api_token_secret]
+    ini:
+      - section: inventory_proxmox
+        key: token_secret
+  validate_certs:
+    description:
+      - Whether the certificate of the API must be signed by a trusted CA and hold the
+        name of O(host). The default is V(true).
+      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
+        E(PVE_INSECURE_SKIP_VERIFY).
+    type: bool
+    ini:
+      - section: inventory_proxmox
+        key: validate_certs
+  ca_path:
+    description:
+      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files,
+        or as the PEM text itself. On a node it is C(/etc/pve/pve-root-ca.pem).
+      - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
+        have no effect.
+      - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
+    type: str
+    aliases: [ca_bundle]
+    ini:
+      - section: inventory_proxmox
+        key: ca_path
+  client_cert:
+    description:
+      - A client certificate to show, as a path to a PEM file, for a proxy in front
+        of the API that demands one.
+      - Environment variable E(PROXMOX_CLIENT_CERT).
+    type: path
+    ini:
+      - section: inventory_proxmox
+        key: client_cert
+  client_key:
+    description:
+      - The key of O(client_cert), as a path to a PEM file, when the certificate's file
+        does not hold it.
+      - Environment variable E(PROXMOX_CLIENT_KEY).
+    type: path
+    ini:
+      - section: inventory_proxmox
+        key: client_key
+  timeout:
+    description:
+      - Seconds to wait for the answer to one request. The default is V(30).
+      - A connection must be made within this time, and within 10 seconds at most.
+      - Environment variable E(PROXMOX_TIMEOUT).
+    type: float
+    ini:
+      - section: inventory_proxmox
+        key: timeout
+  retries:
+    description:
+      - How often a request is tried in all when the network or a proxy fails. Left
+        out, it is tried for O(retry_timeout), but three times only at an address where
+        nothing answers at all, and for a node that the cluster cannot reach.
+      - A request that changes something is sent again only when it certainly did not
+        happen.
+      - Environment variable E(PROXMOX_RETRIES).
+    type: int
+    ini:
+      - section: inventory_proxmox
+        key: retries
+  retry_timeout:
+    description:
+      - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox
+        VE fails for a while, such as with status 503. It holds for the first request
+        of a task as for every later one. The default is V(30).
+      - Waiting for a running task of Proxmox VE tolerates such a failure for at least
+        two minutes.
+      - Environment variable E(PROXMOX_RETRY_TIMEOUT).
+    type: float
+    ini:
+      - section: inventory_proxmox
+        key: retry_timeout
+  lock_timeout:
+    description:
+      - Seconds to retry for when Proxmox VE refuses a request because of a lock. The
+        default is V(60).
+      - Environment variable E(PROXMOX_LOCK_TIMEOUT).
+    type: float
+    ini:
+      - section: inventory_proxmox
+        key: lock_timeout
+  site:
+    description:
+      - The name of the site to work on, one of O(sites) or of O(sites_file).
+      - Without it the site that is marked as the default is used, or the one named
+        V(default), or the only one.
+      - Mutually exclusive with O(host).
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
+        is ignored where no sites are defined.
+    type: str
+    ini:
+      - section: inventory_proxmox
+        key: site
+  sites:
+    description:
+      - Several Proxmox VE clusters, each with the options above and a name.
+      - An option of the task wins over the one of the site, and the site wins over
+        the environment.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: The name of the site.
+        type: str
+        required: true
+      default:
+        description: Whether the site is used when none is named.
+        type: bool
+      host:
+        description: See O(host).
+        type: str
+        aliases: [api_host, endpoint, url]
+      port:
+        description: See O(port).
+        type: int
+      user:
+        description: See O(user).
+        type: str
+        aliases: [api_user]
+      password:
+        description: See O(password).
+        type: str
+        aliases: [api_password]
+      token_id:
+        description: See O(token_id).
+        type: str
+        aliases: [api_token_id]
+      token_secret:
+        description: See O(token_secret).
+        type: str
+        aliases: [api_token_secret]
+      validate_certs:
+        description: See O(validate_certs).
+        type: bool
+      ca_path:
+        description: See O(ca_path).
+        type: str
+        aliases: [ca_bundle]
+      client_cert:
+        description: See O(client_cert).
+        type: path
+      client_key:
+        description: See O(client_key).
+        type: path
+      timeout:
+        description: See O(timeout).
+        type: float
+      retries:
+        description: See O(retries).
+        type: int
+      retry_timeout:
+        description: See O(retry_timeout).
+        type: float
+      lock_timeout:
+        description: See O(lock_timeout).
+        type: float
+      node:
+        description:
+          - The node to use on this site when nothing else names or chooses one.
+          - Without a site this is the environment variable E(PROXMOX_NODE).
+          - Where neither is set, E(PVE_NODE_SELECTOR) is a list of preferred nodes,
+            separated by commas. A new VM goes to one of them, or to another node where
+            none of them fits.
+        type: str
+        aliases: [default_node]
+      nodes:
+        description:
+          - The nodes that VMs of this site may be placed on. Left out, all nodes of
+            the cluster.
+          - A VM that is on another node already can be managed, and stays there.
+        type: list
+        elements: str
+      storages:
+        description: The storages that this site may use for new disks, images and clones.
+          Left out, all storages.
+        type: list
+        elements: str
+      bridges:
+        description: The bridges and VNets that network cards of this site may use.
+          Left out, all of them.
+        type: list
+        elements: str
+      max_vms_per_node:
+        description:
+          - The most VMs on a node of this site, one number or a dictionary of nodes
+            and their numbers.
+          - It holds for tasks that do not say it in C(placement).
+        type: raw
+  sites_file:
+    description:
+      - A YAML file with the list of O(sites), so that a task does not have to contain
+        it.
+      - Environment variable E(PROXMOX_SITES_FILE).
+    type: path
+    ini:
+      - section: inventory_proxmox
+        key: sites_file
+requirements:
+  - python >= 3.10
+  - proxmoxer >= 2.2.0, < 3
+  - requests >= 2.28.0
+  - PyYAML >= 6.0
+notes:
+  - Where an option has several environment variables, the first of them that is set
+    counts, in the order in which they are listed, and the others are ignored.
+  - An empty option or environment variable of the connection counts as not set.
+  - When both a token and a password are given in the same place, the token is used.
+  - Proxies and C(.netrc) from the environment are not used.
+"""

@@ -118,7 +118,7 @@ from ..module_utils._inventory.options import (
     read_options,
 )
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
-from ..module_utils._spec.connection import CONNECTION_OPTIONS
+from ..module_utils._spec.connection_options import connection_spec
 from ..plugin_utils._gc import gc_paused
 from ..plugin_utils._trust import Marker, has_template, trusted
 
@@ -165,7 +165,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             check_names(config, [*definitions, *aliases])
             options = read_options(partial(self._given, config), os.environ, trusted)
             self.set_option("leading_separator", options.expressions.leading_separator)
-            connection = {name: self._connection_option(name) for name in CONNECTION_OPTIONS}
+            connection = {name: self._connection_option(name) for name in connection_spec()}
             extra_vars = self._vars if self.get_option("use_extra_vars") else None
             identity = fingerprint(connection, os.environ, options, read_sites_file, extra_vars)
             old = self._cached(path, identity)

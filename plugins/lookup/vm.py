@@ -79,7 +79,7 @@ from ..module_utils._core.errors import FleetError
 from ..module_utils._entry import read_sites_file
 from ..module_utils._inventory.find import find_vm
 from ..module_utils._inventory.options import ENVIRONMENT
-from ..module_utils._spec.connection import CONNECTION_OPTIONS
+from ..module_utils._spec.connection_options import connection_spec
 from ..plugin_utils._listing import SharedListing
 
 
@@ -94,7 +94,7 @@ class LookupModule(LookupBase):
         Raises AnsibleLookupError with one line that says what to do.
         """
         self.set_options(var_options=variables, direct=options)
-        connection = {name: self.get_option(name) for name in CONNECTION_OPTIONS}
+        connection = {name: self.get_option(name) for name in connection_spec()}
         try:
             tenant = self._owner("tenant", options)
             prefix = self._owner("tenant_prefix", options) or PREFIX

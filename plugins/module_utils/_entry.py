@@ -24,7 +24,7 @@ from ._cluster.tenant import require_named_owners
 from ._core.errors import ConfigurationError, FleetError, ValidationFailed
 from ._core.options import shorter_refusal
 from ._core.result import Result
-from ._spec.connection import CONNECTION_OPTIONS, connection_spec
+from ._spec.connection_options import connection_spec
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
 """`run(params, client, check_mode)`: the work of a module, without the options of the connection in
@@ -206,7 +206,7 @@ class Entry:
         environ: Mapping[str, str],
     ) -> dict[Connection, list[str]]:
         """Return the connections of a task, each with the sites that it leads to."""
-        options = {key: arguments.get(key) for key in CONNECTION_OPTIONS}
+        options = {key: arguments.get(key) for key in connection_spec()}
         names: Sequence[str] = [""]
         if self.sites is not None:
             names = self.sites.names(params)

@@ -204,17 +204,34 @@ def render_fragment(name: str, declaration: Mapping[str, Any]) -> str:
     """Return the documentation fragment: one text for each attribute that sections name."""
     texts: dict[str, Options] = {}
     for section in declaration["sections"].values():
-        texts.setdefault(section["fragment"].upper(), {}).update(documentation(section["options"]))
+        options = documentation(section["options"])
+        texts.setdefault(section["fragment"].upper(), {}).update(options)
+        if "ini_section" in section:
+            texts["PLUGIN"] = _with_ini(options, section["ini_section"])
+    shared = {key: declaration[key] for key in ("requirements", "notes") if key in declaration}
     text = (
         f'{LICENSE}"""{declaration["summary"]}\n\nWritten by `make options` from {name}.yml: do not'
         ' edit.\n"""\n\n'
     )
     text += "from __future__ import annotations\n\n\nclass ModuleDocFragment:\n"
     parts = [
-        f'    {attribute} = r"""\n{dumped({"options": options})}"""\n'
+        f'    {attribute} = r"""\n{dumped({"options": options, **shared})}"""\n'
         for attribute, options in texts.items()
     ]
     return text + "\n".join(parts)
+
+
+def _with_ini(options: Options, section: str) -> Options:
+    """Return options as a plugin documents them, which reads them from ansible.cfg too.
+
+    A list of dictionaries cannot be written there.
+    """
+    found: Options = {}
+    for name, option in options.items():
+        found[name] = dict(option)
+        if "suboptions" not in option:
+            found[name]["ini"] = [{"section": section, "key": name}]
+    return found
 
 
 def render_rules(declaration: Mapping[str, Any]) -> str:
@@ -344,7 +361,8 @@ def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
         found[Path(f"plugins/module_utils/_spec/{name}_options.py")] = render_specification(
             name, declaration
         )
-        found[Path(f"plugins/doc_fragments/{name}_options.py")] = render_fragment(name, declaration)
+        fragment = declaration.get("fragment_file", f"{name}_options")
+        found[Path(f"plugins/doc_fragments/{fragment}.py")] = render_fragment(name, declaration)
     found[RULES] = render_rules(declarations["vm"])
     found = formatted(found)
     for role, entry_points in roles_named(declarations).items():

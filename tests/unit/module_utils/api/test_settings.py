@@ -19,7 +19,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.settings import (
     site_names,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+    connection_spec,
+)
 
 TOKEN = {"token_id": "root@pam!ci", "token_secret": "s3cret"}
 

@@ -50,7 +50,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     choose,
     fingerprint,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection import connection_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+    connection_spec,
+)
 
 
 def row(vmid: int, **more: Any) -> dict[str, Any]:

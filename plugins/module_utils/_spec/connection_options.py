@@ -1,26 +1,28 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The argument specification of the connection, shared by every module."""
+
+"""The connection, shared by modules, the inventory plugin and lookups.
+
+Written by `make options` from connection.yml: do not edit.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+Spec = dict[str, dict[str, Any]]
 
-def connection_spec() -> dict[str, dict[str, Any]]:
-    """Return the options of the connection.
 
-    They have neither defaults nor environment fallbacks here, because an option that is not set may
-    still come from a site or from the environment; `_api/settings.py` decides.
-    """
+def connection_spec() -> Spec:
+    """Return the options of the connection."""
     return {
         "host": {"type": "str", "aliases": ["api_host", "endpoint", "url"]},
         "port": {"type": "int"},
         "user": {"type": "str", "aliases": ["api_user"]},
-        "password": {"type": "str", "no_log": True, "aliases": ["api_password"]},
-        "token_id": {"type": "str", "no_log": False, "aliases": ["api_token_id"]},
-        "token_secret": {"type": "str", "no_log": True, "aliases": ["api_token_secret"]},
+        "password": {"type": "str", "aliases": ["api_password"], "no_log": True},
+        "token_id": {"type": "str", "aliases": ["api_token_id"], "no_log": False},
+        "token_secret": {"type": "str", "aliases": ["api_token_secret"], "no_log": True},
         "validate_certs": {"type": "bool"},
         "ca_path": {"type": "str", "aliases": ["ca_bundle"]},
         "client_cert": {"type": "path"},
@@ -39,9 +41,9 @@ def connection_spec() -> dict[str, dict[str, Any]]:
                 "host": {"type": "str", "aliases": ["api_host", "endpoint", "url"]},
                 "port": {"type": "int"},
                 "user": {"type": "str", "aliases": ["api_user"]},
-                "password": {"type": "str", "no_log": True, "aliases": ["api_password"]},
-                "token_id": {"type": "str", "no_log": False, "aliases": ["api_token_id"]},
-                "token_secret": {"type": "str", "no_log": True, "aliases": ["api_token_secret"]},
+                "password": {"type": "str", "aliases": ["api_password"], "no_log": True},
+                "token_id": {"type": "str", "aliases": ["api_token_id"], "no_log": False},
+                "token_secret": {"type": "str", "aliases": ["api_token_secret"], "no_log": True},
                 "validate_certs": {"type": "bool"},
                 "ca_path": {"type": "str", "aliases": ["ca_bundle"]},
                 "client_cert": {"type": "path"},
@@ -59,6 +61,3 @@ def connection_spec() -> dict[str, dict[str, Any]]:
         },
         "sites_file": {"type": "path"},
     }
-
-
-CONNECTION_OPTIONS = tuple(connection_spec())
