@@ -38,12 +38,14 @@ IN_DOCUMENTATION = (
 IN_ROLE = ("type", "elements", "required", "choices", "default", "version_added")
 OF_THE_MAKER = (
     "as",
+    "check",
     "description",
     "environment",
     "pve",
     "parsed",
     "words",
     "empty_removes",
+    "range",
     "roles",
     "suboptions",
     "unchecked",
@@ -111,7 +113,7 @@ def _named(reference: str, declarations: Declarations) -> dict[str, Any]:
     file, _dot, name = reference.partition(".")
     for section in declarations.get(file, {"sections": {}})["sections"].values():
         if name in section["options"]:
-            own = ("roles", "pve", "parsed", "words", "empty_removes")
+            own = ("roles", "pve", "parsed", "words", "empty_removes", "check", "range")
             return {key: value for key, value in section["options"][name].items() if key not in own}
     raise DeclarationError(f"as: {reference}: no such option")
 
@@ -125,8 +127,16 @@ def _check(option: Mapping[str, Any], where: str) -> None:
             raise DeclarationError(f"{where}: {key} is missing")
     if option.get("parsed", "rule") not in PARSED:
         raise DeclarationError(f"{where}: parsed is one of {', '.join(PARSED)}")
+    if "range" in option and not _is_pair(option["range"]):
+        raise DeclarationError(f"{where}: range is the smallest and the largest number")
     if "parsed" in option and "pve" not in option:
         raise DeclarationError(f"{where}: parsed needs pve, the key of Proxmox VE")
+
+
+def _is_pair(given: Any) -> bool:
+    if not isinstance(given, list) or len(given) != 2:
+        return False
+    return all(isinstance(bound, int) for bound in given)
 
 
 def specification(options: Options) -> Options:
@@ -239,6 +249,8 @@ def render_rules(declaration: Mapping[str, Any]) -> str:
     tables: dict[str, dict[str, Any]] = {"scalar": {}, "property_string": {}}
     words: dict[str, Any] = {}
     removable: dict[str, dict[str, str]] = {}
+    checks: dict[str, dict[str, str]] = {}
+    ranges: dict[str, dict[str, tuple[int, int]]] = {}
     for place, name, option in _places(declaration):
         key = option.get("pve")
         table = tables.get(option.get("parsed", "rule"))
@@ -248,6 +260,11 @@ def render_rules(declaration: Mapping[str, Any]) -> str:
             words.setdefault(place, {})[name] = option["words"]
         if option.get("empty_removes"):
             removable.setdefault(place, {})[name] = key or ""
+        if "check" in option:
+            checks.setdefault(place, {})[name] = option["check"]
+        if "range" in option:
+            minimum, maximum = option["range"]
+            ranges.setdefault(place, {})[name] = (minimum, maximum)
     text = RULES_HEAD
     text += f"SCALARS: Mapping[str, Mapping[str, str]] = {tables['scalar']!r}\n"
     text += f"PROPERTY_STRINGS: Mapping[str, Mapping[str, str]] = {tables['property_string']!r}\n"
@@ -255,6 +272,9 @@ def render_rules(declaration: Mapping[str, Any]) -> str:
     text += f"WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {words!r}\n"
     text += "# Options that an empty text removes; where the key is empty, its own rule does so.\n"
     text += f"EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {removable!r}\n"
+    text += "# The checks of options (_vm/desired/values.py has each), and the ranges of numbers.\n"
+    text += f"CHECKS: Mapping[str, Mapping[str, str]] = {checks!r}\n"
+    text += f"RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {ranges!r}\n"
     return text
 
 

@@ -18,13 +18,15 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import (
     PROPERTY_STRINGS,
     SCALARS,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import blanks, parse
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import hardware, values
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from tests.tools import make_options
 from tests.tools.make_options import DeclarationError
 
@@ -147,8 +149,8 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     assert "provision_pointer" not in role["absent"]["options"]
 
     rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
-    monkeypatch.setattr(parse, "SCALARS", rules["SCALARS"])
-    assert parse.read_desired({"name": "a", "pointer": False}).scalars == {"tablet": "0"}
+    monkeypatch.setattr(hardware, "SCALARS", rules["SCALARS"])
+    assert read_options({"name": "a", "pointer": False}).desired.scalars == {"tablet": "0"}
 
 
 def test_a_property_string_with_words_is_one_declaration(
@@ -161,12 +163,32 @@ def test_a_property_string_with_words_is_one_declaration(
     )
     rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
     for table in ("PROPERTY_STRINGS", "WORDS", "EMPTY_REMOVES"):
-        monkeypatch.setattr(parse, table, rules[table])
-    monkeypatch.setattr(blanks, "EMPTY_REMOVES", rules["EMPTY_REMOVES"])
-    assert parse.read_desired({"name": "a", "sound": "intel"}).property_strings == {
+        monkeypatch.setattr(hardware, table, rules[table])
+    monkeypatch.setattr(values, "EMPTY_REMOVES", rules["EMPTY_REMOVES"])
+    assert read_options({"name": "a", "sound": "intel"}).desired.property_strings == {
         "audio0": {"device": "ich9-intel-hda"}
     }
-    assert parse.read_desired({"name": "a", "sound": ""}).unset == {"audio0"}
+    assert read_options({"name": "a", "sound": ""}).desired.unset == {"audio0"}
+
+
+def test_a_declared_check_reaches_the_parser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(
+        folder,
+        "      home: {description: Home., type: str, check: node}\n"
+        "      rooms: {description: Rooms., type: int, range: [2, 5]}\n",
+    )
+    rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
+    for table in ("CHECKS", "RANGES"):
+        monkeypatch.setattr(values, table, rules[table])
+    assert read_options({"name": "a", "home": "pve1", "rooms": 5}).desired.name == "a"
+    for option, value in (("home", "bad_node"), ("rooms", 6)):
+        with pytest.raises(ValidationFailed, match=f"{option} was refused"):
+            read_options({"name": "a", option: value})
+
+
+def test_every_declared_check_has_its_function() -> None:
+    declared = {kind for kinds in values.CHECKS.values() for kind in kinds.values()}
+    assert declared == values.FUNCTIONS.keys()
 
 
 def test_the_environment_is_part_of_specification_and_documentation(folder: Path) -> None:
@@ -187,6 +209,10 @@ def test_the_environment_is_part_of_specification_and_documentation(folder: Path
         ("      a: {description: A., type: str, defualt: x}\n", "vm.a: unknown key 'defualt'"),
         ("      a: {description: A.}\n", "vm.a: type is missing"),
         ("      a: {type: str}\n", "vm.a: description is missing"),
+        (
+            "      a: {description: A., type: int, range: 5}\n",
+            "vm.a: range is the smallest and the largest number",
+        ),
         ("      a: {as: vm.nothing}\n", "as: vm.nothing: no such option"),
         (
             "      a: {description: A., type: str, parsed: scalar}\n",

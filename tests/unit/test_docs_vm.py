@@ -12,7 +12,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 
 PAGES = [Path(__file__).resolve().parents[2] / "docs" / name for name in ("vm.md", "placement.md")]
 
@@ -29,7 +29,7 @@ def examples() -> Iterator[dict[str, Any]]:
 def test_example_is_accepted(options: dict[str, Any]) -> None:
     checked = ArgumentSpecValidator(vm_spec()).validate(options)
     assert not checked.error_messages
-    assert read_desired(checked.validated_parameters).name == options["name"]
+    assert read_options(checked.validated_parameters).desired.name == options["name"]
 
 
 def test_page_has_many_examples() -> None:

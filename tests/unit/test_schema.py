@@ -30,7 +30,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import 
     RELEASE,
     judges,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.devices import check_parts
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.canonical import check_parts
 from tests.tools import make_schema
 
 

@@ -61,6 +61,20 @@ def is_of_others(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREF
     return bool(owners) and tenant_tag not in owners
 
 
+def foreign_tag(tags: Iterable[str], own: str | None, prefix: str = PREFIX) -> str | None:
+    """Return a tag of another tenant than `own`, or None.
+
+    Without a tenant of its own, each of several tags is another one's.
+    """
+    owners = tenants_of(tags, prefix)
+    if own is not None:
+        foreign = set(owners) - {own}
+        return min(foreign, default=None)
+    if len(owners) > 1:
+        return owners[0]
+    return None
+
+
 def keep_owners(
     tags: Iterable[str],
     owners: Iterable[str],

@@ -125,7 +125,7 @@ class Turn:
         self._client = client
         self._actual = actual
         self._member = member
-        self._timeout = vm_plan.context.timeout
+        self._timeout = vm_plan.context.settings.task_timeout
 
     def await_turn(self) -> None:
         """Return when the VM may go down; at once where it is down already. Raises Conflict."""
@@ -215,7 +215,7 @@ class Executor:
             vm_plan = planned.vm_plan
             if vm_plan is None:
                 outcomes[at] = Outcome(planned, error=planned.error)
-            elif not planned.changes and not vm_plan.context.guest.asks:
+            elif not planned.changes and not vm_plan.context.settings.guest.asks:
                 outcomes[at] = Outcome(planned, preview(vm_plan))
             else:
                 storages = _storages(vm_plan)

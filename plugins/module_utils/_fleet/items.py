@@ -16,12 +16,13 @@ from .._core.errors import FleetError, ValidationFailed
 from .._core.options import check_options
 from .._spec.fleet import shared_spec, with_defaults, without_defaults
 from .._spec.vm import vm_spec
-from .._vm.desired.blanks import without_left_out
 from .._vm.desired.layers import lay_over
+from .._vm.desired.parse import VmOptions
 from .._vm.desired.presets import class_options
+from .._vm.desired.values import without_left_out
 from .._vm.live.requirements import check_names
 from .._vm.model import Desired
-from .._vm.run import desired_vm
+from .._vm.run import read_vm_options
 from .listed import (
     Listed,
     Mistakes,
@@ -45,13 +46,17 @@ _OF_LISTED_REMOVAL = (*_OF_REMOVAL, "protection")
 
 @dataclass(frozen=True)
 class Item:
-    """One VM of the list: its place, its merged options, and the desired VM."""
+    """One VM of the list: its place, and its options over those of its class and of all VMs."""
 
     index: int
-    params: Mapping[str, Any]
-    desired: Desired
+    options: VmOptions
     pruned: bool = False
     site: str = ""  # set where the run is about several
+
+    @property
+    def desired(self) -> Desired:
+        """The VM as desired."""
+        return self.options.desired
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def read_estate(
     for entry in chosen:
         try:
             merged = read(inherited(params, entry.settings), entry.options)
-            item = Item(entry.index, merged, desired_vm(merged), site=entry.site)
+            item = Item(entry.index, read_vm_options(merged), site=entry.site)
             if client is not None:
                 check_names(client, item.desired)
             items.append(item)

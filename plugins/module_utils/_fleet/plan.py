@@ -22,7 +22,7 @@ from .._vm.context import RunContext
 from .._vm.live.find import find
 from .._vm.model import Actual, Desired
 from .._vm.plan.room import Taken
-from .._vm.run import VmPlan, desired_vm, new_context, plan_found_vm, plan_missing_vm
+from .._vm.run import VmPlan, plan_found_vm, plan_missing_vm, prepared, read_vm_options
 from .items import Item, Scope, removal_of
 from .listed import Listed
 from .reservations import PlanningView, row_of
@@ -126,19 +126,10 @@ class Planner:
         )
         items: list[Item] = []
         for row in rows:
-            options = removal_of(
-                params,
-                row.vmid,
-                fresh.vms[row.vmid].own_name or row.own_name,
-            )
-            items.append(
-                Item(
-                    len(planned) + len(items),
-                    options,
-                    desired_vm(options),
-                    pruned=True,
-                )
-            )
+            name = fresh.vms[row.vmid].own_name or row.own_name
+            options = read_vm_options(removal_of(params, row.vmid, name))
+            index = len(planned) + len(items)
+            items.append(Item(index, options, pruned=True))
         return self.plan(items)
 
     def as_it_is(self, planned: Planned) -> VmRow | None:
@@ -148,14 +139,14 @@ class Planner:
         return self._planned.cluster.vms.get(planned.found.vmid)
 
     def _context(self, item: Item) -> RunContext:
-        desired = replace(item.desired, leaving=self.leaving) if self.leaving else item.desired
-        return new_context(
-            item.params,
-            self._memory,
-            desired,
-            self._check_mode,
-            self._planned,
+        context = RunContext(
+            client=self._memory,
+            desired=replace(item.desired, leaving=self.leaving),
+            settings=item.options.settings,
+            check_mode=self._check_mode,
+            cluster_view=self._planned,
         )
+        return prepared(context)
 
     def _locate(self, items: list[Item]) -> list[Planned]:
         located: list[Planned] = []

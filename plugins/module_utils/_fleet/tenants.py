@@ -14,8 +14,8 @@ from typing import Any
 from .._core.errors import ValidationFailed
 from .._core.options import check_options
 from .._spec.fleet import shared_spec, without_defaults
-from .._vm.desired.blanks import without_left_out
 from .._vm.desired.layers import lay_over
+from .._vm.desired.values import without_left_out
 
 # Options of a VM that stand next to `defaults`, because they are about the tenant as a whole.
 _OF_VMS = (

@@ -13,13 +13,15 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from .._core.errors import ConfigurationError, ValidationFailed
-from .._core.propstring import parse
+from .._core.propstring import canonical, parse
 
 FAMILIES = ("ipv4", "ipv6", "any")
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 _NIC = re.compile(r"^net\d+$")
 _IPCONFIG = re.compile(r"^ipconfig\d+$")
 _MAC = re.compile(r"(?:^|[=,])([0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})(?:,|$)")
+# What the option C(agent) needs here of its format (`_schema/qemu.py` has all of it).
+_ENABLED = {"enabled": {"type": "boolean", "default_key": 1}}
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,19 @@ def parse_subnets(texts: Iterable[str]) -> tuple[Network, ...]:
                 reason="malformed subnet",
             ) from None
     return tuple(found)
+
+
+def agent_is_on(option: str) -> bool:
+    """Return whether the option C(agent), such as C(type=virtio,enabled=1), switches the
+    agent on.
+    """
+    try:
+        values = parse(option, _ENABLED)
+    except ValidationFailed:
+        return False
+    switch = values.get("enabled", "0")
+    switch = canonical(switch, _ENABLED["enabled"])
+    return switch == "1"
 
 
 def agent_addresses(answer: Any) -> list[Address]:

@@ -16,11 +16,11 @@ from .._guest.addresses import (
     Address,
     AddressRule,
     agent_addresses,
+    agent_is_on,
     choose_address,
     cloud_init_addresses,
     nic_macs,
 )
-from .._guest.agent import agent_is_on
 from .hosts import Guest
 
 DETAILS = ("addresses", "config", "snapshots")

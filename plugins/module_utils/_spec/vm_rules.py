@@ -30,6 +30,7 @@ SCALARS: Mapping[str, Mapping[str, str]] = {
     "disks": {
         "cache": "cache",
         "ssd": "ssd",
+        "discard": "discard",
         "iothread": "iothread",
         "backup": "backup",
         "replicate": "replicate",
@@ -40,6 +41,7 @@ SCALARS: Mapping[str, Mapping[str, str]] = {
         "model": "model",
         "bridge": "bridge",
         "vlan": "tag",
+        "trunks": "trunks",
         "mac": "macaddr",
         "firewall": "firewall",
         "link_down": "link_down",
@@ -51,6 +53,7 @@ SCALARS: Mapping[str, Mapping[str, str]] = {
         "type": "citype",
         "user": "ciuser",
         "upgrade": "ciupgrade",
+        "nameservers": "nameserver",
         "search_domain": "searchdomain",
     },
 }
@@ -63,7 +66,8 @@ WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {
         "bios": {"uefi": "ovmf", "bios": "seabios"},
         "machine": {"i440fx": "pc"},
         "ostype": {"linux": "l26", "windows": "win11"},
-    }
+    },
+    "nics": {"vlan": {0: ""}},
 }
 # Options that an empty text removes; where the key is empty, its own rule does so.
 EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {
@@ -91,4 +95,52 @@ EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {
         "search_domain": "searchdomain",
     },
     "cloud_init.snippets": {"user": "", "network": "", "meta": "", "vendor": ""},
+}
+# The checks of options (_vm/desired/values.py has each), and the ranges of numbers.
+CHECKS: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "name": "dns_name",
+        "vmid": "vmid",
+        "pool": "pool",
+        "source": "source",
+        "node": "node",
+        "balloon": "balloon",
+        "boot": "boot_order",
+        "agent": "agent",
+        "tags": "tags",
+        "default_storage": "storage",
+        "placement": "placement",
+    },
+    "disks": {
+        "size": "disk_size",
+        "storage": "storage",
+        "import_from": "volume",
+        "iso": "iso",
+        "discard": "discard",
+    },
+    "nics": {
+        "bridge": "bridge",
+        "trunks": "vlans",
+        "mac": "mac",
+        "ip": "ipv4",
+        "gateway": "gateway",
+        "ip6": "ipv6",
+        "gateway6": "gateway6",
+    },
+    "cloud_init": {
+        "storage": "storage",
+        "drive": "cloud_init_drive",
+        "ssh_keys": "public_keys",
+        "nameservers": "addresses",
+        "search_domain": "dns_name",
+    },
+    "cloud_init.snippets": {
+        "user": "volume",
+        "network": "volume",
+        "meta": "volume",
+        "vendor": "volume",
+    },
+}
+RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "": {"cores": (1, 1024), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)}
 }

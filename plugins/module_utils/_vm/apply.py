@@ -40,7 +40,7 @@ class ExistingVm(VmSteps, Resource[Result]):
         self.client = context.client
         self.plan = plan
         self.actual = actual
-        self.timeout = context.timeout
+        self.timeout = context.settings.task_timeout
 
 
 def apply_to_vm(vm: ExistingVm) -> Result:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .._cluster.placement import Choice
 from .._cluster.view import ClusterView
-from .desired.guest import GuestRequest
+from .desired.settings import Settings
 from .model import Desired
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ class RunContext:
 
     client: Client
     desired: Desired
+    settings: Settings
     check_mode: bool
-    timeout: int
-    guest: GuestRequest
     cluster_view: ClusterView
     snippet_now: str | None = None  # what the file of the desired user data holds
     choice: Choice | None = None  # where the VM goes, and why

@@ -73,8 +73,9 @@ def _ask_guest(context: RunContext, actual: Actual) -> Mapping[str, Any]:
 
     Check mode does not wait.
     """
-    if not context.guest.asks:
+    request = context.settings.guest
+    if not request.asks:
         return NO_GUEST_REPORT
     if context.check_mode or actual.status != "running":
-        return guest_report(actual, *read_addresses(context.client, actual), context.guest.rule)
-    return wait_for_guest(context.client, actual, context.guest)
+        return guest_report(actual, *read_addresses(context.client, actual), request.rule)
+    return wait_for_guest(context.client, actual, request)

@@ -18,7 +18,6 @@ from .._cluster.site import require_own_node, require_own_storages
 from .._cluster.state import FRESH, ClusterState
 from .._cluster.view import ClusterView
 from .._cluster.visible import require_visible
-from .._core import validate
 from .._core.errors import Conflict, DigestChanged, ValidationFailed
 from .._core.result import Result
 from .._guest.marker import join_notes, split_notes
@@ -29,8 +28,7 @@ from .context import RunContext
 from .create.placement import rebalance, take_room
 from .create.quota_race import Growth, grow_within
 from .create.source import check_images, guard_drives, with_new_volumes
-from .desired.guest import read_guest_request
-from .desired.parse import read_desired
+from .desired.parse import VmOptions, read_options
 from .live.allocation import check_allocation
 from .live.find import find, guard
 from .live.making import is_unfinished
@@ -90,15 +88,22 @@ class VmPlan:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a VM to the desired state and return the result; in check mode write nothing."""
-    context = new_context(params, client, desired_vm(params), check_mode)
-    return apply_plan(plan_vm(context, context.cluster_view.now()))
+    options = read_vm_options(params)
+    context = RunContext(
+        client=client,
+        desired=options.desired,
+        settings=options.settings,
+        check_mode=check_mode,
+        cluster_view=ClusterView(client),
+    )
+    return apply_plan(plan_vm(prepared(context), context.cluster_view.now()))
 
 
-def desired_vm(params: Mapping[str, Any]) -> Desired:
+def read_vm_options(params: Mapping[str, Any]) -> VmOptions:
     """Return what the options ask for; every refusal is a ValidationFailed."""
-    desired = read_desired(params)
-    require_choice(desired, "No VM was chosen")
-    return desired
+    options = read_options(params)
+    require_choice(options.desired, "No VM was chosen")
+    return options
 
 
 def require_choice(desired: Desired, attempted: str) -> None:
@@ -112,28 +117,20 @@ def require_choice(desired: Desired, attempted: str) -> None:
         )
 
 
-def new_context(
-    params: Mapping[str, Any],
-    client: Client,
-    desired: Desired,
-    check_mode: bool,
-    cluster_view: ClusterView | None = None,
-) -> RunContext:
-    """Return the context of a run. Raises ValidationFailed for options that PVE does not have."""
-    timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
+def prepared(context: RunContext) -> RunContext:
+    """Return the context with what the connection and the file of the user data say of it.
+
+    Raises ValidationFailed for options that PVE does not have.
+    """
+    desired, client = context.desired, context.client
     if desired.node and desired.state != "absent":
         require_own_node(client.connection, desired.node)
     if desired.source is not None and desired.source.storage:
         require_own_storages(client.connection, [desired.source.storage])
-    desired = replace(desired, rules=with_site(desired.rules, client.connection))
-    return RunContext(
-        client,
-        desired,
-        check_mode,
-        timeout,
-        read_guest_request(params),
-        cluster_view or ClusterView(client),
-        current_content(desired.snippet),
+    return replace(
+        context,
+        desired=replace(desired, rules=with_site(desired.rules, client.connection)),
+        snippet_now=current_content(desired.snippet),
         doubts=check_names(client, desired),
     )
 
@@ -434,7 +431,7 @@ def _make(vm_plan: VmPlan, draft: Draft) -> Result:
         draft, done, warnings = make_vm(
             context.client,
             draft,
-            timeout=context.timeout,
+            timeout=context.settings.task_timeout,
             cluster_view=context.cluster_view,
             taken=vm_plan.cluster.taken,
         )

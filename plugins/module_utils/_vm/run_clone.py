@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, find_vm, templates_for, templates_named
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
+from .._cluster.view import ClusterView
 from .._core import validate
 from .._core.errors import Conflict, NotFound
 from .._core.result import Result
 from .._guest.marker import split_notes
 from .context import RunContext
-from .desired.parse import read_desired
+from .desired.parse import VmOptions, read_options
 from .live.find import find
 from .model import Actual, Desired, Source
-from .run import VmPlan, apply_plan, new_context, plan_found_vm, plan_new_vm, require_choice
+from .run import VmPlan, apply_plan, plan_found_vm, plan_new_vm, prepared, require_choice
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -36,8 +37,15 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     A finished clone is left as it is, but for its power state. Raises Conflict where the VM of that
     name or number was not cloned from the source.
     """
-    context = new_context(params, client, desired_clone(params), check_mode)
-    return apply_plan(plan_clone_vm(context, fetch_cluster_state(client)))
+    options = read_clone_options(params)
+    context = RunContext(
+        client=client,
+        desired=options.desired,
+        settings=options.settings,
+        check_mode=check_mode,
+        cluster_view=ClusterView(client),
+    )
+    return apply_plan(plan_clone_vm(prepared(context), fetch_cluster_state(client)))
 
 
 def plan_clone_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
@@ -59,9 +67,10 @@ def plan_clone_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
     return replace(plan_found_vm(context, actual, cluster), plan_again=plan_clone_vm)
 
 
-def desired_clone(params: Mapping[str, Any]) -> Desired:
+def read_clone_options(params: Mapping[str, Any]) -> VmOptions:
     """Return what the options ask for; every refusal is a ValidationFailed."""
-    desired = read_desired(params)
+    options = read_options(params)
+    desired = options.desired
     require_choice(desired, "No clone was chosen")
     source = desired.source
     if source is None or source.volume:
@@ -73,13 +82,14 @@ def desired_clone(params: Mapping[str, Any]) -> Desired:
             "vmid", desired.vmid, "is the source itself", "Choose another vmid, or leave it out"
         )
     storage = validate.storage(params["storage"]) if params.get("storage") else None
-    wish = replace(
+    source = replace(
         source,
         snapshot=params.get("snapshot") or None,
         storage=storage,
         format=params.get("format") or None,
     )
-    return replace(desired, source=wish, default_agent=False)  # a copy is left as its source is
+    # a copy keeps the agent as its source has it
+    return replace(options, desired=replace(desired, source=source, default_agent=False))
 
 
 def _of_clone(source: Source | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .._core.errors import FleetError, NotFound
 from .._core.result import Result
 from .._resource.plan import Plan
 from .describe import conditions, describe, describe_row
-from .desired.guest import GuestRequest, read_guest_request
+from .desired.settings import GuestRequest, read_guest_request
 from .live.guest import NO_GUEST_REPORT, guest_report, read_addresses
 from .live.read import read_wherever
 

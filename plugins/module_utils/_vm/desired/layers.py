@@ -51,9 +51,9 @@ def _joined(key: str, old: Any, new: Any) -> Any:
         unique = dict.fromkeys([*old, *new])
         return list(unique)
     if key == "disks":
-        return _by_slot(_disk_slots(old), old, _disk_slots(new), new)
+        return _by_slot(disk_slots(old), old, disk_slots(new), new)
     if key == "nics":
-        return _by_slot(_nic_slots(old), old, _nic_slots(new), new)
+        return _by_slot(nic_slots(old), old, nic_slots(new), new)
     return new
 
 
@@ -98,7 +98,7 @@ def _item_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
     return lay_over(kept, own)
 
 
-def _nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
+def nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the name of each card, that of its position where it has none."""
     slots: list[str] = []
     for position, item in enumerate(items):
@@ -107,7 +107,7 @@ def _nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
     return slots
 
 
-def _disk_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
+def disk_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the drive of each disk, the first of its bus that no other names where it has none."""
     items = list(items)
     taken = {str(item["name"]) for item in items if item.get("name")}

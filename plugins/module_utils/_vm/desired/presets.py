@@ -19,8 +19,8 @@ from ..._core.errors import ConfigurationError, ValidationFailed
 from ..._core.options import check_options
 from ..._spec.fleet import without_defaults
 from ..._spec.vm_options import hardware_spec
-from .blanks import without_left_out
 from .layers import lay_over
+from .values import without_left_out
 
 # What each name means where the user's own map does not say otherwise; vmbr* and VNet names mean
 # themselves.
@@ -52,17 +52,17 @@ def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
     class. Raises ConfigurationError for a name that no map has, ValidationFailed for a map of the
     wrong shape.
     """
-    result = _with_class(without_left_out(params))
-    own = _maps(params.get("networks"), "networks", _NETWORK_KEYS, shorthand="bridge")
-    networks = {**NETWORKS, **own}
+    options = _with_class(without_left_out(params))
+    networks = _maps(options.get("networks"), "networks", _NETWORK_KEYS, shorthand="bridge")
     storages = _maps(
-        params.get("storage_classes"), "storage_classes", _STORAGE_KEYS, shorthand="storage"
+        options.get("storage_classes"), "storage_classes", _STORAGE_KEYS, shorthand="storage"
     )
-    if result.get("nics") is not None:
-        result["nics"] = [_nic(nic, networks) for nic in result["nics"]]
-    if result.get("disks") is not None:
-        result["disks"] = [_disk(disk, storages) for disk in result["disks"]]
-    return result
+    if options.get("nics") is not None:
+        known = {**NETWORKS, **networks}
+        options["nics"] = [_nic(item, known) for item in options["nics"]]
+    if options.get("disks") is not None:
+        options["disks"] = [_disk(item, storages) for item in options["disks"]]
+    return options
 
 
 def _with_class(options: dict[str, Any]) -> dict[str, Any]:
@@ -138,28 +138,28 @@ def _as_dict(value: Any) -> Mapping[str, Any]:
     return said
 
 
-def _nic(nic: Mapping[str, Any], networks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    label = nic.get("network")
+def _nic(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    label = item.get("network")
     if not label:
-        return dict(nic)
-    if nic.get("bridge"):
+        return dict(item)
+    if item.get("bridge"):
         raise validate.refused(
             "nics", label, "and a bridge are both given", "Name the network or the bridge"
         )
-    if label not in networks:
+    if label not in known:
         if label.startswith("vmbr"):
-            return {**nic, "bridge": label}
-        raise _unknown("network", label, networks)
-    return _over(networks[label], nic, ip=nic.get("ip"), ip6=nic.get("ip6"))
+            return {**item, "bridge": label}
+        raise _unknown("network", label, known)
+    return _over(known[label], item, ip=item.get("ip"), ip6=item.get("ip6"))
 
 
-def _disk(disk: Mapping[str, Any], storages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    label = disk.get("storage_class")
+def _disk(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    label = item.get("storage_class")
     if not label:
-        return dict(disk)
-    if label not in storages:
-        raise _unknown("storage class", label, storages)
-    found = dict(storages[label])
+        return dict(item)
+    if label not in known:
+        raise _unknown("storage class", label, known)
+    found = dict(known[label])
     kind = found.get("type")
     if kind not in (None, THIN, THICK):
         raise validate.refused(
@@ -167,7 +167,7 @@ def _disk(disk: Mapping[str, Any], storages: Mapping[str, Mapping[str, Any]]) ->
         )
     if kind == THIN:  # else it would become as large as a thick one in time
         found.setdefault("discard", True)
-    return _over(found, disk)
+    return _over(found, item)
 
 
 def _over(

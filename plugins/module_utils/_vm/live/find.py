@@ -51,7 +51,7 @@ def find(context: RunContext, cluster: ClusterState) -> tuple[Actual | None, Clu
     # what is being made changes from look to look
     context = replace(context, client=context.client.direct())
     for row in unclear(desired, cluster):
-        config = await_name(context.client, row.vmid, row.node, context.timeout)
+        config = await_name(context.client, row.vmid, row.node, context.settings.task_timeout)
         if config is None:
             cluster = without_vm(cluster, row.vmid)
         elif is_meant(config, desired):
@@ -108,7 +108,9 @@ def read_found(context: RunContext, row: VmRow, cluster: ClusterState) -> Actual
             context.client, row.vmid, row.node, status=listed, pool=row.pool
         )
         if actual is not None and _is_to_be_awaited(actual, desired):
-            actual, listed = await_made(context.client.direct(), actual, context.timeout), None
+            timeout = context.settings.task_timeout
+            actual = await_made(context.client.direct(), actual, timeout)
+            listed = None
     except UnknownVm:
         return None
     except NotFound:

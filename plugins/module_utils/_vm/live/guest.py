@@ -22,12 +22,12 @@ from ..._guest.addresses import (
     Address,
     AddressRule,
     agent_addresses,
+    agent_is_on,
     choose_address,
     cloud_init_addresses,
     nic_macs,
 )
-from ..._guest.agent import agent_is_on
-from ..desired.guest import GuestRequest
+from ..desired.settings import GuestRequest
 from ..model import Actual
 
 if TYPE_CHECKING:

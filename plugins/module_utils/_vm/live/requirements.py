@@ -42,7 +42,7 @@ from ..._schema.versions import Version, is_newer
 from ..config.actual import drives, volume_of
 from ..config.changes import Change
 from ..config.drives import RAW_ONLY
-from ..desired.devices import refusal_error
+from ..desired.canonical import refusal_error
 from ..model import Actual, Desired
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import cloud_init_addresses
-from ansible_collections.pve.fleet.plugins.module_utils._guest.agent import agent_is_on
+from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import (
+    agent_is_on,
+    cloud_init_addresses,
+)
 
 PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
 

@@ -29,13 +29,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.create.cloning impor
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import plan_clone
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import desired_clone
+from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import read_clone_options
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
 
 
 def clone(**options: Any) -> Desired:
-    return desired_clone({"name": "web1", "source": "9000", **options})
+    return read_clone_options({"name": "web1", "source": "9000", **options}).desired
 
 
 def picture(kind: str = "rbd", *, shared: bool = True) -> ClusterState:

@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import EMPTY_REMOVES
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from tests.unit.module_utils.vm.vm_cases import desired_vm, judged
 
 REFUSED: list[dict[str, Any]] = [
@@ -208,7 +208,9 @@ def test_unknown_names_and_wrong_maps_are_refused(
 
 
 def test_a_password_is_not_part_of_what_is_shown() -> None:
-    assert "hunter2" not in repr(read_desired({"name": "a", "cloud_init": {"password": "hunter2"}}))
+    assert "hunter2" not in repr(
+        read_options({"name": "a", "cloud_init": {"password": "hunter2"}}).desired
+    )
 
 
 # Options that module vm has a name of its own for, and what it takes more generously than PVE:
@@ -361,7 +363,7 @@ def test_a_gateway_goes_with_its_address() -> None:
     ids=str,
 )
 def test_the_agent_can_be_a_dictionary(agent: Any, parts: dict[str, str]) -> None:
-    assert read_desired({"name": "a", "agent": agent}).property_strings["agent"] == parts
+    assert read_options({"name": "a", "agent": agent}).desired.property_strings["agent"] == parts
 
 
 @pytest.mark.parametrize(
@@ -375,6 +377,6 @@ def test_the_agent_can_be_a_dictionary(agent: Any, parts: dict[str, str]) -> Non
 )
 def test_a_value_is_shown_as_the_user_writes_it(options: dict[str, Any], text: str) -> None:
     with pytest.raises(FleetError) as caught:
-        read_desired({"name": "a", **options})
+        read_options({"name": "a", **options})
     assert text in caught.value.message
     assert not any(word in caught.value.message for word in ("True", "None", "{'", "['"))

@@ -17,7 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Vali
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import merge
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
 
 STORAGES = {"fast": {"storage": "ceph", "ssd": True}, "slow": "nas"}
@@ -37,7 +37,7 @@ def alone(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
         "storage_classes": STORAGES,
         **own,
     }
-    return read_desired(checked(vm_spec(), options))
+    return read_options(checked(vm_spec(), options)).desired
 
 
 def of_class(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
@@ -47,14 +47,14 @@ def of_class(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
         "storage_classes": STORAGES,
     }
     params = checked(fleet_spec(), said)
-    return read_desired(merge(params, params["vms"][0]))
+    return read_options(merge(params, params["vms"][0])).desired
 
 
 def said_for_all(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
     params = checked(
         fleet_spec(), {"vms": [{"name": "w", **own}], "storage_classes": STORAGES, **lower}
     )
-    return read_desired(merge(params, params["vms"][0]))
+    return read_options(merge(params, params["vms"][0])).desired
 
 
 DISKS: list[tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import RELEASE
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from ansible_collections.pve.fleet.plugins.module_utils._vm.live.requirements import check_names
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
 
@@ -64,7 +64,7 @@ def template() -> Actual:
 
 def desired_vm(**options: Any) -> Desired:
     """Return the desired state for VM web1 with these module options."""
-    return read_desired({"name": "web1", **options})
+    return read_options({"name": "web1", **options}).desired
 
 
 class Judge:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a task asks of the guest: its addresses, and how long to wait for them (pure)."""
+"""How a task works on a VM: how long it waits, and what it asks of the guest (pure)."""
 
 from __future__ import annotations
 
@@ -30,18 +30,26 @@ class GuestRequest:
         return self.addresses or self.wait_for in ("agent", "address")
 
 
-def read_guest_request(params: Mapping[str, Any]) -> GuestRequest:
+@dataclass(frozen=True)
+class Settings:
+    """What a task sets for its own work; `task_timeout` in seconds for each task of PVE."""
+
+    task_timeout: int = 300
+    guest: GuestRequest = GuestRequest()
+
+
+def read_guest_request(options: Mapping[str, Any]) -> GuestRequest:
     """Return what the options want from the guest.
 
     Raises ConfigurationError for a subnet that is none.
     """
     return GuestRequest(
-        addresses=bool(params.get("addresses")),
-        wait_for=params.get("wait_for") or "none",
-        timeout=int(params.get("wait_timeout") or 300),
+        addresses=bool(options.get("addresses")),
+        wait_for=options.get("wait_for") or "none",
+        timeout=int(options.get("wait_timeout") or 300),
         rule=AddressRule(
-            family=params.get("address_family") or "ipv4",
-            nics=tuple(params.get("address_nics") or ()),
-            subnets=parse_subnets(params.get("address_subnets") or ()),
+            family=options.get("address_family") or "ipv4",
+            nics=tuple(options.get("address_nics") or ()),
+            subnets=parse_subnets(options.get("address_subnets") or ()),
         ),
     )

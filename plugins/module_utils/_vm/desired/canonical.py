@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Values as PVE writes them, inside the ranges and enumerations of its schema (pure).
+
+Names that the schema does not have are judged by the server's version, see `check_names`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._core import validate
+from ..._core.errors import ValidationFailed
+from ..._schema.check import Refusal, check_option, check_part
+from ..._schema.formats import (
+    canonical_option,
+    canonical_sub_key,
+    parse_option,
+    rule_of,
+    sub_keys_of,
+)
+from .values import is_blank
+
+
+def scalar(key: str, value: Any) -> str:
+    """Return a plain option's canonical text. Raises ValidationFailed."""
+    text = canonical_option(key, value)
+    _require(key, text, check_option(key, text))
+    return text
+
+
+def property_string(key: str, text: str) -> dict[str, str | None]:
+    """Return the sub-keys of a property string as PVE writes it. Raises ValidationFailed."""
+    values = parse_option(key, text)
+    check_parts(key, values)
+    rule = rule_of(key) or {}
+    # nothing in such a format must be there
+    if isinstance(rule.get("format"), str):
+        _require(key, text, check_option(key, text))
+    return dict(values)
+
+
+def sub_keys(key: str, given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return sub-keys that are given one by one; None for one that null or an empty text removes.
+
+    Raises ValidationFailed.
+    """
+    fmt = sub_keys_of(key)
+    values: dict[str, str | None] = {}
+    for raw_name, item in given.items():
+        rule = fmt.get(str(raw_name), {})
+        name = rule.get("alias") or str(raw_name)
+        values[name] = _text_or_none(key, name, item)
+    check_parts(key, {name: value for name, value in values.items() if value is not None})
+    return values
+
+
+def _text_or_none(key: str, name: str, item: Any) -> str | None:
+    """Return the canonical text of a sub-key, None for an empty value, which removes it."""
+    if isinstance(item, (Mapping, list)):
+        step = "Give a text, a number, true or false"
+        raise validate.refused(f"{key}.{name}", item, "is not a single value", step)
+    if item is None or is_blank(item):
+        return None
+    return canonical_sub_key(key, name, item)
+
+
+def check_parts(key: str, values: Mapping[str, str]) -> None:
+    """Raise ValidationFailed for a value that no version of PVE takes in a sub-key."""
+    fmt = sub_keys_of(key)
+    for name, value in values.items():
+        if name in fmt:
+            _require(f"{key}.{name}", value, check_part(key, name, value))
+
+
+def _require(what: str, text: str, refusal: Refusal | None) -> None:
+    if refusal:
+        raise refusal_error(what, text, refusal)
+
+
+def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
+    """Return the error of a value that PVE refuses, in words for people where the schema has the
+    cause.
+    """
+    answer = refusal.answer or f"was refused ({refusal.reason})"
+    return validate.refused(what, text[:40], answer, refusal.next_step or "Write it as PVE does")
