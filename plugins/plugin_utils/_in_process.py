@@ -25,7 +25,7 @@ from ansible.utils.vars import merge_hash
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
 from ..module_utils._entry import Entry
-from . import _arguments, _diffs, _eligibility, _prefetch, _progress
+from . import _arguments, _diffs, _eligibility, _interrupted, _prefetch, _progress
 from ._clients import CLIENTS, Kept
 
 try:  # all that is heavy, once and before the workers are forked
@@ -123,25 +123,36 @@ class InProcess(ActionBase):
             text = f"remote module ({name}) does not support check mode"
             return _arguments.finished({"skipped": True, "msg": text}, checked)
 
+        notes = _interrupted.TaskNotes()
+
         @contextmanager
         def lend(connection: Connection) -> Iterator[Client]:
             with CLIENTS.lend(connection, environment) as kept:
                 with self._composed(kept, variables, checked.params) as client:
-                    yield client
+                    yield client.noted(notes)
 
-        outcome = entry.perform(
-            checked.params,
-            os.environ,
-            check_mode=bool(self._task.check_mode),
-            diff=bool(self._task.diff),
-            verbosity=display.verbosity,
-            lend=lend,
-            given=given,
-        )
+        with self._reported(notes, variables):
+            outcome = entry.perform(
+                checked.params,
+                os.environ,
+                check_mode=bool(self._task.check_mode),
+                diff=bool(self._task.diff),
+                verbosity=display.verbosity,
+                lend=lend,
+                given=given,
+            )
         values = outcome.values
         if outcome.failed:
             values = self._failed(values, checked)
         return _arguments.finished(values, checked, outcome.warnings)
+
+    def _reported(
+        self, notes: _interrupted.TaskNotes, variables: Mapping[str, Any]
+    ) -> AbstractContextManager[None]:
+        """Report an interruption, unless the output of the task is hidden."""
+        if self._task.no_log:
+            return nullcontext()
+        return _interrupted.reported(notes, str(self._task.action), _host(variables))
 
     def _composed(
         self,
@@ -152,8 +163,8 @@ class InProcess(ActionBase):
         """Lend a client with the layers that this task wants: progress, and prefetch in a loop."""
         client = kept.client
         if self._is_watched(variables):
-            host = str(variables.get("inventory_hostname") or "")
-            client = client.watched(_progress.Watcher(client, display.display, host))
+            watcher = _progress.Watcher(client, display.display, _host(variables))
+            client = client.watched(watcher)
         if "ansible_loop_var" not in variables:
             kept.prefetcher = _prefetch.Prefetcher()
             return nullcontext(client)
@@ -225,6 +236,11 @@ class InProcess(ActionBase):
         if value == "":
             return None
         return bool(boolean(value, strict=False))
+
+
+def _host(variables: Mapping[str, Any]) -> str:
+    """Return the host that the task is for."""
+    return str(variables.get("inventory_hostname", ""))
 
 
 def _repeats_arguments(variables: Mapping[str, Any]) -> bool:

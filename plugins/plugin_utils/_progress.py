@@ -87,6 +87,14 @@ def percent(line: str) -> float | None:
     return min(100.0, 100 * done / whole)
 
 
+def describe_task(task: Upid) -> str:
+    """Return what a task of Proxmox VE does, in words: on which VM and node."""
+    what = WORDS.get(task.type, task.type)
+    if task.id.isdigit():
+        what = f"{what} of VM {task.id}"
+    return f"{what} on node {task.node}"
+
+
 class Beat:
     """Admits one caller for each interval, over all processes that are forked after it was made."""
 
@@ -136,10 +144,7 @@ class Watcher:
             return
         with self._lock:
             task = parse_upid(upid)
-            what = WORDS.get(task.type, task.type)
-            if task.id.isdigit():
-                what = f"{what} of VM {task.id}"
-            line = f"{self._who}{what} on node {task.node}"
+            line = f"{self._who}{describe_task(task)}"
             share = self._share(task, now)
             if share is not None:
                 line = f"{line}, {share:.0f} %"

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.simulator.forks import Starter
+from tests.simulator.forks import Forked, Starter
 from tests.simulator.process import ROOT
 
 FORKED = ("ansible-playbook", "ansible-inventory")
@@ -42,7 +42,12 @@ def run(
             text=True,
             check=False,
         )
-    settings = {name: value for name, value in environment.items() if not name.startswith(UNREAD)}
-    process = _starter(frozenset(settings.items())).start(command, environment, str(directory))
+    process = start(command, directory, environment)
     output, errors = process.communicate()
     return subprocess.CompletedProcess(command, process.wait(), output, errors)
+
+
+def start(command: list[str], directory: Path, environment: Mapping[str, str]) -> Forked:
+    """Start one of the commands FORKED."""
+    settings = {name: value for name, value in environment.items() if not name.startswith(UNREAD)}
+    return _starter(frozenset(settings.items())).start(command, environment, str(directory))

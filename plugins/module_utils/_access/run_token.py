@@ -99,6 +99,7 @@ def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) ->
     done = list(result.values["done"])
     if not check_mode:
         _regenerate(keeper, keys, summary, done)
+        keeper.note(summary)
         done.append(summary)
     plan = [*result.values["plan"], summary]
     return replace(result, changed=True, values={**result.values, "plan": plan, "done": done})
@@ -232,6 +233,10 @@ class SecretKeeper:
     def version(self) -> tuple[int, int]:
         """Return major and minor number of Proxmox VE."""
         return self._client.version()
+
+    def note(self, summary: str) -> None:
+        """Keep a note of a step that was carried out."""
+        self._client.note(summary)
 
     def write(
         self,

@@ -21,7 +21,7 @@ from typing import Any
 
 from .._core.clock import Clock
 from .backend import ProxmoxerTransport
-from .protocols import Limit, Progress, Sender, TaskRunner, Transport, Waiter
+from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
 from .request import Happened, Request, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
@@ -45,8 +45,8 @@ class Parts:
     """What a client is composed of.
 
     `layers` are those above the retries, the lowest first. `progress` is called while a task runs.
-    `task_poller` is set where several threads wait for tasks. `known` is shared by all clients of
-    one transport.
+    `task_poller` is set where several threads wait for tasks. `notes` are kept of tasks and steps.
+    `known` is shared by all clients of one transport.
     """
 
     connection: Connection
@@ -57,6 +57,7 @@ class Parts:
     limit: Limit | None = None
     progress: Progress | None = None
     task_poller: TaskPoller | None = None
+    notes: Notes | None = None
     known: Known = field(default_factory=Known)
 
 
@@ -107,6 +108,10 @@ class Client:
         """Return a client that calls `progress` while a task runs."""
         return self._with(progress=progress)
 
+    def noted(self, notes: Notes | None) -> Client:
+        """Return a client that keeps notes of its tasks, and of the steps it is told of."""
+        return self._with(notes=notes)
+
     def for_threads(self, clock: Clock) -> Client:
         """Return a client for work in several threads, by this clock.
 
@@ -133,6 +138,16 @@ class Client:
     def progress(self) -> Progress | None:
         """What is called while a task runs."""
         return self._parts.progress
+
+    @property
+    def notes(self) -> Notes | None:
+        """What keeps notes of tasks and steps."""
+        return self._parts.notes
+
+    def note(self, summary: str) -> None:
+        """Keep a note of a step that was carried out."""
+        if self._parts.notes is not None:
+            self._parts.notes.step(summary)
 
     @property
     def site(self) -> str:
@@ -283,6 +298,7 @@ def _task_layers_of(parts: Parts, sender: Sender, client: Client) -> tuple[Waite
         outage=max(OUTAGE, parts.connection.retry_timeout),
         progress=parts.progress,
         task_poller=parts.task_poller,
+        notes=parts.notes,
     )
     if parts.limit is None:
         return waiter, Tasks(sender, waiter, parts.clock, parts.connection.lock_timeout)

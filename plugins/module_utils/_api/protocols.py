@@ -25,6 +25,25 @@ task.
 """
 
 
+class Notes(Protocol):
+    """Keeps what was done and what runs, for the case that the task of Ansible is interrupted."""
+
+    def began(self, upid: str) -> None:
+        """Note that a task of Proxmox VE runs."""
+
+    def ended(self, upid: str) -> None:
+        """Note that a task of Proxmox VE has ended."""
+
+    def step(self, summary: str) -> None:
+        """Note a step that was carried out."""
+
+    def about(self, label: str) -> Notes:
+        """Return the notes on one of several VMs."""
+
+    def complete(self) -> None:
+        """Note that all that this VM needed was done."""
+
+
 class Reader(Protocol):
     """Reads from Proxmox VE; `Client` does."""
 

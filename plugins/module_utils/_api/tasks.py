@@ -17,7 +17,7 @@ from .upid import TaskResult, Upid, is_upid, parse_upid
 
 if TYPE_CHECKING:
     from .._core.clock import Clock
-    from .protocols import Progress, Reader, Sender, Waiter
+    from .protocols import Notes, Progress, Reader, Sender, Waiter
     from .request import Request
     from .task_poller import TaskPoller
 
@@ -52,11 +52,13 @@ class TaskWaiter:
         outage: float = OUTAGE,
         progress: Progress | None = None,
         task_poller: TaskPoller | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self._reader = reader
         self._outage = outage
         self._progress = progress
         self._task_poller = task_poller
+        self._notes = notes
 
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
@@ -68,6 +70,8 @@ class TaskWaiter:
         """
         task = parse_upid(upid)
         one = _Wait(task, timeout, attempted, progress or self._progress)
+        if self._notes is not None:
+            self._notes.began(task.text)
         if self._task_poller is None:
             return self._follow(one)
         self._task_poller.joins(task)
@@ -95,6 +99,8 @@ class TaskWaiter:
             waited = clock.monotonic() - began
             if status.get("status") == "stopped":
                 exitstatus = str(status.get("exitstatus") or "")
+                if self._notes is not None:
+                    self._notes.ended(one.task.text)
                 return _ended(self._reader, one.task, exitstatus, one.attempted)
             if one.progress is not None:
                 one.progress(one.task.text, waited, str(status.get("status") or ""))

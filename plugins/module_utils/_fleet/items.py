@@ -58,6 +58,12 @@ class Item:
         """The VM as desired."""
         return self.options.desired
 
+    @property
+    def label(self) -> str:
+        """The VM as a list of several shows it: with its tenant."""
+        name = self.desired.name or f"VM {self.desired.vmid}"
+        return f"{self.desired.tenant}/{name}" if self.desired.tenant else name
+
 
 @dataclass(frozen=True)
 class Scope:

@@ -178,6 +178,7 @@ class _Run:
                 return
             sent = Sent(warnings=(self.managed.excuse(step, error),))
         self.done.append(step)
+        self.managed.client.note(step.summary)
         self.warnings += sent.warnings
         self.answers[step.action] = sent.answer
         if step.reread:

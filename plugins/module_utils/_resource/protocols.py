@@ -49,5 +49,8 @@ class Api(Reader, Protocol):
     ) -> TaskResult:
         """Return how the task ended that a write started. Raises FleetError."""
 
+    def note(self, summary: str) -> None:
+        """Keep a note of a step that was carried out."""
+
     def version(self) -> tuple[int, int]:
         """Return major and minor number of Proxmox VE; asked once."""

@@ -64,10 +64,14 @@ class FakeApi:
         self.clock = FakeClock()
         self.shelves = {name: dict(shelf) for name, shelf in (shelves or {}).items()}
         self.written: list[tuple[str, dict[str, Any]]] = []
+        self.noted: list[str] = []
         self.before_write: Callable[[str, dict[str, Any]], None] = lambda _method, _data: None
 
     def version(self) -> tuple[int, int]:
         return (9, 2)
+
+    def note(self, summary: str) -> None:
+        self.noted.append(summary)
 
     def get(self, *segments: str | int, **_more: Any) -> Any:
         if len(segments) == 3:

@@ -51,6 +51,7 @@ class Thing(Managed):
     most_looks = 2
 
     def __init__(self, *rests: Plan, **failures: list[FleetError]) -> None:
+        self.client = FakeApi()
         self.failures = failures
         self.rests = list(rests)
         self.looks: list[tuple[list[str], bool]] = []

@@ -1,0 +1,134 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a task had done when it was interrupted, and what Proxmox VE still does for it.
+
+An interrupted task returns no result, so its process writes a report before it ends. A worker of
+Ansible has no terminal any more: the report goes to the standard error of the process that forked
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from ..module_utils._api.upid import parse_upid
+from ._progress import describe_task
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Of a long list this many entries are shown.
+SHOWN = 100
+# This file is first imported by the process that forks the workers, as `_progress` is.
+STDERR = -1
+with suppress(OSError):  # there is no standard error
+    STDERR = os.dup(2)
+
+
+class TaskNotes:
+    """Notes on one task of Ansible.
+
+    Safe to use from several threads, and to read in a signal handler: there is no lock.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[str, None] = {}
+        self._steps: list[str] = []
+        self._about: dict[str, TaskNotes] = {}
+        self._is_complete = False
+
+    def began(self, upid: str) -> None:
+        """Note that a task of Proxmox VE runs."""
+        self._running[upid] = None
+
+    def ended(self, upid: str) -> None:
+        """Note that a task of Proxmox VE has ended."""
+        self._running.pop(upid, None)
+
+    def step(self, summary: str) -> None:
+        """Note a step that was carried out."""
+        self._steps.append(summary)
+
+    def about(self, label: str) -> TaskNotes:
+        """Return the notes on one of several VMs."""
+        return self._about.setdefault(label, TaskNotes())
+
+    def complete(self) -> None:
+        """Note that all that this VM needed was done."""
+        self._is_complete = True
+
+    def running(self) -> list[str]:
+        """Return the tasks that run, as far as their end was not seen: what each does, and UPID."""
+        found = [f"{describe_task(parse_upid(upid))}, {upid}" for upid in list(self._running)]
+        for label, notes in list(self._about.items()):
+            found += [f"{label}: {line}" for line in notes.running()]
+        return found
+
+    def lines(self) -> list[str]:
+        """Return what is done and what still runs, none where nothing was started."""
+        complete: list[str] = []
+        started: list[str] = []
+        for label, notes in list(self._about.items()):
+            if notes._is_complete:
+                complete.append(label)
+            elif notes._steps:
+                started.append(f"{label}: {'; '.join(notes._steps)}")
+        return [
+            *_section("done", list(self._steps)),
+            *_section("complete", complete),
+            *_section("not complete, and done so far", started),
+            *_section("still running in Proxmox VE", self.running()),
+        ]
+
+
+def _section(title: str, entries: list[str]) -> list[str]:
+    """Return a title with its entries, nothing where there are none."""
+    if not entries:
+        return []
+    shown = entries[:SHOWN]
+    if len(entries) > SHOWN:
+        shown.append(f"and {len(entries) - SHOWN} more")
+    return [f"  {title}:", *(f"    {entry}" for entry in shown)]
+
+
+def report(notes: TaskNotes, module: str, host: str) -> str:
+    """Return the text for a task that is interrupted, an empty one where nothing was started."""
+    lines = notes.lines()
+    if not lines:
+        return ""
+    title = f"{module} for {host} was interrupted."
+    step = "run the playbook again. It waits for what still runs, and does what is left."
+    return "\n".join([title, *lines, f"  Next step: {step}", ""])
+
+
+@contextmanager
+def reported(notes: TaskNotes, module: str, host: str, stderr: int = STDERR) -> Iterator[None]:
+    """While a task runs, let SIGINT and SIGTERM write the report before they do what they did."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, Any] = {}
+
+    def interrupted(number: int, _frame: Any) -> None:
+        _restore(before)
+        with suppress(OSError):
+            os.write(stderr, report(notes, module, host).encode())
+        signal.raise_signal(number)
+
+    for number in SIGNALS:
+        # None is a handler that Python did not set.
+        before[number] = signal.signal(number, interrupted) or signal.SIG_DFL
+    try:
+        yield
+    finally:
+        _restore(before)
+
+
+def _restore(before: dict[int, Any]) -> None:
+    """Set the handlers that were there."""
+    for number, handler in before.items():
+        signal.signal(number, handler)
