@@ -286,6 +286,24 @@ def test_a_vm_listed_under_the_name_of_a_removed_one_is_found(module: str) -> No
         assert named(lab, "new") == {}
 
 
+@pytest.mark.parametrize("how", [{}, {"vmid": 5003}], ids=["by name", "vmid"])
+def test_a_vm_listed_under_the_name_of_a_removed_one_is_not_cloned_for_it(
+    how: dict[str, Any],
+) -> None:
+    with open_lab("--lag-s", "0") as lab:
+        lab.vm(name="old", **STALE)
+        settle_listing(lab, "old")
+        lab.simulator.steer("settings", {"lag_s": 300})
+        lab.vm(name="old", tenant="acme", state="absent")
+        vmid = lab.vm(name="new", **STALE)["vm"]["vmid"]
+        assert listed_names(lab)[vmid] == "old"
+        options = {"name": "copy", "tenant": "acme", "full": True, **how}
+        missing = lab.run("clone", source="old", **options)
+        assert missing["error"]["category"] == "NotFound"
+        made = lab.run("clone", source="new", **options)
+        assert made["vm"]["cloned_from"] == vmid
+
+
 def listed_names(lab: Lab) -> dict[int, str]:
     rows = lab.client.get("cluster", "resources", type="vm")
     return {int(row["vmid"]): row.get("name", "") for row in rows}

@@ -54,6 +54,10 @@ def plan_clone_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
     origin, cluster = _source_number(context.client, desired, cluster)
     actual, cluster = find(context, cluster)
     if actual is None:
+        if desired.source is not None and desired.source.name:
+            # The listing can have a VM under the name of a removed one: its node knows better.
+            cluster = with_names(context.client, cluster)
+            origin, cluster = _source_number(context.client, desired, cluster)
         source = Source(vmid=origin, **_of_clone(desired.source))
         if desired.source is not None and len(_copies(desired, cluster)) > 1:
             source = desired.source  # which copy depends on the node
