@@ -304,9 +304,8 @@ def leave_unfinished(lab: Lab, name: str, vmid: int) -> None:
 @pytest.mark.usefixtures("alone", "fast")
 def test_an_unfinished_clone_is_completed(lab: Lab, name: str) -> None:
     leave_unfinished(lab, name, 31001)
-    assert (
-        refused(lab, name=name, tenant="globex", source=9000)["error"]["reason"] == "foreign tenant"
-    )
+    refusal = refused(lab, vmid=31001, tenant="globex", source=9000)
+    assert refusal["error"]["reason"] == "foreign tenant"
     said: dict[str, Any] = {
         "name": name,
         "tenant": "acme",

@@ -9,6 +9,7 @@ it at once.
 from __future__ import annotations
 
 import itertools
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -152,6 +153,55 @@ def test_a_vm_that_is_being_made_is_removed_when_it_is_complete(module: str) -> 
         assert named(lab, "web1") == {}
 
 
+OTHER_NUMBERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"vmid": 5001}, {"tenant": "acme"}),
+    ({"vmid_choice": "lowest"}, {"tenant": "acme"}),
+    ({}, {}),
+]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("module", ["vm", "vms", "remove"])
+@pytest.mark.parametrize(("made", "asked"), OTHER_NUMBERS, ids=["vmid", "lowest", "no tenant"])
+def test_a_vm_that_is_being_made_with_another_number_is_removed(
+    made: dict[str, Any], asked: dict[str, Any], module: str
+) -> None:
+    """The task that removes a VM need not know how the one that makes it chose its number."""
+    with open_lab(*SLOW_CLONE) as lab:
+        left_clone(lab, **made)
+        options: dict[str, Any] = {"name": "web1", **asked}
+        if module == "vm":
+            removed = lab.run("vm", **options, state="absent")
+        elif module == "vms":
+            removed = list_of(lab, vms=[options], state="absent")
+        else:
+            removed = list_of(lab, vms=[options], remove=True)
+        assert not removed.get("failed"), removed
+        assert removed["changed"]
+        assert removed["warnings"] == []
+        assert named(lab, "web1") == {}
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("module", ["vm", "vms"])
+def test_absent_says_so_where_a_vm_has_no_name_for_too_long(module: str) -> None:
+    with open_lab("--lag-s", "10", "--task-ms", "default=20,qmclone=60000") as lab:
+        left_clone(lab, vmid=5001)
+        gone = [{"name": f"web{number}", "tenant": "acme"} for number in range(2)]
+        lab.simulator.reset_log()
+        if module == "vm":
+            unchanged = lab.run("vm", name="web1", tenant="acme", state="absent")
+        else:
+            unchanged = list_of(lab, vms=gone, state="absent")
+        assert not unchanged.get("failed"), unchanged
+        assert not unchanged["changed"]
+        assert "VM 5001 on node pve" in unchanged["warnings"][-1]
+        assert "may become VM 'web1'" in unchanged["warnings"][-1]
+        assert lab.simulator.writes() == []
+        # With the number nothing else is waited for.
+        assert lab.vm(vmid=5002, name="web1", state="absent")["warnings"] == []
+
+
 @pytest.mark.usefixtures("fast")
 def test_a_vm_that_is_created_without_a_source_is_removed_when_it_is_complete() -> None:
     with open_lab("--task-ms", "default=20,qmcreate=2000") as lab:
@@ -237,6 +287,28 @@ def test_prune_waits_until_it_can_read_whose_a_new_vm_is() -> None:
         assert named(lab, "web1") == {}
         settled = lab.vm(name="theirs", tenant="globex", source="debian-13")["vm"]
         assert set(named(lab, "theirs")) == {settled["vmid"]}
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("options", [{}, {"tenant": "acme"}], ids=["pool", "tenant and pool"])
+@pytest.mark.parametrize("number", [{}, {"vmid": 5001}], ids=["by name", "vmid"])
+def test_prune_waits_until_a_new_vm_is_in_its_pool(
+    number: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """Proxmox VE puts a clone into its pool when it is complete; one of no pool is not pruned."""
+    with open_lab(*SLOW_CLONE) as lab:
+        lab.vm(name="kept", pool="acme", **options, **BLANK)
+        left_clone(lab, **number, pool="acme")
+        left_clone(lab, name="outside")
+        foreseen = lab.run(
+            "vms", check=True, vms=[{"name": "kept"}], pool="acme", prune=True, **options
+        )
+        pruned = list_of(lab, vms=[{"name": "kept"}], pool="acme", prune=True, **options)
+        assert not pruned.get("failed"), pruned
+        assert [vm["name"] for vm in pruned["vms"]] == ["kept", "web1"]
+        assert [vm["name"] for vm in foreseen["vms"]] == ["kept", "web1"]
+        assert named(lab, "web1") == {}
+        assert set(named(lab, "outside")) == {first_number("outside", "acme")}
 
 
 @pytest.mark.usefixtures("fast")
@@ -333,6 +405,57 @@ def test_two_tenants_have_a_vm_of_the_same_name() -> None:
         assert set(named(lab, "web1")) == {other["vmid"]}
 
 
+@pytest.mark.usefixtures("alone", "fast")
+def test_what_another_tenants_run_left_unfinished_is_that_tenants() -> None:
+    """It has the tags of its template still; the marker says whose it will be."""
+    with open_lab("--lag-s", "0", "--task-ms", "default=20,qmclone=1500") as lab:
+        for tenant in ("globex", "initech"):
+            left_clone(lab, tenant=tenant)
+        theirs = {first_number("web1", tenant) for tenant in ("globex", "initech")}
+        await_names(lab, "web1", theirs)
+        own: dict[str, Any] = {"name": "web1", "tenant": "acme"}
+        assert not lab.vm(**own, state="absent")["changed"]
+        for module, options in (
+            ("vm", {**own, "adopt": True, "source": "debian-13"}),
+            ("clone", {**own, "source": "debian-13"}),
+        ):
+            made = lab.run(module, **options)
+            assert not made.get("failed"), made
+            assert made["vm"]["vmid"] == NUMBER
+        both = list_of(
+            lab,
+            vms=[{"name": "web1", "tenant": tenant} for tenant in ("acme", "globex")],
+            source="debian-13",
+        )
+        assert not both.get("failed"), both
+        assert [vm["vmid"] for vm in both["vms"]] == [NUMBER, first_number("web1", "globex")]
+        refused = lab.refused(vmid=first_number("web1", "initech"), tenant="acme", adopt=True)
+        assert refused["error"]["reason"] == "foreign tenant"
+        assert "web1" not in refused["msg"]
+        assert set(named(lab, "web1")) == {NUMBER, *theirs}
+
+
+@pytest.mark.usefixtures("alone", "fast")
+def test_a_list_tells_the_unfinished_vms_of_two_tenants_apart() -> None:
+    with open_lab("--lag-s", "0", "--task-ms", "default=20,qmclone=1500") as lab:
+        left_clone(lab, tenant="globex")
+        await_names(lab, "web1", {first_number("web1", "globex")})
+        tenants = ("acme", "globex")
+        made = list_of(
+            lab, vms=[{"name": "web1", "tenant": one} for one in tenants], source="debian-13"
+        )
+        assert not made.get("failed"), made
+        assert set(named(lab, "web1")) == {first_number("web1", one) for one in tenants}
+
+
+def await_names(lab: Lab, name: str, vmids: set[int]) -> None:
+    """Wait until the nodes say that these VMs have the name."""
+    deadline = time.monotonic() + 60
+    while set(named(lab, name)) < vmids:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_a_foreign_vm_is_not_shown_in_an_error() -> None:
     with open_lab() as lab:
         other = lab.vm(name="secret-name", tenant="globex", **BLANK)["vm"]
@@ -341,6 +464,19 @@ def test_a_foreign_vm_is_not_shown_in_an_error() -> None:
             assert refused["error"]["reason"] == "foreign tenant"
             assert "secret-name" not in str(refused)
             assert "on node" not in refused["msg"]
+        number = other["vmid"]
+        for module, more in (
+            ("vms", {"vms": [{"name": "mine", "vmid": number}], "remove": True}),
+            ("vms", {"vms": [{"name": "mine", "source": str(number)}]}),
+            ("vm", {"name": "mine", "source": str(number)}),
+            ("clone", {"name": "mine", "source": str(number)}),
+            ("vm", {"name": "mine", "disks": [{"import_from": f"ceph:vm-{number}-disk-0"}]}),
+            ("snapshot", {"vmid": number, "snapshot": "s1"}),
+        ):
+            failed = lab.run(module, tenant="acme", **more)
+            assert failed["error"]["category"] == "Conflict", failed
+            assert "secret-name" not in str(failed)
+            assert "globex" not in str(failed)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,8 @@ def guard_source(
     """Raise Conflict unless a tenant may clone this VM.
 
     It may clone its own VMs, templates without a tenant, and those in `shared`, which has names and
-    VMIDs as text. `tags` are the VM's own, read just now. Without a tenant nothing is refused.
+    VMIDs as text. `tags` are the VM's own, read just now. Without a tenant nothing is refused. The
+    error about another tenant's VM has nothing but its VMID.
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -137,11 +138,13 @@ def guard_source(
         return
     if row.template and not owners:
         return
+    label = f"'{row.name}' ({row.vmid})"
     answer = f"it is a VM without the tag {tenant_tag}"
     if owners:
+        label = f"VM {row.vmid}"
         answer = f"it belongs to another tenant, not to {tenant_tag}"
     raise ForeignTenant(
-        attempted=f"Source '{row.name}' ({row.vmid}) was not cloned",
+        attempted=f"Source {label} was not cloned",
         answer=answer,
         next_step=f"Choose a template of this tenant or one without a tenant, or {_SHARE}",
         reason="foreign tenant",

@@ -13,12 +13,16 @@ from .state import ClusterState, fetch_cluster_state, refreshed
 if TYPE_CHECKING:
     from .._api.client import Client
 
+# Seconds that a run waits, for all its VMs together, until it can read whose a new VM is.
+PATIENCE = 30.0
+
 
 class ClusterView:
     """The cluster as a run sees it that works on one VM alone."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self._names_until: float | None = None
 
     def now(self) -> ClusterState:
         """Return a cluster state that is read now."""
@@ -27,6 +31,13 @@ class ClusterView:
     def fresh(self, cluster: ClusterState) -> ClusterState:
         """Return the cluster state, or a new one where a write may no longer rest on it."""
         return refreshed(self.client, cluster)
+
+    def seconds_for_names(self) -> float:
+        """Return how long the run still waits for the names of VMs that others are creating."""
+        now = self.client.clock.monotonic()
+        if self._names_until is None:
+            self._names_until = now + PATIENCE
+        return max(0.0, self._names_until - now)
 
     def claim(self, vmid: int, node: str) -> None:
         """Note that the VM gets another VMID or node than was planned."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.caching import CachingReader
-from .._cluster.lookup import find_vm, guard_tenant
+from .._cluster.lookup import find_vm
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
-from .._cluster.tenant import owns, tenants_of
+from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._vm.context import RunContext
@@ -26,7 +26,7 @@ from .._vm.run import VmPlan, plan_found_vm, plan_missing_vm, prepared, read_vm_
 from .items import Item, Scope, removal_of
 from .listed import Listed
 from .reservations import PlanningView, row_of
-from .unfinished import find_unfinished, is_unfinished_in
+from .unfinished import find_unfinished, is_unfinished_in, within
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -150,22 +150,18 @@ class Planner:
 
     def _locate(self, items: list[Item]) -> list[Planned]:
         located: list[Planned] = []
-        owners: dict[int, Item] = {}
+        # Where two tenants name one VM, its configuration names the owner.
+        owners: dict[tuple[int, str | None], Item] = {}
         for item in items:
             row = _row_in(self._planned.cluster, item.desired)
-            if row is None or owners.setdefault(row.vmid, item) is item:
+            if row is None:
+                located.append(Planned(item))
+                continue
+            other = owners.setdefault((row.vmid, item.desired.tenant_tag), item)
+            if other is item:
                 located.append(Planned(item, found=row))
             else:
-                located.append(
-                    Planned(
-                        item,
-                        error=_same(
-                            item,
-                            owners[row.vmid],
-                            row,
-                        ),
-                    )
-                )
+                located.append(Planned(item, error=_same(item, other, row)))
         return located
 
     def _ask_nodes_of(self, located: list[Planned]) -> None:
@@ -205,7 +201,8 @@ class Planner:
             context = self._context(item)
             if actual is None:
                 self._require_unnamed(item)
-                vm_plan = plan_missing_vm(context, cluster)
+                is_absent = item.desired.state == "absent"
+                vm_plan = plan_missing_vm(context, seen if is_absent else cluster)
             else:
                 self._require_single(item, actual)
                 vm_plan = plan_found_vm(context, actual, cluster)
@@ -421,13 +418,9 @@ def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
         renamed = desired.vmid is not None and bool(desired.name) and row.name != desired.name
         owned = desired.tenant_tag is None and bool(tenants_of(row.tags, desired.tenant_prefix))
         if renamed or owned:
-            label = (
-                f"{desired.tenant}/{desired.name}"
-                if desired.tenant
-                else str(desired.name or desired.vmid)
-            )
-            tags = ", ".join(row.tags) or "none"
-            foreign.append(f"{label} (VM {row.vmid} is {row.name} with the tags {tags})")
+            named = desired.name or str(desired.vmid)
+            label = "/".join(filter(None, (desired.tenant, named)))
+            foreign.append(f"{label} ({_whose(row, desired)})")
     if foreign:
         raise Conflict(
             attempted="Nothing was removed",
@@ -438,6 +431,14 @@ def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
             next_step="Give them their tenant and VMID, or take them out of the list",
             reason="foreign VM",
         )
+
+
+def _whose(row: VmRow, desired: Desired) -> str:
+    """Return what a VM is, in words; of another tenant's VM nothing but its VMID (pure)."""
+    if is_of_others(desired.tenant_tag, row.tags, desired.tenant_prefix):
+        return f"VM {row.vmid} belongs to another tenant"
+    tags = ", ".join(row.tags) or "none"
+    return f"VM {row.vmid} is {row.name} with the tags {tags}"
 
 
 def refuse_given_away(
@@ -484,30 +485,17 @@ def out_of_list(
     ]
 
 
-def within(row: VmRow, scope: Scope) -> bool:
-    """Return whether a VM is in a scope: it has that tenant's tag alone, and that pool (pure)."""
-    if not owns(scope.tenant_tag, row.tags, scope.prefix):
-        return False
-    return scope.pool is None or row.pool == scope.pool
-
-
 def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
     """Raise Conflict where a VM to prune has left the scope since it was planned."""
-    if is_unfinished_in(scope, actual.target):
+    if row is not None and is_unfinished_in(scope, actual.target, row.pool):
         return
-    if row is None or not within(row, scope):
-        raise Conflict(
-            attempted=f"{actual.label} was left alone",
-            answer=f"it no longer has the {scope.label}",
-            next_step="Someone else has changed it: check its owner and run again",
-            reason="outside the scope",
-        )
-    guard_tenant(
-        actual.label,
-        row.tags,
-        scope.tenant_tag,
-        scope.prefix,
-        number=actual.vmid,
+    if row is not None and within(row, scope):
+        return
+    raise Conflict(
+        attempted=f"{actual.label} was left alone",
+        answer=f"it no longer has the {scope.label}",
+        next_step="Someone else has changed it: check its owner and run again",
+        reason="outside the scope",
     )
 
 

@@ -12,20 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.state import ClusterState, VmRow, with_names
+from .._cluster.state import ClusterState, VmRow, pool_of, with_names
 from .._cluster.tenant import owns
+from .._cluster.view import PATIENCE
 from .._cluster.vmids import Band, Numbers, read_bands
 from .._core.errors import FleetError, TaskTimeout
 from .._guest.marker import split_notes
-from .._vm.live.making import MAKING, await_name
+from .._vm.live.making import MAKING, await_name, owner_tags
 from .._vm.model import LIKELY
 from .items import Scope
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-# Seconds for which a VM that is being made is waited for until its owner can be read.
-PATIENCE = 30.0
 
 
 def find_unfinished(
@@ -35,51 +33,64 @@ def find_unfinished(
     listed: set[int],
     params: Mapping[str, Any],
 ) -> tuple[list[VmRow], tuple[str, ...]]:
-    """Return the unfinished VMs of the scope's tenant that no item of the list means, and warnings.
+    """Return the unfinished VMs in the scope that no item of the list means, and warnings.
 
-    Their configuration is read where it may have the tenant's marker: PVE makes the VM and it has
-    no name yet, or it has no tenant tag and the number that this tenant's VM of its name gets.
+    Their configuration is read where they may be in it: PVE is making the VM, so that its name,
+    tags or pool are not there yet, or it has no tenant tag and the number that this tenant's VM of
+    its name gets.
     """
-    if scope.tenant_tag is None and scope.pool is None:
-        return [], ()
     if scope.tenant_tag is not None:
         cluster = with_names(client, cluster)
     numbers = _numbers_of(params)
+    until = client.clock.monotonic() + PATIENCE
     rows: list[VmRow] = []
     notes: list[str] = []
     for row in sorted(cluster.vms.values(), key=lambda one: one.vmid):
-        if (
-            row.vmid in listed
-            or row.template
-            or not _may_be_unfinished(
-                row,
-                scope,
-                numbers,
-            )
-        ):
+        if row.vmid in listed or row.template or not _may_be_unfinished(row, scope, numbers):
             continue
+        left = max(0.0, until - client.clock.monotonic())
         try:
-            config = await_name(client, row.vmid, row.node, PATIENCE)
+            if _is_in(client, row, scope, left):
+                rows.append(row)
         except TaskTimeout:
             notes.append(
                 f"VM {row.vmid} on node {row.node} is still being made: whether it has the "
                 f"{scope.label} is not known yet. Run this again when it is complete"
             )
-            continue
         except FleetError as error:
             notes.append(f"VM {row.vmid} on node {row.node} could not be read: {error.message}")
-            continue
-        if config is not None and is_unfinished_in(scope, config):
-            rows.append(row)
     return rows, tuple(notes)
 
 
-def is_unfinished_in(scope: Scope, config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration has the marker of an unfinished VM of the scope's tenant
-    (pure).
+def _is_in(client: Client, row: VmRow, scope: Scope, seconds: float) -> bool:
+    """Return whether an unfinished VM is in the scope, once that can be read.
+
+    PVE puts a VM into its pool when it is complete (qemu-server: clone_vm, create_vm). Raises
+    TaskTimeout after `seconds`.
+    """
+    by_pool = scope.pool is not None
+    config = await_name(client, row.vmid, row.node, seconds, complete=by_pool) or {}
+    tags = owner_tags(config, scope.prefix)
+    if not owns(scope.tenant_tag, tags, scope.prefix):
+        return False
+    return not by_pool or pool_of(client, row.vmid) == scope.pool
+
+
+def is_unfinished_in(scope: Scope, config: Mapping[str, Any], pool: str | None) -> bool:
+    """Return whether an unfinished VM is in the scope: the marker in its notes has that tenant, and
+    it is in that pool (pure).
     """
     marker = split_notes(str(config.get("description") or ""))[1]
-    return marker.building and scope.tenant_tag is not None and marker.tenant == scope.tenant_tag
+    if not marker.building or marker.tenant is None or marker.tenant != scope.tenant_tag:
+        return False
+    return scope.pool in (None, pool)
+
+
+def within(row: VmRow, scope: Scope) -> bool:
+    """Return whether a VM is in a scope: it has that tenant's tag alone, and that pool (pure)."""
+    if not owns(scope.tenant_tag, row.tags, scope.prefix):
+        return False
+    return scope.pool in (None, row.pool)
 
 
 @dataclass(frozen=True)
@@ -115,9 +126,11 @@ def _may_be_unfinished(
     scope: Scope,
     numbers: _NumbersOf,
 ) -> bool:
-    """Return whether a VM outside the scope may be an unfinished one of its tenant (pure)."""
-    if row.lock in MAKING and not row.own_name:
-        return True
+    """Return whether a VM outside the scope may be an unfinished one in it (pure)."""
+    if row.lock in MAKING:
+        return not within(row, scope)
     if scope.tenant_tag is None or owns(scope.tenant_tag, row.tags, scope.prefix):
         return False
+    if scope.pool is not None:
+        return row.pool == scope.pool
     return numbers.could_give(row.vmid, scope.tenant_tag, row.name)

@@ -30,7 +30,7 @@ from .create.quota_race import Growth, grow_within
 from .create.source import check_images, guard_drives, with_new_volumes
 from .desired.parse import VmOptions, read_options
 from .live.allocation import check_allocation
-from .live.find import find, guard
+from .live.find import find, guard, still_nameless
 from .live.making import is_unfinished
 from .live.read import read_actual, read_wherever, require_same
 from .live.requirements import (
@@ -152,7 +152,8 @@ def plan_missing_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
             context.desired.vmid,
             f"{context.desired.label} was not removed",
         )
-        return VmPlan(context, context, Plan(), cluster)
+        warnings = still_nameless(context.desired, cluster)
+        return VmPlan(context, context, Plan(warnings=warnings), cluster)
     power.check_state(context.desired, None)
     return plan_new_vm(context, cluster)
 

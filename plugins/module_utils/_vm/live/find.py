@@ -6,18 +6,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._cluster.locate import locate
 from ..._cluster.lookup import guard_tenant, namesakes
 from ..._cluster.state import ClusterState, VmRow, with_names, without_vm
-from ..._cluster.tenant import is_of_others, parse_tags
-from ..._core.errors import Conflict, FleetError, NodeUnhealthy, NotFound, UnknownVm
+from ..._cluster.tenant import is_of_others
+from ..._core.errors import Conflict, FleetError, NodeUnhealthy, NotFound, TaskTimeout, UnknownVm
 from ..._guest.marker import split_notes
 from ..context import RunContext
 from ..model import Actual, Desired
-from .making import MAKING, await_made, await_name, is_being_made, is_meant
+from .making import MAKING, await_made, await_name, is_being_made, is_meant, owner_tags
 from .read import read_wherever
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ def find(context: RunContext, cluster: ClusterState) -> tuple[Actual | None, Clu
         actual = read_found(context, row, cluster)
         if actual is None:
             cluster = without_vm(cluster, row.vmid)
-        elif desired.vmid is not None or actual.name == desired.name:
+        elif not _is_another(actual, desired):
             return actual, cluster
+        elif actual.name == desired.name:
+            cluster = _with_owner(cluster, row, actual.target, desired)
         else:  # the listing has the name of the VM that had this number before
             cluster = with_names(context.client.direct(), replace(cluster, asked=frozenset()))
     if desired.vmid is not None:
@@ -51,29 +54,50 @@ def find(context: RunContext, cluster: ClusterState) -> tuple[Actual | None, Clu
     # what is being made changes from look to look
     context = replace(context, client=context.client.direct())
     for row in unclear(desired, cluster):
-        config = await_name(context.client, row.vmid, row.node, context.settings.task_timeout)
+        config = _await_name(context, row)
         if config is None:
             cluster = without_vm(cluster, row.vmid)
-        elif is_meant(config, desired):
-            named = replace(row, name=desired.name or "", fresh=False)
+            continue
+        named = replace(row, name=str(config.get("name") or ""), fresh=False)
+        if is_meant(config, desired):
             actual = read_found(context, named, cluster)
             if actual is not None:
                 return actual, cluster
             cluster = without_vm(cluster, row.vmid)
+        else:
+            cluster = replace(cluster, vms={**cluster.vms, row.vmid: named})
     return None, cluster
+
+
+def _await_name(context: RunContext, row: VmRow) -> Mapping[str, Any] | None:
+    """Return the configuration of a VM that is being made once it has a name; None where it is
+    gone.
+
+    A VM that the task could have made is waited for to the end; any other for a short time, and
+    without a name where that is not enough.
+    """
+    numbers = context.desired.likely_vmids
+    if row.own_name or numbers is None or row.vmid in numbers:
+        return await_name(context.client, row.vmid, row.node, context.settings.task_timeout)
+    try:
+        seconds = context.cluster_view.seconds_for_names()
+        return await_name(context.client, row.vmid, row.node, seconds)
+    except TaskTimeout:
+        return {}
 
 
 def unclear(desired: Desired, cluster: ClusterState) -> list[VmRow]:
     """Return the VMs whose listing does not say whether they are the one that is meant (pure).
 
     Those are VMs without a name that are being made with a number which this task would choose, and
-    VMs of the name with another tenant's tag: an unfinished clone has the tags of its source.
+    VMs of the name with another tenant's tag: an unfinished clone has the tags of its source. A VM
+    that must be absent may have any number: the task that made it may have chosen it.
     """
     numbers = desired.likely_vmids
     rows: list[VmRow] = []
     for row in cluster.vms.values():
-        if row.lock in MAKING and not row.own_name:
-            suspect = numbers is None or row.vmid in numbers
+        if is_nameless(row):
+            suspect = numbers is None or row.vmid in numbers or desired.state == "absent"
         else:
             suspect = row.name == desired.name and is_of_others(
                 desired.tenant_tag, row.tags, desired.tenant_prefix
@@ -81,6 +105,23 @@ def unclear(desired: Desired, cluster: ClusterState) -> list[VmRow]:
         if suspect:
             rows.append(row)
     return rows
+
+
+def is_nameless(row: VmRow) -> bool:
+    """Return whether PVE is making the VM and it has no name yet (pure)."""
+    return row.lock in MAKING and not row.own_name
+
+
+def still_nameless(desired: Desired, cluster: ClusterState) -> tuple[str, ...]:
+    """Return a warning for each VM that may be the one which must be absent (pure)."""
+    if desired.vmid is not None:
+        return ()
+    return tuple(
+        f"VM {row.vmid} on node {row.node} is still being created and has no name yet: it may"
+        f" become {desired.label}. Run this again when it is complete"
+        for row in cluster.vms.values()
+        if is_nameless(row)
+    )
 
 
 def read_found(context: RunContext, row: VmRow, cluster: ClusterState) -> Actual | None:
@@ -121,25 +162,41 @@ def read_found(context: RunContext, row: VmRow, cluster: ClusterState) -> Actual
         return None
     if listed:
         actual = replace(actual, uptime=row.uptime, listed=not row.fresh)
-    if desired.vmid is None and actual.name != desired.name:
-        return actual  # another VM: the caller searches again
-    guard(desired, actual)
+    if not _is_another(actual, desired):  # else the caller searches again
+        guard(desired, actual)
     return actual
+
+
+def _is_another(actual: Actual, desired: Desired) -> bool:
+    """Return whether a VM that was found by its name is not the one that is meant.
+
+    It has another name than the listing says, or is being made for another tenant.
+    """
+    if desired.vmid is not None:
+        return False
+    if actual.name != desired.name:
+        return True
+    prefix = desired.tenant_prefix
+    tags = owner_tags(actual.target, prefix)
+    return actual.marker.building and is_of_others(desired.tenant_tag, tags, prefix)
+
+
+def _with_owner(
+    cluster: ClusterState, row: VmRow, config: Mapping[str, Any], desired: Desired
+) -> ClusterState:
+    """Return the cluster state with the tenant for which a VM is being made (pure)."""
+    owned = replace(row, tags=owner_tags(config, desired.tenant_prefix))
+    return replace(cluster, vms={**cluster.vms, row.vmid: owned})
 
 
 def guard(desired: Desired, actual: Actual) -> None:
     """Raise Conflict where the VM, as it is now, is not one that the task's tenant may touch."""
-    tags = set(parse_tags(actual.target.get("tags")))
-    marker = split_notes(actual.target.get("description"))[1]
-    building = marker.building and marker.tenant == desired.tenant_tag
-    if building:  # an unfinished clone of ours still has its source's tags
-        tags = {tag for tag in tags if tag.lower() not in marker.inherited_tags}
     guard_tenant(
         actual.label,
-        tags,
+        owner_tags(actual.target, desired.tenant_prefix),
         desired.tenant_tag,
         desired.tenant_prefix,
-        adopt=desired.adopt or building,
+        adopt=desired.adopt,
         number=actual.vmid,
     )
 
@@ -149,34 +206,42 @@ def _search(
 ) -> tuple[VmRow | None, ClusterState]:
     """Return the row of the VM by number or name.
 
-    Of several that a name can mean, ours has the marker.
+    Where a name can mean several, the unfinished ones among them are read: their marker
+    names the tenant.
     """
     try:
-        return locate(
-            client,
-            cluster,
-            vmid=desired.vmid,
-            name=desired.name,
-            tenant_tag=desired.tenant_tag,
-            prefix=desired.tenant_prefix,
-        )
+        return _locate(client, cluster, desired)
     except Conflict:
         if desired.tenant_tag is None:
             raise
-        cluster = with_names(client, cluster)
-        rows = namesakes(cluster, desired.name, desired.tenant_tag, desired.tenant_prefix)
-        own = [row for row in rows if _is_unfinished_own(client, row, desired)]
-        if len(own) != 1:
-            raise
-        return own[0], cluster
+    cluster = with_names(client, cluster)
+    for row in namesakes(cluster, desired.name, desired.tenant_tag, desired.tenant_prefix):
+        config = _read_config(client, row)
+        if split_notes(config.get("description"))[1].building:
+            cluster = _with_owner(cluster, row, config, desired)
+    return _locate(client, cluster, desired)
 
 
-def _is_unfinished_own(client: Client, row: VmRow, desired: Desired) -> bool:
+def _locate(
+    client: Client, cluster: ClusterState, desired: Desired
+) -> tuple[VmRow | None, ClusterState]:
+    return locate(
+        client,
+        cluster,
+        vmid=desired.vmid,
+        name=desired.name,
+        tenant_tag=desired.tenant_tag,
+        prefix=desired.tenant_prefix,
+    )
+
+
+def _read_config(client: Client, row: VmRow) -> Mapping[str, Any]:
+    """Return the configuration of a VM, an empty one where it cannot be read."""
     try:
-        config = client.get("nodes", row.node, "qemu", row.vmid, "config")
+        config: Mapping[str, Any] = client.get("nodes", row.node, "qemu", row.vmid, "config")
     except FleetError:
-        return False
-    return split_notes(config.get("description"))[1].building and is_meant(config, desired)
+        return {}
+    return config
 
 
 def _is_to_be_awaited(actual: Actual, desired: Desired) -> bool:

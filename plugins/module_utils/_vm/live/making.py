@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.tenant import owns, parse_tags
+from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
 from ..._core.poll import poll
 from ..._guest.marker import split_notes
@@ -61,6 +61,21 @@ def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
     return owns(desired.tenant_tag, tags, desired.tenant_prefix)
 
 
+def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
+    """Return the tags of a VM, one of which names its tenant (pure).
+
+    An unfinished clone has those of its source; its marker names the tenant that it will have.
+    """
+    tags = parse_tags(str(config.get("tags") or ""))
+    marker = split_notes(config.get("description"))[1]
+    if not marker.building or not marker.tenant:
+        return tags
+    own = tuple(tag for tag in tags if tag.lower() not in marker.inherited_tags)
+    if tenants_of(own, prefix):
+        return own
+    return (*own, marker.tenant)
+
+
 def identify(client: Client, desired: Desired, vmid: int, node: str, timeout: float) -> Identity:
     """Return what the VM of that number is, once its name can be read.
 
@@ -76,8 +91,11 @@ def identify(client: Client, desired: Desired, vmid: int, node: str, timeout: fl
     return Identity.MEANT if is_meant(config, desired) else Identity.OTHER
 
 
-def await_name(client: Client, vmid: int, node: str, timeout: float) -> dict[str, Any] | None:
-    """Return the configuration of a VM that is being made once it has a name.
+def await_name(
+    client: Client, vmid: int, node: str, timeout: float, *, complete: bool = False
+) -> dict[str, Any] | None:
+    """Return the configuration of a VM that is being made once it has a name; with `complete` once
+    PVE has made it.
 
     None where it is gone.
 
@@ -94,7 +112,7 @@ def await_name(client: Client, vmid: int, node: str, timeout: float) -> dict[str
             if row.get("type") != "qemu":
                 raise _is_container(vmid)
             node = str(row["node"])
-        elif config.get("name") or config.get("lock") not in MAKING:
+        elif config.get("lock") not in MAKING or (config.get("name") and not complete):
             return config
     raise _still_made(client, node, vmid, timeout)
 
