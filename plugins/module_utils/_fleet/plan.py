@@ -201,8 +201,7 @@ class Planner:
             context = self._context(item)
             if actual is None:
                 self._require_unnamed(item)
-                is_absent = item.desired.state == "absent"
-                vm_plan = plan_missing_vm(context, seen if is_absent else cluster)
+                vm_plan = plan_missing_vm(context, cluster, seen)
             else:
                 self._require_single(item, actual)
                 vm_plan = plan_found_vm(context, actual, cluster)

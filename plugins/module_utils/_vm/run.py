@@ -139,12 +139,15 @@ def plan_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
     """Return the plan for the VM, after every check that needs no write. Raises FleetError."""
     actual, cluster = find(context, cluster)
     if actual is None:
-        return plan_missing_vm(context, cluster)
+        return plan_missing_vm(context, cluster, cluster)
     return plan_found_vm(context, actual, cluster)
 
 
-def plan_missing_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
-    """Return the plan for a VM that does not exist: create it, unless the state is absent."""
+def plan_missing_vm(context: RunContext, cluster: ClusterState, searched: ClusterState) -> VmPlan:
+    """Return the plan for a VM that does not exist: create it, unless the state is absent.
+
+    `searched` is the cluster state with the names that were read while the VM was searched.
+    """
     if context.desired.state == "absent":
         require_visible(
             context.client,
@@ -152,7 +155,7 @@ def plan_missing_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
             context.desired.vmid,
             f"{context.desired.label} was not removed",
         )
-        warnings = still_nameless(context.desired, cluster)
+        warnings = still_nameless(context.desired, searched)
         return VmPlan(context, context, Plan(warnings=warnings), cluster)
     power.check_state(context.desired, None)
     return plan_new_vm(context, cluster)
