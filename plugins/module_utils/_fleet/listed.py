@@ -35,7 +35,7 @@ class Listed:
 
     @property
     def label(self) -> str:
-        return f"{self.tenant}/{self.name}" if self.tenant else self.name
+        return "/".join(filter(None, (self.tenant, self.name)))
 
 
 class Mistakes:

@@ -337,8 +337,7 @@ def meant(planned: Planned) -> set[int]:
     (pure).
     """
     actual = planned.vm_plan.actual if planned.vm_plan is not None else None
-    found = {planned.found.vmid} if planned.found is not None else set()
-    return found | ({actual.vmid} if actual is not None else set())
+    return {known.vmid for known in (planned.found, actual) if known is not None}
 
 
 def refuse_look_alikes(

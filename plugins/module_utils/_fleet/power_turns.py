@@ -44,14 +44,14 @@ def restarts(vm_plan: VmPlan) -> bool:
     if vm_plan.actual is None or not vm_plan.actual.running:
         return False
     actions = [step.action for step in vm_plan.plan.steps]
-    if "reboot" in actions or "reset" in actions:
+    if {"reboot", "reset"} & set(actions):
         return True
     return bool(_OFF & set(actions)) and "start" in actions
 
 
 def takes_down(path: tuple[str | int, ...]) -> bool:
     """Return whether a request takes a running VM down (pure)."""
-    return len(path) > 1 and path[-2] == "status" and path[-1] in _DOWN
+    return path[-2:-1] == ("status",) and path[-1] in _DOWN
 
 
 class Turns:

@@ -81,9 +81,8 @@ def is_unfinished_in(scope: Scope, config: Mapping[str, Any], pool: str | None) 
     it is in that pool (pure).
     """
     marker = split_notes(str(config.get("description") or ""))[1]
-    if not marker.building or marker.tenant is None or marker.tenant != scope.tenant_tag:
-        return False
-    return scope.pool in (None, pool)
+    is_of_tenant = marker.building and marker.tenant == scope.tenant_tag
+    return is_of_tenant and scope.pool in (None, pool)
 
 
 def within(row: VmRow, scope: Scope) -> bool:
