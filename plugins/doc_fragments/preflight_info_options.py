@@ -52,6 +52,7 @@ options:
       - snapshot_info
       - storage
       - storage_download
+      - task_info
       - tenant
       - token
       - token_info

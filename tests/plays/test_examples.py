@@ -44,6 +44,7 @@ MODULES = [
     "group_info",
     "role",
     "role_info",
+    "task_info",
 ]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
@@ -107,7 +108,7 @@ def play(player: Player, tasks: list[dict[str, Any]]) -> str:
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     tasks = examples(module)
-    if module in ("clone", "snapshot", "snapshot_info"):
+    if module in ("clone", "snapshot", "snapshot_info", "task_info"):
         prepare(lab, player)
     # the example does not wait for these at the end of the example, and the cluster goes away
     for task in tasks:

@@ -47,6 +47,7 @@ MODULES = [
     "snapshot",
     "snapshot_info",
     "storage_download",
+    "task_info",
     "token",
     "token_info",
     "user",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -193,16 +193,29 @@ def task_log(client: Reader, upid: str) -> list[str]:
     """Return the lines of a task's log, as far as they can be read: an error here never hides the
     task's own.
     """
-    task = parse_upid(upid)
-    path = ("nodes", task.node, "tasks", task.text, "log")
     lines: list[str] = []
     with suppress(FleetError):
-        for _page in range(_LOG_PAGES):
-            rows = client.get(*path, start=len(lines), limit=_LOG_PAGE, tries=1) or []
-            lines.extend(str(row.get("t") or "") for row in rows)
-            if len(rows) < _LOG_PAGE:
-                break
-    return [line for line in lines if line not in ("", "no content")]
+        for line in _log_lines(client, upid):
+            lines.append(line)
+    return lines
+
+
+def read_task_log(client: Reader, upid: str) -> list[str]:
+    """Return the lines of a task's log, 10,000 at most. Raises FleetError."""
+    return list(_log_lines(client, upid))
+
+
+def _log_lines(client: Reader, upid: str) -> Iterator[str]:
+    task = parse_upid(upid)
+    path = ("nodes", task.node, "tasks", task.text, "log")
+    for page in range(_LOG_PAGES):
+        rows = client.get(*path, start=page * _LOG_PAGE, limit=_LOG_PAGE, tries=1) or []
+        for row in rows:
+            line = str(row.get("t") or "")
+            if line not in ("", "no content"):
+                yield line
+        if len(rows) < _LOG_PAGE:
+            return
 
 
 def _ended(client: Reader, task: Upid, exitstatus: str, attempted: str) -> TaskResult:

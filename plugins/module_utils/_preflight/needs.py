@@ -131,6 +131,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
     "image_upload": (_all(IMAGES, "Datastore.AllocateTemplate Datastore.Audit"),),
     "node_info": (_all(NODE, "Sys.Audit"),),
+    "task_info": (_all(NODE, "Sys.Audit"),),
     "cluster_info": (_all(ROOT, "Sys.Audit"),),
     "network": (_all(NODE, "Sys.Audit Sys.Modify"),),
     "storage": (_all(ALL_STORAGES, "Datastore.Allocate Datastore.Audit"),),

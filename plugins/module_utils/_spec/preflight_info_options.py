@@ -42,6 +42,7 @@ def preflight_info_spec() -> Spec:
                 "snapshot_info",
                 "storage",
                 "storage_download",
+                "task_info",
                 "tenant",
                 "token",
                 "token_info",

@@ -1,0 +1,33 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module task_info.
+
+Written by `make options` from task_info.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def task_info_spec() -> Spec:
+    """Return the options of module task_info."""
+    return {
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "node": {"type": "str"},
+        "upid": {"type": "str"},
+        "user": {"type": "str"},
+        "types": {"type": "list", "elements": "str"},
+        "failed": {"type": "bool", "default": False},
+        "since": {"type": "str"},
+        "until": {"type": "str"},
+        "limit": {"type": "int", "default": 100},
+        "log": {"type": "bool", "default": False},
+    }

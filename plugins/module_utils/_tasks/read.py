@@ -1,0 +1,99 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read the tasks of nodes, each node side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .._core.errors import FleetError
+from .._core.parallel import side_by_side
+from .query import Query
+from .row import REMOVALS, Task, newest_first, removals_of, task_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# A node's log of tasks holds some 2,000 at most (pve-common, RESTEnvironment.pm, active_workers),
+# and PVE reads all of it for each request.
+_PAGE = 500
+_WORKERS = 8
+# A node that does not answer must not hold up the others for long.
+_TRIES = 2
+
+Wanted = Callable[[Task], bool]
+Answer = list[Task] | FleetError
+
+
+def read_tasks(
+    client: Client,
+    nodes: Iterable[str],
+    query: Query,
+    wanted: Wanted | None = None,
+) -> dict[str, Answer]:
+    """Return the tasks of each node that match, the newest first, or why they cannot be read.
+
+    At least one request a node, one more for each further 500 tasks until `query.limit` are found.
+    """
+    names = sorted(nodes)
+
+    def matches(task: Task) -> bool:
+        return query.matches(task) and (wanted is None or wanted(task))
+
+    read = partial(_tasks_of, client, query, matches)
+    return dict(zip(names, side_by_side(read, names, _WORKERS), strict=True))
+
+
+def read_removals(
+    client: Client,
+    nodes: Iterable[str],
+    since: int | None = None,
+    vmid: int | None = None,
+) -> dict[int, int]:
+    """Return when the last guest of a number was removed, by VMID, as far as nodes answer.
+
+    Two requests a node, for VMs and for containers. Times are seconds since the epoch.
+    """
+    tasks: list[Task] = []
+    for kind in REMOVALS:
+        query = Query(limit=_PAGE * 10, vmid=vmid, types=frozenset((kind,)), since=since)
+        for answer in read_tasks(client, nodes, query, lambda task: task.removes).values():
+            if not isinstance(answer, FleetError):
+                tasks += answer
+    return removals_of(tasks)
+
+
+def found_in(answers: dict[str, Answer], limit: int) -> list[Task]:
+    """Return the newest tasks of all nodes, `limit` at most (pure)."""
+    tasks: list[Task] = []
+    for answer in answers.values():
+        if not isinstance(answer, FleetError):
+            tasks += answer
+    return newest_first(tasks)[:limit]
+
+
+def _tasks_of(client: Client, query: Query, matches: Wanted, node: str) -> Answer:
+    found: list[Task] = []
+    start = 0
+    try:
+        while len(found) < query.limit:
+            rows = client.get(
+                "nodes",
+                node,
+                "tasks",
+                params={**query.parameters(), "start": start, "limit": _PAGE},
+                tries=_TRIES,
+                attempted=f"Could not read the tasks of node {node}",
+            )
+            tasks = [task_of(row, node) for row in rows or ()]
+            found += filter(matches, tasks)
+            start += len(tasks)
+            if len(tasks) < _PAGE:
+                break
+    except FleetError as error:
+        return error
+    return newest_first(found)[: query.limit]

@@ -1,0 +1,229 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module task_info: the tasks of nodes and VMs, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .._api.tasks import read_task_log
+from .._api.upid import Upid, is_upid, parse_upid
+from .._cluster.locate import locate
+from .._cluster.lookup import guard_tenant
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
+from .._cluster.tenant import owns, tenant_of, tenant_tag
+from .._core import validate
+from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .._core.times import iso
+from .query import Query, read_query
+from .read import Answer, found_in, read_removals, read_tasks
+from .row import Task, describe_task, is_of_earlier_guest, task_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_LOGS_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class Guests:
+    """The VMs that tasks are about. Without a tag the tasks of all tenants are wanted.
+
+    `removals` says when the last guest of a VMID was removed: earlier tasks are about that one.
+    """
+
+    cluster: ClusterState
+    tag: str | None
+    prefix: str
+    removals: Mapping[int, int] = field(default_factory=dict)
+
+    def vm_of(self, task: Task) -> VmRow | None:
+        """Return the VM that a task is about, or None where it is about something else."""
+        if task.vmid is None or is_of_earlier_guest(task, self.removals):
+            return None
+        return self.cluster.vms.get(task.vmid)
+
+    def includes(self, task: Task) -> bool:
+        """Return whether a task may be shown to the tenant."""
+        if self.tag is None:
+            return True
+        row = self.vm_of(task)
+        return row is not None and owns(self.tag, row.tags, self.prefix)
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the tasks that match all filters. Nothing is written, in check mode or out of it.
+
+    One request for the listing, two for each node about removed guests, one for its tasks, and with
+    logs one for each task. A node that cannot be read is listed in C(missing); the task fails where
+    that is every node.
+    """
+    query = read_query(params, client.clock.time())
+    upid = _read_upid(params)
+    prefix = params["tenant_prefix"]
+    tag = None
+    if params.get("tenant"):
+        tag = tenant_tag(params["tenant"], prefix)
+    cluster = with_names(client, fetch_cluster_state(client), missing=True)
+    query, cluster = _about_vm(params, client, query, Guests(cluster, tag, prefix))
+    nodes = _nodes(params, cluster, upid)
+    removals = read_removals(client, _online(cluster), query.since, query.vmid)
+    guests = Guests(cluster, tag, prefix, removals)
+    answers: dict[str, Answer]
+    if upid is not None:
+        answers = {upid.node: _read_one(client, query, upid, guests)}
+    else:
+        answers = read_tasks(client, nodes, query, guests.includes)
+    missing = _missing(answers)
+    tasks = found_in(answers, query.limit)
+    logs: list[list[str] | None] = [None for _task in tasks]
+    warnings = [row["reason"] for row in missing]
+    if params.get("log"):
+        logs = side_by_side(lambda task: _log(client, task, warnings), tasks, _LOGS_AT_ONCE)
+    rows: list[dict[str, Any]] = []
+    for task, log in zip(tasks, logs, strict=True):
+        rows.append({**describe_task(task), **_vm_of(task, guests), "log": log})
+    values = {"tasks": rows, "missing": missing, "checked": iso(client.clock.time())}
+    return Result(False, values, warnings=tuple(warnings))
+
+
+def _read_upid(params: Mapping[str, Any]) -> Upid | None:
+    """Return the task that is named, or None. Raises ValidationFailed."""
+    text = params.get("upid")
+    if text is None:
+        return None
+    try:
+        if is_upid(text):
+            return parse_upid(text)
+    except FleetError:
+        pass
+    raise validate.refused(
+        "upid", text, "is not the ID of a task", "Copy it from the result of a task, UPID: included"
+    )
+
+
+def _about_vm(
+    params: Mapping[str, Any],
+    client: Client,
+    query: Query,
+    guests: Guests,
+) -> tuple[Query, ClusterState]:
+    """Return the query with the VMID of the named VM, and the cluster state that has its name.
+
+    Raises FleetError for a VM of another tenant, and for a name that no VM has. A VMID may be that
+    of a removed VM where no tenant is given.
+    """
+    if query.vmid is not None:
+        chosen: dict[str, Any] = {"vmid": query.vmid}
+        label = f"VM {query.vmid}"
+    elif params.get("name") is not None:
+        chosen = {"name": params["name"]}
+        label = f"VM '{params['name']}'"
+    else:
+        return query, guests.cluster
+    tag, prefix = guests.tag, guests.prefix
+    row, cluster = locate(
+        client,
+        guests.cluster,
+        tenant_tag=tag,
+        prefix=prefix,
+        certain=True,
+        **chosen,
+    )
+    if row is not None:
+        guard_tenant(label, row.tags, tag, prefix, number=row.vmid)
+        return replace(query, vmid=row.vmid), cluster
+    if query.vmid is not None and tag is None:
+        return query, cluster
+    raise UnknownVm(
+        attempted=f"The tasks of {label} were not read",
+        answer="no VM of that name or number is visible",
+        next_step="Check the spelling; name a VM that was removed by its vmid, without tenant",
+        reason="unknown VM",
+    )
+
+
+def _nodes(params: Mapping[str, Any], cluster: ClusterState, upid: Upid | None) -> list[str]:
+    """Return the nodes whose tasks are wanted. Raises ConfigurationError for an unknown one."""
+    node = params.get("node")
+    if upid is not None:
+        node = upid.node
+    if node is None:
+        return sorted(cluster.nodes)
+    if cluster.nodes and node not in cluster.nodes:
+        raise ConfigurationError(
+            attempted=f"Could not read the tasks of node '{node}'",
+            answer=f"the cluster has {', '.join(sorted(cluster.nodes))}",
+            next_step="Name one of its nodes",
+            reason="unknown node",
+        )
+    return [node]
+
+
+def _online(cluster: ClusterState) -> list[str]:
+    return [name for name, node in cluster.nodes.items() if node.online]
+
+
+def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> Answer:
+    """Return the task of an ID. Raises NotFound where the node does not know it.
+
+    The list of the node has when it ended; a task that is too old for the list is asked for itself.
+    """
+    about = replace(
+        query, since=upid.starttime, until=upid.starttime, types=frozenset((upid.type,))
+    )
+    answers = read_tasks(client, [upid.node], about, lambda task: task.upid == upid.text)
+    answer = answers[upid.node]
+    if isinstance(answer, FleetError):
+        return answer
+    if not answer:
+        path = ("nodes", upid.node, "tasks", upid.text, "status")
+        row = client.get(*path, attempted=f"Could not read the task {upid.text}")
+        exitstatus = row.get("exitstatus")
+        if row["status"] == "running":
+            exitstatus = "RUNNING"
+        answer = [task_of({**row, "upid": upid.text, "status": exitstatus}, upid.node)]
+    if not guests.includes(answer[0]):
+        raise NotFound(
+            attempted=f"The task {upid.text} was not read",
+            answer=f"it is not about a VM of {guests.tag}",
+            next_step="Check upid and tenant",
+            reason="task of another tenant",
+        )
+    return answer
+
+
+def _missing(answers: Mapping[str, Answer]) -> list[dict[str, Any]]:
+    """Return why nodes could not be read. Raises the error of the first where all failed."""
+    errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
+    if errors and len(errors) == len(answers):
+        raise errors[min(errors)]
+    rows: list[dict[str, Any]] = []
+    for node in sorted(errors):
+        error = errors[node]
+        rows.append({"node": node, "category": error.category, "reason": error.message})
+    return rows
+
+
+def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:
+    """Return the lines of a task's log; where it cannot be read None, with a warning."""
+    try:
+        return read_task_log(client, task.upid)
+    except FleetError as error:
+        warnings.append(error.on(attempted=f"Could not read the log of {task.upid}").message)
+        return None
+
+
+def _vm_of(task: Task, guests: Guests) -> dict[str, Any]:
+    """Return name and tenant of the VM that a task is about, None where it is about no VM."""
+    row = guests.vm_of(task)
+    if row is None:
+        return {"name": None, "tenant": None}
+    tenant, _why = tenant_of(row.tags, guests.prefix)
+    return {"name": row.own_name, "tenant": tenant}

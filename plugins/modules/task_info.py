@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: task_info
+short_description: Gather information about tasks of Proxmox VE
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns the tasks of nodes and VMs, the newest first, with who started them, when, and how they
+    ended. All filters apply together.
+  - This takes one request for the listing and three for each node. A node keeps about 2000 tasks,
+    those that it ran itself.
+  - An offline node does not fail the task. RV(missing) has the reason, and a warning is shown. The
+    task fails if no node can be read.
+  - A token without C(Sys.Audit) on a node gets its own tasks only.
+extends_documentation_fragment:
+  - pve.fleet.task_info_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.vm_info
+  - module: pve.fleet.cluster_info
+"""
+
+EXAMPLES = r"""
+- name: Read what failed in the last 24 hours, with logs
+  pve.fleet.task_info:
+    failed: true
+    since: 24h
+    log: true
+  register: failures
+
+- name: Show who did what, and the error
+  ansible.builtin.debug:
+    msg: "{{ item.started }} {{ item.user }} {{ item.type }} {{ item.name or item.id }}: {{
+      item.exitstatus }}"
+  loop: "{{ failures.tasks }}"
+  loop_control:
+    label: "{{ item.upid }}"
+
+- name: Read who started and stopped the VMs of a tenant since a day
+  pve.fleet.task_info:
+    tenant: acme
+    types: [qmstart, qmstop, qmshutdown]
+    since: "2026-11-20"
+
+- name: Read the last task of a VM
+  pve.fleet.task_info:
+    name: web1
+    limit: 1
+  register: last
+"""
+
+RETURN = r"""
+tasks:
+  description: The tasks, the newest first.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    upid: {description: ID of the task., type: str, sample:
+      "UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:15046:ops@pve!auto:"}
+    node: {description: Node on which the task ran., type: str, sample: pve1}
+    type: {description: Type of the task., type: str, sample: qmstart}
+    id: {description: "What the task is about, often a VMID.", type: str, sample: "15046"}
+    vmid: {description: VMID of the guest. Null if the task is about something else., type: int,
+      sample: 15046}
+    name:
+      description: Name of the VM. Null if the task is about something else, or about a guest that
+        was removed.
+      type: str
+      sample: web1
+    tenant: {description: "Tenant of the VM. Null where RV(tasks[].name) is null, or without a
+      tenant.", type: str, sample: acme}
+    user: {description: User who started the task., type: str, sample: ops@pve}
+    token: {description: "Name of the token that was used, else null.", type: str, sample: auto}
+    status:
+      description: V(running), V(ok), V(warning), V(failed), or V(unknown) for a task that was
+        killed.
+      type: str
+      sample: failed
+    exitstatus: {description: How the task ended. Null while it runs., type: str, sample: "start
+      failed: QEMU exited with code 1"}
+    started: {description: "When the task was started, in ISO 8601 format, UTC.", type: str, sample:
+      "2026-11-20T20:15:33Z"}
+    ended: {description: "When the task ended, null if unknown.", type: str, sample:
+      "2026-11-20T20:15:35Z"}
+    duration: {description: Seconds between the two., type: int, sample: 2}
+    log:
+      description: Lines of the log. Null without O(log), and if the log cannot be read.
+      type: list
+      elements: str
+      sample: ["TASK ERROR: start failed: QEMU exited with code 1"]
+missing:
+  description: Nodes that could not be read, each with C(node), C(category) and C(reason).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+checked:
+  description: Time of the query in ISO 8601 format, UTC.
+  returned: success
+  type: str
+  sample: "2026-11-20T20:15:33Z"
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.task_info_options import (
+    task_info_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._tasks.run_info import run
+
+ENTRY = Entry(
+    run,
+    task_info_spec(),
+    {
+        "mutually_exclusive": [
+            ("name", "vmid"),
+            ("upid", "node"),
+            ("upid", "name"),
+            ("upid", "vmid"),
+        ]
+    },
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
