@@ -96,6 +96,8 @@ vms:
     - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
       RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant) and the
       error of that VM itself.
+    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without one
+      has no RV(vms[].error); the error is that of the task.
   returned: always
   type: list
   elements: dict

@@ -220,7 +220,8 @@ def test_names_and_numbers_of_the_list_do_not_meet(quiet: Lab) -> None:
     for tenants in ({"tenant": "a"}, {}):
         same = [{"name": "x", "tenant": "a"}, {"name": "x", **tenants}]
         refused = quiet.run("vms", check=True, **BLANK, vms=same)
-        assert refused["vms"][1]["error"]["reason"] in ("listed twice", "name taken")
+        error = refused["vms"][1].get("error", refused["error"])
+        assert error["reason"] in ("listed twice", "name taken")
 
 
 # -- carried out
@@ -449,6 +450,19 @@ def test_a_list_with_a_mistake_is_refused_as_a_whole(
         assert said in result["msg"], result["msg"]
         assert result["error"]["category"] in ("ValidationFailed", "ConfigurationError")
     assert quiet.simulator.log() == []
+
+
+def test_a_mistake_of_one_vm_is_not_repeated_for_the_others(quiet: Lab) -> None:
+    many = named(*(f"v{number}" for number in range(60)))
+    result = quiet.run("vms", vms=[*many, {"name": "oops", "clas": "web"}])
+    assert "vms[60] (oops): unknown option 'clas' (did you mean 'class'?)" in result["msg"]
+    assert [vm["name"] for vm in result["vms"]] == ["oops"]
+    assert result["summary"]["failed"] == 61
+    result.pop("invocation")
+    assert len(str(result)) < 2000
+    whole = quiet.run("vms", vms=many, defaults={"memry": "1G"})
+    assert str(whole).count("did you mean 'memory'?") == 1
+    assert len(whole["vms"]) == 60
 
 
 def test_a_dead_node_stops_only_its_own(quiet: Lab) -> None:

@@ -485,9 +485,7 @@ def out_of_list(
 
 def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
     """Raise Conflict where a VM to prune has left the scope since it was planned."""
-    if row is not None and is_unfinished_in(scope, actual.target, row.pool):
-        return
-    if row is not None and within(row, scope):
+    if row is not None and (within(row, scope) or is_unfinished_in(scope, actual.target, row.pool)):
         return
     raise Conflict(
         attempted=f"{actual.label} was left alone",

@@ -93,26 +93,23 @@ def report(
 def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str, Any]:
     """Return the values of a run that failed before any VM was worked on.
 
-    A row has its own cause, or else that of the task; without details the latter is left out,
-    because the task has it. The arguments may be those that were refused, of any shape.
+    The message of the task has the cause, so a row has an error only where the VM itself has a
+    mistake. With details, the VMs without one are left out where others have one: a typing error
+    must not be hidden among them. The arguments may be those that were refused, of any shape.
     """
     own: dict[int, Mapping[str, Any]] = {}
-    for one in error.details.get("vms") or ():
-        if "index" in one:
-            own[one["index"]] = one
+    causes: list[str] = []
+    for one in error.details.get("vms", ()):
+        own[one["index"]] = {"msg": one["msg"], "error": one["error"]}
+        causes.append(f"{one['vm']}: {one['msg']}")
     rows = _refused_rows(arguments, own)
-    if arguments.get("details") is not False:
-        whole = error.as_result()
-        rows = [{**_NOT_WORKED_ON, **whole, **row} for row in rows]
-    causes = [f"{one['vm']}: {one['msg']}" for one in own.values()]
     summary = dict.fromkeys(ACTIONS, 0)
     summary["failed"] = len(rows)
-    return {
-        "vms": rows,
-        "refused": True,
-        "summary": summary,
-        "report": [f"failed {len(rows)}", *causes[:_SHOWN_CAUSES]],
-    }
+    lines = [f"failed {len(rows)}", *causes[:_SHOWN_CAUSES]]
+    if arguments.get("details") is not False:
+        wrong = [row for row in rows if "error" in row]
+        rows = [{**_NOT_WORKED_ON, **row} for row in wrong or rows]
+    return {"vms": rows, "refused": True, "summary": summary, "report": lines}
 
 
 def _refused_rows(
@@ -127,10 +124,7 @@ def _refused_rows(
         if not _is_chosen(tenant, arguments):
             continue
         row = {"name": str(given.get("name") or ""), "tenant": tenant}
-        if index in own:
-            row["msg"] = own[index]["msg"]
-            row["error"] = own[index]["error"]
-        rows.append(row)
+        rows.append({**row, **own.get(index, {})})
     return rows
 
 
