@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -16,15 +15,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from . import _bytecode  # before the other files: it makes their imports faster
-from ._api.client import Client
-from ._api.endpoint import credentials_in
-from ._api.settings import Connection, resolve
-from ._cluster.tenant import require_named_owners
-from ._core.errors import ConfigurationError, FleetError, ValidationFailed
-from ._core.options import shorter_refusal
-from ._core.result import Result
-from ._spec.connection_options import connection_spec
+from .._api.client import Client
+from .._api.endpoint import credentials_in
+from .._api.settings import Connection, resolve
+from .._cluster.tenant import require_named_owners
+from .._core.errors import ConfigurationError, FleetError, ValidationFailed
+from .._core.options import shorter_refusal
+from .._core.result import Result
+from .._spec.connection_options import connection_spec
+from . import bytecode
+from .sites_file import read_sites_file
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
 """`run(params, client, check_mode)`: the work of a module, without the options of the connection in
@@ -46,7 +46,6 @@ OnFailure = Callable[[Mapping[str, Any], FleetError], Mapping[str, Any]]
 """Returns what a result holds beside `msg` and `error` when the work itself returned none."""
 
 LIBRARIES = ("proxmoxer", "requests")
-_VAULT = re.compile(r"(?m)^\s*\$ANSIBLE_VAULT;|:\s*!vault\b")
 Conditions = Callable[[FleetError], list[dict[str, Any]]]
 """Returns the conditions of a task that failed."""
 
@@ -109,7 +108,7 @@ class Entry:
             lend=own_client,
             given=module.given,
         )
-        _bytecode.save()
+        bytecode.finish()
         for warning in outcome.warnings:
             module.warn(warning)
         if outcome.failed:
@@ -284,46 +283,4 @@ def unexpected(error: BaseException) -> FleetError:
             "This is a bug in the collection pve.fleet: please report it with the output of -vvv"
         ),
         reason=type(error).__name__,
-    )
-
-
-def read_sites_file(path: str) -> Any:
-    """Return the data of a YAML file with sites.
-
-    Raises ConfigurationError when it cannot be read.
-    """
-    attempted = f"Could not read the sites file {path}"
-    try:
-        import yaml
-    except ImportError:
-        raise _sites_error(
-            attempted, "the Python library PyYAML is missing", "Install PyYAML"
-        ) from None
-    try:
-        with open(os.path.expanduser(path), encoding="utf-8") as stream:
-            text = stream.read()
-        if _VAULT.search(text):
-            raise _sites_error(
-                attempted,
-                "ansible-vault encrypted it, and a module has no key",
-                "Set sites to lookup('ansible.builtin.unvault', FILE) | from_yaml; in the file of"
-                " an inventory, write the list itself",
-            )
-        return yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise _sites_error(attempted, str(error), "Correct sites_file") from error
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" (line {line + 1})"
-        # The text of the error may quote a secret, so only the place is named.
-        raise _sites_error(attempted, f"it is not valid YAML{where}", "Correct the file") from None
-
-
-def _sites_error(attempted: str, answer: str, next_step: str) -> ConfigurationError:
-    return ConfigurationError(
-        attempted=attempted,
-        answer=answer,
-        next_step=next_step,
-        reason="unreadable sites file",
-        dispatched=False,
     )
