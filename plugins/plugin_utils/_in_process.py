@@ -48,6 +48,8 @@ _LATE = {
     "_api.client": ("_api.limiting", "_core.classify"),
     "_vm.run": ("_vm.apply", "_vm.create.make", "_vm.live.moving"),
 }
+# Libraries that a file imports at its first need, for the same reason.
+_LATE_LIBRARIES = ("concurrent.futures.thread", "difflib", "uuid", "yaml")
 _ROOMS = f"{__package__.rpartition('.')[0]}.module_utils"
 
 
@@ -62,6 +64,8 @@ class InProcess(ActionBase):
     def __init_subclass__(cls) -> None:
         """Load what the module of this action plugin may import later."""
         super().__init_subclass__()
+        for library in _LATE_LIBRARIES:
+            import_module(library)
         for file, late in _LATE.items():
             if f"{_ROOMS}.{file}" in sys.modules:
                 for name in late:

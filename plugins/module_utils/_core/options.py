@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from ansible.module_utils.common.validation import (
@@ -183,6 +182,8 @@ def _unknown(name: str, spec: Spec, path: str) -> str:
 
 
 def _did_you_mean(name: str, spec: Spec) -> str:
+    from difflib import get_close_matches  # not loaded where every name is known
+
     close = get_close_matches(name.lower(), list(spec), n=1, cutoff=0.6)
     return f" (did you mean '{close[0]}'?)" if close else ""
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -25,6 +24,8 @@ def side_by_side(
     most = max(1, min(workers, len(items)))
     if most == 1:
         return [work(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # not loaded for one thing alone
+
     pool = ThreadPoolExecutor(max_workers=most, thread_name_prefix="pve-fleet")
     try:
         return list(pool.map(work, items))

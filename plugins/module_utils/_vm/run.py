@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,9 @@ from .._resource.plan import Plan
 from .config.actual import with_power
 from .config.changes import Change, apply_to, changes
 from .context import RunContext
+from .create.images import check_images, guard_drives, with_new_volumes
 from .create.placement import rebalance, take_room
 from .create.quota_race import Growth, grow_within
-from .create.source import check_images, guard_drives, with_new_volumes
 from .desired.parse import VmOptions, read_options
 from .live.allocation import check_allocation
 from .live.find import find, guard, still_nameless
@@ -196,13 +196,17 @@ def _refuse_template(desired: Desired, actual: Actual, plan: Plan) -> None:
 
 def plan_new_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
     """Return the plan for a new VM."""
-    from .create.draft import draft_vm  # not loaded for an existing VM
+    import uuid  # not loaded for an existing VM
+
+    from .create.draft import draft_vm
 
     require_visible(
         context.client, cluster, context.desired.vmid, f"{context.desired.label} was not created"
     )
-    run, identity = uuid.uuid4().hex[:12], str(uuid.uuid4())
-    draft = draft_vm(context.client, context.desired, cluster, run=run, identity=identity)
+    identity = str(uuid.uuid4())
+    draft = draft_vm(
+        context.client, context.desired, cluster, run=os.urandom(6).hex(), identity=identity
+    )
     if "cicustom" in context.desired.property_strings:
         unknown = check_snippets(
             context.client,
@@ -376,7 +380,7 @@ def _complete(vm_plan: VmPlan, actual: Actual) -> Result:
     """
     client = vm_plan.context.client
     notes, marker = split_notes(actual.target.get("description"))
-    mine = join_notes(notes, replace(marker, run=uuid.uuid4().hex[:12]))
+    mine = join_notes(notes, replace(marker, run=os.urandom(6).hex()))
     try:
         client.write(
             "PUT",

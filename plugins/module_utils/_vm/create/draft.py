@@ -35,9 +35,10 @@ from ..model import Actual, Desired, Source
 from ..plan.create import clone_of, plan_clone, plan_create
 from ..plan.room import added, moved_bytes, new_bytes
 from .copies import nearest, why_copy
+from .images import check_images, guard_drives, guard_volumes
 from .placement import needs_of, place_new
 from .quota_race import check_quota, figures_of
-from .source import Origin, check_images, guard_drives, guard_volumes, read_origin
+from .source import Origin, read_origin
 
 if TYPE_CHECKING:
     from ..._api.client import Client

@@ -16,19 +16,15 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.lookup import (
     find_template,
     guard_source,
-    guard_volume,
     require_template,
     templates_for,
     templates_named,
-    volume_owner,
 )
 from ..._cluster.state import ClusterState, StorageRow, VmRow, with_names
 from ..._cluster.tenant import parse_tags
 from ..._cluster.visible import require_visible
 from ..._core.errors import ConfigurationError, Conflict
 from ..._core.parallel import side_by_side
-from ..._core.quantities import render_size
-from ..config.actual import drives
 from ..model import Actual, Desired, Disk
 from .cloning import (
     chained_stores,
@@ -39,12 +35,12 @@ from .cloning import (
     spread_storage,
 )
 from .copies import nearest, require_alike
+from .images import IMAGES
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
 _ISO_ENDINGS = (".iso", ".img.iso")
-_IMAGES = frozenset(("iso", "import"))
 _READERS = 8  # copies of a template that are read at once
 
 
@@ -177,44 +173,6 @@ def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
     guard_source(row, tags, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources)
 
 
-def guard_volumes(desired: Desired, cluster: ClusterState) -> None:
-    """Raise Conflict where a disk would be made from, or be, a disk of a VM that this tenant may
-    not clone.
-    """
-    volumes = {disk.import_from or disk.volume for disk in desired.disks if disk.state == "present"}
-    if desired.source is not None:
-        volumes.add(desired.source.volume)
-    for volume in sorted(filter(None, volumes)):
-        guard_volume(
-            volume, cluster, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources
-        )
-
-
-def guard_drives(
-    desired: Desired,
-    sets: Mapping[str, str],
-    target: Mapping[str, str],
-    cluster: ClusterState,
-    vmid: int | None = None,
-) -> None:
-    """Raise Conflict where an update would attach or import a disk of a VM that this tenant may not
-    clone.
-
-    What the VM (`target`) has already stays out of it.
-    """
-    known = {drive.get("file") for drive in drives(target).values()}
-    for drive in drives(sets).values():
-        for volume in {drive.get("file"), drive.get("import-from")} - known:
-            if volume and volume_owner(volume) != vmid:
-                guard_volume(
-                    volume,
-                    cluster,
-                    desired.tenant_tag,
-                    desired.tenant_prefix,
-                    desired.shared_sources,
-                )
-
-
 def _from_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin:
     storage = volume.partition(":")[0]
     nodes = frozenset(
@@ -270,7 +228,7 @@ def _find_image(client: Client, desired: Desired, name: str, cluster: ClusterSta
         for volume in _contents(client, row):
             file = str(volume["volid"]).rpartition("/")[2]
             is_named = name in (file, file.rpartition(".")[0])
-            if is_named and volume.get("content") in row.content & _IMAGES:
+            if is_named and volume.get("content") in row.content & IMAGES:
                 found.add(volume["volid"])
     if len(found) > 1:
         raise Conflict(
@@ -287,69 +245,10 @@ def _image_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]
     found: dict[tuple[str, str], StorageRow] = {}
     for row in cluster.storages:
         usable = row.available and (not desired.node or row.node == desired.node)
-        if usable and row.content & _IMAGES:
+        if usable and row.content & IMAGES:
             found.setdefault((row.storage, "" if row.shared else row.node), row)
     return list(found.values())
 
 
 def _contents(client: Client, row: StorageRow) -> list[dict[str, Any]]:
     return client.get("nodes", row.node, "storage", row.storage, "content")
-
-
-def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
-    """Return the desired VM with those disks only that use an image or ISO new to the VM (pure)."""
-    existing = drives(target)
-    disks = []
-    for disk in desired.disks:
-        imports = disk.import_from and disk.slot not in existing
-        inserts = disk.volume and disk.volume != existing.get(disk.slot, {}).get("file")
-        if imports or inserts:
-            disks.append(disk)
-    return replace(desired, disks=tuple(disks))
-
-
-def check_images(client: Client, desired: Desired, node: str) -> dict[str, int]:
-    """Return the size in bytes of each image that a disk imports, by slot.
-
-    Raises ConfigurationError unless every ISO and image is there and every image fits into its
-    disk: PVE would notice only after the import.
-    """
-    sizes: dict[str, int] = {}
-    for disk in desired.disks:
-        volume = disk.import_from or disk.volume
-        if not volume or volume == "none" or disk.state != "present":
-            continue
-        _require_volume(client, desired, node, volume)
-        if disk.import_from:
-            storage = volume.partition(":")[0]
-            image = client.get("nodes", node, "storage", storage, "content", volume)
-            sizes[disk.slot] = int(image.get("size") or 0)
-            _require_fit(desired, disk, sizes[disk.slot])
-    return sizes
-
-
-def _require_volume(client: Client, desired: Desired, node: str, volume: str) -> None:
-    """Raise ConfigurationError where a node does not have an ISO or image."""
-    storage = volume.partition(":")[0]
-    rows = client.get("nodes", node, "storage", storage, "content")
-    volumes = {row["volid"]: row.get("content") for row in rows}
-    if volume in volumes:
-        return
-    images = sorted(name for name, content in volumes.items() if content in _IMAGES)
-    raise ConfigurationError(
-        attempted=f"{volume} could not be used for {desired.label}",
-        answer=f"node {node} does not have it; it has {', '.join(images) or 'no image'}",
-        next_step="Upload it first, or name one that is there",
-        reason="unknown volume",
-    )
-
-
-def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
-    if disk.size is not None and size > disk.size:
-        raise ConfigurationError(
-            attempted=f"Disk {disk.slot} of {desired.label} could not be planned",
-            answer=f"image {disk.import_from} has {render_size(size)}, "
-            f"and the disk would have {render_size(disk.size)}",
-            next_step=f"Ask for at least {render_size(size)}",
-            reason="image larger than disk",
-        )

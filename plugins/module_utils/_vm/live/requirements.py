@@ -10,7 +10,6 @@ Reads, and raises.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import KnownBridges
@@ -135,6 +134,8 @@ def _rule(what: str, key: str) -> Mapping[str, Any] | None:
 
 def _correction(what: str, key: str, text: str) -> str:
     """Return the next step for a name that PVE does not have: near ones, or all of them."""
+    from difflib import get_close_matches  # not loaded where every value is valid
+
     if _rule(what, key) is None:
         names = sorted(OPTIONS if what == key else format_of(key) or {})
         near = get_close_matches(what.rpartition(".")[2], names, 1)
