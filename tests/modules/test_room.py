@@ -48,6 +48,14 @@ def room(tmp_path: Path) -> Iterator[Lab]:
             "used": "0GiB",
             "shared": True,
         },
+        {
+            "storage": "chain",
+            "type": "lvm",
+            "vgname": "chain",
+            "content": ["images"],
+            "size": "100GiB",
+            "snapshot-as-volume-chain": 1,
+        },
         # Volumes of ZFS are whole unless the storage says sparse (ZFSPoolPlugin.pm,
         # zfs_create_zvol), and files are sparse unless it preallocates them (Plugin.pm).
         {**_ZFS, "storage": "tank", "pool": "tank"},
@@ -149,6 +157,36 @@ def test_growth_and_moves(room: Lab, name: str) -> None:
     assert "storage vg has 10 GiB free, 50 GiB are needed" in too_large(
         room, vmid=vm["vmid"], node="pve2"
     )
+
+
+@pytest.mark.parametrize("state", ["stopped", "started"])
+def test_a_disk_leaves_a_full_storage_before_it_grows(room: Lab, name: str, state: str) -> None:
+    """The task asks for a larger disk elsewhere, because there is no room where it is."""
+    disk = {"name": "scsi0", "size": "40G", "storage": "vg"}
+    vm = room.vm(name=name, disks=[disk], node="pve3", state=state)["vm"]
+    fill(room, "pve3", 40)
+    moved = room.vm(vmid=vm["vmid"], disks=[{**disk, "size": "60G", "storage": "ceph"}])["vm"]
+    assert moved["config"]["scsi0"]["storage"] == "ceph"
+    assert moved["config"]["scsi0"]["size"] == "60G"
+
+
+def test_a_qcow2_volume_of_lvm_counts_against_a_quota_while_it_is_inactive(
+    room: Lab, name: str
+) -> None:
+    """It has an approximate size only (pve-storage, LVMPlugin.pm, list_images)."""
+    disks = [
+        {"name": "scsi0", "size": "1G", "storage": "ceph"},
+        {"name": "scsi1", "size": "4G", "storage": "chain", "format": "qcow2"},
+    ]
+    quota: dict[str, Any] = {"tenant": "acme", "quota": {"disk": "11G"}, "memory": "256M"}
+    room.vm(name=f"{name}-1", node="pve1", disks=disks, state="started", **quota)
+    room.vm(name=f"{name}-1", tenant="acme", state="stopped", shutdown_timeout=0)
+    volumes = room.client.get("nodes", "pve1", "storage", "chain", "content")
+    assert "size" not in volumes[0]
+    room.vm(name=f"{name}-2", node="pve1", disks=disks, **quota)
+    refused = room.refused(name=f"{name}-3", node="pve1", disks=disks, **quota)
+    assert refused["error"]["category"] == "QuotaExceeded"
+    assert 10 << 30 <= refused["error"]["quota"]["disk"]["used"] < 11 << 30
 
 
 def test_a_node_without_room_is_not_chosen(room: Lab, name: str) -> None:
