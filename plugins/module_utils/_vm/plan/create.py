@@ -21,7 +21,7 @@ from ..config.changes import Change, apply_to, changes
 from ..config.view import show
 from ..model import Actual, Desired, Source
 from . import power
-from .steps import finish_building
+from .steps import complete
 from .update import check_data, grow, plan_update
 
 _NIC = re.compile(r"^net\d+$")
@@ -45,6 +45,10 @@ def plan_create(
     `identity` is the uuid it gets, by which the VM is recognized when the answer is lost. `images`
     are the sizes, in bytes, of the images that its disks import: such a disk grows after it is
     made. Where more steps follow, `run` marks the VM as made by this run until it is complete.
+
+    The tags of a VM in a pool are written once it is in the pool: PVE checks them on the VM alone,
+    so a caller with rights on the pool only cannot give them when it creates the VM (qemu-server:
+    API2/Qemu.pm, create_vm; pve-guest-common: GuestHelpers.pm, assert_tag_permissions).
     """
     change = changes(desired, {}, new=True)
     _grow_imported(desired, change, images or {})
@@ -60,10 +64,11 @@ def plan_create(
         *grow(made, change.drives.grown),
         *power.finish(desired, made, running=False, waiting=False),
     ]
-    if rest:
+    tags = data.pop("tags", None) if desired.pool else None
+    if rest or tags:
         marker = Marker(run=run, tenant=desired.tenant_tag)
         data["description"] = join_notes(desired.description or "", marker)
-        rest.append(finish_building(made, change, node))
+        rest = complete(made, change, rest, tags=tags)
     label = _new_label(desired, vmid, node)
     check_data(label, data)
     create = Step("create", f"Create {label}", "POST", ("nodes", node, "qemu"), data, reread=True)

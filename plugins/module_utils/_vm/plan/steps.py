@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -365,6 +365,27 @@ def _require_no_local_cd(update: Update, local: Collection[str]) -> None:
         next_step="Eject it with iso=none, or put the ISO on a shared storage",
         reason="local ISO",
     )
+
+
+def complete(
+    actual: Actual, change: Change, rest: Sequence[Step], *, tags: str | None
+) -> list[Step]:
+    """Return the steps after the creation of a VM: its tags first, where they are still to be
+    written, and the removal of its marker last. One request does both where nothing is between.
+    """
+    last = finish_building(actual, change, actual.node)
+    if not tags:
+        return [*rest, last]
+    if rest:
+        step = _config_step(actual, f"Set tags on {actual.label}", {"tags": tags})
+        return [step, *rest, last]
+    notes = change.sets.get("description")
+    words = "description, tags"
+    if notes is None:
+        words = "description (removed), tags"
+    elif _is_short(notes):
+        words = f"description={notes}, tags"
+    return [_config_step(actual, f"Set {words} on {actual.label}", {**last.data, "tags": tags})]
 
 
 def finish_building(actual: Actual, change: Change, node: str) -> Step:

@@ -40,12 +40,35 @@ def cloned(
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "actions", "last"),
+    [
+        ({}, ["create", "config"], {"delete": "description", "tags": "tenant_acme;web"}),
+        (
+            {"description": "notes"},
+            ["create", "config"],
+            {"description": "notes", "tags": "tenant_acme;web"},
+        ),
+        ({"state": "started"}, ["create", "config", "start", "config"], {"delete": "description"}),
+    ],
+    ids=str,
+)
+def test_tags_of_a_vm_in_a_pool_follow_its_creation(
+    options: dict[str, Any], actions: list[str], last: dict[str, Any]
+) -> None:
+    plan = created(tenant="acme", tags=["web"], pool="acme", **options)
+    assert [step.action for step in plan.steps] == actions
+    assert "tags" not in plan.steps[0].data
+    assert "acme" in plan.steps[0].data["description"]
+    assert plan.steps[-1].data == last
+    assert any("tags" in step.data for step in plan.steps[1:])
+
+
 def test_a_blank_vm_is_one_request_with_everything() -> None:
     plan = created(
         tenant="acme",
         tags=["web"],
         memory="1G",
-        pool="acme",
         disks=[{"size": 10, "ssd": True}],
         nics=[{"vlan": 7}],
     )
@@ -62,7 +85,6 @@ def test_a_blank_vm_is_one_request_with_everything() -> None:
         "scsi0": "local-lvm:10,ssd=1",
         "net0": "virtio,bridge=vmbr0,tag=7",
         "boot": "order=scsi0;net0",
-        "pool": "acme",
         "smbios1": f"uuid={UUID}",
     }
     assert plan.before == {}
