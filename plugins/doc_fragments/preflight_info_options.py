@@ -20,10 +20,11 @@ options:
         them from O(templates). V(vm_disks) adds, grows and moves disks. V(vm_agent) reads
         addresses from guests, as O(pve.fleet.vm#module:wait_for) does. V(vm_startup) sets
         O(pve.fleet.vm#module:startup), V(vm_mapping) attaches devices of a node by their
-        mapping, and V(tenant) creates users, roles, pools and ACLs. V(pool) creates, changes
-        and deletes pools, V(pool_members) puts VMs into them and takes them out. V(group),
-        V(user), V(role) and V(token) create, change and delete groups of users, users, roles
-        and API tokens. V(acl) gives and takes roles on O(pool) or any pool.
+        mapping, and V(tenant) creates users, roles, pools and ACLs. V(storage_info) reads
+        storages, which every choice of one needs. V(pool) creates, changes and deletes pools,
+        V(pool_members) puts VMs into them and takes them out. V(group), V(user), V(role)
+        and V(token) create, change and delete groups of users, users, roles and API tokens.
+        V(acl) gives and takes roles on O(pool) or any pool.
       - The name of a module stands for all of its tasks. V(vm) and V(vms) are V(vm_create),
         V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is V(vm_clone),
         V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is V(image_download),
@@ -52,8 +53,10 @@ options:
       - snapshot_info
       - storage
       - storage_download
+      - storage_info
       - task_info
       - tenant
+      - tenant_info
       - token
       - token_info
       - user

@@ -45,6 +45,8 @@ MODULES = [
     "role",
     "role_info",
     "task_info",
+    "tenant",
+    "tenant_info",
 ]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 

@@ -48,6 +48,8 @@ MODULES = [
     "snapshot_info",
     "storage_download",
     "task_info",
+    "tenant",
+    "tenant_info",
     "token",
     "token_info",
     "user",

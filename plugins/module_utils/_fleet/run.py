@@ -91,7 +91,9 @@ def sites_of(params: Mapping[str, Any]) -> list[str]:
     named = [one for one in (*settings.values(), *params["vms"]) if isinstance(one, Mapping)]
     if not any(one.get("site") for one in named):
         return [""]
-    return sorted({item.site for item in read_estate(params, None).items}) or [""]
+    estate = read_estate(params, None)
+    found = {item.site for item in estate.items}
+    return sorted(found or {""})
 
 
 def _failed_as_a_whole(planned: Planned, error: FleetError) -> Outcome:

@@ -21,9 +21,14 @@ def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
     vms, defaults = arguments.get("vms"), arguments.get("defaults")
     for given in [*(vms if isinstance(vms, list) else ()), defaults]:
         found |= hidden_values(spec, given)
-    settings = arguments.get("tenant_settings")
-    for one in settings.values() if isinstance(settings, Mapping) else ():
-        if isinstance(one, Mapping):
-            found |= hidden_values(spec, one.get("defaults"))
-            found |= class_secrets({"vms": [one, one.get("defaults")]})
+    for one in _dictionaries(arguments.get("tenant_settings")):
+        found |= hidden_values(spec, one.get("defaults"))
+        found |= class_secrets({"vms": [one, one.get("defaults")]})
     return found | class_secrets({"vms": [defaults]})
+
+
+def _dictionaries(given: Any) -> list[Mapping[str, Any]]:
+    """Return the dictionaries among the values of another one."""
+    if not isinstance(given, Mapping):
+        return []
+    return [one for one in given.values() if isinstance(one, Mapping)]

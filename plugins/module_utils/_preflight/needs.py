@@ -135,6 +135,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "cluster_info": (_all(ROOT, "Sys.Audit"),),
     "network": (_all(NODE, "Sys.Audit Sys.Modify"),),
     "storage": (_all(ALL_STORAGES, "Datastore.Allocate Datastore.Audit"),),
+    "storage_info": (_all(STORAGE, "Datastore.Audit"),),
     "pool": (_all(POOL, "Pool.Allocate Pool.Audit"),),
     "pool_info": (_all(POOL, "Pool.Audit"),),
     "pool_members": (
@@ -158,6 +159,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         _all(POOL, "Pool.Allocate Permissions.Modify"),
         _all(ROOT, "Sys.Modify"),
     ),
+    "tenant_info": (_all(ACCESS, "Sys.Audit"), _any(GROUPS, "User.Modify Sys.Audit")),
 }
 
 # What a module does, in the tasks above. A module that is not listed is a task of its own name.

@@ -1,0 +1,174 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules tenant and tenant_info.
+
+Written by `make options` from tenant.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  name:
+    description:
+      - Name of the tenant, as the tenant of its VMs. It has letters, digits, C(_) and C(-).
+      - The roles of the tenant, its user and the tag of its VMs have the name C(tenant_NAME),
+        see O(tenant_prefix).
+    type: str
+    required: true
+  tenant_prefix:
+    description: Prefix of the tags of tenants, see O(pve.fleet.vm#module:tenant_prefix).
+    type: str
+    default: tenant_
+  state:
+    description:
+      - V(present) creates what the tenant lacks, and changes what differs.
+      - V(rotated) gives the tenant another token, and removes the one in use when the new one
+        is verified. An interrupted run is completed by the next one.
+      - V(absent) removes the tenant with its VMs and their disks. Run it in check mode first.
+    type: str
+    choices: [present, rotated, absent]
+    default: present
+  comment:
+    description: Comment on the pool. By default, it is not changed.
+    type: str
+  pool:
+    description: Pool of the VMs of the tenant. By default, it has the name of the tenant.
+    type: str
+  operations:
+    description:
+      - What the tenant may do with the VMs in its pool. Its roles have exactly the privileges
+        that M(pve.fleet.preflight_info) checks for the tasks behind it.
+      - V(read) is part of each of the others. V(operate) is to start and stop VMs, to open
+        consoles and to ask guest agents. V(provision) is to create, clone, change, migrate
+        and remove VMs. V(snapshot) is to create, remove and roll back to snapshots. V(images)
+        is to download and upload files to O(image_storages).
+    type: list
+    elements: str
+    choices: [read, operate, provision, snapshot, images]
+    default: [read, operate, provision, snapshot]
+  templates:
+    description: Templates that the tenant may clone, by name or VMID.
+    type: list
+    elements: str
+    default: []
+  storages:
+    description: Storages on which the tenant may create disks.
+    type: list
+    elements: str
+    default: []
+  image_storages:
+    description: Storages on which the tenant may put images, with V(images) in O(operations).
+    type: list
+    elements: str
+    default: []
+  bridges:
+    description: Bridges that the tenant may use, or VNets as V(ZONE/VNET). A bridge includes
+      its VLANs; one VLAN is V(localnetwork/vmbr0/120).
+    type: list
+    elements: str
+    default: []
+  nodes:
+    description:
+      - Nodes whose state the tenant may see, which the placement of VMs by load needs.
+      - Proxmox VE has no right to use a node. The site of the tenant limits the nodes of its
+        VMs.
+    type: list
+    elements: str
+    default: []
+  user:
+    description:
+      - User with its realm that the token belongs to. By default, C(tenant_NAME@pve), which
+        is created without a password.
+      - A user that exists must be named here. It is kept when the tenant is removed.
+    type: str
+  group:
+    description: Group of users that gets the rights instead of the user, who is a member of
+      it. It is created if it does not exist. One that existed before is kept when the tenant
+      is removed.
+    type: str
+  members:
+    description: Users that are also in O(group), such as people of the tenant. They must exist.
+      Others stay in it.
+    type: list
+    elements: str
+    default: []
+  token:
+    description: Name of the token of the tenant, without the user. A rotation changes between
+      this name and the same name with C(-2) behind it.
+    type: str
+    default: fleet
+  expire:
+    description: When the token is no longer accepted, as a date or a time such as V(2027-01-31),
+      or V(never). By default, a new token does not expire, and one that exists is not changed.
+    type: str
+  registered_tag:
+    description:
+      - Whether the tag of the tenant is a registered one, which needs C(Sys.Modify) on C(/)
+        to be set or removed.
+      - By default, it is unless O(operations) has V(provision), because such a tenant sets
+        the tag of its own VMs.
+    type: bool
+  quota:
+    description: What the VMs of the tenant may have in sum, see O(pve.fleet.vm#module:quota).
+      Proxmox VE has no quotas, so here it only leads to a warning where the tenant has more.
+    type: dict
+  credentials_file:
+    description:
+      - File on the host that runs the module, to which the login of the tenant is written with
+        mode 0600. Its format is that of O(sites_file), so every module and the inventory can
+        use it.
+      - Without it a new login is returned as RV(credentials). Set C(no_log) on such a task.
+    type: path
+  old_token:
+    description: With O(state=rotated), whether the token that was in use is removed. Without
+      O(credentials_file), it must be kept until the new login is handed over.
+    type: str
+    choices: [remove, keep]
+    default: remove
+  finish:
+    description: With O(state=rotated), whether to only complete a rotation that kept the old
+      token. The token in use is verified with a request, and the other one is removed.
+    type: bool
+    default: false
+  current_token:
+    description: With O(state=rotated), the name of the token in use where there are two and
+      O(credentials_file) does not say it.
+    type: str
+  current_secret:
+    description: Secret of O(current_token), with which it is verified.
+    type: str
+  strays:
+    description:
+      - With O(state=absent), what happens to guests that are not clearly the tenant's. These
+        are VMs with its tag outside of O(pool), VMs and containers in the pool without its
+        tag, and VMs with the tags of several tenants.
+      - V(stop) removes nothing and names them. V(keep) leaves them, and takes them out of the
+        pool. V(remove) also removes the VMs among them that no other tenant's tag has.
+    type: str
+    choices: [stop, keep, remove]
+    default: stop
+  confirm:
+    description: With O(state=absent), the name of the tenant once more. Without it nothing
+      is removed. Check mode does not need it.
+    type: str
+  protection:
+    description: With O(state=absent), V(false) removes protected VMs too.
+    type: bool
+"""
+
+    INFO = r"""
+options:
+  name:
+    description: Name of a tenant. By default, all tenants are returned that have a tag, a role or a
+      user by O(tenant_prefix).
+    type: str
+  tenant_prefix:
+    description: Prefix of the tags of tenants.
+    type: str
+    default: tenant_
+"""

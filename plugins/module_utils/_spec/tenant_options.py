@@ -1,0 +1,56 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules tenant and tenant_info.
+
+Written by `make options` from tenant.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def tenant_spec() -> Spec:
+    """Return the options of module tenant."""
+    return {
+        "name": {"type": "str", "required": True},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "state": {"type": "str", "choices": ["present", "rotated", "absent"], "default": "present"},
+        "comment": {"type": "str"},
+        "pool": {"type": "str"},
+        "operations": {
+            "type": "list",
+            "elements": "str",
+            "choices": ["read", "operate", "provision", "snapshot", "images"],
+            "default": ["read", "operate", "provision", "snapshot"],
+        },
+        "templates": {"type": "list", "elements": "str", "default": []},
+        "storages": {"type": "list", "elements": "str", "default": []},
+        "image_storages": {"type": "list", "elements": "str", "default": []},
+        "bridges": {"type": "list", "elements": "str", "default": []},
+        "nodes": {"type": "list", "elements": "str", "default": []},
+        "user": {"type": "str"},
+        "group": {"type": "str"},
+        "members": {"type": "list", "elements": "str", "default": []},
+        "token": {"type": "str", "default": "fleet"},
+        "expire": {"type": "str"},
+        "registered_tag": {"type": "bool"},
+        "quota": {"type": "dict"},
+        "credentials_file": {"type": "path"},
+        "old_token": {"type": "str", "choices": ["remove", "keep"], "default": "remove"},
+        "finish": {"type": "bool", "default": False},
+        "current_token": {"type": "str"},
+        "current_secret": {"type": "str", "no_log": True},
+        "strays": {"type": "str", "choices": ["stop", "keep", "remove"], "default": "stop"},
+        "confirm": {"type": "str"},
+        "protection": {"type": "bool"},
+    }
+
+
+def tenant_info_spec() -> Spec:
+    """Return the options of module tenant_info."""
+    return {"name": {"type": "str"}, "tenant_prefix": {"type": "str", "default": "tenant_"}}

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A tenant as the modules report it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._cluster.quota import Figures, excess, figures_by_vm, total
+from .facts import Facts, other_rights
+from .model import Tenant
+from .parts import wanted_privileges, wanted_rights
+from .token import current_token
+
+
+def describe(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> dict[str, Any]:
+    """Return a tenant with its roles and rights; `templates` are VMIDs by what names them."""
+    wanted = wanted_privileges(tenant, facts)
+    name = current_token(tenant, facts) or tenant.token
+    return {
+        "name": tenant.name,
+        "tag": tenant.tag,
+        "registered_tag": tenant.registered,
+        "pool": tenant.pool,
+        "user": tenant.user,
+        "group": tenant.group,
+        "token_id": f"{tenant.user}!{name}",
+        "roles": {role: sorted(privileges) for role, privileges in sorted(wanted.items())},
+        "rights": {
+            path: sorted(grant.role for grant in grants)
+            for path, grants in wanted_rights(tenant, facts, templates).items()
+        },
+        "usage": vars(usage(tenant, facts)),
+    }
+
+
+def usage(tenant: Tenant, facts: Facts) -> Figures:
+    """Return what the VMs of a tenant have; of disks the boot disks, which the listing has."""
+    return total(figures_by_vm(facts.cluster, tenant.tag, tenant.prefix).values())
+
+
+def notes(tenant: Tenant, facts: Facts) -> list[str]:
+    """Return warnings about more than the quota, and about rights by other roles."""
+    lines: list[str] = []
+    over = excess(tenant.quota or {}, Figures(), usage(tenant, facts))
+    if over:
+        kinds = [f"{kind} {row['wanted']} of {row['limit']}" for kind, row in over.items()]
+        lines.append(f"{tenant.label} exceeds its quota: {', '.join(kinds)}")
+    for path, grants in sorted(other_rights(tenant, facts).items()):
+        names = ", ".join(grant.text() for grant in sorted(grants))
+        lines.append(f"{tenant.label} has rights that its roles do not give: {names} on {path}")
+    return lines

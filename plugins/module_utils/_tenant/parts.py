@@ -1,0 +1,157 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts of a tenant, each a resource with its own table, in the order of the work (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .._access.acl import ACL
+from .._access.grants import Grant
+from .._access.group import GROUP
+from .._access.role import ROLE
+from .._access.user import USER
+from .._core.errors import Conflict
+from .._pool.table import POOL
+from .._resource.change import Desired
+from .._resource.decide import read_desired
+from .._resource.table import Table
+from .facts import LISTED_ACL, LISTED_GROUP, LISTED_ROLE, LISTED_USER, Facts, own_rights
+from .model import Tenant
+from .rights import bridge_path, privileges_of
+
+
+@dataclass(frozen=True)
+class Part:
+    """One resource of the tenant: `reads` is its table while all is planned, `table` when it is
+    written.
+    """
+
+    reads: Table
+    table: Table
+    desired: Desired
+
+
+def pool_part(tenant: Tenant, facts: Facts) -> Part:
+    comment = tenant.comment
+    if comment is None and tenant.pool not in facts.cluster.pools:
+        comment = tenant.mark
+    return Part(POOL, POOL, read_desired(POOL, {"name": tenant.pool, "comment": comment}))
+
+
+def group_parts(tenant: Tenant, facts: Facts) -> list[Part]:
+    """Return the group where the tenant has one and it does not exist."""
+    if not tenant.group or tenant.group in facts.groups:
+        return []
+    options = {"name": tenant.group, "comment": tenant.mark}
+    return [Part(LISTED_GROUP, GROUP, read_desired(GROUP, options))]
+
+
+def wanted_privileges(tenant: Tenant, facts: Facts) -> dict[str, frozenset[str]]:
+    """Return the privileges of each role of the tenant, by the name of the role."""
+    by_suffix = privileges_of(tenant.operations, facts.version)
+    used = {suffix for suffix, paths in _paths(tenant, {}).items() if paths}
+    if tenant.templates:
+        used.add(".template")
+    return {
+        tenant.roles[suffix]: privileges
+        for suffix, privileges in by_suffix.items()
+        if suffix in used
+    }
+
+
+def role_parts(tenant: Tenant, facts: Facts) -> list[Part]:
+    """Return its roles, each with exactly its privileges."""
+    parts: list[Part] = []
+    for name, privileges in sorted(wanted_privileges(tenant, facts).items()):
+        options = {"name": name, "privileges": sorted(privileges), "append": False}
+        parts.append(Part(LISTED_ROLE, ROLE, read_desired(ROLE, options)))
+    return parts
+
+
+def unused_role_parts(tenant: Tenant, facts: Facts) -> list[Part]:
+    """Return the removal of roles that the tenant no longer needs."""
+    unused = set(tenant.roles.values()) - wanted_privileges(tenant, facts).keys()
+    return [
+        Part(LISTED_ROLE, ROLE, read_desired(ROLE, {"name": name, "state": "absent"}))
+        for name in sorted(unused & facts.roles.keys())
+    ]
+
+
+def user_parts(tenant: Tenant, facts: Facts) -> list[Part]:
+    """Return its user, and the membership of other users in its group."""
+    options: dict[str, object] = {"name": tenant.user, "append": True}
+    if tenant.user not in facts.users:
+        options["comment"] = tenant.mark
+    if tenant.group:
+        options["groups"] = [tenant.group]
+    parts = [Part(LISTED_USER, USER, read_desired(USER, options))]
+    for member in tenant.members:
+        options = {"name": member, "append": True, "groups": [tenant.group]}
+        parts.append(Part(LISTED_USER, USER, read_desired(USER, options)))
+    return parts
+
+
+def _paths(tenant: Tenant, templates: Mapping[str, int]) -> dict[str, list[str]]:
+    """Return the paths of each role by its suffix."""
+    return {
+        "": [f"/pool/{tenant.pool}"],
+        ".template": [f"/vms/{vmid}" for vmid in templates.values()],
+        ".storage": [f"/storage/{name}" for name in tenant.storages],
+        ".images": [f"/storage/{name}" for name in tenant.image_storages],
+        ".network": [bridge_path(name) for name in tenant.bridges],
+        ".node": [f"/nodes/{name}" for name in tenant.nodes],
+    }
+
+
+def wanted_rights(
+    tenant: Tenant, facts: Facts, templates: Mapping[str, int]
+) -> dict[str, frozenset[Grant]]:
+    """Return the rights of the tenant by path; `templates` are their VMIDs by what names them."""
+    kind, who = tenant.subject
+    roles = wanted_privileges(tenant, facts)
+    found: dict[str, set[Grant]] = {}
+    for suffix, paths in _paths(tenant, templates).items():
+        role = tenant.roles[suffix]
+        for path in paths if role in roles else ():
+            found.setdefault(path, set()).add(Grant(kind, who, role, True))
+    return {path: frozenset(grants) for path, grants in sorted(found.items())}
+
+
+def right_parts(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> list[Part]:
+    """Return its rights, and the removal of those that give a role of its own to others, or on
+    other paths.
+    """
+    wanted = wanted_rights(tenant, facts, templates)
+    parts = [rights_on(path, grants) for path, grants in wanted.items()]
+    for path, grants in sorted(own_rights(tenant, facts).items()):
+        surplus = {grant[:3]: grant for grant in grants}
+        for grant in wanted.get(path, ()):
+            surplus.pop(grant[:3], None)
+        if surplus:
+            parts.append(rights_on(path, surplus.values(), present=False))
+    return parts
+
+
+def rights_on(path: str, grants: Iterable[Grant], *, present: bool = True) -> Part:
+    """Return rights on a path, or their removal."""
+    members = {"grants": frozenset(grants)}
+    return Part(LISTED_ACL, ACL, Desired({"path": path}, present=present, members=members))
+
+
+def refuse_foreign_user(tenant: Tenant, facts: Facts, *, is_given: bool) -> None:
+    """Raise Conflict where the user that would be the tenant's exists and was made for another
+    purpose, unless the task names it.
+    """
+    known = facts.users.get(tenant.user)
+    if known is None or is_given or tenant.is_marked(known.get("comment")):
+        return
+    raise Conflict(
+        attempted=f"{tenant.label[:1].upper()}{tenant.label[1:]} was not created",
+        answer=f"user '{tenant.user}' exists, and was not created for it",
+        next_step="Name this user in user to let the tenant use it, or name another one",
+        reason="another user",
+    )

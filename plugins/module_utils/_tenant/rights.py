@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which roles a tenant needs for what it may do, and where it gets them (pure).
+
+The privileges are those of the table that preflight checks, `_preflight/needs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .._preflight.needs import (
+    BRIDGE,
+    IMAGES,
+    NEW_VM,
+    NODE,
+    POOL,
+    STORAGE,
+    TASKS,
+    TEMPLATE,
+    VM,
+    Need,
+    Version,
+)
+
+# What a tenant may do, in the tasks of preflight.
+OPERATIONS: Mapping[str, tuple[str, ...]] = {
+    "read": ("vm_info", "pool_info", "storage_info", "node_info"),
+    "operate": ("vm_power", "vm_console", "vm_agent"),
+    "provision": (
+        "vm_create",
+        "vm_clone",
+        "vm_update",
+        "vm_disks",
+        "vm_power",
+        "vm_migrate",
+        "vm_delete",
+    ),
+    "snapshot": ("snapshot", "rollback"),
+    "images": ("image_download", "image_upload"),
+}
+# Each operation includes this one: without it a module cannot see what it works on.
+BASE = "read"
+
+# The kinds of objects that a role of the tenant is for, by the suffix of its name. Only the role
+# for the VMs in the pool has none; they can be templates, too.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "": (VM, NEW_VM, POOL, TEMPLATE),
+    ".template": (TEMPLATE,),
+    ".storage": (STORAGE,),
+    ".images": (IMAGES,),
+    ".network": (BRIDGE,),
+    ".node": (NODE,),
+}
+
+
+def privileges_of(operations: Sequence[str], version: Version) -> dict[str, frozenset[str]]:
+    """Return the privileges of each role by its suffix, without roles that have none."""
+    found: dict[str, set[str]] = {}
+    for operation in dict.fromkeys((BASE, *operations)):
+        for task in OPERATIONS[operation]:
+            for need in TASKS[task]:
+                for suffix in _suffixes(need, version):
+                    found.setdefault(suffix, set()).update(_least(need))
+    return {suffix: frozenset(names) for suffix, names in found.items()}
+
+
+def _suffixes(need: Need, version: Version) -> list[str]:
+    """Return the roles that a need is for, none where this version does not have it."""
+    if not need.since <= version < need.until:
+        return []
+    return [suffix for suffix, kinds in KINDS.items() if need.kind in kinds]
+
+
+def _least(need: Need) -> tuple[str, ...]:
+    """Return the privileges of a need; where one of several is enough, the first."""
+    if need.any_of:
+        return need.privileges[:1]
+    return need.privileges
+
+
+def bridge_path(name: str) -> str:
+    """Return the path of a bridge, or of a VNet that is written as ZONE/VNET."""
+    if "/" in name:
+        return f"/sdn/zones/{name}"
+    return f"/sdn/zones/localnetwork/{name}"
