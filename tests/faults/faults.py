@@ -364,19 +364,6 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "PVE keeps the lock of a deletion that failed (AbstractConfig.pm, snapshot_delete)",
     ),
     (
-        "create a template",
-        ("lock time-out in the task", "task fails"),
-        (
-            "PVE marks the VM as a template before it converts the disks (Qemu.pm, template), and"
-            " converts no template again"
-        ),
-    ),
-    (
-        "convert into a template",
-        ("lock time-out in the task", "task fails"),
-        "as above",
-    ),
-    (
         "change and reboot",
         ("quorum lost",),
         "PVE has stopped the VM and cannot start it; no later run knows that it ran",

@@ -156,6 +156,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     vm("pause", machine(True), state="paused"),
     vm("hibernate", machine(True), state="hibernated"),
     vm("convert into a template", machine(), state="template"),
+    vm("complete a template", machine(template="1"), state="template"),
     vm(
         "cloud-init of a running VM",
         machine(True, ide2="ceph:vm-20100-cloudinit,media=cdrom", ciuser="old"),

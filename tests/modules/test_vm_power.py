@@ -204,3 +204,23 @@ def test_a_graceful_removal_without_time_to_shut_down_stops_the_vm(lab: Lab, nam
     deaf(lab, vm)
     done = lab.vm(name=name, state="absent", graceful=True, shutdown_timeout=0)
     assert done["done"][0].startswith("Stop ")
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new", "there before"])
+def test_an_interrupted_conversion_is_completed(lab: Lab, name: str, there: bool) -> None:
+    """PVE marks the VM as a template before it converts its disks (qemu-server: API2/Qemu.pm)."""
+    options: dict[str, Any] = {"name": name, "disks": [{"size": 1}, {"size": 2}], "node": "pve1"}
+    if there:
+        lab.vm(**options)
+    lab.simulator.fault(task="qmtemplate", fail="command 'qm' failed: exit code 1")
+    failed = lab.run("vm", **options, state="template")
+    assert failed["error"]["category"] == "TaskFailed"
+    foreseen = lab.vm(**options, state="template", check=True)
+    completed = lab.vm(**options, state="template")
+    assert foreseen["diff"] == completed["diff"]
+    assert completed["diff"]["before"]["unconverted_disks"] == ["scsi0", "scsi1"]
+    assert completed["done"][-2:] == foreseen["plan"][-2:]
+    vm = completed["vm"]
+    volumes = [lab.config(vm)[slot].partition(",")[0] for slot in ("scsi0", "scsi1")]
+    assert all("base-" in volume for volume in volumes)
+    assert not lab.vm(**options, state="template")["changed"]

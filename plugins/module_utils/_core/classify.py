@@ -18,6 +18,7 @@ from typing import Any
 from .errors import (
     AlreadyExists,
     AlreadyRunning,
+    AlreadyTemplate,
     ApiError,
     AuthenticationError,
     ConfigurationError,
@@ -271,7 +272,13 @@ _TEXTS: tuple[_Text, ...] = (
         "Remove it from its pool first",
     ),
     _Text(
-        r"if it's a template|convert a template to a template",
+        r"convert a template to a template",
+        AlreadyTemplate,
+        "is a template",
+        "Use a VM, not a template",
+    ),
+    _Text(
+        r"if it's a template",
         Conflict,
         "is a template",
         "Use a VM, not a template",

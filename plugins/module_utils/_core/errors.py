@@ -240,6 +240,10 @@ class AlreadyRunning(Conflict):
     """The VM that was to be started runs."""
 
 
+class AlreadyTemplate(Conflict):
+    """The VM that was to be converted is a template."""
+
+
 class ForeignTenant(Conflict):
     """The VM is not the tenant's: it may be shown only as the task itself names it."""
 

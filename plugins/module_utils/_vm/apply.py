@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._cluster.state import pool_of
+from .._cluster.state import ClusterState, pool_of
 from .._core.errors import NotFound
 from .._core.result import Result
 from .._resource.engine import Resource, apply_plan
@@ -19,6 +19,7 @@ from .._resource.plan import Plan, Step
 from .context import RunContext
 from .create.quota_race import Growth, check_grown
 from .describe import pending_keys
+from .live.allocation import base_storages
 from .live.find import guard
 from .live.read import read_wherever, require_same
 from .live.snippets import current_content, with_snippet
@@ -57,12 +58,12 @@ class ChangedVm(ExistingVm):
         plan: Plan,
         actual: Actual,
         *,
-        shared: Collection[str],
+        cluster: ClusterState,
         images: Mapping[str, int],
         growth: Growth | None,
     ) -> None:
         super().__init__(context, plan, actual)
-        self._shared = shared
+        self._cluster = cluster
         self._images = images
         self._growth = growth
         self._node = actual.node
@@ -82,7 +83,13 @@ class ChangedVm(ExistingVm):
         current = self._read(done)
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = power.after_stop(desired)
-        rest = plan_update(desired, current, shared=self._shared, images=self._images)
+        rest = plan_update(
+            desired,
+            current,
+            shared=self._cluster.shared_storages,
+            images=self._images,
+            bases=base_storages(self._cluster),
+        )
         return with_snippet(
             rest,
             desired.snippet,

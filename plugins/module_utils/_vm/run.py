@@ -29,7 +29,7 @@ from .create.images import check_images, guard_drives, with_new_volumes
 from .create.placement import rebalance, take_room
 from .create.quota_race import Growth, grow_within
 from .desired.parse import VmOptions, read_options
-from .live.allocation import check_allocation
+from .live.allocation import base_storages, check_allocation
 from .live.find import find, guard, still_nameless
 from .live.making import is_unfinished
 from .live.read import read_actual, read_wherever, require_same
@@ -257,7 +257,13 @@ def _update(context: RunContext, actual: Actual, cluster: ClusterState) -> VmPla
     starts = power.wakes(desired) and not actual.running
     taken = take_room(client, cluster, desired, actual, after, images, starts=starts)
     growth = grow_within(client, desired, actual, after, cluster)
-    plan = plan_update(desired, actual, shared=cluster.shared_storages, images=images)
+    plan = plan_update(
+        desired,
+        actual,
+        shared=cluster.shared_storages,
+        images=images,
+        bases=base_storages(cluster),
+    )
     plan = with_snippet(
         plan, desired.snippet, context.snippet_now, actual, desired.node or actual.node
     )
@@ -366,7 +372,7 @@ def _carry_out(vm_plan: VmPlan, actual: Actual) -> Result:
         context,
         plan,
         actual,
-        shared=vm_plan.cluster.shared_storages,
+        cluster=vm_plan.cluster,
         images=vm_plan.images,
         growth=vm_plan.growth,
     )

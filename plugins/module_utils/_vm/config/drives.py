@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..._core.errors import ValidationFailed
@@ -318,3 +318,21 @@ def _new_storage(disk: Disk, existing: Mapping[str, str]) -> str | None:
     if disk.storage == current:
         return None
     return disk.storage
+
+
+def unconverted_disks(config: Mapping[str, str], bases: Collection[str]) -> list[str]:
+    """Return the disks of a template that an interrupted conversion left as they were, by slot.
+
+    PVE marks the VM as a template, and then converts one disk after the other (qemu-server:
+    API2/Qemu.pm, template; QemuServer.pm, template_create).
+    """
+    if config.get("template") != "1":
+        return []
+    found: list[str] = []
+    for slot, drive in drives(config).items():
+        if not is_disk(drive) or storage_of(drive) not in bases:
+            continue
+        name = drive["file"].rpartition(":")[2].rpartition("/")[2]
+        if not name.startswith(("base-", "basevol-")):
+            found.append(slot)
+    return sorted(found)

@@ -21,7 +21,7 @@ from ..._cluster.vmids import advice
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan
 from ..config.changes import Change, apply_to, changes
-from ..live.allocation import check_allocation
+from ..live.allocation import base_storages, check_allocation
 from ..live.requirements import (
     bridges_of,
     check_bridges,
@@ -58,6 +58,7 @@ class Draft:
     run: str
     identity: str
     shared: frozenset[str]
+    bases: frozenset[str]
     images: Mapping[str, int]  # slot -> bytes
     figures: Figures  # what it will count against a quota
     siblings: frozenset[int]  # the tenant's VMs that were there before, where there is a quota
@@ -112,6 +113,7 @@ def draft_vm(
         run=run,
         identity=identity,
         shared=cluster.shared_storages,
+        bases=base_storages(cluster),
         images=images,
         figures=figures,
         siblings=frozenset(),

@@ -178,7 +178,7 @@ class NewVm(VmSteps):
         # A clone inherits its template's password, which PVE does not show: ours is written once.
         written = any("cipassword" in step.data for step in done)
         desired = replace(self._desired, update_password="on_create" if written else "always")
-        return plan_update(desired, actual, shared=self._draft.shared)
+        return plan_update(desired, actual, shared=self._draft.shared, bases=self._draft.bases)
 
     def _read(self, status: str | None) -> Actual:
         vmid, pool = self._draft.vmid, self._desired.pool

@@ -28,6 +28,14 @@ _REMEDIES: Mapping[str, str] = {
     **dict.fromkeys(BY_PREALLOCATION, "its option preallocation decides that, for raw and qcow2"),
 }
 
+# Kinds of storages that make base volumes (pve-storage: volume_has_feature, template).
+_BASE_KINDS = frozenset("dir nfs cifs cephfs glusterfs btrfs lvmthin rbd zfspool zfs".split())
+
+
+def base_storages(cluster: ClusterState) -> frozenset[str]:
+    """Return the storages on which the disks of a template become base volumes."""
+    return frozenset(row.storage for row in cluster.storages if row.kind in _BASE_KINDS)
+
 
 def check_allocation(
     client: Client, desired: Desired, target: Mapping[str, str], cluster: ClusterState

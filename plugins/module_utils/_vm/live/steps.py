@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import (
     AlreadyRunning,
+    AlreadyTemplate,
     DigestChanged,
     FleetError,
     HotplugRefused,
@@ -80,6 +81,7 @@ def _needs_look(error: FleetError) -> bool:
     """Return whether the step may have happened, or was planned from what is no longer so, such as
     the VM's node.
     """
-    if is_elsewhere(error) or isinstance(error, (AlreadyRunning, DigestChanged)):
+    changed = (AlreadyRunning, AlreadyTemplate, DigestChanged)
+    if is_elsewhere(error) or isinstance(error, changed):
         return True
     return isinstance(error, NetworkError) and error.dispatched is not False

@@ -144,16 +144,24 @@ def after_stop(desired: Desired) -> Desired:
     return replace(desired, state="started", reboot="never")
 
 
-def finish(desired: Desired, actual: Actual, *, running: bool, waiting: bool) -> list[Step]:
+def finish(
+    desired: Desired,
+    actual: Actual,
+    *,
+    running: bool,
+    waiting: bool,
+    unconverted: Collection[str] = (),
+) -> list[Step]:
     """Return the power steps, which follow all others.
 
-    `running` is whether the VM runs until then, `waiting` whether changes wait for a stop.
+    `running` is whether the VM runs until then, `waiting` whether changes wait for a stop,
+    `unconverted` are the disks of a template that are no base volumes yet.
     """
     node = desired.node or actual.node
     step = _Steps(replace(actual, node=node))
     if desired.state == "template":
         if actual.template:
-            return []
+            return [step.convert(slot) for slot in unconverted]
         return [step.convert()]
     if running:
         if reboots(desired, waiting=waiting):
@@ -233,6 +241,14 @@ class _Steps:
             return [self.power("resume", f"Resume {self.label}")]
         return []
 
-    def convert(self) -> Step:
+    def convert(self, disk: str = "") -> Step:
+        """Return the step that converts the VM, or one disk of a template.
+
+        A conversion cannot be undone: the VM is read before each.
+        """
         summary = f"Convert {self.label} into a template"
-        return Step("template", summary, "POST", (*self.base, "template"))
+        data: dict[str, Any] = {}
+        if disk:
+            summary = f"Convert {disk} of {self.label} into a base volume"
+            data = {"disk": disk}
+        return Step("template", summary, "POST", (*self.base, "template"), data, reread=bool(disk))

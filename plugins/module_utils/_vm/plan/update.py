@@ -19,6 +19,7 @@ from ..._resource.plan import Plan, Step
 from ..._schema.check import check_options
 from ..config.actual import DRIVE
 from ..config.changes import Change, apply_to, changes
+from ..config.drives import unconverted_disks
 from ..config.hotplug import waits_for_stop
 from ..config.view import show
 from ..model import Actual, Desired
@@ -51,12 +52,14 @@ def plan_update(
     shared: Collection[str] = (),
     building: bool = False,
     images: Mapping[str, int] | None = None,
+    bases: Collection[str] = (),
 ) -> Plan:
     """Return what makes an existing VM the desired one.
 
     `shared` are the storages that all nodes share; `building` is set for a VM that is new, whose
     whole configuration is then the diff. `images` are the sizes, in bytes, of the images that new
-    disks import: such a disk grows after it is made.
+    disks import: such a disk grows after it is made. `bases` are the storages on which the disks
+    of a template become base volumes.
     """
     power.check_state(desired, actual)
     change = changes(desired, actual.target)
@@ -77,7 +80,13 @@ def plan_update(
         require_there(actual, late, change.drives.sets)
     else:
         change.drives.grown.update(late)
-    switch = power.finish(desired, actual, running=running, waiting=bool(waiting))
+    switch = power.finish(
+        desired,
+        actual,
+        running=running,
+        waiting=bool(waiting),
+        unconverted=unconverted_disks(actual.live, bases),
+    )
     steps = _ordered(update, late, shared, switch)
     if stops:
         # a stop applies what waited for it
@@ -228,6 +237,9 @@ def _finished(
         before["node"], then["node"] = actual.node, desired.node
     if changes_pool(desired, actual):
         before["pool"], then["pool"] = actual.pool, desired.pool or None
+    converted = [str(step.data["disk"]) for step in steps if _is_conversion(step)]
+    if converted:
+        before["unconverted_disks"], then["unconverted_disks"] = converted, []
     restarts = power.is_restart(steps)
     status = power.status_after(desired, actual)
     if restarts:
@@ -241,6 +253,11 @@ def _finished(
     if restarts or status in power.OFF:
         waiting = ()
     return Plan(tuple(steps), before, then, tuple(waiting))
+
+
+def _is_conversion(step: Step) -> bool:
+    """Return whether a step converts one disk of a template."""
+    return step.action == "template" and "disk" in step.data
 
 
 def _waiting(update: Update) -> list[str]:
