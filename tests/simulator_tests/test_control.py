@@ -268,6 +268,21 @@ def test_reset(pve: Client, sim: Simulator) -> None:
 # -- maintenance -----------------------------------------------------------------------------------
 
 
+def test_a_request_that_is_late_does_not_change_what_is_there_after_a_reset(
+    pve: Client, sim: Simulator
+) -> None:
+    sim.fault(method="POST", path="/pools$", delay_ms=400)
+    with ThreadPoolExecutor(1) as other:
+        late = other.submit(pve.call, "POST", "/pools", {"poolid": "initech"})
+        while not sim.ask("GET", "/faults")[0]["done"]:
+            time.sleep(0.01)
+        sim.reset()
+        with pytest.raises(requests.exceptions.ConnectionError):
+            late.result()
+    assert "initech" not in {item["poolid"] for item in pve.get("/pools")}
+    assert all(row["path"] != "/pools" or row["method"] == "GET" for row in sim.log())
+
+
 def test_the_manager_knows_no_node_before_it_has_had_work(pve: Client, sim: Simulator) -> None:
     shown = pve.get("/cluster/ha/status/manager_status")
     assert shown == {

@@ -89,6 +89,7 @@ class Server:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.time()
+        sim = self.sim
         if self.latency:
             await asyncio.sleep(self.latency)
             await self.turns.take()
@@ -102,6 +103,8 @@ class Server:
         fault = self.faults.pick(verb, path) if self.faults.rules else None
         if fault is not None:
             await self._fault_before(request, fault)
+        if self.sim is not sim:
+            raise _drop(request)  # it was sent before the reset, and must not change what is now
         answer = Answer()
         try:
             if fault is not None and fault.status is not None:
@@ -117,6 +120,8 @@ class Server:
             await asyncio.sleep(max(0.0, self.options.auth_delay_s - (time.time() - started)))
         elif answer.status == 595:
             await asyncio.sleep(self.sim.proxy_timeout)
+        if self.sim is not sim:
+            raise _drop(request)
         self.log.add(
             verb, path, answer.route or path, answer.status, started, answer.who, answer.params
         )
@@ -129,7 +134,10 @@ class Server:
 
     async def _fault_before(self, request: web.BaseRequest, fault: Fault) -> None:
         if fault.delay_ms:
+            sim = self.sim
             await asyncio.sleep(fault.delay_ms / 1000)
+            if self.sim is not sim:
+                raise _drop(request)
         for method, path, body in fault.steer or ():
             if self.steer is not None:
                 self.steer(method, path, body)
