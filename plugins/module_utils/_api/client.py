@@ -26,7 +26,7 @@ from .request import Happened, Request, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
-from .tasks import OUTAGE, Tasks, TaskWaiter
+from .tasks import OUTAGE, NoNotes, Tasks, TaskWaiter
 from .upid import TaskResult
 
 Layer = Callable[[Sender], Sender]
@@ -57,7 +57,7 @@ class Parts:
     limit: Limit | None = None
     progress: Progress | None = None
     task_poller: TaskPoller | None = None
-    notes: Notes | None = None
+    notes: Notes = NoNotes()
     known: Known = field(default_factory=Known)
 
 
@@ -108,7 +108,7 @@ class Client:
         """Return a client that calls `progress` while a task runs."""
         return self._with(progress=progress)
 
-    def noted(self, notes: Notes | None) -> Client:
+    def noted(self, notes: Notes) -> Client:
         """Return a client that keeps notes of its tasks, and of the steps it is told of."""
         return self._with(notes=notes)
 
@@ -140,14 +140,13 @@ class Client:
         return self._parts.progress
 
     @property
-    def notes(self) -> Notes | None:
+    def notes(self) -> Notes:
         """What keeps notes of tasks and steps."""
         return self._parts.notes
 
     def note(self, summary: str) -> None:
         """Keep a note of a step that was carried out."""
-        if self._parts.notes is not None:
-            self._parts.notes.step(summary)
+        self._parts.notes.step(summary)
 
     @property
     def site(self) -> str:

@@ -38,6 +38,26 @@ _EXPLAINED = re.compile(r"EFI disk without 'ms-cert")
 _LOG_PAGE, _LOG_PAGES = 500, 20
 
 
+class NoNotes:
+    """Keeps no notes."""
+
+    def began(self, upid: str) -> None:
+        """Keep no note."""
+
+    def ended(self, upid: str) -> None:
+        """Keep no note."""
+
+    def step(self, summary: str) -> None:
+        """Keep no note."""
+
+    def about(self, label: str) -> Notes:
+        """Return notes on one of several VMs, which are not kept either."""
+        return self
+
+    def complete(self) -> None:
+        """Keep no note."""
+
+
 class TaskWaiter:
     """Waits for tasks by looking at them.
 
@@ -58,7 +78,7 @@ class TaskWaiter:
         self._outage = outage
         self._progress = progress
         self._task_poller = task_poller
-        self._notes = notes
+        self._notes = notes or NoNotes()
 
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
@@ -70,8 +90,7 @@ class TaskWaiter:
         """
         task = parse_upid(upid)
         one = _Wait(task, timeout, attempted, progress or self._progress)
-        if self._notes is not None:
-            self._notes.began(task.text)
+        self._notes.began(task.text)
         if self._task_poller is None:
             return self._follow(one)
         self._task_poller.joins(task)
@@ -99,8 +118,7 @@ class TaskWaiter:
             waited = clock.monotonic() - began
             if status.get("status") == "stopped":
                 exitstatus = str(status.get("exitstatus") or "")
-                if self._notes is not None:
-                    self._notes.ended(one.task.text)
+                self._notes.ended(one.task.text)
                 return _ended(self._reader, one.task, exitstatus, one.attempted)
             if one.progress is not None:
                 one.progress(one.task.text, waited, str(status.get("status") or ""))

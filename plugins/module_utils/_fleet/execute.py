@@ -293,9 +293,7 @@ class Executor:
         before: Before | None,
     ) -> Outcome:
         """Return the outcome of one VM."""
-        notes = self._client.notes
-        if notes is not None:
-            notes = notes.about(planned.item.label)
+        notes = self._client.notes.about(planned.item.label)
         view = self._client.limited(passed, run_progress.over(self._client.progress)).noted(notes)
         cluster_view = LiveView(view, self._reservations, _vmid(vm_plan))
         seen = replace(vm_plan, cluster=replace(vm_plan.cluster, read_at=self._planned_at))
@@ -306,8 +304,7 @@ class Executor:
         except FleetError as error:
             self._reservations.drop(cluster_view.vmid)
             return Outcome(planned, error=error, vmid=cluster_view.vmid)
-        if notes is not None:
-            notes.complete()
+        notes.complete()
         return Outcome(planned, result)
 
     def _settle(self, vm_plan: VmPlan, passed: _Pass) -> Result:

@@ -90,9 +90,7 @@ class Server:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.time()
         sim = self.sim
-        if self.latency:
-            await asyncio.sleep(self.latency)
-            await self.turns.take()
+        await self._latency()
         verb = request.method
         raw_path = request.rel_url.raw_path
         path, kind = _split_path(unquote(raw_path) if "%" in raw_path else raw_path)
@@ -131,6 +129,11 @@ class Server:
         if fault is not None and fault.cut is not None:
             return await _cut(request, response, fault.cut)
         return response
+
+    async def _latency(self) -> None:
+        if self.latency:
+            await asyncio.sleep(self.latency)
+            await self.turns.take()
 
     async def _fault_before(self, request: web.BaseRequest, fault: Fault) -> None:
         if fault.delay_ms:
