@@ -77,7 +77,8 @@ def run_at_sites(
             done = work_on(read_estate(params, client, sites), client, check_mode)
         except FleetError as error:
             return Work([_failed_as_a_whole(Planned(item), error) for item in named.items])
-        return replace(done, outcomes=_of_site(done.outcomes, max(sites)))
+        site = max(sites)
+        return Work([_of_site(outcome, site) for outcome in done.outcomes], done.notes)
 
     return _reported(side_by_side(one, clients, _SITES_AT_ONCE), params, check_mode)
 
@@ -100,16 +101,14 @@ def _failed_as_a_whole(planned: Planned, error: FleetError) -> Outcome:
     return Outcome(replace(planned, error=error), error=error)
 
 
-def _of_site(outcomes: list[Outcome], site: str) -> list[Outcome]:
-    """Return the outcomes with the site of VMs that were pruned."""
-    found: list[Outcome] = []
-    for outcome in outcomes:
-        item = outcome.planned.item
-        if item.pruned:
-            planned = replace(outcome.planned, item=replace(item, site=site))
-            outcome = replace(outcome, planned=planned)
-        found.append(outcome)
-    return found
+def _of_site(outcome: Outcome, site: str) -> Outcome:
+    """Return the outcome with the site of a VM that was pruned."""
+    item = outcome.planned.item
+    if not item.pruned:
+        return outcome
+    item = replace(item, site=site)
+    planned = replace(outcome.planned, item=item)
+    return replace(outcome, planned=planned)
 
 
 def _reported(works: Sequence[Work], params: Mapping[str, Any], check_mode: bool) -> Result:

@@ -46,12 +46,16 @@ def read_settings(params: Mapping[str, Any]) -> dict[str, TenantSettings]:
     Raises ValidationFailed, with the tenant in the message.
     """
     given = params.get("tenant_settings") or {}
-    return {str(tenant): _read(str(tenant), options) for tenant, options in given.items()}
+    found: dict[str, TenantSettings] = {}
+    for tenant, options in given.items():
+        name = str(tenant)
+        found[name] = _read(name, options or {})
+    return found
 
 
 def _read(tenant: str, given: Any) -> TenantSettings:
     what = f"The settings of tenant {tenant} were refused"
-    options = check_options(_spec(), {} if given is None else given, what)
+    options = check_options(_spec(), given, what)
     defaults = options.get("defaults") or {}
     if defaults.get("tenant"):
         raise ValidationFailed(
@@ -60,7 +64,7 @@ def _read(tenant: str, given: Any) -> TenantSettings:
             next_step="Leave it out",
             reason="tenant",
         )
-    own = {name: options[name] for name in _OF_VMS if options.get(name) is not None}
+    own = {name: options.get(name) for name in _OF_VMS}
     return TenantSettings(
         site=str(options.get("site") or ""),
         options=lay_over(without_left_out(defaults), own),
@@ -89,10 +93,10 @@ def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSe
     if tenant in settings:
         return settings[tenant]
     near = difflib.get_close_matches(tenant, settings, n=1)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    hints = [f" (did you mean '{name}'?)" for name in near]
     raise ValidationFailed(
         attempted=f"tenant '{tenant}' was refused",
-        answer=f"the estate has settings for {', '.join(sorted(settings))} only{hint}",
+        answer=f"the estate has settings for {', '.join(sorted(settings))} only{''.join(hints)}",
         next_step="Correct the tenant, or add it to the tenants of the estate",
         reason="tenant without settings",
     )
