@@ -35,8 +35,6 @@ ELSEWHERE = {
     ("_vm/create/make.py", "_remove"): "test_quota.py, test_place_race.py",
     # Before PVE 9.2, where a token cannot get another secret.
     ("_access/run_token.py", "_grant"): "test_token.py",
-    # It only passes on to the client.
-    ("_access/run_token.py", "task"): "test_token.py",
     # It writes a file of the machine that runs the task.
     ("_vm/live/snippets.py", "_write_step"): "test_snippets_visible.py",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._core.clock import Clock
 from .._core.errors import (
@@ -27,9 +27,6 @@ from .._resource.decide import read_desired
 from .._resource.protocols import Api
 from .._resource.run import read_values, run
 from .token import TOKEN, check_token, token_id
-
-if TYPE_CHECKING:
-    from .._api.upid import TaskResult
 
 # pve-access-control 9.1.0, which came with 9.2: a token gets another secret, and keeps its rights.
 _REGENERATES_SINCE = (9, 2)
@@ -200,6 +197,9 @@ class SecretKeeper:
 
     def __init__(self, client: Api) -> None:
         self._client = client
+        self.version = client.version
+        self.task = client.task
+        self.note = client.note
         self.secret: str | None = None
         self.looked = False  # whether an answer to a write was lost
         self.owner_is_missing = False
@@ -230,21 +230,13 @@ class SecretKeeper:
         except PermissionDenied:
             return
 
-    def version(self) -> tuple[int, int]:
-        """Return major and minor number of Proxmox VE."""
-        return self._client.version()
-
-    def note(self, summary: str) -> None:
-        """Keep a note of a step that was carried out."""
-        self._client.note(summary)
-
     def write(
         self,
         method: str,
         *segments: str | int,
-        data: Mapping[str, Any] | None = None,
         attempted: str = "",
         happened: Callable[[], Any] | None = None,
+        **more: Any,
     ) -> Any:
         """Return the answer to a write, and keep the secret in it."""
 
@@ -254,7 +246,7 @@ class SecretKeeper:
 
         try:
             answer = self._client.write(
-                method, *segments, data=data, attempted=attempted, happened=look
+                method, *segments, attempted=attempted, happened=look, **more
             )
         except Conflict as error:
             if self.looked and method == "POST":
@@ -265,10 +257,6 @@ class SecretKeeper:
         elif method == "POST":
             raise _lost(attempted)
         return answer
-
-    def task(self, method: str, *segments: str | int, **more: Any) -> TaskResult:
-        """Return how the task ended that a write started; no call of a token starts one."""
-        return self._client.task(method, *segments, **more)
 
 
 def _lost(attempted: str) -> FleetError:

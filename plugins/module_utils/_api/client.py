@@ -22,7 +22,7 @@ from typing import Any
 from .._core.clock import Clock
 from .backend import ProxmoxerTransport
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
-from .request import Happened, Request, encode
+from .request import Again, Happened, Request, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
@@ -197,6 +197,7 @@ class Client:
         attempted: str = "",
         happened: Happened | None = None,
         timeout: float | None = None,
+        again: Again | None = None,
     ) -> Any:
         """Return `data` of a POST, PUT or DELETE, or what `happened` returned after a lost answer.
 
@@ -206,7 +207,13 @@ class Client:
         values = encode({**(params or {}), **(data or {})})
         return self._sender.send(
             Request(
-                method, segments, values, attempted=attempted, timeout=timeout, happened=happened
+                method,
+                segments,
+                values,
+                attempted=attempted,
+                timeout=timeout,
+                happened=happened,
+                again=again,
             )
         )
 

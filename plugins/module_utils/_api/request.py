@@ -18,6 +18,9 @@ Happened = Callable[[], Any]
 have returned.
 """
 
+Again = Callable[[], None]
+"""A look before a write is sent once more: raises where it must not be."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -37,6 +40,7 @@ class Request:
     number: int = 1  # of this try
     happened: Happened | None = None
     lock_budget: TimeBudget | None = None
+    again: Again | None = None
 
     @property
     def path(self) -> tuple[str, ...]:

@@ -74,6 +74,8 @@ class Retrying:
         number = 0
         while True:
             number += 1
+            if number > 1 and request.again is not None:
+                request.again()
             numbered = request.of_try(number)
             try:
                 return self._below.send(numbered)

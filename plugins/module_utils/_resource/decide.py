@@ -13,7 +13,7 @@ from typing import Any
 from .._core.errors import Conflict, ValidationFailed
 from .change import Change, Desired
 from .plan import Plan, Step
-from .table import Call, Field, Members, Secret, Table, Values
+from .table import Call, Members, Secret, Table, Values
 
 CREATE, UPDATE, REMOVE, DELETE = "create", "update", "remove members", "delete"
 WRITE = "write a secret"
@@ -79,9 +79,7 @@ def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
         wanted = {option: items for option, items in desired.members.items() if items}
         return Change(creates=True, sets=desired.values, adds=wanted)
     fixed = {one.option for one in table.fields if one.fixed}
-    different = {
-        option: value for option, value in desired.values.items() if value != actual[option]
-    }
+    different = _different(table, desired, actual)
     adds: dict[str, frozenset[Any]] = {}
     removes: dict[str, frozenset[Any]] = {}
     for group in _groups(table, desired.members):
@@ -98,6 +96,21 @@ def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
     )
 
 
+def _different(table: Table, desired: Desired, actual: Values) -> dict[str, Any]:
+    """Return the fields that the task changes, with the values that they will have."""
+    wanted = _merged(table, desired, actual)
+    return {option: value for option, value in wanted.items() if value != actual[option]}
+
+
+def _merged(table: Table, desired: Desired, actual: Values) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in table.fields:
+        if one.option in desired.values:
+            wanted = desired.values[one.option]
+            found[one.option] = one.merged(actual[one.option], wanted, desired)
+    return found
+
+
 def _compare_absent(table: Table, desired: Desired, actual: Values | None) -> Change:
     if actual is None:
         return Change()
@@ -112,7 +125,7 @@ def _compare_absent(table: Table, desired: Desired, actual: Values | None) -> Ch
     for group in _groups(table, desired.members):
         known = actual[group.option]
         removes[group.option] = known - _others(group, known, desired.members[group.option])
-    return Change(removes=_not_empty(removes))
+    return Change(sets=_different(table, desired, actual), removes=_not_empty(removes))
 
 
 def _groups(table: Table, options: Iterable[str]) -> list[Members]:
@@ -212,7 +225,7 @@ def _plan_change(table: Table, desired: Desired, actual: Values | None, change: 
 def after(table: Table, desired: Desired, actual: Values | None) -> dict[str, Any]:
     """Return the canonical values that the resource will have."""
     known = dict(actual) if actual is not None else table.values({})
-    known.update(desired.values)
+    known.update(_merged(table, desired, known))
     for group in _groups(table, desired.members):
         items = desired.members[group.option]
         others = _others(group, known[group.option], items)
@@ -243,7 +256,7 @@ def _step(
 
 
 def _creation(table: Table, desired: Desired, change: Change) -> Step:
-    data = _sent(table.fields, change.sets)
+    data = _sent(table, change.sets)
     for group in _groups(table, change.adds):
         if group.own:
             data[group.property] = group.joined(change.adds[group.option])
@@ -256,7 +269,7 @@ def _creation(table: Table, desired: Desired, change: Change) -> Step:
 
 def _updates(table: Table, desired: Desired, then: Values, change: Change) -> list[Step]:
     """Return one update with all that one request can hold, and one for each batch of members."""
-    data = _sent(table.fields, change.sets)
+    data = _sent(table, change.sets)
     names, added, steps = list(change.sets), {}, []
     for group in table.members:
         adds = change.adds.get(group.option, frozenset())
@@ -330,8 +343,21 @@ def _writing(table: Table, desired: Desired, secret: Secret) -> Step:
     return _step(WRITE, summary, "PUT", secret.call, desired, data)
 
 
-def _sent(fields: Iterable[Field], sets: Values) -> dict[str, Any]:
-    return {one.property: one.send(sets[one.option]) for one in fields if one.option in sets}
+def _sent(table: Table, sets: Values) -> dict[str, Any]:
+    """Return the properties to set, and the list of those to remove."""
+    data: dict[str, Any] = {}
+    removed: list[str] = []
+    for one in table.fields:
+        if one.option not in sets:
+            continue
+        value = one.send(sets[one.option])
+        if value is None:
+            removed.append(one.property)
+        else:
+            data[one.property] = value
+    if removed:
+        data[table.unset] = ",".join(removed)
+    return data
 
 
 def _named(table: Table, sets: Mapping[str, frozenset[Any]]) -> str:

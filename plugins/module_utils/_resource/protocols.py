@@ -35,8 +35,11 @@ class Api(Reader, Protocol):
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
         happened: Callable[[], Any] | None = None,
+        again: Callable[[], None] | None = None,
     ) -> Any:
-        """Return the answer to a write; `happened` looks after a lost answer. Raises FleetError."""
+        """Return the answer to a write; `happened` looks after a lost answer, and `again` may raise
+        before the write is sent once more. Raises FleetError.
+        """
 
     def task(
         self,

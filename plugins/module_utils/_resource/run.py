@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .._core.errors import Conflict, FleetError, NotFound
@@ -18,7 +19,7 @@ from .._core.result import Result
 from .change import Desired
 from .decide import after, compare, make_plan, read_desired
 from .engine import Resource, apply_plan
-from .execute import Execution, Verdict
+from .execute import Execution, Sent, Verdict, attempted
 from .plan import Plan, Step
 from .protocols import Api
 from .result import result_of
@@ -45,9 +46,50 @@ class TableResource(Resource[Result]):
         self.client = client
         self.plan = plan
         self.actual = actual
+        self.latest = actual
+        self.verified = 0
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        return plan_resource(self.table, self.desired, self.client)[0]
+        """Return what is left to do.
+
+        After a step of a resource that settles: once other runs have had the time to write it.
+        """
+        verifies = self.table.settles > 0 and not uncertain
+        if verifies:
+            self.client.clock.sleep(self.table.settles)
+            self.verified += 1
+        plan, self.latest = plan_resource(self.table, self.desired, self.client)
+        if verifies and self.verified > self.most_looks:
+            return Plan()
+        return plan
+
+    def send(self, step: Step) -> Sent:
+        """Send a step; one that settles is not sent again where another run has changed it since.
+
+        PVE may refuse it because of a lock for longer than other runs take to write and to verify.
+        """
+        if not self.table.settles:
+            return super().send(step)
+        answer = self.client.write(
+            step.method,
+            *step.path,
+            data=step.data,
+            attempted=attempted(step),
+            happened=self.happened(step),
+            again=partial(self._require_same, step),
+        )
+        return Sent(answer)
+
+    def _require_same(self, step: Step) -> None:
+        """Raise Conflict where a new reading leads to another step."""
+        rest = plan_resource(self.table, self.desired, self.client)[0]
+        if step not in rest.steps:
+            raise Conflict(
+                attempted=attempted(step),
+                answer="another run has changed it since it was read",
+                next_step="Run this again",
+                reason="changed since",
+            )
 
     def happened(self, step: Step) -> Callable[[], Any]:
         """Return the look after a lost answer: a step took effect where a new plan has none of its
@@ -71,12 +113,15 @@ class TableResource(Resource[Result]):
         return _report(self.table, self.desired, self.plan, values)
 
     def report(self, execution: Execution) -> Result:
-        final = read_values(self.table, self.client, self.desired.keys)
-        _require_reached(self.table, self.desired, final, list(execution.done))
-        plan = self.plan if execution.done else execution.rest  # else another run did all of it
+        final = self.latest
+        if not self.table.settles:
+            final = read_values(self.table, self.client, self.desired.keys)
+        done = tuple(dict.fromkeys(execution.done))  # a step that did not last is made again
+        _require_reached(self.table, self.desired, final, list(done))
+        plan = self.plan if done else execution.rest  # else another run did all of it
         plan = plan or Plan()
         plan = replace(plan, warnings=(*plan.warnings, *execution.warnings))
-        return _report(self.table, self.desired, plan, final, execution.done)
+        return _report(self.table, self.desired, plan, final, done)
 
 
 def read_values(table: Table, client: Api, keys: Mapping[str, str]) -> dict[str, Any] | None:
@@ -103,10 +148,11 @@ def plan_resource(
     actual = read_values(table, client, desired.keys)
     change = compare(table, desired, actual)
     plan = make_plan(table, desired, actual, change)
-    if table.precheck is None or not change:
-        return plan, actual
-    warnings = table.precheck(client, desired, change)
-    return Plan(plan.steps, plan.before, plan.after, warnings=warnings), actual
+    if table.settles:
+        plan = replace(plan, steps=tuple(replace(step, reread=True) for step in plan.steps))
+    if table.precheck is not None and change:
+        plan = replace(plan, warnings=table.precheck(client, desired, change))
+    return plan, actual
 
 
 def run_info(
@@ -123,6 +169,8 @@ def run_info(
     }
     if len(keys) == len(table.keys):
         values = read_values(table, client, keys)
+        if not table.keys:
+            return Result(False, {table.kind: table.show(keys, values or table.values({}))})
         return _found(table, [table.show(keys, values)] if values is not None else [])
     answer = client.get(
         *table.list_call.path_for(keys),
@@ -154,9 +202,9 @@ def _require_reached(
     left = compare(table, desired, final)
     if not left.visible:
         return
-    different = sorted({*left.sets, *left.adds, *left.removes, *left.fixed}) or [
-        desired.keys[table.keys[0].option]
-    ]
+    different = sorted({*left.sets, *left.adds, *left.removes, *left.fixed}) or list(
+        desired.keys.values()
+    )
     raise Conflict(
         attempted=f"The changes of {table.label(desired.keys)} did not last",
         answer=f"Proxmox VE accepted them, but these still differ: {', '.join(different)}",

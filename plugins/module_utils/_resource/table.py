@@ -30,6 +30,11 @@ Pick = Callable[[Any, Mapping[str, str]], "Mapping[str, Any] | None"]
 argument are its keys.
 """
 
+Merge = Callable[[Any, Any, Desired], Any]
+"""Returns the canonical value that a field has after a task: from the known one and from what the
+option lists, which goes with C(state), C(exact) and C(append).
+"""
+
 Rows = Callable[[Any, Mapping[str, str]], "list[Mapping[str, Any]]"]
 """Returns the resources in the answer of the listing, each with the properties of all keys; the
 second argument are the keys that the task names.
@@ -85,8 +90,9 @@ class Field:
 
     `want` turns the option's value into its canonical form or raises ValidationFailed, `read` does
     so with PVE's, which is None where PVE has none; what is equal after that is equal. `send`
-    renders it for a request, `show` for a result. A `fixed` field cannot be changed: the resource
-    has to be created again.
+    renders it for a request, None where the property goes, `show` for a result. A `fixed` field
+    cannot be changed: the resource has to be created again. With `merge` an option has a part of
+    the value only, and the rest stays.
     """
 
     option: str
@@ -96,6 +102,11 @@ class Field:
     send: Callable[[Any], Any] = as_text
     fixed: bool = False
     show: Callable[[Any], Any] = as_is
+    merge: Merge | None = None
+
+    def merged(self, known: Any, wanted: Any, desired: Desired) -> Any:
+        """Return the canonical value after a task."""
+        return wanted if self.merge is None else self.merge(known, wanted, desired)
 
 
 @dataclass(frozen=True)
@@ -165,7 +176,12 @@ class Table:
     has besides, from what names the resource, and `shown` are properties that it reports only.
 
     A resource that is `permanent` is neither created nor deleted: C(state=absent) takes out the
-    members that the task lists.
+    members and the parts of fields that the task lists. `unset` is the parameter that lists
+    properties to remove.
+
+    `settles` is for a resource that every run writes as a whole, so that two runs can undo each
+    other: seconds after which whoever read it before has also written it. It is read right before
+    each write and again after that time, and written again where it has not lasted.
     """
 
     kind: str
@@ -191,6 +207,8 @@ class Table:
     derived: Callable[[Mapping[str, str]], Mapping[str, Any]] = lambda _keys: {}
     precheck: Precheck | None = None
     list_is_whole: bool = True  # whether the listing has all fields and members of each
+    unset: str = "delete"
+    settles: float = 0.0
 
     @property
     def plural(self) -> str:

@@ -380,6 +380,26 @@ class TestWrites:
         assert client_for(script).write("POST", "pools", happened=lambda: None) == "again"
         assert len(script.seen) == 2
 
+    @pytest.mark.parametrize("first", [LOST, LOCKED], ids=["lost", "locked"])
+    def test_a_look_before_it_is_sent_again(self, script: Scripted, first: Reply) -> None:
+        script.replies = [first, Reply("again")]
+        looks: list[int] = []
+
+        def look() -> None:
+            looks.append(len(script.seen))
+
+        client = client_for(script)
+        assert client.write("PUT", "x", happened=lambda: None, again=look) == "again"
+        assert looks == [1]
+
+        def refuse() -> None:
+            raise errors.Conflict(answer="another run has changed it")
+
+        script.replies = [first, Reply("again")]
+        error = caught(lambda: client.write("PUT", "x", happened=lambda: None, again=refuse))
+        assert error.category == "Conflict"
+        assert len(script.seen) == 3
+
     def test_tries_end(self, script: Scripted) -> None:
         script.replies = [self.LOST]
         error = caught(lambda: client_for(script).write("POST", "pools", happened=lambda: None))

@@ -89,6 +89,7 @@ class FakeApi:
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
         happened: Callable[[], Any] | None = None,
+        again: Callable[[], None] | None = None,
     ) -> Any:
         sent = dict(data or {})
         self.before_write(method, sent)

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
+from ansible_collections.pve.fleet.plugins.module_utils._resource.change import Desired
 from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
     after,
     compare,
@@ -18,6 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import 
     read_desired,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._resource.table import Call, Field, Table
 from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import (
     pool_info_spec,
     pool_spec,
@@ -167,3 +169,52 @@ def test_the_declared_options_are_those_of_the_table() -> None:
     assert SHELF.options == {"room", "name", "comment", "size", "kind", "books", "loud"}
     assert pool_spec().keys() == POOL.options | {"state", "exact", "force"}
     assert pool_info_spec().keys() == {key.option for key in POOL.keys}
+
+
+def _joined(known: str, wanted: str, desired: Desired) -> str:
+    if not desired.present:
+        return known.replace(wanted, "")
+    return known if wanted in known else known + wanted
+
+
+_SIGN = Call(("sign",))
+SIGN = Table(
+    kind="sign",
+    label_as="the sign",
+    keys=(),
+    fields=(
+        Field("letters", "txt", send=lambda text: text or None, merge=_joined),
+        Field("colour", "col", send=lambda text: text or None),
+    ),
+    permanent=True,
+    list_call=_SIGN,
+    read_call=_SIGN,
+    create_call=_SIGN,
+    update_call=_SIGN,
+    delete_call=_SIGN,
+)
+SIGNS: list[tuple[str, dict[str, Any], dict[str, str], dict[str, str]]] = [
+    ("added to what is there", {"letters": "b"}, {"txt": "ab"}, {"letters": "ab"}),
+    ("there already", {"letters": "a"}, {}, {}),
+    ("taken out", {"letters": "a", "state": "absent"}, {"delete": "txt"}, {"letters": ""}),
+    (
+        "set and removed at once",
+        {"letters": "b", "colour": ""},
+        {"txt": "ab", "delete": "col"},
+        {"letters": "ab", "colour": ""},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "sent", "then"), [row[1:] for row in SIGNS], ids=[row[0] for row in SIGNS]
+)
+def test_parts_of_a_field(
+    options: dict[str, Any], sent: dict[str, str], then: dict[str, str]
+) -> None:
+    known = {"letters": "a", "colour": "red"}
+    desired = read_desired(SIGN, options)
+    found = make_plan(SIGN, desired, known, compare(SIGN, desired, known))
+    assert [dict(step.data) for step in found.steps] == ([sent] if sent else [])
+    assert found.after == then
+    assert after(SIGN, desired, known) == {**known, **then}
