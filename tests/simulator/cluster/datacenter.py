@@ -145,10 +145,14 @@ def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
     cluster = ctx.cluster
     cluster.check_cfs("datacenter_cfg")
     delete = split_list(p.pop("delete", None) or "")
-    limits = _parts(p.get("next-id") or "")
-    lower, upper = limits.get("lower"), limits.get("upper")
-    if lower and upper and int(lower) > int(upper):
-        raise PveError(f"lower ({lower}) <= upper ({upper}) boundary rule broken")
+    written = {**cluster.options, **p}
+    if "next-id" in written and "next-id" not in delete:
+        limits = _parts(written["next-id"])
+        lower, upper = int(limits.get("lower", 100)), int(limits.get("upper", 1000000))
+        if lower > upper:
+            raise PveError(f"lower ({lower}) <= upper ({upper}) boundary rule broken")
+    for name in cluster.options.keys() - p.keys():
+        cluster.options[name] = _written_again(name, cluster.options[name])
     for name, value in p.items():
         text = str(value)
         if name == "description" and text and not text.endswith("\n"):
@@ -159,6 +163,21 @@ def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
     for name in delete:
         cluster.options.pop(name, None)
     cluster.revision += 1
+
+
+def _written_again(name: str, text: str) -> str:
+    """What was read before another option was written: lists of tags are sorted then.
+
+    Source: DataCenterConfig.pm, write_datacenter_config.
+    """
+    if name == "registered-tags":
+        return ";".join(sorted(split_list(text)))
+    if name == "user-tag-access":
+        parts = _parts(text)
+        if "user-allow-list" in parts:
+            parts["user-allow-list"] = ";".join(sorted(split_list(parts["user-allow-list"])))
+        return ",".join(f"{key}={parts[key]}" for key in sorted(parts))
+    return text
 
 
 # -- tasks and log -------------------------------------------------------------------------------
