@@ -236,6 +236,21 @@ SCENARIOS: tuple[Scenario, ...] = (
         grants=[_GRANT],
         state="absent",
     ),
+    access(
+        "register a tag",
+        "cluster_options",
+        {"registered_tags": ["other"], "bwlimit": {"clone": "1000"}},
+        registered_tags=["faulty"],
+        tag_style={"color_map": {"faulty": "ff0000"}},
+        bwlimit={"clone": ""},
+    ),
+    access(
+        "take a registered tag out",
+        "cluster_options",
+        {"registered_tags": ["faulty", "other"]},
+        registered_tags=["faulty"],
+        state="absent",
+    ),
     access("create a token", "token", owner="ops@pve", name="faulty", comment="c"),
     access(
         "change a token",

@@ -112,7 +112,9 @@ def read_world(lab: Lab) -> World:
 
 
 def _access(lab: Lab) -> dict[str, Any]:
-    """Return groups, roles, users with their tokens, and grants; no secret is among them."""
+    """Return groups, roles, users with their tokens, grants, and the options of the cluster; no
+    secret is among them.
+    """
     client = lab.client
     users = client.get("access", "users", params={"full": 1})
     roles = client.get("access", "roles")
@@ -121,6 +123,7 @@ def _access(lab: Lab) -> dict[str, Any]:
         "roles": _sorted(role for role in roles if not role.get("special")),
         "users": _sorted(users),
         "grants": _sorted(client.get("access", "acl")),
+        "options": client.get("cluster", "options"),
     }
 
 

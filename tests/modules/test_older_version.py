@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules import access_lab
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.snapshot_lab import check, do, machine, names, prepare, refused
 
@@ -91,3 +92,23 @@ def test_pools(lab: Lab) -> None:
     ] == ["old", "old/sub"]
     assert lab.run("pool", name="old/sub", state="absent")["changed"]
     assert lab.run("pool", name="old", state="absent", force=True)["changed"]
+
+
+OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"ha": "dynamic"}, "crs.ha=dynamic"),
+    ({"ha_auto_rebalance": True}, "crs.ha_auto_rebalance=1"),
+]
+
+
+@pytest.mark.parametrize(("crs", "named"), OPTIONS, ids=lambda value: str(value))
+def test_options_of_a_cluster_that_are_newer(lab: Lab, crs: dict[str, Any], named: str) -> None:
+    result = access_lab.refused(lab, "cluster_options", crs=crs)
+    assert result["error"]["category"] == "NotSupported"
+    assert f"{named} came with Proxmox VE 9.2, and this is 8.4" in result["msg"]
+
+
+@pytest.mark.usefixtures("fast")
+def test_options_of_a_cluster(lab: Lab) -> None:
+    access_lab.as_foreseen(lab, "cluster_options", crs={"ha": "static"}, registered_tags=["old"])
+    access_lab.as_foreseen(lab, "cluster_options", state="absent", registered_tags=["old"])
+    access_lab.as_foreseen(lab, "cluster_options", crs={"ha": ""})

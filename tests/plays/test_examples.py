@@ -47,6 +47,8 @@ MODULES = [
     "task_info",
     "tenant",
     "tenant_info",
+    "cluster_options",
+    "cluster_options_info",
 ]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
@@ -138,7 +140,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("page", ["access.md", "pools.md"])
+@pytest.mark.parametrize("page", ["access.md", "pools.md", "cluster-options.md"])
 def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
     assert "Traceback" not in play(player, tasks_of(page))
 

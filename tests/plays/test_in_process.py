@@ -54,6 +54,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "acl_info": {"path": "/pool/acme"},
     "clone": {"name": "both-clone", "source": "debian-13"},
     "cluster_info": {},
+    "cluster_options": {"registered_tags": ["both"], "bwlimit": {"clone": "1000"}},
+    "cluster_options_info": {},
     "group": {"name": "both-group", "comment": "both"},
     "group_info": {"name": "both-group"},
     "node_info": {"node": "pve1", "details": True},

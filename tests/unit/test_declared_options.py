@@ -36,6 +36,8 @@ MODULES = [
     "acl_info",
     "clone",
     "cluster_info",
+    "cluster_options",
+    "cluster_options_info",
     "group",
     "group_info",
     "node_info",

@@ -133,6 +133,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "node_info": (_all(NODE, "Sys.Audit"),),
     "task_info": (_all(NODE, "Sys.Audit"),),
     "cluster_info": (_all(ROOT, "Sys.Audit"),),
+    "cluster_options": (_all(ROOT, "Sys.Audit Sys.Modify"),),
+    "cluster_options_info": (_all(ROOT, "Sys.Audit"),),
     "network": (_all(NODE, "Sys.Audit Sys.Modify"),),
     "storage": (_all(ALL_STORAGES, "Datastore.Allocate Datastore.Audit"),),
     "storage_info": (_all(STORAGE, "Datastore.Audit"),),

@@ -25,6 +25,8 @@ def preflight_info_spec() -> Spec:
                 "acl_info",
                 "clone",
                 "cluster_info",
+                "cluster_options",
+                "cluster_options_info",
                 "group",
                 "group_info",
                 "ha",

@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module cluster_options.
+
+Written by `make options` from cluster_options.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  state:
+    description:
+      - V(present) sets what is given. Tags and colors that are not listed stay.
+      - V(absent) takes the tags out that are listed in O(registered_tags), O(tag_style.color_map)
+        and O(user_tag_access.user_allow_list). No other option can be set with it.
+    type: str
+    choices: [present, absent]
+    default: present
+  registered_tags:
+    description: Tags that only users with C(Sys.Modify) on C(/) may set on a VM and take
+      off.
+    type: list
+    elements: str
+  exact:
+    description: Whether tags and colors that are not listed are taken out, for each of
+      O(registered_tags), O(tag_style.color_map) and O(user_tag_access.user_allow_list)
+      that is set. It cannot be set with O(state=absent).
+    type: bool
+    default: false
+  tag_style:
+    description: How the web interface shows tags, and how Proxmox VE stores those of a
+      VM.
+    type: dict
+    suboptions:
+      color_map:
+        description: Colors by tag, as V(ff0000), or as V(ff0000:ffffff) with that of the
+          text. An empty text removes the colors of a tag.
+        type: dict
+      ordering:
+        description: Whether tags keep their order, V(config), or are sorted, V(alphabetical).
+          An empty text removes it.
+        type: str
+        choices: ['', config, alphabetical]
+      case_sensitive:
+        description: Whether upper case and lower case differ in tags.
+        type: bool
+      shape:
+        description: Shape of the tags. An empty text removes it.
+        type: str
+        choices: ['', full, circle, dense, none]
+  user_tag_access:
+    description: Which tags users may set on their VMs without C(Sys.Modify) on C(/).
+    type: dict
+    suboptions:
+      user_allow:
+        description: V(none), those of a V(list), those and V(existing) ones, or V(free)
+          ones. Tags in O(registered_tags) are never among them. An empty text removes it.
+        type: str
+        choices: ['', none, list, existing, free]
+      user_allow_list:
+        description: The tags for V(list) and V(existing).
+        type: list
+        elements: str
+  crs:
+    description: How the HA manager chooses nodes (cluster resource scheduling).
+    type: dict
+    suboptions:
+      ha:
+        description: V(basic) counts services, V(static) considers their configured CPU
+          and memory, V(dynamic) what they use (Proxmox VE 9.2). An empty text removes it.
+        type: str
+        choices: ['', basic, static, dynamic]
+      ha_rebalance_on_start:
+        description: Whether a node is chosen when a service starts.
+        type: bool
+      ha_auto_rebalance:
+        description: Whether services are moved when the load of the nodes differs (Proxmox
+          VE 9.2).
+        type: bool
+      ha_auto_rebalance_threshold:
+        description: Difference between the nodes, in percent, from which on services are
+          moved. An empty text removes it.
+        type: str
+      ha_auto_rebalance_method:
+        description: How moves are rated, V(bruteforce) or V(topsis). An empty text removes
+          it.
+        type: str
+        choices: ['', bruteforce, topsis]
+      ha_auto_rebalance_hold_duration:
+        description: Rounds of the HA manager for which the threshold must be exceeded.
+          An empty text removes it.
+        type: str
+      ha_auto_rebalance_margin:
+        description: Least improvement by a move, in percent. An empty text removes it.
+        type: str
+  mac_prefix:
+    description: Beginning of the MAC addresses that Proxmox VE makes up, such as V(BC:24:11:0).
+      An empty text removes it.
+    type: str
+  bwlimit:
+    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none; an
+      empty text removes one.
+    type: dict
+    suboptions:
+      clone:
+        description: Limit for cloning disks.
+        type: str
+      default:
+        description: Limit for what has none of its own.
+        type: str
+      migration:
+        description: Limit for migrating guests.
+        type: str
+      move:
+        description: Limit for moving disks.
+        type: str
+      restore:
+        description: Limit for restoring guests from backups.
+        type: str
+  migration:
+    description: How guests are migrated between nodes.
+    type: dict
+    suboptions:
+      type:
+        description: V(secure) through an SSH tunnel, or V(insecure). An empty text removes
+          it.
+        type: str
+        choices: ['', secure, insecure]
+      network:
+        description: Network that is used for migration, such as V(10.99.0.0/24). An empty
+          text removes it.
+        type: str
+  next_id:
+    description: The range in which Proxmox VE proposes numbers for new guests. This collection
+      numbers its VMs by itself.
+    type: dict
+    suboptions:
+      lower:
+        description: First number. An empty text removes it.
+        type: str
+      upper:
+        description: Number behind the last one. An empty text removes it.
+        type: str
+"""

@@ -1,0 +1,281 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The keys of the cluster's property strings, and what a task makes of them (pure).
+
+Names, ranges and enumerations are those of pve-cluster: DataCenterConfig.pm.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core import propstring, validate
+from .._core.errors import ValidationFailed
+from .._resource.change import Desired
+
+Version = tuple[int, int]
+Values = Mapping[str, str]
+"""A property string by the keys of PVE; keys that no part describes are kept as they are."""
+
+_COLOUR = re.compile(r"[0-9a-fA-F]{6}(?::[0-9a-fA-F]{6})?")
+_WHOLE, _DECIMAL = re.compile(r"[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_EXACT_TAG = re.compile(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
+
+
+def replaced(_known: str, wanted: str, _desired: Desired) -> str:
+    """Return the text that a key has after a task, where that is the one of the sub-option."""
+    return wanted
+
+
+@dataclass(frozen=True)
+class Part:
+    """One key of a property string, under the name of a sub-option.
+
+    `want` returns the text of the sub-option's value or raises ValidationFailed. An empty text
+    removes the key. `since` are the versions that the key (C("")) or one of its values came with.
+    A key that `needs` another one is refused without it.
+    """
+
+    option: str
+    key: str
+    want: Callable[[Any, str], str]
+    show: Callable[[str], Any] = str
+    default: str = ""
+    merge: Callable[[str, str, Desired], str] = replaced
+    since: Mapping[str, Version] = field(default_factory=dict)
+    needs: str = ""
+
+    def since_value(self, text: str) -> Version:
+        """Return the version that the key or this value came with; every one may remove it."""
+        oldest = (0, 0)
+        if not text:
+            return oldest
+        return max(self.since.get("", oldest), self.since.get(text, oldest))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The keys of one property string; PVE wants the `required` one wherever it is set."""
+
+    option: str
+    parts: tuple[Part, ...]
+    required: Part | None = None
+
+    def part(self, key: str) -> Part:
+        """Return the part of that key."""
+        return next(part for part in self.parts if part.key == key)
+
+    @property
+    def format(self) -> propstring.Format:
+        """The keys as the API schema has them; the required one may stand without its name."""
+        return {part.key: {"default_key": part is self.required} for part in self.parts}
+
+    def want(self, options: Mapping[str, Any]) -> dict[str, str]:
+        """Return what the sub-options ask for. Raises ValidationFailed."""
+        return {
+            part.key: part.want(options[part.option], f"{self.option}.{part.option}")
+            for part in self.parts
+            if options.get(part.option) is not None
+        }
+
+    def read(self, value: Any) -> dict[str, str]:
+        """Return the keys of an answer, in which some properties are texts and some objects."""
+        if not value:
+            return {}
+        if not isinstance(value, Mapping):
+            value = propstring.parse(str(value), self.format, what=self.option)
+        return {str(key): _text(one) for key, one in value.items()}
+
+    def merge(self, known: Values, wanted: Values, desired: Desired) -> dict[str, str]:
+        """Return the keys after a task: those that it does not name stay."""
+        found = dict(known)
+        for part in self.parts:
+            if part.key in wanted:
+                found[part.key] = part.merge(known.get(part.key, ""), wanted[part.key], desired)
+        found = {key: text for key, text in found.items() if text}
+        if found and self.required is not None:
+            found.setdefault(self.required.key, self.required.default)
+        return found
+
+    def send(self, values: Values) -> str | None:
+        """Return the property string, None for none."""
+        if not values:
+            return None
+        return ",".join(f"{key}={values[key]}" for key in sorted(values))
+
+    def show(self, values: Values) -> dict[str, Any]:
+        """Return the sub-options, with the default of PVE for what is not set."""
+        return {part.option: part.show(values.get(part.key, part.default)) for part in self.parts}
+
+
+def _text(value: Any) -> str:
+    """Return a value as a text; a list has no order, whether it comes as a list or as a text."""
+    items = value if isinstance(value, list) else str(value).split(";")
+    return ";".join(sorted(str(one) for one in items))
+
+
+# Values
+
+
+def one_of(*words: str) -> Callable[[Any, str], str]:
+    """Return what takes one of these words."""
+
+    def want(value: Any, what: str) -> str:
+        text = str(value).strip()
+        if text and text not in words:
+            raise validate.refused(
+                what, text, "is not a value of it", f"Use one of {', '.join(words)}"
+            )
+        return text
+
+    return want
+
+
+def flag(value: Any, what: str) -> str:
+    """Return a boolean as PVE writes it."""
+    text = propstring.canonical(value, {"type": "boolean"})
+    if text not in ("", "0", "1"):
+        raise validate.refused(what, value, "is not a boolean", "Use true or false")
+    return text
+
+
+def number(
+    minimum: int, maximum: float = math.inf, *, whole: bool = False
+) -> Callable[[Any, str], str]:
+    """Return what takes a number within these bounds."""
+    pattern = _WHOLE if whole else _DECIMAL
+    next_step = f"Use a number from {minimum} to {maximum}"
+    if maximum == math.inf:
+        next_step = f"Use a number, {minimum} or more"
+
+    def want(value: Any, what: str) -> str:
+        text = str(value).strip()
+        if not text:
+            return ""
+        if not pattern.fullmatch(text):
+            raise validate.refused(what, text, "is not a number of it", next_step)
+        if not minimum <= float(text) <= maximum:
+            raise validate.refused(what, text, "is out of range", next_step)
+        return propstring.plain_number(text)
+
+    return want
+
+
+def shown_number(text: str) -> int | float | None:
+    """Return a number as a result has it, None for an empty text."""
+    if not text:
+        return None
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+def shown_text(text: str) -> str | None:
+    """Return a text as a result has it, None for an empty one."""
+    return text or None
+
+
+def network(value: Any, what: str) -> str:
+    """Return a network as PVE takes it: an address of it with a prefix (JSONSchema.pm, CIDR)."""
+    text = str(value).strip()
+    if not text:
+        return ""
+    next_step = "Write it as 10.1.0.0/24"
+    if "/" not in text:
+        raise validate.refused(what, text, "has no prefix", next_step)
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise validate.refused(what, text, "is not a network", next_step) from None
+    return text
+
+
+# Tags and their colours
+
+
+def exact_tag(value: Any, what: str) -> str:
+    """Return a tag as it is written: here PVE distinguishes upper case from lower case."""
+    text = str(value).strip()
+    if not _EXACT_TAG.fullmatch(text):
+        raise validate.refused(
+            what, text, "is not a tag", "Use letters, digits, _ first, then also - + and ."
+        )
+    return text
+
+
+def tags(value: Any, what: str) -> str:
+    """Return tags as a property string has them."""
+    return ";".join(sorted({exact_tag(one, what) for one in value}))
+
+
+def split(text: str) -> frozenset[str]:
+    """Return what a text lists between semicolons."""
+    return frozenset(one for one in text.split(";") if one)
+
+
+def merged_set(known: Collection[str], wanted: Collection[str], desired: Desired) -> frozenset[str]:
+    """Return a set after a task: with what it lists, without it, or exactly that."""
+    if not desired.present:
+        return frozenset(known) - frozenset(wanted)
+    if desired.exact:
+        return frozenset(wanted)
+    return frozenset(known) | frozenset(wanted)
+
+
+def merge_tags(known: str, wanted: str, desired: Desired) -> str:
+    """Return tags after a task, as a property string has them."""
+    return ";".join(sorted(merged_set(split(known), split(wanted), desired)))
+
+
+def colours(value: Mapping[str, Any], what: str) -> str:
+    """Return the colours of tags as PVE writes them: C(web:ff0000:ffffff), behind the tag that of
+    the background and that of the text. Without a colour the entry is to go.
+    """
+    found: list[str] = []
+    for name, given in sorted(value.items()):
+        tag = exact_tag(name, what)
+        colour = "" if given is None else str(given).strip().lstrip("#")
+        if colour and not _COLOUR.fullmatch(colour):
+            raise validate.refused(
+                what,
+                given,
+                f"is not a colour (tag {tag})",
+                "Write it as ff0000, or as ff0000:ffffff with the colour of the text",
+            )
+        found.append(f"{tag}:{colour}")
+    return ";".join(found)
+
+
+def split_colours(text: str) -> dict[str, str]:
+    """Return the colours by tag."""
+    pairs = [one.partition(":") for one in text.split(";") if one]
+    return {tag: colour for tag, _colon, colour in pairs}
+
+
+def merge_colours(known: str, wanted: str, desired: Desired) -> str:
+    """Return the colours after a task."""
+    before, listed = split_colours(known), split_colours(wanted)
+    all_colours = {**before, **listed}
+    found = [
+        f"{tag}:{all_colours[tag]}"
+        for tag in merged_set(before.keys(), listed.keys(), desired)
+        if all_colours[tag]
+    ]
+    return ";".join(sorted(found))
+
+
+def require_order(lower: str, upper: str, attempted: str) -> None:
+    """Raise ValidationFailed where a range ends before it begins (write_datacenter_config)."""
+    if int(lower) > int(upper):
+        raise ValidationFailed(
+            attempted=attempted,
+            answer=f"next_id would begin at {lower} and end at {upper}",
+            next_step="Set next_id.lower and next_id.upper so that the range is not empty",
+            reason="next_id",
+        )

@@ -1,0 +1,274 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of the options of the cluster (pve-manager: API2/Cluster.pm, get_options and
+set_options; pve-cluster: DataCenterConfig.pm).
+
+PVE has no digest for them: of two runs that read the same, the later one undoes the earlier one,
+unless both look again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .._core import validate
+from .._core.errors import NotSupported, PermissionDenied, ValidationFailed
+from .._resource.change import Change, Desired
+from .._resource.protocols import Api
+from .._resource.table import Call, Field, Table
+from .parts import (
+    Part,
+    Parts,
+    Version,
+    colours,
+    exact_tag,
+    flag,
+    merge_colours,
+    merge_tags,
+    merged_set,
+    network,
+    number,
+    one_of,
+    require_order,
+    shown_number,
+    shown_text,
+    split,
+    split_colours,
+    tags,
+)
+
+_ALL = Call(("cluster", "options"))
+_LABEL = "the cluster options"
+_ANY: Version = (0, 0)
+_NOT_CHANGED = "The cluster options were not changed"
+# DataCenterConfig.pm, pve_verify_mac_prefix and $PROXMOX_OUI.
+_MAC_PREFIX = re.compile(r"[A-F0-9][02468ACE](?::[A-F0-9]{2}){0,2}(?::[A-F0-9]?)?")
+_MAC_DEFAULT = "BC:24:11"
+# Seconds: between the reading and the writing of another run there are two requests at most.
+_SETTLES = 1.0
+_REBALANCES: Mapping[str, Version] = {"": (9, 2)}
+
+
+def _rebalance(name: str, want: Any, show: Any = str, default: str = "0", needs: str = "") -> Part:
+    key = "ha-auto-rebalance" + (f"-{name}" if name else "")
+    option = key.replace("-", "_")
+    return Part(option, key, want, show, default, since=_REBALANCES, needs=needs)
+
+
+def _is_set(text: str) -> bool:
+    return text == "1"
+
+
+_AUTO = "ha-auto-rebalance"
+CRS = Parts(
+    "crs",
+    (
+        Part(
+            "ha",
+            "ha",
+            one_of("basic", "static", "dynamic"),
+            default="basic",
+            since={"dynamic": (9, 2)},
+        ),
+        Part("ha_rebalance_on_start", "ha-rebalance-on-start", flag, _is_set, "0"),
+        _rebalance("", flag, _is_set),
+        _rebalance("threshold", number(0, 100), shown_number, "30", _AUTO),
+        _rebalance("method", one_of("bruteforce", "topsis"), str, "bruteforce", _AUTO),
+        _rebalance("hold-duration", number(0), shown_number, "3", _AUTO),
+        _rebalance("margin", number(0, 100), shown_number, "10", _AUTO),
+    ),
+)
+TAG_STYLE = Parts(
+    "tag_style",
+    (
+        Part("color_map", "color-map", colours, split_colours, "", merge_colours),
+        Part("ordering", "ordering", one_of("config", "alphabetical"), default="alphabetical"),
+        Part("case_sensitive", "case-sensitive", flag, _is_set, "0"),
+        Part("shape", "shape", one_of("full", "circle", "dense", "none"), default="circle"),
+    ),
+)
+TAG_ACCESS = Parts(
+    "user_tag_access",
+    (
+        Part("user_allow", "user-allow", one_of("none", "list", "existing", "free"), str, "free"),
+        Part(
+            "user_allow_list",
+            "user-allow-list",
+            tags,
+            lambda text: sorted(split(text)),
+            "",
+            merge_tags,
+        ),
+    ),
+)
+BWLIMIT = Parts(
+    "bwlimit",
+    tuple(
+        Part(name, name, number(0), shown_number)
+        for name in ("clone", "default", "migration", "move", "restore")
+    ),
+)
+_TYPE = Part("type", "type", one_of("secure", "insecure"), default="secure")
+MIGRATION = Parts(
+    "migration",
+    (_TYPE, Part("network", "network", network, shown_text)),
+    required=_TYPE,
+)
+NEXT_ID = Parts(
+    "next_id",
+    (
+        Part("lower", "lower", number(100, 999999999, whole=True), int, "100"),
+        Part("upper", "upper", number(100, 1000000000, whole=True), int, "1000000"),
+    ),
+)
+STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID)
+# What state=absent takes out: of these options, these keys.
+_TAKEN = {TAG_STYLE.option: "color-map", TAG_ACCESS.option: "user-allow-list"}
+_REGISTERED = "registered_tags"
+
+
+def _string(parts: Parts) -> Field:
+    return Field(
+        parts.option,
+        parts.option.replace("_", "-"),
+        want=parts.want,
+        read=parts.read,
+        send=parts.send,
+        show=parts.show,
+        merge=parts.merge,
+    )
+
+
+def _mac_prefix(value: Any) -> str:
+    text = str(value).strip().upper() or _MAC_DEFAULT
+    if not _MAC_PREFIX.fullmatch(text):
+        raise validate.refused(
+            "mac_prefix",
+            text,
+            "is not the beginning of a unicast MAC address",
+            "Write up to four octets as BC:24:11:0, the first one even",
+        )
+    return text
+
+
+def _registered(value: Any) -> frozenset[str]:
+    return split(value) if isinstance(value, str) else frozenset(value or ())
+
+
+def _whole(answer: Mapping[str, Any], _keys: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the options. Raises PermissionDenied where PVE has left some out.
+
+    Without Sys.Audit its answer has a few of them, and what is registered would seem not to be.
+    """
+    if "description" not in answer:
+        raise PermissionDenied(
+            attempted=f"Could not read {_LABEL}",
+            answer="Proxmox VE leaves most of them out without Sys.Audit on /",
+            next_step="Use a user or token with Sys.Audit on /",
+            reason="not all options",
+            details={"privileges": ["Sys.Audit"]},
+        )
+    return answer
+
+
+def resolve(client: Api, desired: Desired) -> Desired:
+    """Return the same. Raises what needs no reading of the options: one for the version, where a
+    part came with one.
+    """
+    if not desired.present:
+        _require_removable(desired)
+        return desired
+    for parts in STRINGS:
+        for key, text in desired.values.get(parts.option, {}).items():
+            part = parts.part(key)
+            since = part.since_value(text)
+            if since > _ANY and client.version() < since:
+                raise _too_old(f"{parts.option}.{part.option}={text}", since, client.version())
+    return desired
+
+
+def _too_old(what: str, since: Version, version: Version) -> NotSupported:
+    return NotSupported(
+        attempted=_NOT_CHANGED,
+        answer=f"{what} came with Proxmox VE {since[0]}.{since[1]}, and this is"
+        f" {version[0]}.{version[1]}",
+        next_step=f"Leave out {what.partition('=')[0]}",
+        reason="version",
+    )
+
+
+def _require_removable(desired: Desired) -> None:
+    """Raise ValidationFailed for what a task sets and takes out at the same time."""
+    other = sorted(desired.values.keys() - {_REGISTERED, *_TAKEN})
+    for option, key in _TAKEN.items():
+        if desired.values.get(option, {}).keys() - {key}:
+            other.append(option)
+    if desired.exact:
+        other.append("exact")
+    if other:
+        raise ValidationFailed(
+            attempted="state=absent was refused",
+            answer=f"it takes listed tags out, and does nothing with {', '.join(other)}",
+            next_step="List registered_tags, tag_style.color_map or user_tag_access.user_allow_list"
+            " only; an empty text returns another option to the default of Proxmox VE",
+            reason="state",
+        )
+
+
+def precheck(_client: Api, _desired: Desired, change: Change) -> tuple[str, ...]:
+    """Raise ValidationFailed for keys that PVE refuses together (pure)."""
+    for parts in STRINGS:
+        values = change.sets.get(parts.option, {})
+        for part in parts.parts:
+            if part.key in values and part.needs and part.needs not in values:
+                needed = part.needs.replace("-", "_")
+                raise ValidationFailed(
+                    attempted=_NOT_CHANGED,
+                    answer=f"{parts.option}.{part.option} needs {parts.option}.{needed}",
+                    next_step=f"Set {parts.option}.{needed} too",
+                    reason=parts.option,
+                )
+    if NEXT_ID.option in change.sets:
+        shown = NEXT_ID.show(change.sets[NEXT_ID.option])
+        require_order(shown["lower"], shown["upper"], _NOT_CHANGED)
+    return ()
+
+
+CLUSTER_OPTIONS = Table(
+    kind="cluster_options",
+    label_as=_LABEL,
+    keys=(),
+    fields=(
+        Field(
+            _REGISTERED,
+            "registered-tags",
+            want=lambda items: frozenset(exact_tag(one, _REGISTERED) for one in items),
+            read=_registered,
+            send=lambda items: ";".join(sorted(items)) or None,
+            show=sorted,
+            merge=merged_set,
+        ),
+        *map(_string, STRINGS),
+        Field(
+            "mac_prefix",
+            "mac_prefix",
+            want=_mac_prefix,
+            read=lambda text: str(text or _MAC_DEFAULT).upper(),
+            send=lambda text: None if text == _MAC_DEFAULT else text,
+        ),
+    ),
+    permanent=True,
+    settles=_SETTLES,
+    list_call=_ALL,
+    read_call=_ALL,
+    create_call=_ALL,
+    update_call=_ALL,
+    delete_call=_ALL,
+    pick=_whole,
+    resolve=resolve,
+    precheck=precheck,
+)

@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module cluster_options.
+
+Written by `make options` from cluster_options.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def cluster_options_spec() -> Spec:
+    """Return the options of module cluster_options."""
+    return {
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "registered_tags": {"type": "list", "elements": "str"},
+        "exact": {"type": "bool", "default": False},
+        "tag_style": {
+            "type": "dict",
+            "options": {
+                "color_map": {"type": "dict"},
+                "ordering": {"type": "str", "choices": ["", "config", "alphabetical"]},
+                "case_sensitive": {"type": "bool"},
+                "shape": {"type": "str", "choices": ["", "full", "circle", "dense", "none"]},
+            },
+        },
+        "user_tag_access": {
+            "type": "dict",
+            "options": {
+                "user_allow": {"type": "str", "choices": ["", "none", "list", "existing", "free"]},
+                "user_allow_list": {"type": "list", "elements": "str"},
+            },
+        },
+        "crs": {
+            "type": "dict",
+            "options": {
+                "ha": {"type": "str", "choices": ["", "basic", "static", "dynamic"]},
+                "ha_rebalance_on_start": {"type": "bool"},
+                "ha_auto_rebalance": {"type": "bool"},
+                "ha_auto_rebalance_threshold": {"type": "str"},
+                "ha_auto_rebalance_method": {
+                    "type": "str",
+                    "choices": ["", "bruteforce", "topsis"],
+                },
+                "ha_auto_rebalance_hold_duration": {"type": "str"},
+                "ha_auto_rebalance_margin": {"type": "str"},
+            },
+        },
+        "mac_prefix": {"type": "str"},
+        "bwlimit": {
+            "type": "dict",
+            "options": {
+                "clone": {"type": "str"},
+                "default": {"type": "str"},
+                "migration": {"type": "str"},
+                "move": {"type": "str"},
+                "restore": {"type": "str"},
+            },
+        },
+        "migration": {
+            "type": "dict",
+            "options": {
+                "type": {"type": "str", "choices": ["", "secure", "insecure"]},
+                "network": {"type": "str"},
+            },
+        },
+        "next_id": {
+            "type": "dict",
+            "options": {"lower": {"type": "str"}, "upper": {"type": "str"}},
+        },
+    }
