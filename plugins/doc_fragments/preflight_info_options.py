@@ -48,6 +48,8 @@ options:
       - pool
       - pool_info
       - pool_members
+      - realm_info
+      - realm_sync
       - role
       - role_info
       - rollback

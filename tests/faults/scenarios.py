@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import Lab
 
 NAME, TENANT = "subject", "acme"
@@ -59,6 +60,8 @@ class Scenario:
         """Make what is there before."""
         for vmid, entry in {**BYSTANDERS, **self.there}.items():
             lab.simulator.ask("POST", f"/vms/{vmid}", dict(entry))
+        if self.module == "realm_sync":
+            with_directory(lab.client, lab.simulator)
         for module, options in self.before:
             result = lab.run(module, **options)
             assert not result.get("failed"), (self.key, result)
@@ -251,6 +254,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         registered_tags=["faulty"],
         state="absent",
     ),
+    access("synchronize a realm", "realm_sync", name="ldap", scope="both", task_timeout=60),
     access("create a token", "token", owner="ops@pve", name="faulty", comment="c"),
     access(
         "change a token",

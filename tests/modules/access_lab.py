@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from tests.modules.estate_lab import Lab
+from tests.simulator.process import Simulator
 
 
 def do(lab: Lab, module: str, *, check: bool = False, **options: Any) -> dict[str, Any]:
@@ -88,3 +89,24 @@ def overtaken(lab: Lab, *others: tuple[str, tuple[str, ...], dict[str, Any]]) ->
     client = Overtaken(lab.client.connection)
     client.others = list(others)
     return client
+
+
+def with_directory(client: Client, simulator: Simulator) -> None:
+    """Give a cluster an LDAP realm with a directory that has two users and a group."""
+    client.write(
+        "POST",
+        "access",
+        "domains",
+        data={
+            "realm": "ldap",
+            "type": "ldap",
+            "server1": "127.0.0.1",
+            "base_dn": "dc=lab,dc=test",
+            "user_attr": "uid",
+            "comment": "Staff",
+            "default": 1,
+        },
+    )
+    alice = {"email": "alice@lab.test", "firstname": "Alice"}
+    directory = {"users": {"alice": alice, "bob": {}}, "groups": {"staff": ["alice"]}}
+    simulator.steer("/directories/ldap", directory)

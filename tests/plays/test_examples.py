@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from tests.demo.lab import Lab
+from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import first_number
 from tests.plays.provision_helpers import Player
 from tests.simulator.process import DEMO, Simulator
@@ -47,6 +49,8 @@ MODULES = [
     "task_info",
     "tenant",
     "tenant_info",
+    "realm_info",
+    "realm_sync",
     "cluster_options",
     "cluster_options_info",
 ]
@@ -101,6 +105,11 @@ def prepare(lab: Lab, player: Player) -> None:
     lab.call("POST", "/nodes/pve2/qemu", vmid=10001, name="other")
 
 
+def make_realm(lab: Lab) -> None:
+    with connect(lab.connection, {}) as client:
+        with_directory(client, lab.simulator)
+
+
 def play(player: Player, tasks: list[dict[str, Any]]) -> str:
     written = [{"name": "Examples", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]
     (player.directory / "examples.yml").write_text(
@@ -114,7 +123,9 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     tasks = examples(module)
     if module in ("clone", "snapshot", "snapshot_info", "task_info"):
         prepare(lab, player)
-    # the example does not wait for these at the end of the example, and the cluster goes away
+    if module == "realm_sync":
+        make_realm(lab)
+    # the example does not wait for these at its end, and the cluster goes away
     for task in tasks:
         if task.get("poll") == 0:
             task["poll"] = 1
@@ -142,6 +153,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("page", ["access.md", "pools.md", "cluster-options.md"])
 def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
+    make_realm(lab)
     assert "Traceback" not in play(player, tasks_of(page))
 
 

@@ -18,7 +18,9 @@ from typing import Any
 
 import yaml
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from tests.cases import cases
+from tests.modules.access_lab import with_directory
 from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 
 HERE, AS_A_MODULE = "runs in this process", "runs as a module"
@@ -62,6 +64,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "pool": {"name": "both-pool", "comment": "both"},
     "pool_info": {"name": "acme"},
     "preflight_info": {"tasks": ["vm_clone"], "templates": ["debian-13"]},
+    "realm_info": {"name": "pve"},
+    "realm_sync": {"name": "ldap", "scope": "both"},
     "role": {"name": "both-role", "privileges": ["VM.Audit", "agent"]},
     "role_info": {"name": "both-role"},
     "snapshot": {"name": "both", "snapshot": "one"},
@@ -424,6 +428,9 @@ def run_table(where: Path, in_process: bool) -> tuple[Played, dict[str, Any]]:
     (where / "vars.yml").write_text(encrypted(where) + more, encoding="utf-8")
     with Simulator(*arguments) as simulator:
         vault = {"ANSIBLE_VAULT_PASSWORD_FILE": "password"}
+        login = {"ca_path": simulator.ca, "token_id": TOKEN_ID, "token_secret": TOKEN_SECRET}
+        with connect({**login, "host": simulator.url}, {}) as client:
+            with_directory(client, simulator)
         quick = play(where, [row for row in rows() if row not in SLOW], simulator, *switch, **vault)
         simulator.fault(method="GET", path="/snapshot$", delay_ms=5000)
         slow = play(where, SLOW, simulator, *switch, **vault)

@@ -44,6 +44,8 @@ MODULES = [
     "pool",
     "pool_info",
     "preflight_info",
+    "realm_info",
+    "realm_sync",
     "role",
     "role_info",
     "snapshot",

@@ -28,7 +28,9 @@ _POOL = re.compile(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
 _SIMPLE_NAME = re.compile(r"^[A-Za-z0-9.\-_]+$")
 _USER = re.compile(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
 _TOKEN = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_REALM = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
 MIN_USER, MAX_USER = 3, 64
+MAX_REALM = 32
 _STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
 _NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
 _BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
@@ -146,6 +148,18 @@ def user(value: str, what: str = "user") -> str:
     if not MIN_USER <= len(value) <= MAX_USER:
         why = f"has {len(value)} characters"
         raise refused(what, value, why, f"Use {MIN_USER} to {MAX_USER} characters with the realm")
+    return value
+
+
+def realm(value: str, what: str = "realm") -> str:
+    """Return the name of a realm."""
+    if not _REALM.fullmatch(value) or len(value) > MAX_REALM:
+        raise refused(
+            what,
+            value,
+            "is not the name of a realm",
+            f"Use a letter first, then letters, digits, . - and _, {MAX_REALM} characters at most",
+        )
     return value
 
 

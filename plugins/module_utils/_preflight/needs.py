@@ -150,6 +150,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "group_info": (_any(GROUPS, "Sys.Audit Group.Allocate"),),
     "token": (_all(GROUPS, "User.Modify"),),
     "token_info": (_any(GROUPS, "User.Modify Sys.Audit"),),
+    "realm_info": (),
+    "realm_sync": (_all(REALMS, "Realm.AllocateUser"), _all(GROUPS, "User.Modify")),
     "user": (_all(GROUPS, "User.Modify"), _all(REALMS, "Realm.AllocateUser")),
     "user_info": (_any(GROUPS, "User.Modify Sys.Audit"),),
     "role": (_all(ACCESS, "Sys.Modify"),),

@@ -37,6 +37,8 @@ def preflight_info_spec() -> Spec:
                 "pool",
                 "pool_info",
                 "pool_members",
+                "realm_info",
+                "realm_sync",
                 "role",
                 "role_info",
                 "rollback",

@@ -222,6 +222,8 @@ class Cluster:
         self.ha_active = True
         self.timedatectl = True
         self.realms: dict[str, dict[str, Any]] = {}
+        # by realm: users with their properties, and groups with the names of their users
+        self.directories: dict[str, dict[str, Any]] = {}
         self.servers: set[str] = set()
         self.thin_pools: set[str] = set()
         self.tasks: TaskBoard

@@ -83,6 +83,7 @@ class Control:
             ("PUT", "guests"): self._put_guests,
             ("PUT", "nodes"): self._put_node,
             ("PUT", "cluster"): self._put_cluster,
+            ("PUT", "directories"): self._put_directory,
             ("GET", "volumes"): self._volumes,
             ("PUT", "volumes"): self._put_volume,
             ("GET", "pools"): lambda _p, _d: self.server.sim.cluster.pools,
@@ -255,6 +256,18 @@ class Control:
             if key != "quorate":
                 raise Refused(f"unknown key '{key}'; known is quorate")
             self._set_quorum(bool(value))
+        return {"ok": True}
+
+    def _put_directory(self, parts: list[str], data: dict[str, Any] | None) -> Any:
+        """The directory that a realm is synchronized with; without one it cannot be reached."""
+        directories = self.server.sim.cluster.directories
+        unknown = sorted((data or {}).keys() - {"users", "groups"})
+        if unknown:
+            raise Refused(f"unknown key '{unknown[0]}'; known are users, groups")
+        if data is None:
+            directories.pop(parts[0], None)
+        else:
+            directories[parts[0]] = data
         return {"ok": True}
 
     def _set_quorum(self, quorate: bool) -> None:

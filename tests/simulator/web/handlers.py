@@ -8,6 +8,7 @@ MODULES = (
     "access.accounts",
     "access.acl_entries",
     "access.login",
+    "access.sync",
     "cluster.datacenter",
     "cluster.indexes",
     "cluster.nodes",

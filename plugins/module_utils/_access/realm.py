@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of realms, which are only read (pve-access-control: API2/Domains.pm).
+
+The list has no secrets, and anybody may read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core import validate
+from .._core.errors import ConfigurationError
+from .._resource.protocols import Api
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import as_flag
+
+_ALL = Call(("access", "domains"))
+_SYNCHRONIZED = ("ldap", "ad")
+
+
+def _of_name(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
+    rows = {str(row["realm"]): row for row in answer or []}
+    return rows.get(keys["name"])
+
+
+REALM = Table(
+    kind="realm",
+    keys=(Key("name", "realm", validate.realm),),
+    fields=(),
+    shown=(
+        Field("type", "type"),
+        Field("comment", "comment"),
+        Field("default", "default", read=as_flag(False)),
+        Field("second_factor", "tfa", read=lambda text: text or None),
+    ),
+    list_call=_ALL,
+    read_call=_ALL,
+    create_call=_ALL,
+    update_call=_ALL,
+    delete_call=_ALL,
+    pick=_of_name,
+)
+
+
+def require_directory(client: Api, name: str) -> None:
+    """Raise ConfigurationError for a realm that does not exist, or that has no directory."""
+    attempted = f"Realm '{name}' was not synchronized"
+    rows = client.get("access", "domains", attempted="Could not list the realms") or []
+    kinds = {str(row["realm"]): str(row["type"]) for row in rows}
+    if name not in kinds:
+        raise ConfigurationError(
+            attempted=attempted,
+            answer=f"there is no realm '{name}'; the cluster has {', '.join(sorted(kinds))}",
+            next_step="Check the name",
+            reason="unknown realm",
+            details={"realms": sorted(kinds)},
+        )
+    if kinds[name] not in _SYNCHRONIZED:
+        raise ConfigurationError(
+            attempted=attempted,
+            answer=f"it is of type {kinds[name]}, and only LDAP and AD realms have a directory",
+            next_step="Name a realm of type ldap or ad",
+            reason="realm without directory",
+        )

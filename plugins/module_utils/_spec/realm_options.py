@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules realm_info and realm_sync.
+
+Written by `make options` from realm.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def realm_sync_spec() -> Spec:
+    """Return the options of module realm_sync."""
+    return {
+        "name": {"type": "str", "required": True},
+        "scope": {"type": "str", "choices": ["users", "groups", "both"]},
+        "remove_vanished": {
+            "type": "list",
+            "elements": "str",
+            "choices": ["acl", "entry", "properties"],
+        },
+        "enable_new": {"type": "bool"},
+        "task_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def realm_info_spec() -> Spec:
+    """Return the options of module realm_info."""
+    return {"name": {"type": "str"}}

@@ -1,0 +1,72 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: realm_info
+short_description: Gather information about realms
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns one realm or all of them. One request is made.
+  - A realm is where the passwords of users are kept. It is the part of a user's name behind the
+    C(@).
+  - No privileges are needed.
+extends_documentation_fragment:
+  - pve.fleet.realm_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.realm_sync
+  - module: pve.fleet.user
+"""
+
+EXAMPLES = r"""
+- name: Read all realms
+  pve.fleet.realm_info:
+  register: estate
+
+- name: List those that have a directory
+  ansible.builtin.debug:
+    msg: "{{ estate.realms | selectattr('type', 'in', ['ldap', 'ad']) | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+realms:
+  description: The realms, sorted by name. Empty when there is no realm of that name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name: {description: Its name., type: str, sample: pve}
+    type: {description: "Its type, such as pam, pve, ldap, ad or openid.", type: str, sample: pve}
+    comment: {description: Its comment., type: str, sample: Proxmox VE authentication server}
+    default: {description: Whether the login form proposes it., type: bool, sample: false}
+    second_factor:
+      description: Type of the second factor that it requires. Null if it requires none.
+      type: str
+      sample: null
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._access.realm import REALM
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.realm_options import realm_info_spec
+
+ENTRY = Entry(partial(run_info, REALM), realm_info_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
