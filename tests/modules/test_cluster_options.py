@@ -233,7 +233,7 @@ def test_without_the_right_to_change(lab: Lab) -> None:
     assert do(lab, "cluster_options_info", **login)["cluster_options"]["registered_tags"] == []
 
 
-def test_the_order_of_another_program_is_no_difference(lab: Lab) -> None:
+def test_the_order_of_another_program_is_not_a_difference(lab: Lab) -> None:
     put(
         lab,
         registered_tags="z;a",

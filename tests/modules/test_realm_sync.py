@@ -50,27 +50,27 @@ def users(lab: Lab) -> list[str]:
 def test_check_mode_foretells_who_comes_and_goes(lab: Lab) -> None:
     before = lab.client.get("access", "users", full=1)
     lab.simulator.reset_log()
-    told = do(lab, "realm_sync", check=True, **BOTH)
+    preview = do(lab, "realm_sync", check=True, **BOTH)
     (write,) = lab.simulator.writes()
     assert write["params"]["dry-run"] == "1"
     assert lab.client.get("access", "users", full=1) == before
     made = do(lab, "realm_sync", **BOTH)
-    assert told["changed"]
+    assert preview["changed"]
     assert made["changed"]
-    assert told["diff"] == made["diff"]
+    assert preview["diff"] == made["diff"]
     assert made["diff"]["after"] == {
         "users": ["alice@ldap", "bob@ldap"],
         "groups": ["staff-ldap"],
         "grants": [],
     }
-    assert told["realm_sync"]["users"] == {
+    assert preview["realm_sync"]["users"] == {
         "added": ["alice@ldap", "bob@ldap"],
         "removed": [],
         "updated": None,
     }
     assert made["realm_sync"]["groups"] == {"added": ["staff-ldap"], "removed": [], "updated": []}
-    assert made["done"] == made["plan"] == told["plan"] == ["Synchronize realm 'ldap'"]
-    assert told["done"] == []
+    assert made["done"] == made["plan"] == preview["plan"] == ["Synchronize realm 'ldap'"]
+    assert preview["done"] == []
     assert lab.client.get("access", "groups", "staff-ldap")["members"] == ["alice@ldap"]
 
 
@@ -107,17 +107,17 @@ def test_who_has_left_the_directory(
         lab.client.write("PUT", "access", "acl", data=right)
     steer(lab, {"alice": {}}, {"staff": ["alice"]})
     task = {**BOTH, "remove_vanished": removes}
-    told = do(lab, "realm_sync", check=True, **task)
+    preview = do(lab, "realm_sync", check=True, **task)
     made = do(lab, "realm_sync", **task)
-    assert told["changed"] == made["changed"] == bool(removes)
-    assert told["diff"] == made["diff"]
+    assert preview["changed"] == made["changed"] == bool(removes)
+    assert preview["diff"] == made["diff"]
     assert ("bob@ldap" in users(lab)) == stays
     held = {row["ugid"] for row in lab.client.get("access", "acl")}
     assert ("bob@ldap" in held) == granted
     assert ("bob@ldap!tt" in held) == stays
     removed = [] if stays else ["bob@ldap"]
     assert made["realm_sync"]["users"]["removed"] == removed
-    assert told["realm_sync"]["grants_removed"] == made["realm_sync"]["grants_removed"]
+    assert preview["realm_sync"]["grants_removed"] == made["realm_sync"]["grants_removed"]
     assert not do(lab, "realm_sync", **task)["changed"]
 
 

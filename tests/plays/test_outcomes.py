@@ -1,9 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What clone, snapshot, storage_download and the infos come to in a playbook: done, refused,
-locked, failed, late.
-"""
+"""What modules come to in a playbook: done, refused, locked, failed, late."""
 
 from __future__ import annotations
 
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.access_lab import with_directory
 from tests.modules.clone_lab import BASE, LOCAL, REFUSED, make_sources
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.snapshot_lab import machine, names, prepare, settle, take
@@ -314,6 +313,103 @@ def test_pools(lab: Lab, player: Player) -> None:
     )
     assert results["read"]["pools"] == [results["made behind a lock"]["pool"]]
     assert results["emptied and gone"]["pool"] is None
+
+
+# Modules for users and rights, and for options of the cluster.
+
+_GRANT = {"user": "ops@pve", "role": "PVEAuditor"}
+_ACL = {"path": "/pool/acme", "grants": [_GRANT]}
+_TAGS = {"registered_tags": ["outcome"]}
+
+ACCESS_REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("group", {"name": "a b"}, "ValidationFailed"),
+    ("user", {"name": "alice"}, "ValidationFailed"),
+    ("user", {"name": "new@nosuch"}, "ConfigurationError"),
+    ("user", {"name": "new@pve", "groups": ["nosuch"]}, "NotFound"),
+    ("user", {"name": "new@pve", "expire": "2001-01-01"}, "ValidationFailed"),
+    ("user", {"name": "root@pam", "state": "absent"}, "Conflict"),
+    ("role", {"name": "Outcome", "privileges": ["VM.Fly"]}, "ValidationFailed"),
+    ("role", {"name": "PVEAdmin", "privileges": ["VM.Audit"]}, "ValidationFailed"),
+    ("acl", {"path": "/bogus", "grants": [_GRANT]}, "ValidationFailed"),
+    ("acl", {**_ACL, "grants": [{**_GRANT, "role": "NoSuch"}]}, "NotFound"),
+    ("acl", {**_ACL, "grants": [{**_GRANT, "user": "nosuch@pve"}]}, "NotFound"),
+    ("token", {"owner": "nosuch@pve", "name": "tt"}, "NotFound"),
+    ("token", {"owner": "ops@pve", "name": "tt", "expire": "2001-01-01"}, "ValidationFailed"),
+    ("token", {"owner": "ops@pve", "name": "tt", "state": "rotated"}, "NotFound"),
+    ("cluster_options", {"mac_prefix": "01:00:00"}, "ValidationFailed"),
+    ("cluster_options", {"crs": {"ha_auto_rebalance_margin": "5"}}, "ValidationFailed"),
+    ("realm_sync", {"name": "nosuch", "scope": "both"}, "ConfigurationError"),
+    ("realm_sync", {"name": "pve", "scope": "both"}, "ConfigurationError"),
+]
+# What each does, and what it has changed of itself after that.
+ACCESS_DONE: list[tuple[str, dict[str, Any]]] = [
+    ("group", {"name": "outcome", "comment": "both"}),
+    ("user", {"name": "outcome@pve", "groups": ["outcome"]}),
+    ("role", {"name": "Outcome", "privileges": ["VM.Audit", "agent_read"]}),
+    ("acl", {"path": "/pool/acme", "grants": [{"group": "outcome", "role": "Outcome"}]}),
+    ("token", {"owner": "outcome@pve", "name": "tt"}),
+    ("cluster_options", _TAGS),
+    ("realm_sync", {"name": "ldap", "scope": "both"}),
+]
+ACCESS_READ: list[tuple[str, dict[str, Any]]] = [
+    ("group_info", {"name": "outcome"}),
+    ("user_info", {"name": "outcome@pve"}),
+    ("role_info", {"name": "Outcome"}),
+    ("acl_info", {"path": "/pool/acme"}),
+    ("token_info", {"owner": "outcome@pve", "name": "tt"}),
+    ("cluster_options_info", {}),
+    ("realm_info", {"name": "ldap"}),
+]
+# In this order each is still in use, or has gone with what is above it.
+ACCESS_GONE: list[tuple[str, dict[str, Any], str]] = [
+    ("role", {"name": "Outcome"}, "Conflict"),
+    ("group", {"name": "outcome"}, "Conflict"),
+    ("token", {"owner": "outcome@pve", "name": "tt"}, ""),
+    ("user", {"name": "outcome@pve"}, ""),
+    ("acl", {"path": "/pool/acme", "grants": [{"group": "outcome", "role": "Outcome"}]}, ""),
+    ("group", {"name": "outcome"}, ""),
+    ("role", {"name": "Outcome"}, ""),
+    ("cluster_options", _TAGS, ""),
+]
+
+
+def test_refusals_about_users_and_rights(lab: Lab, player: Player) -> None:
+    tasks = [
+        refused(f"{number} {module}", module, options, category)
+        for number, (module, options, category) in enumerate(ACCESS_REFUSED)
+    ]
+    settle(lab)
+    foreseen = outcomes(player, tasks, "--check")
+    came_to = outcomes(player, tasks)
+    assert lab.simulator.writes() == []
+    for name, result in came_to.items():
+        assert result["msg"] == foreseen[name]["msg"]
+
+
+def test_users_and_rights(lab: Lab, player: Player) -> None:
+    """Each is done, again, read and taken away; the first one meets a lock."""
+    with_directory(lab.client, lab.simulator)
+    lab.simulator.fault(
+        method="(POST|PUT)",
+        path="/(access|cluster/options)",
+        status=500,
+        message="cfs-lock 'file-user_cfg' error: got lock request timeout",
+        times=1,
+    )
+    tasks = [Task(f"do {one}", one, options, changed=True) for one, options in ACCESS_DONE]
+    tasks += [Task(f"again {one}", one, options, changed=False) for one, options in ACCESS_DONE]
+    tasks += [Task(f"read {one}", one, options, changed=False) for one, options in ACCESS_READ]
+    for number, (module, options, category) in enumerate(ACCESS_GONE):
+        changed = None if category else True
+        absent = {**options, "state": "absent"}
+        tasks.append(Task(f"{number} absent {module}", module, absent, category, changed))
+    came_to = outcomes(player, tasks)
+    assert came_to["do token"]["secret"]
+    assert came_to["again token"]["secret"] is None
+    assert came_to["read user_info"]["users"][0]["groups"] == ["outcome"]
+    assert came_to["read cluster_options_info"]["cluster_options"]["registered_tags"] == ["outcome"]
+    for module in ("group", "user", "role"):
+        assert came_to[f"read {module}_info"][f"{module}s"][0]["name"].lower().startswith("outcome")
 
 
 # What only looks.
