@@ -34,7 +34,7 @@ SHARE = 20
 ELSEWHERE = {
     ("_vm/create/make.py", "_remove"): "test_quota.py, test_place_race.py",
     # Before PVE 9.2, where a token cannot get another secret.
-    ("_access/run_token.py", "_grant"): "test_token.py",
+    ("_access/successor.py", "give"): "test_token.py",
     # It writes a file of the machine that runs the task.
     ("_vm/live/snippets.py", "_write_step"): "test_snippets_visible.py",
 }

@@ -277,6 +277,41 @@ def test_a_successor_without_all_its_rights(old: Lab) -> None:
     assert do(old, "token", **ONE, state="rotated", successor="t2")["secret"]
 
 
+def test_a_successor_whose_rights_are_not_all_visible(old: Lab) -> None:
+    """PVE lists the rights that the caller may see, without a word about others."""
+    do(old, "token", **ONE)
+    data = {"path": "/pool/globex", "roles": "PVEAuditor", "tokens": WHOLE}
+    old.client.write("PUT", "access", "acl", data=data)
+    login = limited(old, "blind", {"/access/groups": "PVEUserAdmin"})
+    result = refused(old, "token", **ONE, state="rotated", successor="t2", **login)
+    assert result["error"]["category"] == "PermissionDenied"
+    assert result["error"]["privileges"] == ["Sys.Audit"]
+    assert names(old) == {"auto", "t1"}
+
+
+def test_a_successor_whose_rights_the_caller_cannot_give(old: Lab) -> None:
+    do(old, "token", **ONE)
+    data = {"path": "/pool/globex", "roles": "PVEAdmin", "tokens": WHOLE}
+    old.client.write("PUT", "access", "acl", data=data)
+    privileges = {"roleid": "Seer", "privs": "Sys.Audit,User.Modify"}
+    old.client.write("POST", "access", "roles", data=privileges)
+    login = limited(old, "seer", {"/access": "Seer"})
+    result = refused(old, "token", **ONE, state="rotated", successor="t2", **login)
+    assert result["error"]["reason"] == "more than own rights"
+    assert "PVEAdmin for token ops@pve!t2" in result["msg"]
+
+
+def test_what_was_done_before_a_rotation_that_failed_is_named(lab: Lab) -> None:
+    do(lab, "token", **ONE)
+    lab.simulator.fault(
+        method="PUT", path="/token/t1$", nth=2, status=500, message="the pool is on fire"
+    )
+    result = lab.run("token", **ONE, state="rotated", comment="new")
+    assert "Could not give token 'ops@pve!t1' another secret" in result["msg"]
+    assert result["error"]["done"] == ["Set comment of token 'ops@pve!t1'"]
+    assert result["changed"] is True
+
+
 # Two runs.
 
 

@@ -27,16 +27,25 @@ def check_acl(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
     attempted = f"The rights on '{path}' were not changed"
     adds = change.adds.get("grants", frozenset())
     removes = change.removes.get("grants", frozenset())
-    rows = client.get("access", "roles", attempted="Could not list the roles") or []
-    roles = {str(row["roleid"]): read_privileges(row) for row in rows}
+    roles = read_roles(client)
     _require_roles(roles, adds, attempted)
     _require_subjects(client, adds, attempted)
-    answer: Mapping[str, Any] = client.get("access", "permissions", path=path) or {}
-    held: Mapping[str, Any] = answer.get(path) or {}
-    judge_giver(held, roles, adds, removes, attempted)
+    judge_giver(held_on(client, path), roles, adds, removes, attempted)
     if adds and not _exists(client, path):
         return (f"There is nothing at '{path}' that this user or token may see",)
     return ()
+
+
+def read_roles(client: Api) -> Roles:
+    """Return the privileges of all roles."""
+    rows = client.get("access", "roles", attempted="Could not list the roles") or []
+    return {str(row["roleid"]): read_privileges(row) for row in rows}
+
+
+def held_on(client: Api, path: str) -> Mapping[str, Any]:
+    """Return the privileges of the caller on a path, each with whether it propagates."""
+    answer: Mapping[str, Any] = client.get("access", "permissions", path=path) or {}
+    return answer.get(path) or {}
 
 
 def _require_roles(roles: Roles, adds: Iterable[Grant], attempted: str) -> None:

@@ -168,7 +168,7 @@ class RealmSync(Resource[Result]):
         log = task_log(self.client, str(sent.answer))
         if not any(_BEGIN.match(line) for line in log):
             raise TaskFailed(
-                attempted=attempted(step),
+                attempted=attempted(step.summary),
                 answer="the log of the dry run cannot be read",
                 next_step="Use a user or token that may read its own tasks, and run this again",
                 reason="no log",

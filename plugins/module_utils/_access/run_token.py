@@ -24,8 +24,10 @@ from .._core.errors import (
 from .._core.result import Result
 from .._resource.change import Change, Desired
 from .._resource.decide import read_desired
+from .._resource.execute import attempted, with_done
 from .._resource.protocols import Api
 from .._resource.run import read_values, run
+from .successor import give, read_rights
 from .token import TOKEN, check_token, token_id
 
 # pve-access-control 9.1.0, which came with 9.2: a token gets another secret, and keeps its rights.
@@ -76,20 +78,20 @@ def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) ->
     Another secret comes last: from then on the caller may have no valid login.
     """
     keys = read_desired(TOKEN, params).keys
-    attempted = f"Token '{token_id(keys)}' was not rotated"
+    began = f"Token '{token_id(keys)}' was not rotated"
     known = read_values(TOKEN, keeper, keys)
     if known is None:
         raise NotFound(
-            attempted=attempted,
+            attempted=began,
             answer="there is no such token",
             next_step="Create it with state=present",
             reason="unknown token",
         )
     if keeper.version() < _REGENERATES_SINCE:
-        return _succeed(params, keeper, known, attempted, check_mode)
+        return _succeed(params, keeper, known, began, check_mode)
     if params.get("successor"):
         raise _refused_successor(
-            attempted, "this Proxmox VE gives a token another secret, and needs no successor"
+            began, "this Proxmox VE gives a token another secret, and needs no successor"
         )
     result = _run({**params, "state": "present"}, keeper, check_mode)
     summary = f"Give token '{token_id(keys)}' another secret"
@@ -106,28 +108,27 @@ def _regenerate(
     keeper: SecretKeeper, keys: Mapping[str, str], summary: str, done: list[str]
 ) -> None:
     """Ask for another secret, again after a lost answer: the lost one is void then."""
-    attempted = f"Could not {summary[:1].lower()}{summary[1:]}"
     path = TOKEN.update_call.path_for(keys)
     try:
-        keeper.write("PUT", *path, data={"regenerate": 1}, attempted=attempted)
-    except AuthenticationError as error:
-        if not keeper.looked:
-            raise
-        raise _lost(attempted).on(details={"done": done}) from error
+        keeper.write("PUT", *path, data={"regenerate": 1}, attempted=attempted(summary))
+    except FleetError as error:
+        is_lost = keeper.looked and isinstance(error, AuthenticationError)
+        failure = _lost(attempted(summary)) if is_lost else error
+        raise with_done(failure, done) from error
 
 
 def _succeed(
     params: Mapping[str, Any],
     keeper: SecretKeeper,
     known: Mapping[str, Any],
-    attempted: str,
+    began: str,
     check_mode: bool,
 ) -> Result:
     """Make the successor of a token, with its settings and its rights."""
     name = params.get("successor")
     if not name:
         raise NotSupported(
-            attempted=attempted,
+            attempted=began,
             answer="this Proxmox VE cannot give a token another secret, which came with 9.2",
             next_step="Set successor to the name of a second token that takes over",
             reason="no regenerate",
@@ -140,44 +141,20 @@ def _succeed(
     keys = read_desired(TOKEN, wanted).keys
     if read_values(TOKEN, keeper, keys) is not None:
         raise Conflict(
-            attempted=attempted,
+            attempted=began,
             answer=f"token '{token_id(keys)}' exists, and its secret cannot be read",
             next_step="Delete it with state=absent, or choose another successor",
             reason="exists",
         )
+    rights = read_rights(keeper, str(shown["token_id"]), token_id(keys), began)
     result = _run(wanted, keeper, check_mode)
-    rights = _rights_of(keeper, str(shown["token_id"]))
     plan, done = list(result.values["plan"]), list(result.values["done"])
-    for entry in rights:
-        summary = f"Add {entry['roleid']} on {entry['path']} for token '{token_id(keys)}'"
-        plan.append(summary)
+    for right in rights:
+        plan.append(right.summary())
         if not check_mode:
-            _grant(keeper, entry, token_id(keys), summary, done)
-            done.append(summary)
+            give(keeper, right, done)
+            done.append(right.summary())
     return replace(result, values={**result.values, "plan": plan, "done": done})
-
-
-def _rights_of(client: Api, whole: str) -> list[Mapping[str, Any]]:
-    entries = client.get("access", "acl", attempted="Could not read the rights") or []
-    found = [entry for entry in entries if (entry["type"], entry["ugid"]) == ("token", whole)]
-    return sorted(found, key=lambda entry: (entry["path"], entry["roleid"]))
-
-
-def _grant(
-    client: Api, entry: Mapping[str, Any], whole: str, summary: str, done: list[str]
-) -> None:
-    """Give the successor one role; to give it twice does no harm."""
-    data = {
-        "path": entry["path"],
-        "roles": entry["roleid"],
-        "tokens": whole,
-        "propagate": entry["propagate"],
-    }
-    attempted = f"Could not {summary[:1].lower()}{summary[1:]}"
-    try:
-        client.write("PUT", "access", "acl", data=data, attempted=attempted)
-    except FleetError as error:
-        raise error.on(details={**error.details, "done": list(done)}) from error
 
 
 def _refused_successor(attempted: str, why: str) -> ValidationFailed:

@@ -87,7 +87,7 @@ class Managed:
                 step.method,
                 *step.path,
                 data=step.data,
-                attempted=attempted(step),
+                attempted=attempted(step.summary),
                 timeout=self.time_for(step),
                 happened=self.happened(step),
             )
@@ -96,7 +96,7 @@ class Managed:
             step.method,
             *step.path,
             data=step.data,
-            attempted=attempted(step),
+            attempted=attempted(step.summary),
             happened=self.happened(step),
         )
         return Sent(answer)
@@ -123,14 +123,17 @@ class Managed:
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         """Return the error with which the run ends (pure): with what had been done before it."""
-        if not done:
-            return error
-        return error.on(details={**error.details, "done": [step.summary for step in done]})
+        return with_done(error, [step.summary for step in done]) if done else error
 
 
-def attempted(step: Step) -> str:
-    """Return how the message of a failed step begins."""
-    return f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
+def with_done(error: FleetError, done: Sequence[str]) -> FleetError:
+    """Return an error that says what had been done before it."""
+    return error.on(details={**error.details, "done": list(done)} if done else error.details)
+
+
+def attempted(summary: str) -> str:
+    """Return how the message begins where what this summary says has failed."""
+    return f"Could not {summary[:1].lower()}{summary[1:]}"
 
 
 def execute(managed: Managed, plan: Plan) -> Execution:

@@ -74,7 +74,7 @@ class TableResource(Resource[Result]):
             step.method,
             *step.path,
             data=step.data,
-            attempted=attempted(step),
+            attempted=attempted(step.summary),
             happened=self.happened(step),
             again=partial(self._require_same, step),
         )
@@ -85,7 +85,7 @@ class TableResource(Resource[Result]):
         rest = plan_resource(self.table, self.desired, self.client)[0]
         if step not in rest.steps:
             raise Conflict(
-                attempted=attempted(step),
+                attempted=attempted(step.summary),
                 answer="another run has changed it since it was read",
                 next_step="Run this again",
                 reason="changed since",

@@ -78,7 +78,7 @@ class StoredFile(Resource[Result]):
         running = _running(self.client, self.file) if step.action == DOWNLOAD else None
         if running is None:
             return super().send(step)
-        result = self.client.wait(running, timeout=self.timeout, attempted=attempted(step))
+        result = self.client.wait(running, timeout=self.timeout, attempted=attempted(step.summary))
         return self.ended(step, result)
 
     def happened(self, step: Step) -> Callable[[], str | None]:

@@ -19,6 +19,7 @@ from ..._api.upid import TaskResult, parse_upid
 from ..._cluster.state import node_of
 from ..._core.errors import FleetError, NotFound, TaskFailed, TaskTimeout
 from ..._core.poll import poll
+from ..._resource.execute import attempted
 from ..._resource.plan import Step
 from .read import is_elsewhere
 
@@ -38,15 +39,15 @@ def await_manager(client: Client, step: Step, result: TaskResult, timeout: float
     """
     if result.type not in _REQUESTS:
         return
-    attempted = f"Could not {step.summary[:1].lower()}{step.summary[1:]}"
+    began = attempted(step.summary)
     if result.type == "hamigrate":
-        _await_arrival(client, step, result, timeout, attempted)
+        _await_arrival(client, step, result, timeout, began)
     else:
-        _await_power(client, step, result, timeout, attempted)
+        _await_power(client, step, result, timeout, began)
 
 
 def _await_power(
-    client: Client, step: Step, result: TaskResult, timeout: float, attempted: str
+    client: Client, step: Step, result: TaskResult, timeout: float, began: str
 ) -> None:
     """Wait until the VM runs, on whatever node the manager starts it, or is stopped."""
     node, vmid = str(step.path[1]), int(step.path[3])
@@ -63,12 +64,8 @@ def _await_power(
         client, node, type=_TASKS[result.type], vmid=vmid, since=parse_upid(result.upid).starttime
     )
     if started is not None:
-        client.wait(started, timeout=0, attempted=attempted)  # raises what it failed with
-    raise (
-        _given_up(attempted, result)
-        if given_up
-        else _not_done(attempted, f"{wanted}", timeout, result)
-    )
+        client.wait(started, timeout=0, attempted=began)  # raises what it failed with
+    raise (_given_up(began, result) if given_up else _not_done(began, f"{wanted}", timeout, result))
 
 
 def _look(client: Client, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
@@ -83,7 +80,7 @@ def _look(client: Client, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]
 
 
 def _await_arrival(
-    client: Client, step: Step, result: TaskResult, timeout: float, attempted: str
+    client: Client, step: Step, result: TaskResult, timeout: float, began: str
 ) -> None:
     """Wait until the VM of a migrate step is on its target."""
     source, vmid, target = str(step.path[1]), int(step.path[3]), str(step.data["target"])
@@ -98,10 +95,10 @@ def _await_arrival(
         if started is None or started == followed:
             continue
         followed = started
-        client.wait(started, timeout=left, attempted=attempted)
+        client.wait(started, timeout=left, attempted=began)
         if _arrived(client, vmid, target):
             return
-    raise _not_done(attempted, "there", timeout, result)
+    raise _not_done(began, "there", timeout, result)
 
 
 def _arrived(client: Client, vmid: int, node: str) -> bool:
@@ -111,9 +108,9 @@ def _arrived(client: Client, vmid: int, node: str) -> bool:
         return False
 
 
-def _not_done(attempted: str, wanted: str, timeout: float, result: TaskResult) -> TaskTimeout:
+def _not_done(began: str, wanted: str, timeout: float, result: TaskResult) -> TaskTimeout:
     return TaskTimeout(
-        attempted=attempted,
+        attempted=began,
         answer=f"the HA manager took the request, but the VM is not {wanted} after {timeout:g} s",
         next_step="Look at the HA manager's status, then run this again: it goes on from there",
         reason="HA has not done it",
@@ -121,9 +118,9 @@ def _not_done(attempted: str, wanted: str, timeout: float, result: TaskResult) -
     )
 
 
-def _given_up(attempted: str, result: TaskResult) -> TaskFailed:
+def _given_up(began: str, result: TaskResult) -> TaskFailed:
     return TaskFailed(
-        attempted=attempted,
+        attempted=began,
         answer="the HA manager has the VM in state error and does nothing with it",
         next_step=(
             "Repair what its tasks failed at, set it to disabled in the HA manager, then run this"

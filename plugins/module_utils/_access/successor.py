@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rights of a token that takes over from another one, before PVE 9.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._core.errors import FleetError, PermissionDenied
+from .._resource.execute import attempted, with_done
+from .._resource.protocols import Api
+from .acl_check import held_on, judge_giver, read_roles
+from .grants import Grant, read_grant
+
+
+class Right(NamedTuple):
+    """A role on a path."""
+
+    path: str
+    grant: Grant
+
+    def summary(self) -> str:
+        """Return what is done, as a result names it."""
+        return f"Add {self.grant.role} on {self.path} for token '{self.grant.who}'"
+
+
+def read_rights(client: Api, token: str, successor: str, began: str) -> list[Right]:
+    """Return the rights of a token as its successor will have them; `began` begins a refusal.
+
+    Raises PermissionDenied before any write where the caller cannot see all of them, which PVE
+    does not say (API2/ACL.pm, read_acl), or cannot give one of them.
+    """
+    if "Sys.Audit" not in held_on(client, "/access"):
+        raise PermissionDenied(
+            attempted=began,
+            answer="Proxmox VE does not show all rights without Sys.Audit on /access, and the"
+            " successor would lack those",
+            next_step="Use a user or token with Sys.Audit on /access",
+            reason="not all rights",
+            details={"privileges": ["Sys.Audit"]},
+        )
+    found: list[Right] = []
+    for entry in client.get("access", "acl", attempted="Could not read the rights") or []:
+        grant = read_grant(entry)
+        if (grant.kind, grant.who) == ("token", token):
+            found.append(Right(str(entry["path"]), grant._replace(who=successor)))
+    if found:
+        _require_givable(client, found, began)
+    return sorted(found)
+
+
+def _require_givable(client: Api, rights: Sequence[Right], began: str) -> None:
+    roles = read_roles(client)
+    for path in sorted({right.path for right in rights}):
+        grants = [right.grant for right in rights if right.path == path]
+        judge_giver(held_on(client, path), roles, grants, (), began)
+
+
+def give(client: Api, right: Right, done: Sequence[str]) -> None:
+    """Give a token one role; to give it twice does no harm. Raises FleetError, with what had been
+    done before it.
+    """
+    data: Mapping[str, Any] = {
+        "path": right.path,
+        "roles": right.grant.role,
+        "tokens": right.grant.who,
+        "propagate": int(right.grant.propagate),
+    }
+    try:
+        client.write("PUT", "access", "acl", data=data, attempted=attempted(right.summary()))
+    except FleetError as error:
+        raise with_done(error, done) from error
+    client.note(right.summary())
