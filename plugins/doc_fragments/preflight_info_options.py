@@ -28,7 +28,7 @@ options:
       - The name of a module stands for all of its tasks. V(vm) and V(vms) are V(vm_create),
         V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is V(vm_clone),
         V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is V(image_download),
-        and V(snapshot_info) is V(vm_info).
+        and V(snapshot_info) and V(drift_info) are V(vm_info).
     type: list
     elements: str
     choices:
@@ -38,6 +38,7 @@ options:
       - cluster_info
       - cluster_options
       - cluster_options_info
+      - drift_info
       - group
       - group_info
       - ha

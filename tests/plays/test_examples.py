@@ -53,6 +53,7 @@ MODULES = [
     "realm_sync",
     "cluster_options",
     "cluster_options_info",
+    "drift_info",
 ]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
@@ -151,7 +152,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("page", ["access.md", "pools.md", "cluster-options.md"])
+@pytest.mark.parametrize("page", ["access.md", "drift.md", "pools.md", "cluster-options.md"])
 def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
     make_realm(lab)
     assert "Traceback" not in play(player, tasks_of(page))

@@ -58,6 +58,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "cluster_info": {},
     "cluster_options": {"registered_tags": ["both"], "bwlimit": {"clone": "1000"}},
     "cluster_options_info": {},
+    "drift_info": {"vms": [{"name": "both"}], "unlisted": False},
     "group": {"name": "both-group", "comment": "both"},
     "group_info": {"name": "both-group"},
     "node_info": {"node": "pve1", "details": True},

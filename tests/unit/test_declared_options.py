@@ -38,6 +38,7 @@ MODULES = [
     "cluster_info",
     "cluster_options",
     "cluster_options_info",
+    "drift_info",
     "group",
     "group_info",
     "node_info",

@@ -170,6 +170,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
 MODULES: Mapping[str, tuple[str, ...]] = {
     "clone": ("vm_clone", "vm_update", "vm_disks", "vm_power"),
     "snapshot_info": ("vm_info",),
+    "drift_info": ("vm_info",),
     "storage_download": ("image_download",),
     "vm": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
     "vms": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),

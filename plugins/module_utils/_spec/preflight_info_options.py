@@ -27,6 +27,7 @@ def preflight_info_spec() -> Spec:
                 "cluster_info",
                 "cluster_options",
                 "cluster_options_info",
+                "drift_info",
                 "group",
                 "group_info",
                 "ha",

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Differences that are expected: patterns for VMs and their options (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from .._core import validate
+
+Names = Sequence[str]
+"""What a VM is called: its name, its name with the tenant, and its VMID."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One pattern. An empty option stands for the VM as a whole."""
+
+    vm: str
+    option: str
+
+    def matches(self, names: Names, option: str) -> bool:
+        """Return whether it matches an option of a VM, an empty one for the VM as a whole."""
+        if not fnmatchcase(option, self.option):
+            return False
+        return any(fnmatchcase(name, self.vm) for name in names)
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """All patterns of a task."""
+
+    patterns: tuple[Pattern, ...] = ()
+
+    def vm(self, names: Names) -> bool:
+        """Return whether everything about a VM is ignored."""
+        return any(not one.option and one.matches(names, "") for one in self.patterns)
+
+    def option(self, names: Names, option: str) -> bool:
+        """Return whether an option of a VM is ignored."""
+        return any(one.matches(names, option) for one in self.patterns)
+
+
+def read_ignored(given: Iterable[str]) -> Ignored:
+    """Return the patterns of C(VM) and C(VM:OPTION). Raises ValidationFailed for an empty part."""
+    return Ignored(tuple(map(_pattern, given)))
+
+
+def names_of(name: str, tenant: str, vmid: int | None) -> Names:
+    """Return what a VM is called, in lower case: VMID, name and TENANT/NAME."""
+    return (str(vmid), name.lower(), f"{tenant}/{name}".lower())
+
+
+def _pattern(text: str) -> Pattern:
+    vm, colon, option = text.partition(":")
+    if not vm or bool(colon) != bool(option):
+        raise validate.refused(
+            "ignore",
+            text,
+            "is not a pattern",
+            "Write it as VM or VM:OPTION, such as acme/web*:description",
+        )
+    return Pattern(vm.lower(), option)

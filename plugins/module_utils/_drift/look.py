@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read one site and plan its VMs as module vms does it. Nothing is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._cluster.quota import KINDS, Figures, Limits, total
+from .._cluster.state import ask_nodes
+from .._core.errors import FleetError
+from .._fleet.items import Estate, Item
+from .._fleet.plan import Planned, Planner, counting, meant
+from .._tasks.query import MAX_TASKS, Query
+from .._tasks.read import found_in, read_removals, read_tasks
+from .._tasks.row import Task, describe_task, is_of_earlier_guest
+from .._vm.create.quota_race import read_usage
+from .._vm.model import Desired
+from .compare import compare, status_of
+from .ignore import Ignored, names_of
+from .model import (
+    DRIFTED,
+    IN_SYNC,
+    PENDING,
+    UNKNOWN,
+    UNWANTED,
+    Compared,
+    Look,
+    QuotaUse,
+    Scope,
+    Unlisted,
+)
+from .unlisted import blind_spot, describe_unlisted, silent_nodes, unlisted
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# Tasks that leave the VM as it is: consoles and backups.
+_HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
+# How a VM differs that exists.
+_EXISTING = frozenset((DRIFTED, PENDING, UNWANTED))
+_OF_TASK = (
+    "type",
+    "user",
+    "token",
+    "status",
+    "started",
+    "upid",
+)
+
+
+def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
+    """Return what differs at one site.
+
+    As many requests as module vms makes without a change, one more for each node with a VM that is
+    not in the estate, and, where something differs, three for each node about tasks. A site that
+    cannot be read leaves its VMs unknown.
+    """
+    look = Look(site)
+    try:
+        planner = Planner(client, check_mode=True)
+        located = planner.look_up(estate.items)
+        plans = counting(planner.plan_located(located), planner.leaving)
+    except FleetError as error:
+        look.reason = error.message
+        look.vms = [compare(Planned(item, error=error), "") for item in estate.items]
+        for vm in look.vms:
+            vm.status = UNKNOWN
+        return look
+    look.nodes = silent_nodes(planner.cluster, site)
+    blind = blind_spot(planner.cluster)
+    for planned in plans:
+        _add(look, compare(planned, blind), scope.ignored)
+    if scope.unlisted:
+        _add_unlisted(look, client, planner, plans, scope)
+    _add_quotas(look, client, planner, estate.items)
+    _add_tasks(look, client, planner)
+    return look
+
+
+def _add(look: Look, vm: Compared, ignored: Ignored) -> None:
+    """Add a VM without what is ignored of it."""
+    names = names_of(vm.name, vm.tenant, vm.vmid)
+    if vm.status != IN_SYNC and ignored.vm(names):
+        look.ignored += 1
+        return
+    look.vms.append(vm)
+    kept = [one for one in vm.options if not ignored.option(names, one.option)]
+    dropped = len(vm.options) - len(kept)
+    if dropped:
+        look.ignored += dropped
+        vm.options = kept
+        vm.status = status_of(kept)
+
+
+def _add_unlisted(
+    look: Look,
+    client: Client,
+    planner: Planner,
+    plans: list[Planned],
+    scope: Scope,
+) -> None:
+    """Add the VMs that are not in the estate, with their names from their nodes."""
+    listed: set[int] = set()
+    for planned in plans:
+        listed |= meant(planned)
+    rows = unlisted(planner.cluster, listed, scope.tenants or ())
+    nodes = {row.node for row in rows}
+    cluster = ask_nodes(client, planner.cluster, nodes)
+    for row in rows:
+        vm = describe_unlisted(cluster.vms[row.vmid], look.site)
+        if scope.ignored.vm(names_of(vm.name, vm.tenant, vm.vmid)):
+            look.ignored += 1
+        else:
+            look.unlisted.append(vm)
+
+
+def _add_tasks(look: Look, client: Client, planner: Planner) -> None:
+    """Add the last task of each VM that differs; where none is known it stays None."""
+    differing: list[Compared | Unlisted] = [*look.unlisted]
+    for vm in look.vms:
+        if vm.status in _EXISTING:
+            differing.append(vm)
+    if not differing:
+        return
+    tasks = _last_tasks(client, planner)
+    for one in differing:
+        task = tasks.get(one.vmid or 0)
+        if task is not None:
+            shown = describe_task(task)
+            one.last_task = {key: shown[key] for key in _OF_TASK}
+
+
+def _last_tasks(client: Client, planner: Planner) -> dict[int, Task]:
+    """Return the newest task of each VM, by VMID, that may have changed it."""
+    nodes = [name for name, node in planner.cluster.nodes.items() if node.online]
+    removals = read_removals(client, nodes)
+    answers = read_tasks(client, nodes, Query(limit=MAX_TASKS), _may_change)
+    found: dict[int, Task] = {}
+    for task in found_in(answers, MAX_TASKS):
+        if task.vmid is not None and not is_of_earlier_guest(task, removals):
+            found.setdefault(task.vmid, task)
+    return found
+
+
+def _may_change(task: Task) -> bool:
+    return task.type not in _HARMLESS
+
+
+def _add_quotas(look: Look, client: Client, planner: Planner, items: list[Item]) -> None:
+    """Add use and limit of each tenant with a quota; a warning where its use cannot be read."""
+    by_tenant: dict[str, Desired] = {}
+    for item in items:
+        if item.desired.limits and item.desired.tenant:
+            by_tenant.setdefault(item.desired.tenant, item.desired)
+    for tenant in sorted(by_tenant):
+        try:
+            usage = read_usage(client, by_tenant[tenant], planner.cluster)
+        except FleetError as error:
+            look.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
+            continue
+        limits = by_tenant[tenant].limits or {}
+        look.quotas += _use_of(tenant, look.site, limits, total(usage.values()))
+
+
+def _use_of(tenant: str, site: str, limits: Limits, used: Figures) -> list[QuotaUse]:
+    found: list[QuotaUse] = []
+    for kind in KINDS:
+        limit = limits.get(kind)
+        if limit is None:
+            continue
+        in_use = getattr(used, kind)
+        found.append(
+            QuotaUse(
+                tenant=tenant,
+                site=site,
+                kind=kind,
+                used=in_use,
+                limit=limit,
+                exceeded=in_use > limit,
+            )
+        )
+    return found

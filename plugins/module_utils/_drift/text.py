@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report on drift as lines for people (pure)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.quantities import render_size
+from .model import IN_SYNC
+
+Row = Mapping[str, Any]
+_BYTES = ("memory", "disk")
+
+
+def lines_of(document: Row) -> list[str]:
+    """Return the lines of a report; VMs in sync are only counted."""
+    lines = [_headline(document)]
+    for row in document["sites"]:
+        if row["reason"]:
+            lines.append(f"unknown: {_place(row)}: {_one_line(row['reason'])}")
+    for row in document["nodes"]:
+        lines.append(f"unknown: {_place(row)}: {_one_line(row['reason'])}")
+    for row in document["vms"]:
+        if row["status"] != IN_SYNC:
+            lines += _vm(row)
+    for row in document["unlisted"]:
+        lines.append(f"{_label(row)}: not in the estate{_who(row)}")
+    lines += map(_quota, document["quotas"])
+    return lines
+
+
+def _headline(document: Row) -> str:
+    """Return what the run found, with the number of VMs by status."""
+    word = "No drift"
+    if not document["complete"]:
+        word = "Unknown"
+    if document["drift"]:
+        word = "Drift"
+    counts: list[str] = []
+    for name, number in document["summary"].items():
+        if number:
+            counts.append(f"{name} {number}")
+    text = ", ".join(counts)
+    return f"{word}: {text or 'there is no VM to compare'}"
+
+
+def _place(row: Row) -> str:
+    """Return the site or the node that a row is about."""
+    names: list[str] = []
+    for key in ("node", "site"):
+        if row.get(key):
+            names.append(f"{key} {row[key]}")
+    return ", ".join(names) or "the cluster"
+
+
+def _vm(row: Row) -> list[str]:
+    """Return the lines about one VM: what differs, or else what a run would do."""
+    lines = [f"{_label(row)}: {row['status']}{_who(row)}"]
+    if row["reason"]:
+        lines.append(f"    {_one_line(row['reason'])}")
+    options = list(map(_option, row["options"]))
+    lines += options or [f"    {_one_line(step)}" for step in row["steps"]]
+    return lines
+
+
+def _label(row: Row) -> str:
+    label = row["name"] or "VM"
+    if row["tenant"]:
+        label = f"{row['tenant']}/{label}"
+    places: list[str] = []
+    for key in ("vmid", "node", "site"):
+        if row[key]:
+            places.append(str(row[key]))
+    if not places:
+        return label
+    return f"{label} ({', '.join(places)})"
+
+
+def _who(row: Row) -> str:
+    """Return who started the last task of a VM, and when."""
+    task = row["last_task"]
+    if task is None:
+        return ""
+    who = task["user"]
+    if task["token"]:
+        who = f"{who}!{task['token']}"
+    what = f"last task {task['type']} by {who}"
+    return f"; {what} at {task['started']}, {task['status']}"
+
+
+def _option(option: Row) -> str:
+    wanted = _shown(option["wanted"])
+    actual = _shown(option["actual"])
+    text = f"    {option['option']}: wanted {wanted}, actual {actual}"
+    if option["pending"] is None:
+        return text
+    pending = _shown(option["pending"]["value"])
+    return f"{text}, pending {pending}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value in one line: a tenant's text has no line break then."""
+    if value is None:
+        return "not set"
+    return json.dumps(value, sort_keys=True)
+
+
+def _quota(row: Row) -> str:
+    used = str(row["used"])
+    limit = str(row["limit"])
+    if row["kind"] in _BYTES:
+        used = render_size(row["used"])
+        limit = render_size(row["limit"])
+    text = f"quota of {row['tenant']}: {row['kind']} {used} of {limit}"
+    if row["site"]:
+        text = f"{text} at {row['site']}"
+    if row["exceeded"]:
+        text = f"{text}, exceeded"
+    return text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""VMs that the estate does not describe, and nodes that hide what is on them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import PREFIX, owns, tenant_of, tenant_tag
+from .model import Silent, Unlisted
+
+
+def unlisted(
+    cluster: ClusterState,
+    listed: Collection[int],
+    tenants: Collection[str],
+) -> list[VmRow]:
+    """Return the VMs that no item of the estate means, sorted by VMID, without templates.
+
+    With `tenants`, only those that belong to one of them.
+    """
+    found: list[VmRow] = []
+    for vmid in sorted(cluster.vms.keys() - set(listed)):
+        row = cluster.vms[vmid]
+        if not row.template and _is_of(row, tenants):
+            found.append(row)
+    return found
+
+
+def _is_of(row: VmRow, tenants: Collection[str]) -> bool:
+    if not tenants:
+        return True
+    tags = map(tenant_tag, tenants)
+    return any(owns(tag, row.tags) for tag in tags)
+
+
+def describe_unlisted(row: VmRow, site: str) -> Unlisted:
+    """Return a VM that is not in the estate, for the report."""
+    tenant, _why = tenant_of(row.tags, PREFIX)
+    return Unlisted(
+        name=row.own_name,
+        tenant=tenant or "",
+        site=site,
+        vmid=row.vmid,
+        node=row.node,
+        power=row.status,
+    )
+
+
+def silent_nodes(cluster: ClusterState, site: str) -> list[Silent]:
+    """Return the nodes whose VMs cannot be read, sorted by name."""
+    found: list[Silent] = []
+    for name in sorted(cluster.nodes):
+        if not cluster.nodes[name].online:
+            found.append(Silent(site, name, f"node {name} is offline"))
+    return found
+
+
+def blind_spot(cluster: ClusterState) -> str:
+    """Return why a VM that was not found by its name may exist, or an empty text.
+
+    The listing has no name of a VM whose node reports no statistics (pve-manager: PVE/API2Tools.pm,
+    extract_vm_stats).
+    """
+    nameless = [row for row in cluster.vms.values() if not row.name]
+    hidden: dict[int, str] = {}
+    for row in nameless:
+        node = cluster.nodes.get(row.node)
+        if node is not None and not node.online:
+            hidden[row.vmid] = row.node
+    if not hidden:
+        return ""
+    vmids = ", ".join(map(str, sorted(hidden)))
+    nodes = ", ".join(sorted(set(hidden.values())))
+    return f"it may be one of VMs {vmids} on {nodes}, whose names cannot be read"

@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module drift_info.
+
+Written by `make options` from drift_info.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def drift_info_spec() -> Spec:
+    """Return the options of module drift_info."""
+    return {
+        "vms": {"type": "list", "elements": "dict", "required": True},
+        "defaults": {"type": "dict", "default": {}},
+        "classes": {"type": "dict", "default": {}},
+        "networks": {"type": "dict", "default": {}},
+        "storage_classes": {"type": "dict", "default": {}},
+        "state": {
+            "type": "str",
+            "choices": ["present", "started", "stopped"],
+            "default": "present",
+        },
+        "tenants": {"type": "list", "elements": "str"},
+        "tenant_settings": {"type": "dict", "default": {}},
+        "tenants_required": {"type": "bool", "default": True},
+        "unlisted": {"type": "bool", "default": True},
+        "ignore": {"type": "list", "elements": "str", "default": []},
+    }

@@ -1,0 +1,316 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module drift_info against the simulator: what differs, who did it, and what cannot be known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.module_runner import run_module
+from tests.modules.snapshot_lab import check, machine, refused
+
+SCHEMA = json.loads(
+    (Path(__file__).resolve().parents[2] / "docs" / "drift.schema.json").read_text(encoding="utf-8")
+)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+DEFAULTS: dict[str, Any] = {
+    "tenant": "acme",
+    "cores": 1,
+    "memory": 256,
+    "disks": [{"name": "scsi0", "size": 1, "storage": "ceph"}],
+}
+WEB, DB = {"name": "web"}, {"name": "db", "state": "started"}
+ESTATE: dict[str, Any] = {"defaults": DEFAULTS, "vms": [WEB, DB]}
+
+
+@pytest.fixture(scope="module")
+def labs() -> Iterator[tuple[Lab, Lab]]:
+    arguments = ("--lag-s", "0", "--auth-delay-s", "0")
+    with open_lab(*arguments) as berlin, open_lab(*arguments) as munich:
+        yield berlin, munich
+
+
+@pytest.fixture
+def lab(labs: tuple[Lab, Lab]) -> Lab:
+    labs[0].simulator.reset()
+    return labs[0]
+
+
+@pytest.fixture
+def munich(labs: tuple[Lab, Lab]) -> Lab:
+    labs[1].simulator.reset()
+    return labs[1]
+
+
+@pytest.fixture
+def made(lab: Lab) -> dict[str, dict[str, Any]]:
+    """The VMs of the estate, as module vms creates them."""
+    return provision(lab, **ESTATE)
+
+
+def provision(lab: Lab, **options: Any) -> dict[str, dict[str, Any]]:
+    result = lab.run("vms", **options)
+    assert not result.get("failed"), result
+    return {row["name"]: row for row in result["vms"]}
+
+
+def compared(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Return the report, which must be as its schema says and cost no write."""
+    result = check(lab, "drift_info", **options)
+    VALIDATOR.validate(result["drift"])
+    assert result["changed"] is False
+    return result
+
+
+def drift(lab: Lab, **options: Any) -> dict[str, Any]:
+    report: dict[str, Any] = compared(lab, **options)["drift"]
+    return report
+
+
+def vms(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {vm["name"]: vm for vm in report["vms"]}
+
+
+def put(lab: Lab, vm: dict[str, Any], **config: Any) -> None:
+    path = ("nodes", vm["node"], "qemu", vm["vmid"], "config")
+    lab.client.task("POST", *path, data=config)
+
+
+def test_no_drift_after_a_run(lab: Lab, made: dict[str, Any]) -> None:
+    result = compared(lab, **ESTATE, unlisted=False)
+    report = result["drift"]
+    assert (report["drift"], report["complete"]) == (False, True)
+    assert {vm["status"] for vm in report["vms"]} == {"in_sync"}
+    assert result["report"] == ["No drift: in_sync 2"]
+    requests = len(lab.simulator.log())
+    check(lab, "vms", **ESTATE)
+    assert requests == len(lab.simulator.log())
+
+
+def test_each_option_with_who_did_it(lab: Lab, made: dict[str, Any]) -> None:
+    put(lab, made["web"], cores=4, description="by hand")
+    report = drift(lab, **ESTATE)
+    web = vms(report)["web"]
+    assert report["drift"]
+    assert web["status"] == "drifted"
+    assert web["options"] == [{"option": "cores", "wanted": 1, "actual": 4, "pending": None}]
+    assert (web["last_task"]["type"], web["last_task"]["user"]) == ("qmconfig", "root@pam")
+    assert web["last_task"]["token"] == "fleet"
+    assert vms(report)["db"]["status"] == "in_sync"
+    assert vms(report)["db"]["last_task"] is None
+
+
+def test_the_plan_is_that_of_a_run(lab: Lab, made: dict[str, Any]) -> None:
+    put(lab, made["web"], cores=4, memory=512, net0="virtio,bridge=vmbr0")
+    estate = {**ESTATE, "vms": [{**WEB, "nics": [{"name": "net0", "bridge": "vmbr1"}]}, DB]}
+    row = check(lab, "vms", **estate)["vms"][0]
+    web = vms(drift(lab, **estate))["web"]
+    assert web["steps"] == row["plan"]
+    assert [one["option"] for one in web["options"]] == ["cores", "memory", "net0"]
+    provision(lab, **estate)
+    assert not drift(lab, **estate, unlisted=False)["drift"]
+
+
+def test_pending_options(lab: Lab, made: dict[str, Any]) -> None:
+    estate = {**ESTATE, "vms": [WEB, {**DB, "memory": 512}]}
+    provision(lab, **estate)
+    db = vms(drift(lab, **estate))["db"]
+    assert db["status"] == "pending"
+    assert db["options"] == [
+        {"option": "memory", "wanted": 512, "actual": 256, "pending": {"value": 512}}
+    ]
+    # one that was left pending by hand is not as wanted after the next stop either
+    db = vms(drift(lab, **ESTATE))["db"]
+    assert db["status"] == "drifted"
+    assert db["options"] == [
+        {"option": "memory", "wanted": 256, "actual": 256, "pending": {"value": 512}}
+    ]
+
+
+def test_power_node_and_pool(lab: Lab, made: dict[str, Any]) -> None:
+    db = made["db"]
+    lab.client.task("POST", "nodes", db["node"], "qemu", db["vmid"], "status", "stop")
+    estate = {**ESTATE, "vms": [{**WEB, "pool": "acme"}, DB]}
+    report = vms(drift(lab, **estate))
+    assert report["db"]["options"] == [
+        {"option": "status", "wanted": "running", "actual": "stopped", "pending": None}
+    ]
+    assert report["db"]["last_task"]["type"] == "qmstop"
+    assert report["web"]["options"] == [
+        {"option": "pool", "wanted": "acme", "actual": None, "pending": None}
+    ]
+
+
+def test_missing_unwanted_and_unlisted(lab: Lab, made: dict[str, Any]) -> None:
+    stray = machine(lab, name="stray", tags="tenant_globex", node="pve3")
+    estate = {**ESTATE, "vms": [{**WEB, "state": "absent"}, {"name": "new"}]}
+    result = compared(lab, **estate)
+    report = result["drift"]
+    assert {name: vm["status"] for name, vm in vms(report).items()} == {
+        "web": "unwanted",
+        "new": "missing",
+    }
+    assert vms(report)["new"]["vmid"] is None
+    others = {vm["name"]: vm for vm in report["unlisted"]}
+    assert others.keys() == {"db", "stray"}
+    assert others["stray"] | {"last_task": None} == {
+        "name": "stray",
+        "tenant": "globex",
+        "site": "",
+        "vmid": stray["vmid"],
+        "node": "pve3",
+        "power": "stopped",
+        "last_task": None,
+    }
+    assert others["stray"]["last_task"]["type"] == "qmcreate"
+    of_acme = drift(lab, **estate, tenants=["acme"])["unlisted"]
+    assert [vm["name"] for vm in of_acme] == ["db"]
+    assert drift(lab, **estate, unlisted=False)["unlisted"] == []
+    assert any(line.startswith("acme/new: missing") for line in result["report"])
+    assert any("not in the estate; last task qmcreate" in line for line in result["report"])
+
+
+def test_why_a_missing_vm_cannot_be_created(lab: Lab) -> None:
+    estate = {"vms": [{"name": "new", "source": "no-such-template"}]}
+    new = vms(drift(lab, **estate))["new"]
+    assert new["status"] == "missing"
+    assert "no-such-template" in new["reason"]
+
+
+def test_an_action_of_every_run_does_not_differ(lab: Lab, made: dict[str, Any]) -> None:
+    estate = {**ESTATE, "vms": [WEB, {**DB, "state": "restarted"}]}
+    assert not drift(lab, **estate, unlisted=False)["drift"]
+
+
+def test_what_is_ignored_is_counted(lab: Lab, made: dict[str, Any]) -> None:
+    put(lab, made["web"], cores=4, memory=512)
+    machine(lab, name="stray")
+    everything = ["acme/w*:cores", "*:mem*", "stray"]
+    report = drift(lab, **ESTATE, ignore=everything)
+    assert not report["drift"]
+    assert report["summary"]["ignored"] == 3
+    assert vms(report)["web"]["status"] == "in_sync"
+    report = drift(lab, **ESTATE, ignore=[f"{made['web']['vmid']}:cores", "stray", "db:memory"])
+    assert [one["option"] for one in vms(report)["web"]["options"]] == ["memory"]
+    report = drift(lab, **ESTATE, ignore=["ACME/*", "stray"])
+    assert not report["drift"]
+
+
+def test_quota_use(lab: Lab, made: dict[str, Any]) -> None:
+    settings = {"acme": {"quota": {"vms": 5, "memory": "256M", "disk": "10G"}}}
+    defaults = {key: value for key, value in DEFAULTS.items() if key != "tenant"}
+    estate = [{**WEB, "tenant": "acme"}, {**DB, "tenant": "acme"}]
+    result = compared(lab, defaults=defaults, vms=estate, tenant_settings=settings)
+    used = {row["kind"]: (row["used"], row["limit"]) for row in result["drift"]["quotas"]}
+    assert used == {
+        "vms": (2, 5),
+        "memory": (512 * 2**20, 256 * 2**20),
+        "disk": (2 * 2**30, 10 * 2**30),
+    }
+    assert [row["exceeded"] for row in result["drift"]["quotas"]] == [False, True, False]
+    assert "quota of acme: memory 512M of 256M, exceeded" in result["report"]
+
+
+def test_a_vm_on_a_dead_node_is_unknown(lab: Lab, made: dict[str, Any]) -> None:
+    node = made["web"]["node"]
+    lab.simulator.steer(f"/nodes/{node}", {"online": False})
+    try:
+        result = compared(lab, **ESTATE, retries=1, unlisted=False)
+    finally:
+        lab.simulator.steer(f"/nodes/{node}", {"online": True})
+    report = result["drift"]
+    web = vms(report)["web"]
+    assert (report["complete"], web["status"]) == (False, "unknown")
+    assert node in web["reason"]
+    assert report["nodes"] == [{"site": "", "node": node, "reason": f"node {node} is offline"}]
+    assert result["report"][0].startswith("Unknown: ")
+
+
+def test_a_dead_node_alone_is_not_no_drift(lab: Lab, made: dict[str, Any]) -> None:
+    nodes = {vm["node"] for vm in made.values()}
+    (other, *_rest) = {"pve1", "pve2", "pve3"} - nodes
+    lab.simulator.steer(f"/nodes/{other}", {"online": False})
+    try:
+        result = compared(lab, **ESTATE, retries=1, unlisted=False)
+    finally:
+        lab.simulator.steer(f"/nodes/{other}", {"online": True})
+    assert (result["drift"]["drift"], result["drift"]["complete"]) == (False, False)
+    assert result["report"][0].startswith("Unknown: ")
+
+
+def test_a_cluster_that_does_not_answer_is_unknown(lab: Lab) -> None:
+    lab.simulator.fault(method="GET", path="/cluster/resources$", status=596, times=None)
+    result = compared(lab, **ESTATE, retries=1)
+    report = result["drift"]
+    assert (report["drift"], report["complete"]) == (False, False)
+    assert {vm["status"] for vm in report["vms"]} == {"unknown"}
+    assert report["sites"][0]["reason"]
+    assert result["report"][1].startswith("unknown: the cluster: ")
+
+
+def test_an_unreadable_vm_is_named(lab: Lab, made: dict[str, Any]) -> None:
+    path = f"/qemu/{made['web']['vmid']}/(config|pending)$"
+    message = "Permission check failed (/vms/1, VM.Audit)"
+    lab.simulator.fault(method="GET", path=path, status=403, message=message, times=None)
+    report = vms(drift(lab, **ESTATE))
+    assert report["web"]["status"] == "unknown"
+    assert "VM.Audit" in report["web"]["reason"]
+    assert report["db"]["status"] == "in_sync"
+
+
+def test_another_tenants_vm_is_unknown(lab: Lab) -> None:
+    other = machine(lab, name="web", tags="tenant_globex")
+    report = drift(lab, defaults=DEFAULTS, vms=[{"name": "web", "vmid": other["vmid"]}])
+    (web,) = report["vms"]
+    assert web["status"] == "unknown"
+    assert "another tenant" in web["reason"]
+    assert not report["complete"]
+
+
+def test_several_sites_of_which_one_is_dead(lab: Lab, munich: Lab) -> None:
+    estate = {"defaults": DEFAULTS, "vms": [{**WEB, "site": "berlin"}, {**DB, "site": "munich"}]}
+    sites = [
+        {"name": "berlin", "default": True, **lab.connection},
+        {"name": "munich", **munich.connection},
+    ]
+    result = run_module("vms", {"sites": sites, **estate})
+    assert not result.get("failed"), result
+    both = run_module("drift_info", {"sites": sites, **estate})["drift"]
+    VALIDATOR.validate(both)
+    assert not both["drift"]
+    assert [row["site"] for row in both["sites"]] == ["berlin", "munich"]
+    dead = [sites[0], {**sites[1], "host": "https://127.0.0.1:1"}]
+    result = run_module("drift_info", {"sites": dead, **estate, "retries": 1})
+    assert not result.get("failed"), result
+    one = result["drift"]
+    VALIDATOR.validate(one)
+    assert {name: vm["status"] for name, vm in vms(one).items()} == {
+        "web": "in_sync",
+        "db": "unknown",
+    }
+    assert (one["drift"], one["complete"]) == (False, False)
+    assert [bool(row["reason"]) for row in one["sites"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"vms": [{"name": "a", "coers": 1}]}, "coers"),
+        ({"vms": [], "ignore": [":cores"]}, "ignore"),
+        ({"vms": [], "ignore": ["web:"]}, "ignore"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_refused(lab: Lab, options: dict[str, Any], named: str) -> None:
+    result = refused(lab, "drift_info", **options)
+    assert result["error"]["category"] == "ValidationFailed"
+    assert named in result["msg"]
+    assert lab.simulator.log() == []
