@@ -42,6 +42,29 @@ def fail_once(lab: Lab, **how: Any) -> None:
     lab.simulator.fault(method="PUT", path="/cloudinit$", times=1, **(how or BROKEN))
 
 
+@pytest.mark.parametrize(
+    ("options", "is_written"),
+    [
+        ({"name": "renamed"}, True),
+        ({"nics": [{"name": "net0", "mac": "BC:24:11:00:00:99"}]}, True),
+        ({"nics": [{"name": "net0", "firewall": True}]}, False),
+        ({"description": "a note", "tags": ["a"]}, False),
+    ],
+    ids=str,
+)
+def test_the_drive_has_the_name_and_the_macs(
+    quiet: Lab, name: str, options: dict[str, Any], is_written: bool
+) -> None:
+    """Source: qemu-server, QemuServer.pm, cloudinit_pending_properties."""
+    vm = running(quiet, name, nics=[{"name": "net0", "bridge": "vmbr0", "ip": "10.0.0.9/24"}])
+    quiet.simulator.reset_log()
+    quiet.vm(vmid=vm["vmid"], **options)
+    paths = [write["path"] for write in quiet.simulator.writes()]
+    assert any(path.endswith("/cloudinit") for path in paths) is is_written
+    assert not quiet.vm(vmid=vm["vmid"], **options)["changed"]
+    assert "drive=" not in quiet.config(vm).get("description", "")
+
+
 @pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("how", [BROKEN, {"drop": "before"}, {"drop": "after"}])
 @pytest.mark.parametrize("more", [{}, {"description": "a note"}, {"description": ""}])

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from ..._core.errors import Conflict, NotSupported
 from ..._core.quantities import render_size
 from ..._guest.marker import join_notes, split_notes
 from ..._resource.plan import Step
+from ..._schema.formats import parse_option
 from ..config.actual import drives, is_cd, is_cloud_init, storage_of
 from ..config.changes import Change
 from ..config.hotplug import is_cloud_init_key
@@ -22,6 +24,7 @@ from ..model import Actual, Desired
 from .preconditions import taken_drives
 
 _LONGEST_VALUE = 40  # in the summary of a step
+_CARD = re.compile(r"net(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,20 @@ class Update:
             return False
         if not any(map(is_cloud_init, drives(self.after).values())):
             return False
-        return is_stale(self.actual) or any(map(is_cloud_init_key, self.change.keys))
+        return is_stale(self.actual) or any(map(self._is_on_drive, self.change.keys))
+
+    def _is_on_drive(self, key: str) -> bool:
+        """Return whether the cloud-init drive holds what changes in an option.
+
+        That is also the name, and the MAC of a card that has addresses (qemu-server:
+        cloudinit_pending_properties; Cloudinit.pm, nocloud_network).
+        """
+        card = _CARD.match(key)
+        if card is None:
+            return key == "name" or is_cloud_init_key(key)
+        if f"ipconfig{card.group(1)}" not in self.after:
+            return False
+        return _mac(self.actual.target.get(key)) != _mac(self.after.get(key))
 
     def without(self, option: str) -> Update:
         """Return the update without what it does to an option."""
@@ -65,6 +81,11 @@ class Update:
         sets.pop(option, None)
         deletes = self.change.deletes - {option}
         return replace(self, change=replace(self.change, sets=sets, deletes=deletes))
+
+
+def _mac(card: str | None) -> str:
+    """Return the MAC of a network card, an empty text where PVE has not made it yet."""
+    return parse_option("net0", card or "").get("macaddr", "").upper()
 
 
 def moves_node(desired: Desired, actual: Actual) -> bool:
