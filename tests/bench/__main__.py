@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench import fleets, inventories, report, results, single_tasks
+from tests.bench import fleets, inventories, report, results, single_tasks, soak
 from tests.bench.command import other_work
 from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
 from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
@@ -39,6 +39,7 @@ PARTS: dict[str, PART] = {
     "inv5000_addr": inventories.inv5000_addr,
     "inv5000_incremental": inventories.inv5000_incremental,
     "inv10000": inventories.inv10000,
+    "soak": soak.part,
 }
 
 

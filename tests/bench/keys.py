@@ -110,4 +110,8 @@ KEYS: dict[str, Key] = {
     "inv10000_peak_mib": Key(
         "inv10000", "Inventory of 10,000 VMs with groups: memory", 500, unit="MiB"
     ),
+    "soak_grown_mib": Key(
+        "soak", "2,000 tasks in one process: growth of its memory", 2, unit="MiB"
+    ),
+    "soak_more_sockets": Key("soak", "2,000 tasks in one process: further open sockets", 0),
 }
