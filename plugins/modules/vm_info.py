@@ -15,7 +15,8 @@ author:
 description:
   - Returns the VMs of a cluster that match all filters, sorted by VMID.
   - This takes one request, and one more for each node with VMs that are too new for the listing of
-    Proxmox VE.
+    Proxmox VE. With O(name) each node with VMs is asked, with O(vmid) that of the VM. Otherwise, a
+    VM that got the VMID of a removed one can have its name for about 10 seconds.
   - O(config) takes two more requests for each VM that matches.
 extends_documentation_fragment:
   - pve.fleet.vm_info_options

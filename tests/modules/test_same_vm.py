@@ -350,6 +350,8 @@ def test_a_vm_listed_under_the_name_of_a_removed_one_is_found(module: str) -> No
         seen = lab.run("vm_info", name="new")["vms"]
         assert [vm["vmid"] for vm in seen] == [vmid]
         assert lab.run("vm_info", name="old")["vms"] == []
+        assert [vm["name"] for vm in lab.run("vm_info", vmid=vmid)["vms"]] == ["new"]
+        assert lab.run("vm_info", vmid=vmid, name="old")["vms"] == []
         taken = lab.run("snapshot", name="new", snapshot="s1")
         assert [vm["vmid"] for vm in taken["vms"]] == [vmid]
         assert lab.run("snapshot", name="old", snapshot="s2")["error"]["category"] == "NotFound"

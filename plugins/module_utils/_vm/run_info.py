@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.state import VmRow, fetch_cluster_state, with_names
+from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
 from .._cluster.visible import require_visible
 from .._core import validate
@@ -33,9 +33,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     wanted = matcher(params)
     prefix = params.get("tenant_prefix") or "tenant_"
-    # the listing may have the VM of a name under that of a removed VM
-    by_name = params.get("name") is not None
-    cluster = with_names(client, fetch_cluster_state(client), missing=not by_name)
+    cluster = _named(client, params)
     request = read_guest_request(params)
     url = client.connection.endpoint.web
     rows = [row for row in cluster.vms.values() if wanted(row)]
@@ -62,6 +60,20 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         if vm is not None:
             vms.append(vm)
     return Result(False, {"vms": vms}, warnings=tuple(warnings))
+
+
+def _named(client: Client, params: Mapping[str, Any]) -> ClusterState:
+    """Return the cluster state; the name of a VM that the task names is that which its node has.
+
+    The listing can have it under the name of a removed VM.
+    """
+    cluster = fetch_cluster_state(client)
+    if params.get("name") is not None:
+        return with_names(client, cluster)
+    row = cluster.vms.get(params.get("vmid") or 0)
+    if row is not None:
+        return ask_nodes(client, cluster, {row.node})
+    return with_names(client, cluster, missing=True)
 
 
 def _read(
