@@ -77,7 +77,7 @@ def test_created_as_foreseen_and_removed_without_a_trace(lab: Lab) -> None:
     assert result["plan"][0] == "Create pool 'initech'"
     assert result["plan"][-1] == "Create token 'tenant_initech@pve!fleet'"
     counts = lab.simulator.counts()
-    assert sum(counts.values()) == 7, counts
+    assert sum(counts.values()) == 8, counts
     login = {
         key: result["credentials"]["sites"][0][key]
         for key in ("host", "ca_path", "token_id", "token_secret")
@@ -114,6 +114,28 @@ def test_operations_decide_the_privileges(lab: Lab) -> None:
     roles = {row["roleid"]: row["privs"] for row in lab.client.get("access", "roles")}
     assert {name for name in roles if name.startswith("tenant_initech")} == {"tenant_initech"}
     assert "VM.Snapshot" not in roles["tenant_initech"]
+
+
+def test_tag_of_a_tenant_that_does_not_provision_is_registered(lab: Lab) -> None:
+    lab.client.write("PUT", "cluster", "options", data={"registered-tags": "prod"})
+    before = state_of(lab)
+    options: dict[str, Any] = {"name": "initech", "operations": ["operate"]}
+    login = made(lab, "initech", operations=["operate"])
+    assert set(lab.client.get("cluster", "options")["registered-tags"]) == {
+        "prod",
+        "tenant_initech",
+    }
+    assert not do(lab, "tenant", **options, **{k: RIGHTS[k] for k in RIGHTS})["changed"]
+    vm = do(lab, "vm", name="app1", tenant="initech", pool="initech", memory="1G")["vm"]
+    own = {**login, "tenant": "initech"}
+    do(lab, "vm", **own, name="app1", state="started")
+    refusal = lab.run("vm", **own, name="app1", tags=["mine"])
+    assert refusal["error"]["category"] == "PermissionDenied"
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"running": False})
+    do(lab, "tenant", **GONE)
+    assert state_of(lab) == before
+    do(lab, "tenant", **NEW, registered_tag=False)
+    assert lab.client.get("cluster", "options")["registered-tags"] == ["prod"]
 
 
 def test_agent_privilege_is_that_of_the_version(old: Lab) -> None:

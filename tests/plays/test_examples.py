@@ -152,7 +152,9 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("page", ["access.md", "drift.md", "pools.md", "cluster-options.md"])
+@pytest.mark.parametrize(
+    "page", ["access.md", "drift.md", "pools.md", "cluster-options.md", "tenants.md"]
+)
 def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
     make_realm(lab)
     assert "Traceback" not in play(player, tasks_of(page))

@@ -25,8 +25,8 @@ from .rights import bridge_path
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# The tasks of preflight that a kind of resource takes.
-_TASKS = {"pool": "pool", "group": "group", "role": "role", "user": "user", "token": "token"}
+# The kinds of resources that are tasks of preflight by the same name.
+_TASKS = {"pool", "group", "role", "user", "token", "cluster_options"}
 
 
 def find_templates(client: Client, tenant: Tenant, facts: Facts) -> dict[str, int]:
@@ -120,7 +120,7 @@ def giver_check(roles: Mapping[str, frozenset[str]], facts: Facts) -> Any:
 
 def require_privileges(client: Client, tenant: Tenant, kinds: Collection[str]) -> None:
     """Raise PermissionDenied where the caller lacks what the changes of these kinds need."""
-    tasks = [_TASKS[kind] for kind in sorted(kinds) if kind in _TASKS]
+    tasks = sorted(_TASKS & set(kinds))
     asked = questions(tasks, Subjects(pool=tenant.pool), client.version())
     lacking: list[str] = []
     for question in asked:

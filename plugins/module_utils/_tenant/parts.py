@@ -15,6 +15,7 @@ from .._access.group import GROUP
 from .._access.role import ROLE
 from .._access.user import USER
 from .._core.errors import Conflict
+from .._datacenter.table import CLUSTER_OPTIONS
 from .._pool.table import POOL
 from .._resource.change import Desired
 from .._resource.decide import read_desired
@@ -40,6 +41,13 @@ def pool_part(tenant: Tenant, facts: Facts) -> Part:
     if comment is None and tenant.pool not in facts.cluster.pools:
         comment = tenant.mark
     return Part(POOL, POOL, read_desired(POOL, {"name": tenant.pool, "comment": comment}))
+
+
+def tag_part(tenant: Tenant, *, registered: bool) -> Part:
+    """Return its tag among the registered ones of the cluster, or out of them."""
+    state = "present" if registered else "absent"
+    options = {"registered_tags": [tenant.tag], "state": state}
+    return Part(CLUSTER_OPTIONS, CLUSTER_OPTIONS, read_desired(CLUSTER_OPTIONS, options))
 
 
 def group_parts(tenant: Tenant, facts: Facts) -> list[Part]:

@@ -39,7 +39,7 @@ from .facts import (
 )
 from .guests import Guests, guests_of, names_of, require_no_strays
 from .model import Tenant
-from .parts import Part, rights_on
+from .parts import Part, rights_on, tag_part
 from .token import absent_token_part, existing_tokens
 from .work import Report, carry_out, diff_of, plan_parts, summaries, with_precheck
 
@@ -168,7 +168,7 @@ def _parts(
         parts.append(Part(LISTED_GROUP, GROUP, read_desired(GROUP, group)))
     for role in sorted(set(tenant.roles.values()) & facts.roles.keys()):
         parts.append(Part(LISTED_ROLE, ROLE, read_desired(ROLE, _absent(role))))
-    return [*parts, _pool_part(tenant, leaving)]
+    return [*parts, _pool_part(tenant, leaving), tag_part(tenant, registered=False)]
 
 
 def _absent(name: str) -> dict[str, Any]:

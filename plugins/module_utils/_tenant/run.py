@@ -24,6 +24,7 @@ from .parts import (
     refuse_foreign_user,
     right_parts,
     role_parts,
+    tag_part,
     unused_role_parts,
     user_parts,
     wanted_privileges,
@@ -93,4 +94,5 @@ def _parts(
     check = giver_check(wanted_privileges(tenant, facts), facts)
     rights = [with_precheck(part, check) for part in right_parts(tenant, facts, templates)]
     pool = pool_part(tenant, facts)
-    return [pool, *groups, *roles, *users, *rights, *unused_role_parts(tenant, facts)]
+    tag = tag_part(tenant, registered=tenant.registered)
+    return [pool, *groups, *roles, *users, *rights, *unused_role_parts(tenant, facts), tag]

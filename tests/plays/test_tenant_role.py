@@ -1,0 +1,212 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Role tenant and its playbooks: made, used with its own login, rotated and removed."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.parsing.vault import VaultLib, VaultSecret
+
+from tests.demo.lab import Lab
+from tests.plays.commands import run
+from tests.plays.provision_helpers import PROVISION, Player, writes
+
+TENANT, ROTATE = "pve.fleet.tenant", "pve.fleet.rotate"
+ESTATE: dict[str, Any] = {
+    "tenants": {
+        "initech": {
+            "pool": "initech",
+            "quota": {"vms": 3},
+            "tags": ["prod"],
+            "networks": {"lan": "vmbr1"},
+            "access": {
+                "templates": ["debian-13"],
+                "storages": ["ceph"],
+                "bridges": ["vmbr0", "vmbr1"],
+                "nodes": ["pve1", "pve2", "pve3"],
+            },
+        }
+    },
+    "provision_defaults": {"source": "debian-13"},
+    "provision_vms": [
+        {"name": "app1", "tenant": "initech", "nics": [{"network": "lan", "ip": "dhcp"}]},
+        {"name": "app2", "tenant": "initech"},
+    ],
+    "tenant_name": "initech",
+}
+
+
+def secrets_in(text: str) -> list[str]:
+    return re.findall(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", text)
+
+
+def token_secret(lab: Lab) -> str:
+    """Return the secret of the demo's own token, which the output may show nowhere either."""
+    return str(lab.connection["token_secret"])
+
+
+def tenant_player(tmp_path: Path, lab: Lab, file: Path) -> Player:
+    """Return a player with nothing but the login of the tenant."""
+    directory = tmp_path / "tenant"
+    directory.mkdir(exist_ok=True)
+    return Player(directory, {"PROXMOX_SITES_FILE": str(file)})
+
+
+def access_of(lab: Lab) -> Any:
+    found = [lab.call("GET", f"/access/{part}") for part in ("roles", "acl", "groups")]
+    users = lab.call("GET", "/access/users", full=1)
+    return json.dumps([*found, users, lab.call("GET", "/pools")], sort_keys=True)
+
+
+def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_path: Path) -> None:
+    before = access_of(lab)
+    mark = lab.mark()
+    foreseen = player.play(TENANT, "--check", "--diff", **ESTATE).expect()
+    assert writes(lab, mark) == []
+    assert "Create pool 'initech'" in foreseen.output
+    made = player.play(TENANT, "--diff", "-vvv", **ESTATE).expect()
+    assert made.changed == 1
+    file = tmp_path / "initech.sites.yml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    first = json.loads(file.read_text(encoding="utf-8").partition("\n")[2])["sites"][0]
+    assert first["token_secret"] not in made.output
+    assert token_secret(lab) not in made.output
+    assert player.play(TENANT, **ESTATE).expect().changed == 0
+
+    tenant = tenant_player(tmp_path, lab, file)
+    assert tenant.play(PROVISION, **ESTATE).expect().changed == 1
+    assert tenant.play(PROVISION, **ESTATE).expect().changed == 0
+    (tmp_path / "tenant" / "own.proxmox.yml").write_text(
+        "plugin: pve.fleet.proxmox\ntemplates: false\n"
+    )
+    graph = run(
+        ["ansible-inventory", "-i", "own.proxmox.yml", "--graph"],
+        tmp_path / "tenant",
+        tenant.environment,
+    )
+    assert "--app1" in graph.stdout
+    lookup = {
+        "name": "x",
+        "hosts": "localhost",
+        "gather_facts": False,
+        "tasks": [
+            {
+                "name": "Show",
+                "ansible.builtin.debug": {
+                    "msg": "{{ lookup('pve.fleet.vm', 'app1', tenant='initech').vmid }}"
+                },
+            }
+        ],
+    }
+    (tmp_path / "tenant" / "lookup.yml").write_text(yaml.safe_dump([lookup]))
+    tenant.play("lookup.yml").expect()
+
+    (tmp_path / "handover.yml").write_text(
+        "- name: Note it\n  ansible.builtin.copy: {content: x, dest: '{{ noted }}', mode: '0600'}\n"
+    )
+    rotated = player.play(
+        ROTATE,
+        "--diff",
+        "-vvv",
+        **ESTATE,
+        tenant_handover=str(tmp_path / "handover.yml"),
+        noted=str(tmp_path / "noted"),
+    ).expect()
+    second = json.loads(file.read_text(encoding="utf-8").partition("\n")[2])["sites"][0]
+    assert second["token_id"] == "tenant_initech@pve!fleet-2"
+    for secret in (first["token_secret"], second["token_secret"]):
+        assert secret not in rotated.output
+    assert (tmp_path / "noted").exists()
+    assert tenant.play(PROVISION, **ESTATE).expect().changed == 0
+
+    gone = {**ESTATE, "tenant_state": "absent"}
+    mark = lab.mark()
+    listed = player.play(TENANT, "--check", **gone).expect()
+    assert writes(lab, mark) == []
+    for line in ("app1", "app2", "Delete user 'tenant_initech@pve'", "Delete pool 'initech'"):
+        assert line in listed.output
+    refused = player.play(TENANT, **gone).expect(2)
+    assert "confirm=initech" in refused.output
+    assert writes(lab, mark) == []
+    player.play(TENANT, **gone, tenant_confirm="initech").expect()
+    assert access_of(lab) == before
+    assert lab.machines() == []
+    assert not file.exists()
+    assert player.play(TENANT, **gone, tenant_confirm="initech").expect().changed == 0
+
+
+@pytest.mark.parametrize("kind", ["vault", "variable"])
+def test_login_is_never_shown(lab: Lab, player: Player, tmp_path: Path, kind: str) -> None:
+    options = {**ESTATE, "tenant_credentials": kind, "tenant_vault_password": "open sesame"}
+    play = [
+        {
+            "name": "Tenant",
+            "hosts": "localhost",
+            "gather_facts": False,
+            "tasks": [
+                {"name": "Make", "ansible.builtin.include_role": {"name": TENANT}},
+                {
+                    "name": "Rotate",
+                    "ansible.builtin.include_role": {"name": TENANT, "tasks_from": "rotate"},
+                },
+                {
+                    "name": "Keep",
+                    "no_log": True,
+                    "when": "tenant_login is defined",
+                    "ansible.builtin.copy": {
+                        "content": "{{ tenant_login | to_json }}",
+                        "dest": "kept",
+                        "mode": "0600",
+                    },
+                },
+            ],
+        }
+    ]
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(play, sort_keys=False), encoding="utf-8")
+    made = player.play("play.yml", "-vvv", "--diff", **options).expect()
+    if kind == "vault":
+        vaulted = tmp_path / "initech.sites.yml"
+        assert stat.S_IMODE(vaulted.stat().st_mode) == 0o600
+        text = vaulted.read_bytes()
+        assert text.startswith(b"$ANSIBLE_VAULT;")
+        content = VaultLib([("default", VaultSecret(b"open sesame"))]).decrypt(text)
+    else:
+        content = (tmp_path / "kept").read_bytes()
+    site = json.loads(content)["sites"][0]
+    assert site["token_id"] == "tenant_initech@pve!fleet-2"
+    assert site["token_secret"] not in made.output
+    assert [found for found in secrets_in(made.output) if "VALUE" not in found] == []
+    names = lab.call("GET", "/access/users/tenant_initech@pve/token")
+    assert [row["tokenid"] for row in names] == ["fleet-2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tenant_name": ""}, "No tenant is named"),
+        ({"tenant_name": "hooli"}, "There is no tenant hooli"),
+        ({"tenant_credentials": "vault"}, "tenant_vault_password is empty"),
+    ],
+    ids=str,
+)
+def test_mistakes_stop_before_the_first_request(
+    lab: Lab, player: Player, options: dict[str, Any], words: str
+) -> None:
+    mark = lab.mark()
+    assert words in player.play(TENANT, **{**ESTATE, **options}).expect(2).output
+    assert lab.requests_since(mark) == []
+
+
+def test_cause_is_shown_where_the_output_is_hidden(lab: Lab, player: Player) -> None:
+    settings = {"access": {"storages": ["tape"]}}
+    options = {**ESTATE, "tenant_settings": settings, "tenant_credentials": "variable"}
+    output = player.play(TENANT, **options).expect(2).output
+    assert "there is no storage tape" in output
