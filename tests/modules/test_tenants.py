@@ -81,6 +81,8 @@ SOURCES: dict[str, list[dict[str, Any]]] = {
 SOURCES["vms"] = SOURCES["vm"]
 # What reads: it must not tell anything of another tenant's VM.
 READS = ["vm_info", "snapshot_info"]
+# What has tasks in its result and no VMs: tests/modules/test_task_info.py has its filter.
+TASKS = ["task_info"]
 NUMBERS: list[dict[str, Any]] = [{"vmid": 20001}, {"name": "theirs", "vmid": 20001}]
 NAMES: list[dict[str, Any]] = [{"name": "theirs"}, *NUMBERS]
 # No VM is named to these, or only ones that they show to everybody who may see them.
@@ -123,7 +125,7 @@ def specification(name: str) -> dict[str, Any]:
 def test_every_module_that_knows_tenants_is_in_the_table() -> None:
     names = {found.name for found in pkgutil.iter_modules(module_package.__path__)}
     knows = {name for name in names if "tenant" in specification(name)}
-    assert knows - WITHOUT_TENANT == WRITES.keys() | set(READS)
+    assert knows - WITHOUT_TENANT == WRITES.keys() | set(READS) | set(TASKS)
 
 
 # A variable of the environment that is not set, a survey field left empty, a variable without a
@@ -150,8 +152,13 @@ def assert_refused_without_a_request(
     assert lab.simulator.log() == []
 
 
+@pytest.mark.parametrize("blank", ["", "  "], ids=repr)
+def test_a_tenants_name_without_a_value_does_not_mean_all(shared: Lab, blank: str) -> None:
+    assert_refused_without_a_request(shared, "tenant_info", "name", {"name": blank})
+
+
 @pytest.mark.parametrize("blank", BLANK, ids=repr)
-@pytest.mark.parametrize("module", sorted(WRITES.keys() | set(READS)))
+@pytest.mark.parametrize("module", sorted([*WRITES, *READS, *TASKS]))
 def test_a_tenant_without_a_value_is_refused(shared: Lab, module: str, blank: Any) -> None:
     assert_refused_without_a_request(
         shared, module, "tenant", {**NEEDED.get(module, {}), "tenant": blank}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._access.role import read_privileges
 from .._cluster.quota import figures_by_vm, total
-from .._cluster.tenant import PREFIX, tenants_of
+from .._cluster.tenant import PREFIX, blank_owner, is_blank, tenants_of
 from .._core import times
 from .._core.result import Result
 from .facts import Facts, read_facts
@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the tenants that the cluster has, sorted by name; nothing is written."""
+    """Return the tenants that the cluster has, sorted by name; nothing is written.
+
+    Raises ValidationFailed for a name without a value.
+    """
+    name = params.get("name")
+    if name is not None and is_blank(name):
+        raise blank_owner("name")
     prefix = str(params.get("tenant_prefix") or PREFIX).lower()
     facts = read_facts(client)
     tags = tags_of(facts, prefix)
-    if params.get("name"):
-        tags &= {f"{prefix}{params['name']}".lower()}
+    if name is not None:
+        tags &= {f"{prefix}{name}".lower()}
     return Result(False, {"tenants": [show(tag, prefix, facts) for tag in sorted(tags)]})
 
 
