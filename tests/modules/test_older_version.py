@@ -112,3 +112,35 @@ def test_options_of_a_cluster(lab: Lab) -> None:
     access_lab.as_foreseen(lab, "cluster_options", crs={"ha": "static"}, registered_tags=["old"])
     access_lab.as_foreseen(lab, "cluster_options", state="absent", registered_tags=["old"])
     access_lab.as_foreseen(lab, "cluster_options", crs={"ha": ""})
+
+
+ACCESS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("group", {"name": "old"}, {"comment": "c"}),
+    ("user", {"name": "old@pve"}, {"groups": ["old"], "email": "a@b.test", "expire": "2100-01-01"}),
+    ("role", {"name": "Old"}, {"privileges": ["VM.Audit", "agent", "agent_read"]}),
+    ("acl", {"path": "/pool/acme"}, {"grants": [{"group": "old", "role": "Old"}]}),
+    ("acl", {"path": "/pool/acme"}, {"grants": [], "exact": True}),
+]
+
+
+def test_users_and_rights(lab: Lab) -> None:
+    for module, named, options in ACCESS:
+        access_lab.as_foreseen(lab, module, **named, **options)
+    role = access_lab.do(lab, "role_info", name="Old")["roles"][0]
+    assert role["privileges"] == ["VM.Audit", "VM.Monitor"]
+    token = access_lab.do(lab, "token", owner="old@pve", name="tt", comment="c")
+    assert token["secret"]
+    assert not access_lab.do(lab, "token", owner="old@pve", name="tt", comment="c")["changed"]
+    access_lab.as_foreseen(lab, "user", name="old@pve", state="absent")
+    for module, name in (("group", "old"), ("role", "Old")):
+        access_lab.as_foreseen(lab, module, name=name, state="absent")
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_realm_and_its_directory(lab: Lab) -> None:
+    access_lab.with_directory(lab.client, lab.simulator)
+    preview = access_lab.do(lab, "realm_sync", check=True, name="ldap", scope="both")
+    made = access_lab.do(lab, "realm_sync", name="ldap", scope="both")
+    assert made["changed"]
+    assert made["diff"] == preview["diff"]
+    assert not access_lab.do(lab, "realm_sync", name="ldap", scope="both")["changed"]
