@@ -337,3 +337,94 @@ def test_users_and_tokens_in_full(lab: Client) -> None:
     assert lab.post("/access/users/new@pve/token/t2", privsep=0)["info"] == {"privsep": "0"}
     reason = refused(lab, "POST", "/access/users", userid="nosuch@pam", password="longenough1")
     assert reason == "create user failed: change password failed: user 'nosuch' does not exist"
+
+
+# -- realms and their directories ------------------------------------------------------------------
+
+LDAP = {
+    "realm": "ld",
+    "type": "ldap",
+    "server1": "127.0.0.1",
+    "base_dn": "dc=x",
+    "user_attr": "uid",
+}
+
+
+def synchronized(lab: Client, **options: object) -> list[str]:
+    """The log of a run, as pve-access-control's API2/Domains.pm prints it."""
+    upid = lab.post("/access/domains/ld/sync", **options)
+    lab.wait(upid)
+    rows = lab.get(f"/nodes/pve1/tasks/{upid}/log", limit=100)
+    return [row["t"] for row in rows]
+
+
+def test_a_directory_is_taken_over(lab: Client) -> None:
+    lab.post("/access/domains", **LDAP)
+    lab.sim.steer("/directories/ld", {"users": {"u1": {}, "u2": {}}, "groups": {"g": ["u1"]}})
+    log = synchronized(lab, scope="both")
+    assert log == [
+        "starting sync for realm ld",
+        "got data from server, updating users and groups",
+        "syncing users (remove-vanished opts: none)",
+        "adding user 'u1@ld'",
+        "adding user 'u2@ld'",
+        "syncing groups (remove-vanished opts: none)",
+        "adding group 'g-ld'",
+        "successfully updated users and groups configuration",
+        "TASK OK",
+    ]
+    assert lab.get("/access/groups/g-ld")["members"] == ["u1@ld"]
+    lab.sim.steer("/directories/ld", {"users": {"u1": {"email": "a@b.test"}}})
+    options = {"scope": "users", "remove-vanished": "entry;acl;properties"}
+    dry = synchronized(lab, **options, **{"dry-run": 1})
+    assert dry[0] == "(dry test run) starting sync for realm ld"
+    assert "remove user 'u2@ld'" in dry
+    assert "purge users 'u2@ld' ACL entries" in dry
+    assert "overwriting user 'u1@ld'" in dry
+    assert dry[-2] == "NOTE: Dry test run, changes were NOT written to the configuration."
+    assert lab.get("/access/users/u2@ld")["enable"] == 1
+    synchronized(lab, **options)
+    assert refused(lab, "GET", "/access/users/u2@ld") == "no such user ('u2@ld')"
+    assert lab.get("/access/users/u1@ld")["email"] == "a@b.test"
+
+
+def test_what_cannot_be_taken_over(lab: Client) -> None:
+    lab.post("/access/domains", **LDAP)
+    answer = lab.call("POST", "/access/domains/ld/sync", {})
+    assert answer.errors == {
+        "scope": "Not passed as parameter and not defined in realm default sync options."
+    }
+    assert synchronized(lab, scope="users")[-1] == "TASK ERROR: Connection refused"
+    text = refused(lab, "POST", "/access/domains/pve/sync")
+    assert text == "Cannot sync realm type 'pve'! Only LDAP/AD realms can be synced."
+
+
+def test_jobs_that_synchronize(lab: Client) -> None:
+    """Source: pve-access-control, API2/Jobs/RealmSync.pm."""
+    lab.post("/access/domains", **LDAP)
+    job = "/cluster/jobs/realm-sync/j1"
+    lab.post(job, realm="ld", schedule="daily", scope="users")
+    assert lab.get(job) == {
+        "enabled": 1,
+        "realm": "ld",
+        "schedule": "daily",
+        "scope": "users",
+        "type": "realm-sync",
+    }
+    assert [row["id"] for row in lab.get("/cluster/jobs/realm-sync")] == ["j1"]
+    lab.put(job, schedule="hourly", delete="scope")
+    assert "scope" not in lab.get(job)
+    other = {"schedule": "daily", "scope": "users"}
+    for realm, text in (("nope", "No such realm 'nope'"), ("pve", "Only LDAP/AD realms")):
+        answer = lab.call("POST", "/cluster/jobs/realm-sync/j2", {**other, "realm": realm})
+        assert answer.status == 500
+        assert text in answer.message
+    lab.delete(job)
+    assert lab.call("GET", job).errors == {"id": "No such job 'j1'"}
+
+
+def test_names_are_checked_before_rights(lab: Client) -> None:
+    text = "value 'bogus' does not look like a valid user name"
+    assert refused(lab, "GET", "/access/users/bogus") == text
+    answer = lab.call("PUT", "/access/acl", {})
+    assert set(answer.errors) == {"path", "roles"}

@@ -195,9 +195,11 @@ def update_domain(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change a realm."""
     name = p.pop("realm")
     found = ctx.cluster.realms.get(name)
-    if found is None:
-        raise PveError(f"update auth server failed: domain '{name}' does not exist")
     prefix = "update auth server failed: "
+    if found is None:
+        # The look at the type makes an entry, so that the check for one finds it.
+        line = "at /usr/share/perl5/PVE/API2/Domains.pm line 261."
+        raise PveError(f"{prefix}cannot lookup undefined type! {line}")
     digest = p.pop("digest", None)
     if digest and digest != _digest(ctx):
         raise PveError(

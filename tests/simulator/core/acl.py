@@ -297,7 +297,11 @@ class Acl:
         if kind == "userid-param":
             return self._check_userid(rule, who, params, quiet)
         path = normalize_path(str(params.get("path", "")))
-        return False if path is None else self.may_modify(who, path, quiet)
+        if path is None:
+            # Not true, but not refused either: the parameters are checked next
+            # (RPCEnvironment.pm, exec_api2_perm_check).
+            return not quiet
+        return self.may_modify(who, path, quiet)
 
     def _check_perm(self, rule: list[Any], who: str, params: dict[str, Any], quiet: bool) -> bool:
         options = dict(zip(rule[3::2], rule[4::2], strict=False))
@@ -336,6 +340,8 @@ class Acl:
         options = dict(zip(rule[2::2], rule[3::2], strict=False))
         userid = str(params.get("userid", ""))
         existing = options.get("groups_param") != "create"
+        if existing:
+            _require_name(userid)
         if existing and userid not in self.users:
             if quiet:
                 return False
@@ -360,10 +366,7 @@ class Acl:
 
     def _check_userid(self, rule: list[Any], who: str, params: dict[str, Any], quiet: bool) -> bool:
         userid = str(params.get("userid", ""))
-        try:
-            check_userid(userid)
-        except FormatError as error:
-            raise PveError(str(error)) from None
+        _require_name(userid)
         if rule[1] == "self":
             if userid in self.users and who == userid:
                 return True
@@ -375,6 +378,14 @@ class Acl:
             return self.has(who, path, ["Realm.AllocateUser"])
         self.require(who, path, ["Realm.AllocateUser"])
         return True
+
+
+def _require_name(userid: str) -> None:
+    """Refuse what cannot be a user (AccessControl.pm, check_user_exist)."""
+    try:
+        check_userid(userid)
+    except FormatError as error:
+        raise PveError(str(error)) from None
 
 
 def no_such_user(userid: str) -> PveError:

@@ -224,6 +224,7 @@ class Cluster:
         self.realms: dict[str, dict[str, Any]] = {}
         # by realm: users with their properties, and groups with the names of their users
         self.directories: dict[str, dict[str, Any]] = {}
+        self.sync_jobs: dict[str, dict[str, Any]] = {}
         self.servers: set[str] = set()
         self.thin_pools: set[str] = set()
         self.tasks: TaskBoard

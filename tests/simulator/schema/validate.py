@@ -106,7 +106,7 @@ def parse_property_string(keys: dict[str, Prop], text: str, path: str) -> dict[s
     check_object(path, keys, result, False, errors)
     if errors:
         raise FormatError(
-            "format error\n" + "".join(f"{name}: {what}\n" for name, what in errors.items())
+            "format error\n" + "".join(f"{name}: {errors[name]}\n" for name in sorted(errors))
         )
     return result
 

@@ -9,6 +9,7 @@ MODULES = (
     "access.acl_entries",
     "access.login",
     "access.sync",
+    "access.sync_jobs",
     "cluster.datacenter",
     "cluster.indexes",
     "cluster.nodes",
