@@ -38,9 +38,9 @@ options:
       - Only the task with this ID, as O(ignore:error.upid) of a failed task names it. It
         is an error if there is none.
     type: str
-  user:
-    description: Only tasks of this user, such as V(alice@pve), or of this token, such as
-      V(alice@pve!deploy).
+  started_by:
+    description: Only tasks that this user started, such as V(alice@pve), or this token,
+      such as V(alice@pve!deploy).
     type: str
   types:
     description: Only tasks of these types, such as V(qmstart) and V(qmigrate).

@@ -29,8 +29,6 @@ extends_documentation_fragment:
 seealso:
   - module: pve.fleet.vms
   - module: pve.fleet.task_info
-  - plugin: pve.fleet.provision
-    plugin_type: role
 """
 
 EXAMPLES = r"""

@@ -75,10 +75,10 @@ def test_filters_apply_together(lab: Lab) -> None:
     assert types(tasks(lab, **about, types=["qmcreate", "qmstop"])) == ["qmcreate"]
     assert types(tasks(lab, **about, limit=1)) == ["qmstart"]
     assert tasks(lab, name=vm["name"]) == tasks(lab, **about)
-    assert len(tasks(lab, **about, user="root@pam")) == 3
-    assert len(tasks(lab, **about, user="root@pam!fleet")) == 3
+    assert len(tasks(lab, **about, started_by="root@pam")) == 3
+    assert len(tasks(lab, **about, started_by="root@pam!fleet")) == 3
     for other in ("root@pam!other", "oot@pam", "ops@pve"):
-        assert tasks(lab, **about, user=other) == []
+        assert tasks(lab, **about, started_by=other) == []
     assert tasks(lab, **about, node="pve2") == []
     assert tasks(lab, **about, until="1h") == []
     assert len(tasks(lab, **about, since="1h", until="2199-01-01")) == 3
@@ -180,7 +180,7 @@ SENSELESS: list[tuple[dict[str, Any], str]] = [
     ({"until": "2026-13-01"}, "until"),
     ({"since": "1h", "until": "2h"}, "since"),
     ({"limit": 0}, "limit"),
-    ({"user": "ops"}, "user"),
+    ({"started_by": "ops"}, "started_by"),
     ({"vmid": 7}, "vmid"),
     ({"node": "pve 1"}, "node"),
     ({"name": "no_name"}, "name"),

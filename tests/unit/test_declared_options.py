@@ -20,6 +20,9 @@ import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
+from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+    connection_spec,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import (
     PROPERTY_STRINGS,
@@ -294,3 +297,14 @@ def test_the_options_of_a_module_are_those_of_its_documentation(module: str) -> 
 def test_each_call_returns_data_of_its_own() -> None:
     vm_spec()["quotas"]["default"]["acme"] = {}
     assert vm_spec()["quotas"]["default"] == {}
+
+
+# Option user of module tenant still hides the login of the connection.
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "tenant"])
+def test_no_option_is_called_like_one_of_the_connection(module: str) -> None:
+    entry = importlib.import_module(f"{PACKAGE}.modules.{module}").ENTRY
+    taken: set[str] = set()
+    for name, rule in connection_spec().items():
+        taken.update((name, *rule.get("aliases", ())))
+    for name, rule in entry.spec.items():
+        assert taken.isdisjoint((name, *rule.get("aliases", ())))

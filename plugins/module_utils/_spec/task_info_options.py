@@ -23,7 +23,7 @@ def task_info_spec() -> Spec:
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "node": {"type": "str"},
         "upid": {"type": "str"},
-        "user": {"type": "str"},
+        "started_by": {"type": "str"},
         "types": {"type": "list", "elements": "str"},
         "failed": {"type": "bool", "default": False},
         "since": {"type": "str"},

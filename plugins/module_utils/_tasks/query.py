@@ -71,10 +71,10 @@ def read_query(params: Mapping[str, Any], now: float) -> Query:
 
     Raises ValidationFailed.
     """
-    user = params.get("user")
+    user = params.get("started_by")
     if user is not None and not _USER.fullmatch(user):
         raise validate.refused(
-            "user",
+            "started_by",
             user,
             "is not a user with its realm",
             "Write it as alice@pve, or with a token as alice@pve!deploy",

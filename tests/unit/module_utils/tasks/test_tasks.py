@@ -135,7 +135,7 @@ def test_times() -> None:
 
 
 def test_filters_of_a_node() -> None:
-    params = {"limit": 5, "failed": True, "types": ["qmstart"], "user": "ops@pve!auto"}
+    params = {"limit": 5, "failed": True, "types": ["qmstart"], "started_by": "ops@pve!auto"}
     assert read_query(params, NOW).parameters() == {
         "source": "all",
         "userfilter": "ops@pve",
