@@ -27,6 +27,7 @@ from ..module_utils._api.settings import Connection
 from ..module_utils._entry import Entry
 from . import _arguments, _diffs, _eligibility, _interrupted, _prefetch, _progress
 from ._clients import CLIENTS, Kept
+from ._gc import gc_slowed
 
 try:  # all that is heavy, once and before the workers are forked
     import proxmoxer.core
@@ -103,7 +104,10 @@ class InProcess(ActionBase):
     def _as_a_module(self, variables: dict[str, Any]) -> dict[str, Any]:
         """Run the module as if there were no action plugin."""
         in_background = self._task.async_val and not self._connection.has_native_async
-        found: dict[str, Any] = self._execute_module(task_vars=variables, wrap_async=in_background)
+        with gc_slowed():
+            found: dict[str, Any] = self._execute_module(
+                task_vars=variables, wrap_async=in_background
+            )
         if not in_background:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         if found.get("failed") and "error" not in found:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.plugin_utils._gc import gc_paused
+from ansible_collections.pve.fleet.plugins.plugin_utils._gc import gc_paused, gc_slowed
 
 
 class Ring:
@@ -50,3 +50,14 @@ def test_an_inventory_that_was_replaced_is_given_back() -> None:
     assert known() is not None
     with gc_paused():
         assert known() is None
+
+
+def test_a_slowed_collector_is_as_before_at_the_end() -> None:
+    before = gc.get_threshold()
+    with gc_slowed():
+        assert gc.isenabled()
+        assert gc.get_threshold() > before
+    assert gc.get_threshold() == before
+    with pytest.raises(RuntimeError), gc_slowed():
+        raise RuntimeError
+    assert gc.get_threshold() == before
