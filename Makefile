@@ -3,6 +3,8 @@
 VENV ?= .venv
 # Processes at once of tests and linters: as many as there are cores.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Tests wait for simulated tasks more than half of their time: two processes for each core.
+WORKERS ?= $(shell expr 2 '*' $(JOBS))
 # Handed to the program behind a target: make test ARGS="tests/unit -k size"
 ARGS ?=
 
@@ -92,13 +94,13 @@ sanity: stage ## ansible-test sanity, without an ignore file
 	$(PY) -m tests.tools.sanity $(ARGS)
 
 test: $(STAMP) ## Every test that is not marked long
-	$(PY) -m pytest -n $(JOBS) -m "not long" $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) -m "not long" $(ARGS)
 
 unit: $(STAMP) ## The unit tests alone, which start no simulator: less than a minute
 	$(PY) -m pytest -n $(JOBS) -m "not long" tests/unit $(ARGS)
 
 test-long: $(STAMP) ## The long tests too, then the tests on other ansible-core and Python versions
-	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(JOBS) $(ARGS)
+	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(WORKERS) $(ARGS)
 	JOBS=$(JOBS) $(PY) -m tests.tools.matrix
 
 faults: $(STAMP) ## Meet every write with every fault, the whole table: about 10 minutes; ARGS="snapshot" for a part

@@ -11,11 +11,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
@@ -26,6 +27,7 @@ from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 HERE, AS_A_MODULE = "runs in this process", "runs as a module"
 SECRETS = [TOKEN_SECRET, "hush-hush-1", "hush-hush-2", "00000000-0000-4000-8000-00000000dead"]
 VAULTED = "kept in the vault"
+PASSWORD = "open sesame"
 ISO_URL = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
 
 
@@ -99,9 +101,9 @@ CHECK = {"check_mode": True}
 THOROUGH = cases(full=tuple(MINIMAL), short=("vm", "vms", "vm_info"))
 
 
-def rows() -> list[Row]:
-    """Return the table: what every module must stand, then what is particular."""
-    found = [Row("make", "vm", MINIMAL["vm"])]
+def module_rows() -> list[Row]:
+    """Return what every module must stand."""
+    found: list[Row] = []
     for module, options in MINIMAL.items():
         do = Row(f"{module}: do", module, options)
         if module not in THOROUGH:
@@ -115,7 +117,7 @@ def rows() -> list[Row]:
         ]
         if not module.endswith("_info"):
             found.append(Row(f"{module}: again", module, options))
-    return [*found, *PARTICULAR, *KEYWORDS, *SLOW]
+    return found
 
 
 PARTICULAR = [
@@ -292,14 +294,19 @@ KEYWORDS = [
 ]
 # The server answers late while these run.
 SLOW = [Row("too long", "snapshot", {"name": "both", "snapshot": "slow"}, {"timeout": 2})]
+# Every table works on this VM.
+MAKE = Row("make", "vm", MINIMAL["vm"])
 
 
 @dataclass(frozen=True)
 class Played:
-    """Registered results by the row's name, and all that was printed."""
+    """Registered results by the row's name, all that was printed, and the results as those of two
+    runs can be compared.
+    """
 
     results: dict[str, Any]
     output: str
+    compared: dict[str, Any] = field(default_factory=dict)
 
     def way(self, name: str) -> str:
         """Return what was printed while that task ran."""
@@ -394,9 +401,11 @@ def same(value: Any, simulator: Simulator) -> Any:
     return re.sub(r"0x[0-9a-f]{6,}|after \d+(\.\d+)? s", "X", text)
 
 
-def encrypted(where: Path) -> str:
-    """Return the variable `vaulted` as YAML; the password is in the file `password` beside it."""
-    (where / "password").write_text("open sesame", encoding="utf-8")
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The variable `vaulted` as YAML, encrypted with PASSWORD."""
+    where = tmp_path_factory.mktemp("vault")
+    (where / "password").write_text(PASSWORD, encoding="utf-8")
     command = [
         "ansible-vault",
         "encrypt_string",
@@ -411,32 +420,70 @@ def encrypted(where: Path) -> str:
     )
 
 
-def run_table(where: Path, in_process: bool) -> tuple[Played, dict[str, Any]]:
-    """Run the table on a cluster of its own, and return the results too as they can be compared."""
-    arguments = (
-        "--cluster",
-        DEMO,
-        "--lag-s",
-        "0",
-        "--auth-delay-s",
-        "0",
-        "--task-ms",
-        "default=10",
-    )
-    switch = ("-e", f"pve_fleet_in_process={str(in_process).lower()}", "-e", "@vars.yml")
-    where.mkdir()
-    more = f'unsafe: !unsafe "{{{{ 1 + 1 }}}} {{% x %}}"\nlogins: [{TOKEN_SECRET}, {SECRETS[-1]}]\n'
-    (where / "vars.yml").write_text(encrypted(where) + more, encoding="utf-8")
-    with Simulator(*arguments) as simulator:
-        vault = {"ANSIBLE_VAULT_PASSWORD_FILE": "password"}
-        login = {"ca_path": simulator.ca, "token_id": TOKEN_ID, "token_secret": TOKEN_SECRET}
-        with connect({**login, "host": simulator.url}, {}) as client:
-            with_directory(client, simulator)
-        quick = play(where, [row for row in rows() if row not in SLOW], simulator, *switch, **vault)
-        simulator.fault(method="GET", path="/snapshot$", delay_ms=5000)
-        slow = play(where, SLOW, simulator, *switch, **vault)
-        played = Played({**quick.results, **slow.results}, quick.output + slow.output)
-        return played, {name: same(result, simulator) for name, result in played.results.items()}
+@dataclass(frozen=True)
+class Tables:
+    """Runs tables each on a cluster of its own."""
+
+    place: Path
+    vaulted: str
+
+    def both_ways(self, table: list[Row], slow: Sequence[Row] = ()) -> tuple[Played, Played]:
+        """Return what was played in the controller's process, and in processes of its own.
+
+        The results are the same, whatever the way, and no secret is printed.
+        """
+        here = self._run(table, slow, in_process=True)
+        module = self._run(table, slow, in_process=False)
+        assert differing(here.compared, module.compared) == []
+        for row in (MAKE, *table, *slow):
+            assert row.way in here.way(row.name), row.name
+            assert HERE not in module.way(row.name), row.name
+            assert "Traceback" not in json.dumps(here.results[row.name]), row.name
+        for played in (here, module):
+            assert_failures_have_an_error(played.results)
+            printed = "\n".join(line for line in played.output.splitlines() if "EXEC" not in line)
+            for secret in SECRETS:
+                assert secret not in printed
+                assert secret not in json.dumps(played.results)
+        return here, module
+
+    def _run(self, table: list[Row], slow: Sequence[Row], *, in_process: bool) -> Played:
+        arguments = (
+            "--cluster",
+            DEMO,
+            "--lag-s",
+            "0",
+            "--auth-delay-s",
+            "0",
+            "--task-ms",
+            "default=10",
+        )
+        switch = ("-e", f"pve_fleet_in_process={str(in_process).lower()}", "-e", "@vars.yml")
+        where = self.place / ("here" if in_process else "module")
+        where.mkdir()
+        unsafe = 'unsafe: !unsafe "{{ 1 + 1 }} {% x %}"'
+        logins = f"logins: [{TOKEN_SECRET}, {SECRETS[-1]}]"
+        lines = (self.vaulted, unsafe, logins, "")
+        (where / "vars.yml").write_text("\n".join(lines), encoding="utf-8")
+        (where / "password").write_text(PASSWORD, encoding="utf-8")
+        with Simulator(*arguments) as simulator:
+            vault = {"ANSIBLE_VAULT_PASSWORD_FILE": "password"}
+            login = {"ca_path": simulator.ca, "token_id": TOKEN_ID, "token_secret": TOKEN_SECRET}
+            with connect({**login, "host": simulator.url}, {}) as client:
+                with_directory(client, simulator)
+            played = play(where, [MAKE, *table], simulator, *switch, **vault)
+            results, output = played.results, played.output
+            if slow:
+                simulator.fault(method="GET", path="/snapshot$", delay_ms=5000)
+                late = play(where, list(slow), simulator, *switch, **vault)
+                results, output = {**results, **late.results}, output + late.output
+            compared = {name: same(result, simulator) for name, result in results.items()}
+            return Played(results, output, compared)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, encrypted: str) -> Tables:
+    return Tables(tmp_path, encrypted)
 
 
 def differing(here: Any, module: Any, where: str = "") -> list[str]:
@@ -451,33 +498,30 @@ def differing(here: Any, module: Any, where: str = "") -> list[str]:
     return [] if here == module else [f"{where}: {here!r:.300} and {module!r:.300}"]
 
 
-# One table, because each start of ansible-playbook, and the clusters, cost more than a row.
-def test_both_ways_say_the_same(tmp_path: Path) -> None:
-    here, here_same = run_table(tmp_path / "here", in_process=True)
-    module, module_same = run_table(tmp_path / "module", in_process=False)
-    assert differing(here_same, module_same) == []
-    for row in rows():
-        assert row.way in here.way(row.name), row.name
-        assert HERE not in module.way(row.name), row.name
-        assert "Traceback" not in json.dumps(here.results[row.name]), row.name
+# Three tables, because each start of ansible-playbook, and the clusters, cost more than a row, and
+# several workers share the tests.
+def test_every_module_says_the_same_both_ways(tables: Tables) -> None:
+    here, _module = tables.both_ways(module_rows())
     for name, result in here.results.items():
         if name.endswith((": foresee", ": do", ": again")):
             assert not result["failed"], (name, result)
             assert result["requests"], name
+
+
+def test_both_ways_take_the_same_options(tables: Tables) -> None:
+    here, _module = tables.both_ways(PARTICULAR)
     assert here.results["a change"]["changed"]
     assert here.results["a change, foreseen"]["diff"]
-    assert here.results["too long"]["failed"]
     assert here.results["out of the vault"]["vm"]["description"] == VAULTED
     assert here.results["the text of a tenant"]["vm"]["description"] == "{{ 1 + 1 }} {% x %}"
     assert VAULTED not in json.dumps(here.results["a secret out of the vault"])
     logins = here.results["another login for each item"]["results"]
     assert [login["failed"] for login in logins] == [False, True, False]
-    for played in (here, module):
-        assert_failures_have_an_error(played.results)
-        printed = "\n".join(line for line in played.output.splitlines() if "EXEC" not in line)
-        for secret in SECRETS:
-            assert secret not in printed
-            assert secret not in json.dumps(played.results)
+
+
+def test_both_ways_heed_the_keywords_of_a_task(tables: Tables) -> None:
+    here, _module = tables.both_ways(KEYWORDS, SLOW)
+    assert here.results["too long"]["failed"]
 
 
 # Where Ansible itself ends the task or calls it failed, our code has no say. A machine may lack
