@@ -27,7 +27,7 @@ TEXTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", TEXTS, ids=str)
-def test_blanks_around_a_text_are_not_change(lab: Lab, name: str, options: dict[str, Any]) -> None:
+def test_blanks_around_a_text_change_nothing(lab: Lab, name: str, options: dict[str, Any]) -> None:
     lab.vm(name=name, source="debian-13")
     assert lab.vm(name=name, **options)["changed"]
     assert not lab.vm(name=name, **options)["changed"]
@@ -44,7 +44,7 @@ def test_a_new_vm_with_such_a_text_is_not_changed_again(
     assert not lab.vm(name=name, **options)["changed"]
 
 
-def test_blanks_at_the_end_of_a_snapshots_description_are_not_change(lab: Lab, name: str) -> None:
+def test_blanks_at_the_end_of_a_snapshots_description_change_nothing(lab: Lab, name: str) -> None:
     lab.vm(name=name, source="debian-13")
     options: dict[str, Any] = {
         "vms": [name],
