@@ -34,6 +34,7 @@ options:
     choices:
       - acl
       - acl_info
+      - audit_info
       - clone
       - cluster_info
       - cluster_options

@@ -49,6 +49,7 @@ MODULES = [
     "task_info",
     "tenant",
     "tenant_info",
+    "audit_info",
     "realm_info",
     "realm_sync",
     "cluster_options",

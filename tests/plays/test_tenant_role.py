@@ -210,3 +210,15 @@ def test_cause_is_shown_where_the_output_is_hidden(lab: Lab, player: Player) -> 
     options = {**ESTATE, "tenant_settings": settings, "tenant_credentials": "variable"}
     output = player.play(TENANT, **options).expect(2).output
     assert "there is no storage tape" in output
+
+
+def test_audit_has_an_exit_status_and_writes_json(lab: Lab, player: Player, tmp_path: Path) -> None:
+    options = {**ESTATE, "audit_json": str(tmp_path / "findings.json")}
+    output = player.play("pve.fleet.audit", **options).expect(2).output
+    assert "no_expiry: Token root@pam!fleet never expires" in output
+    written = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))
+    assert not written["passed"]
+    assert {one["kind"] for one in written["findings"]} == {"no_expiry"}
+    for user, name in (("root@pam", "fleet"), ("ops@pve", "auto")):
+        lab.call("PUT", f"/access/users/{user}/token/{name}", expire=4102444800)
+    assert "Findings: 0" in player.play("pve.fleet.audit", **options).expect().output

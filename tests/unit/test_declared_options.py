@@ -37,6 +37,7 @@ PACKAGE = "ansible_collections.pve.fleet.plugins"
 MODULES = [
     "acl",
     "acl_info",
+    "audit_info",
     "clone",
     "cluster_info",
     "cluster_options",

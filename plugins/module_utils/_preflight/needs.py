@@ -146,6 +146,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
     "acl": (_any(POOL, "Permissions.Modify Pool.Allocate"),),
     "acl_info": (_all(ACCESS, "Sys.Audit"),),
+    "audit_info": (_all(ROOT, "Sys.Audit VM.Audit"),),
     "group": (_all(GROUPS, "Group.Allocate"),),
     "group_info": (_any(GROUPS, "Sys.Audit Group.Allocate"),),
     "token": (_all(GROUPS, "User.Modify"),),

@@ -23,6 +23,7 @@ def preflight_info_spec() -> Spec:
             "choices": [
                 "acl",
                 "acl_info",
+                "audit_info",
                 "clone",
                 "cluster_info",
                 "cluster_options",

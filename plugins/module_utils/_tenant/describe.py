@@ -44,11 +44,11 @@ def usage(tenant: Tenant, facts: Facts) -> Figures:
 
 def notes(tenant: Tenant, facts: Facts) -> list[str]:
     """Return warnings about more than the quota, and about rights by other roles."""
-    lines: list[str] = []
     over = excess(tenant.quota or {}, Figures(), usage(tenant, facts))
-    if over:
-        kinds = [f"{kind} {row['wanted']} of {row['limit']}" for kind, row in over.items()]
-        lines.append(f"{tenant.label} exceeds its quota: {', '.join(kinds)}")
+    lines = [
+        f"{tenant.label} exceeds its quota: {kind} {row['wanted']} of {row['limit']}"
+        for kind, row in over.items()
+    ]
     for path, grants in sorted(other_rights(tenant, facts).items()):
         names = ", ".join(grant.text() for grant in sorted(grants))
         lines.append(f"{tenant.label} has rights that its roles do not give: {names} on {path}")

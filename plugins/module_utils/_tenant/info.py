@@ -53,8 +53,7 @@ def tags_of(facts: Facts, prefix: str) -> set[str]:
 
 def _without(name: str, suffixes: tuple[str, ...]) -> str:
     for suffix in suffixes:
-        if name.endswith(suffix):
-            return name[: -len(suffix)]
+        name = name.removesuffix(suffix)
     return name
 
 

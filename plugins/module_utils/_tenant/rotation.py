@@ -35,7 +35,7 @@ from .token import (
     token_part,
     write_token,
 )
-from .work import Report, carry_out, diff_of, plan_parts, summaries
+from .work import PlannedPart, Report, carry_out, diff_of, plan_parts, summaries
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,12 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     facts = read_facts(reader)
     in_use, secret = _login_in_use(tenant, params, facts)
     turn = read_turn(tenant, facts, in_use, finish=bool(params.get("finish")))
-    gone = [name for name in (turn.leftover,) if name]
-    before = plan_parts([absent_token_part(tenant, name) for name in gone], reader)
+    before = _plan_removal(tenant, turn.leftover, reader)
     made = _successor(tenant, facts, turn, client)
     planned = _plan_successor(made, turn, reader)
     keeps = params.get("old_token") == "keep" and not params.get("finish")
     old = None if keeps else turn.old
-    after = plan_parts([absent_token_part(tenant, old)] if old else [], reader)
+    after = _plan_removal(tenant, old, reader)
     whole = [*before, *planned, *after]
     if whole:
         require_privileges(reader, tenant, {"token"})
@@ -89,6 +88,13 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "done": report.done,
     }
     return Result(bool(whole), values, diff_of(whole), tuple(report.warnings))
+
+
+def _plan_removal(tenant: Tenant, name: str | None, reader: Client) -> list[PlannedPart]:
+    """Return the plan to remove a token, empty without one."""
+    if name is None:
+        return []
+    return plan_parts([absent_token_part(tenant, name)], reader)
 
 
 def _require_place(params: Mapping[str, Any]) -> None:
@@ -163,7 +169,7 @@ def _successor(tenant: Tenant, facts: Facts, turn: Turn, client: Client) -> Part
     return replace(part, desired=replace(part.desired, values=values))
 
 
-def _plan_successor(made: Part | None, turn: Turn, reader: Client) -> Any:
+def _plan_successor(made: Part | None, turn: Turn, reader: Client) -> list[PlannedPart]:
     """Return the plan of the new token, which does not exist once a leftover is gone."""
     if made is None:
         return []

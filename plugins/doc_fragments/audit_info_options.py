@@ -1,0 +1,37 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module audit_info.
+
+Written by `make options` from audit_info.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  tenants:
+    description:
+      - The tenants as an estate describes them, by name, each with C(pool), C(quota) and C(access),
+        see O(pve.fleet.vms#module:tenant_settings).
+      - Without it, quotas, pools, and rights of tenants are not checked, and no tenant is unknown.
+    type: dict
+    default: {}
+  tenant_prefix:
+    description: Prefix of the tags of tenants.
+    type: str
+    default: tenant_
+  max_token_age:
+    description: Days after which a token that M(pve.fleet.tenant) created is too old. Proxmox VE
+      does not keep when another token was created.
+    type: int
+    default: 90
+  volumes:
+    description: Whether to look for volumes of other tenants' VMs. This takes one request for each
+      VM.
+    type: bool
+    default: true
+"""

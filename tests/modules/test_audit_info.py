@@ -1,0 +1,111 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module audit_info and the playbook: each kind of finding, in a cluster that has them all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.modules.access_lab import do
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.tenant_lab import RIGHTS
+
+REPO = Path(__file__).resolve().parents[2]
+TENANTS: dict[str, Any] = {
+    "initech": {"quota": {"vms": 1}, "access": RIGHTS},
+    "hooli": {"access": RIGHTS},
+}
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+def kinds(lab: Lab, **options: Any) -> set[tuple[str, str]]:
+    lab.simulator.reset_log()
+    result = do(lab, "audit_info", **options)
+    assert lab.simulator.writes() == []
+    assert result["passed"] == (not result["findings"])
+    schema = json.loads((REPO / "docs" / "audit.schema.json").read_text(encoding="utf-8"))
+    one = schema["properties"]["findings"]["items"]
+    for finding in result["findings"]:
+        assert set(finding) == set(one["required"])
+        assert finding["kind"] in one["properties"]["kind"]["enum"]
+        assert isinstance(finding["subject"], str)
+        assert finding["message"] in " ".join(result["report"])
+    return {(finding["kind"], finding["subject"]) for finding in result["findings"]}
+
+
+def test_cluster_in_order_has_no_findings(lab: Lab) -> None:
+    for user, name in (("root@pam", "fleet"), ("ops@pve", "auto")):
+        path = ("access", "users", user, "token", name)
+        lab.client.write("PUT", *path, data={"expire": 4102444800})
+    for name in TENANTS:
+        do(lab, "tenant", name=name, **RIGHTS, expire="2099-01-01")
+        do(lab, "vm", name=name, tenant=name, pool=name, memory="1G")
+    assert kinds(lab, tenants=TENANTS) == set()
+
+
+def test_each_kind_is_found(lab: Lab) -> None:
+    for name in TENANTS:
+        do(lab, "tenant", name=name, **RIGHTS, expire="2099-01-01")
+    blank: dict[str, Any] = {
+        "memory": "1G",
+        "disks": [{"size": 1, "storage": "ceph"}],
+        "node": "pve1",
+    }
+    do(lab, "vm", name="a", vmid=500, tenant="initech", pool="initech", **blank)
+    do(lab, "vm", name="b", vmid=501, tenant="initech", pool="hooli", **blank)
+    do(lab, "vm", name="c", vmid=502, **blank)
+    do(lab, "vm", name="d", vmid=503, tenant="umbrella", **blank)
+    do(lab, "vm", name="e", vmid=504, tenant="hooli", pool="hooli", **blank)
+    lab.simulator.steer("/vms/503", {"config": {"scsi3": "ceph:vm-500-disk-0,size=1G"}})
+    lab.simulator.steer("/vms/504", {"config": {"tags": "tenant_hooli;tenant_initech"}})
+    write = lab.client.write
+    more = {"users": "tenant_initech@pve", "path": "/storage"}
+    write("PUT", "access", "acl", data={**more, "roles": "PVEAuditor"})
+    write("PUT", "access", "acl", data={**more, "roles": "tenant_initech", "path": "/pool/acme"})
+    privileges = {"privs": "Sys.Modify", "append": 1}
+    write("PUT", "access", "roles", "tenant_hooli", data=privileges)
+    write("POST", "access", "users", data={"userid": "x@gone"})
+    comment = {"comment": "Tenant x, created 2020-01-01", "expire": 4102444800}
+    write("POST", "access", "users", "x@gone", "token", "tt", data=comment)
+    found = kinds(lab, tenants=TENANTS)
+    assert found >= {
+        ("outside_pool", "501"),
+        ("foreign_pool", "501"),
+        ("no_tenant", "502"),
+        ("unknown_tenant", "503"),
+        ("foreign_volume", "503"),
+        ("several_tenants", "504"),
+        ("wide_rights", "/storage"),
+        ("wide_rights", "/pool/acme"),
+        ("wide_role", "tenant_hooli"),
+        ("over_quota", "vms"),
+        ("no_expiry", "root@pam!fleet"),
+        ("old_token", "x@gone!tt"),
+        ("unknown_user", "x@gone!tt"),
+    }
+    assert "9000" not in {subject for _kind, subject in found}
+    without = {kind for kind, _subject in kinds(lab, volumes=False, max_token_age=36500)}
+    assert not without & {"foreign_volume", "old_token", "over_quota", "unknown_tenant"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_token_age": 0}, "max_token_age"),
+        ({"tenants": {"a b": {}}}, "is not the name of a tenant"),
+    ],
+    ids=str,
+)
+def test_mistakes(lab: Lab, options: dict[str, Any], words: str) -> None:
+    assert words in lab.run("audit_info", **options)["msg"]
