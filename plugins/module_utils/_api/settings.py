@@ -110,7 +110,7 @@ class Connection:
     own_nodes: tuple[str, ...] = ()  # what the site may use, all where it is empty
     own_storages: tuple[str, ...] = ()
     own_bridges: tuple[str, ...] = ()
-    max_vms_per_node: Any = None  # of the site, unless the task sets it
+    max_vms_per_node: Any = field(default=None, hash=False)  # of the site, unless the task sets it
 
     @property
     def secrets(self) -> tuple[str, ...]:
