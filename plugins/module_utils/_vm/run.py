@@ -23,7 +23,7 @@ from .._core.result import Result
 from .._guest.marker import join_notes, split_notes
 from .._resource.plan import Plan
 from .config.actual import with_power
-from .config.changes import Change, apply_to, changes
+from .config.changes import Change, apply_to, changes, with_images
 from .context import RunContext
 from .create.images import check_images, guard_drives, with_new_volumes
 from .create.placement import rebalance, take_room
@@ -49,7 +49,7 @@ from .plan import power
 from .plan.preconditions import require_origin
 from .plan.room import Taken
 from .plan.steps import changes_pool, is_stale, moves_node
-from .plan.update import plan_absent, plan_update
+from .plan.update import plan_absent, plan_change
 from .report import report
 
 if TYPE_CHECKING:
@@ -257,11 +257,12 @@ def _update(context: RunContext, actual: Actual, cluster: ClusterState) -> VmPla
     starts = power.wakes(desired) and not actual.running
     taken = take_room(client, cluster, desired, actual, after, images, starts=starts)
     growth = grow_within(client, desired, actual, after, cluster)
-    plan = plan_update(
+    change = with_images(change, desired, actual.target, images)
+    plan = plan_change(
         desired,
         actual,
+        change,
         shared=cluster.shared_storages,
-        images=images,
         bases=base_storages(cluster),
     )
     plan = with_snippet(

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from urllib.parse import quote
 
 from ..._cluster.tenant import parse_tags, tenants_of
 from ..._core.propstring import canonical, same
+from ..._core.quantities import render_size
 from ..._guest.marker import Marker, join_notes, split_notes
 from ..._schema.formats import (
     canonical_sub_key,
@@ -44,14 +45,15 @@ _FAMILIES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Change:
     """What one update writes: options to set, options to delete, and what is done to drives."""
 
-    sets: dict[str, str] = field(default_factory=dict)
-    deletes: set[str] = field(default_factory=set)
+    sets: Mapping[str, str] = field(default_factory=dict)
+    deletes: frozenset[str] = frozenset()
     drives: DriveChange = field(default_factory=DriveChange)
-    side_effects: dict[str, str] = field(default_factory=dict)  # what PVE itself changes with it
+    # what PVE itself changes with it
+    side_effects: Mapping[str, str] = field(default_factory=dict)
     secret: bool = False
 
     @property
@@ -59,8 +61,13 @@ class Change:
         return {*self.sets, *self.deletes, *self.drives.keys, *self.side_effects}
 
     @property
-    def gone(self) -> set[str]:
+    def gone(self) -> frozenset[str]:
         return self.deletes | self.drives.removed
+
+    def without(self, option: str) -> Change:
+        """Return the change without what it does to an option."""
+        sets = {key: text for key, text in self.sets.items() if key != option}
+        return replace(self, sets=sets, deletes=self.deletes - {option})
 
 
 def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
@@ -74,33 +81,72 @@ def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -
     update.set_property_strings()
     update.set_boot()
     update.predict_machine()
+    update.predict_template()
     update.set_tags()
     update.set_notes()
     update.set_ssh_keys()
     update.set_password()
-    return update.change
+    return Change(
+        sets=update.sets,
+        deletes=frozenset(update.deletes),
+        drives=update.drives,
+        side_effects=update.side_effects,
+        secret=update.secret,
+    )
 
 
-@dataclass(frozen=True)
+def with_images(
+    change: Change, desired: Desired, target: Mapping[str, str], images: Mapping[str, int]
+) -> Change:
+    """Return the change with the sizes, in bytes by slot, of the images that new disks import.
+
+    A new disk without a size gets that of its image; a larger one grows once it is there.
+    """
+    if not images:
+        return change
+    shown = dict(change.drives.shown)
+    grown_later: dict[str, int] = {}
+    for disk in desired.disks:
+        size = images.get(disk.slot)
+        if not size or disk.slot in target:
+            continue
+        if disk.size is None:
+            shown[disk.slot] += f",size={render_size(size)}"
+        elif disk.size > size:
+            grown_later[disk.slot] = disk.size
+    drives = replace(change.drives, shown=shown, grown_later=grown_later)
+    return replace(change, drives=drives)
+
+
+@dataclass
 class _Update:
-    """The desired VM beside the configuration it has, and the change that grows from both."""
+    """The desired VM beside the configuration it has, and what grows from both."""
 
     desired: Desired
     target: Mapping[str, str]
     new: bool
-    change: Change = field(default_factory=Change)
+    sets: dict[str, str] = field(default_factory=dict)
+    deletes: set[str] = field(default_factory=set)
+    drives: DriveChange = field(default_factory=DriveChange)
+    side_effects: dict[str, str] = field(default_factory=dict)
+    secret: bool = False
+
+    @property
+    def gone(self) -> set[str]:
+        """The options and drives that are taken away so far."""
+        return self.deletes | self.drives.removed
 
     @property
     def config(self) -> dict[str, str]:
         """The configuration with what is set so far."""
-        return {**self.target, **self.change.sets}
+        return {**self.target, **self.sets}
 
     def _set_or_delete(self, key: str, text: str) -> None:
         """Set an option; an empty text removes it."""
         if text:
-            self.change.sets[key] = text
+            self.sets[key] = text
         else:
-            self.change.deletes.add(key)
+            self.deletes.add(key)
 
     def set_scalars(self) -> None:
         """Set options that are one value, those of a new VM with our defaults."""
@@ -111,13 +157,13 @@ class _Update:
                     values.setdefault(key, text)
         for key, value in values.items():
             if not _is_same_scalar(key, value, self.target.get(key)):
-                self.change.sets[key] = value
+                self.sets[key] = value
 
     def set_name(self) -> None:
         """Set the name, where the task has one."""
         name = self.desired.name
         if name and name != self.target.get("name"):
-            self.change.sets["name"] = name
+            self.sets["name"] = name
 
     def set_agent(self) -> None:
         """Switch on the guest agent of a new VM, unless the task or the template sets it."""
@@ -129,20 +175,19 @@ class _Update:
             return
         mentioned = {*self.desired.property_strings, *self.desired.unset, *self.target}
         if "agent" not in mentioned:
-            self.change.sets["agent"] = "1"
+            self.sets["agent"] = "1"
 
     def set_drives(self) -> None:
         """Take over what happens to the drives."""
-        drives = change_drives(self.desired, self.target)
-        self.change.drives = drives
-        self.change.sets.update(drives.sets)
-        self.change.deletes |= drives.detached
+        self.drives = change_drives(self.desired, self.target)
+        self.sets.update(self.drives.sets)
+        self.deletes |= self.drives.detached
 
     def unset_options(self) -> None:
         """Delete what the task removes, and the NICs that an exact list does not have."""
-        self.change.deletes |= self.desired.unset & self.target.keys()
+        self.deletes |= self.desired.unset & self.target.keys()
         if self.desired.nics_exact:
-            self.change.deletes |= self._unlisted_nics()
+            self.deletes |= self._unlisted_nics()
 
     def _unlisted_nics(self) -> set[str]:
         """Return the NICs, and their addresses, that an exact list of NICs does not have."""
@@ -191,7 +236,7 @@ class _Update:
         if "legacy" in wanted:
             return dict(wanted)
         config = self.config
-        for key in self.change.gone:
+        for key in self.gone:
             config.pop(key, None)
         order = boot_order(wanted.get("order") or "", config, self.desired)
         if not order:
@@ -244,32 +289,37 @@ class _Update:
         """Set the first boot order of a new VM; else predict what PVE makes of the one there is."""
         if self.new:
             self._set_first_boot()
-        elif "boot" not in self.change.sets:
-            order = order_after(self.target, self.change.sets, self.change.gone)
+        elif "boot" not in self.sets:
+            order = order_after(self.target, self.sets, self.gone)
             if order is not None:
-                self.change.side_effects["boot"] = order
+                self.side_effects["boot"] = order
 
     def _set_first_boot(self) -> None:
         mentioned = {*self.desired.property_strings, *self.desired.unset}
         if "boot" in mentioned:
             return
-        order = first_boot_order(self.change.sets, self.desired)
+        order = first_boot_order(self.sets, self.desired)
         if order:
-            self.change.sets["boot"] = order
+            self.sets["boot"] = order
 
     def predict_machine(self) -> None:
         """Predict the machine type of a guest that becomes a Windows one: PVE adds its newest
         version.
         """
-        if self.new or "machine" in self.change.keys:
+        if self.new or "machine" in {*self.sets, *self.deletes}:
             return
-        if not _is_windows(self.change.sets):
+        if not _is_windows(self.sets):
             return
         values = parse_option("machine", self.target.get("machine", ""))
         family = _FAMILIES.get(values.get("type", "pc"))
         if family:
             values["type"] = f"{family}-newest"
-            self.change.side_effects["machine"] = render_option("machine", values)
+            self.side_effects["machine"] = render_option("machine", values)
+
+    def predict_template(self) -> None:
+        """Predict that the VM becomes a template."""
+        if self.desired.state == "template" and self.target.get("template") != "1":
+            self.side_effects["template"] = "1"
 
     def set_tags(self) -> None:
         """Set the tags, a set; foreign tags stay unless the list is exact.
@@ -331,8 +381,8 @@ class _Update:
         is_always_set = self.desired.update_password == "always"
         is_missing = self.new or "cipassword" not in self.target
         if is_always_set or is_missing:
-            self.change.sets["cipassword"] = password
-            self.change.secret = True
+            self.sets["cipassword"] = password
+            self.secret = True
 
 
 def _is_same_scalar(key: str, wanted: str, found: str | None) -> bool:

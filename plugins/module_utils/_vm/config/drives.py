@@ -28,21 +28,25 @@ _FIRMWARE_OPTIONS: Mapping[str, Mapping[str, str]] = {
 RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
 
 
-@dataclass
+@dataclass(frozen=True)
 class DriveChange:
     """`sets` goes into the update; `after` is how a drive looks when all is done."""
 
-    sets: dict[str, str] = field(default_factory=dict)
+    sets: Mapping[str, str] = field(default_factory=dict)
     # how PVE will show a volume that `sets` creates
-    shown: dict[str, str] = field(default_factory=dict)
-    detached: set[str] = field(default_factory=set)  # stay as unusedN
-    removed: set[str] = field(default_factory=set)  # volume destroyed
-    grown: dict[str, int] = field(default_factory=dict)  # slot -> bytes
-    moved: dict[str, str] = field(default_factory=dict)  # slot -> storage
-    after: dict[str, str] = field(default_factory=dict)
-    storages: dict[str, str] = field(default_factory=dict)  # storage -> content it must take
-    volumes: dict[str, str] = field(default_factory=dict)  # volume ID that must exist -> content
-    formats: dict[str, tuple[str, str]] = field(default_factory=dict)  # slot -> storage, format
+    shown: Mapping[str, str] = field(default_factory=dict)
+    detached: frozenset[str] = frozenset()  # stay as unusedN
+    removed: frozenset[str] = frozenset()  # volume destroyed
+    grown: Mapping[str, int] = field(default_factory=dict)  # slot -> bytes
+    # slot -> bytes, of new disks that are larger than the image they import
+    grown_later: Mapping[str, int] = field(default_factory=dict)
+    moved: Mapping[str, str] = field(default_factory=dict)  # slot -> storage
+    after: Mapping[str, str] = field(default_factory=dict)
+    storages: Mapping[str, str] = field(default_factory=dict)  # storage -> content it must take
+    # volume ID that must exist -> content
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    # slot -> storage, format
+    formats: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def keys(self) -> set[str]:
@@ -59,21 +63,41 @@ def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
         if not disk.slot.startswith("unused"):
             update.change_drive(disk)
         elif disk.slot in target:
-            update.change.removed.add(disk.slot)
+            update.removed.add(disk.slot)
     if desired.disks_exact:
         update.detach_unlisted()
     update.add_cloud_init_drive()
     update.add_efi_disk()
-    return update.change
+    return DriveChange(
+        sets=update.sets,
+        shown=update.shown,
+        detached=frozenset(update.detached),
+        removed=frozenset(update.removed),
+        grown=update.grown,
+        moved=update.moved,
+        after=update.after,
+        storages=update.storages,
+        volumes=update.volumes,
+        formats=update.formats,
+    )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _DriveUpdate:
-    """The desired drives beside those that the VM has, and the change that grows from both."""
+    """The desired drives beside those that the VM has, and what grows from both."""
 
     desired: Desired
     existing: Mapping[str, Mapping[str, str]]  # sub-keys of drives by slot
-    change: DriveChange = field(default_factory=DriveChange)
+    sets: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
+    detached: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    grown: dict[str, int] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    after: dict[str, str] = field(default_factory=dict)
+    storages: dict[str, str] = field(default_factory=dict)
+    volumes: dict[str, str] = field(default_factory=dict)
+    formats: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def change_drive(self, disk: Disk) -> None:
         """Create, update, detach or remove a drive."""
@@ -83,9 +107,9 @@ class _DriveUpdate:
         elif disk.state == "present":
             self._create(disk)
         elif is_there and disk.state == "detached":
-            self.change.detached.add(disk.slot)
+            self.detached.add(disk.slot)
         elif is_there:
-            self.change.removed.add(disk.slot)
+            self.removed.add(disk.slot)
 
     def detach_unlisted(self) -> None:
         """Detach the disks that an exact list does not have; it does not cover firmware."""
@@ -93,7 +117,7 @@ class _DriveUpdate:
         unlisted = self.existing.keys() - listed - _FIRMWARE_OPTIONS.keys()
         for slot in unlisted:
             if is_disk(self.existing[slot]):
-                self.change.detached.add(slot)
+                self.detached.add(slot)
 
     def add_efi_disk(self) -> None:
         """Add the disk that UEFI needs, where the task and the VM have none."""
@@ -111,15 +135,15 @@ class _DriveUpdate:
             return
         self._require_free(slot)
         storage = self.desired.cloud_init_storage or self._main_storage()
-        self.change.storages[storage] = "images"
-        self.change.sets[slot] = f"{storage}:cloudinit"
-        self.change.shown[slot] = f"{storage}:vm-cloudinit,media=cdrom"
+        self.storages[storage] = "images"
+        self.sets[slot] = f"{storage}:cloudinit"
+        self.shown[slot] = f"{storage}:vm-cloudinit,media=cdrom"
 
     def _require_free(self, slot: str) -> None:
         """Raise ValidationFailed where the slot of the cloud-init drive is in use."""
         if slot in self.existing:
             user = self.existing[slot].get("file")
-        elif slot in self.change.sets:
+        elif slot in self.sets:
             user = "a drive of disks"
         else:
             return
@@ -154,13 +178,13 @@ class _DriveUpdate:
     def _attach(self, disk: Disk, volume: str) -> None:
         """Attach an existing volume, such as an ISO."""
         text = render_option(disk.slot, {**disk.options, "file": volume})
-        self.change.sets[disk.slot] = text
-        self.change.shown[disk.slot] = text
+        self.sets[disk.slot] = text
+        self.shown[disk.slot] = text
         self._need_iso(volume)
 
     def _need_iso(self, volume: str) -> None:
         if volume != "none":
-            self.change.volumes[volume] = "iso"
+            self.volumes[volume] = "iso"
 
     def _allocate(self, disk: Disk) -> None:
         """Create a volume: firmware, an imported image, or an empty disk."""
@@ -170,19 +194,19 @@ class _DriveUpdate:
         for name, value in disk.options.items():
             if value is not None:
                 options[name] = value
-        self.change.storages[storage] = "images"
+        self.storages[storage] = "images"
         shown = {**options, "file": f"{storage}:new"}
         if disk.size is not None:
             shown["size"] = render_size(disk.size)
         written = {**options, "file": f"{storage}:{self._allocation_of(disk)}"}
         if disk.import_from:
             written["import-from"] = disk.import_from
-            self.change.volumes[disk.import_from] = "import"
+            self.volumes[disk.import_from] = "import"
         if disk.format:
             written["format"] = disk.format
-            self.change.formats[slot] = storage, disk.format
-        self.change.sets[slot] = render_option(slot, written)
-        self.change.shown[slot] = render_option(slot, shown)
+            self.formats[slot] = storage, disk.format
+        self.sets[slot] = render_option(slot, written)
+        self.shown[slot] = render_option(slot, shown)
 
     def _allocation_of(self, disk: Disk) -> str:
         """Return how much PVE allocates: 0 for an image, GiB for a disk; firmware is always 1."""
@@ -211,24 +235,24 @@ class _DriveUpdate:
             self._need_iso(disk.volume)
         if after != existing:
             text = render_option(slot, after)
-            self.change.sets[slot] = text
-            self.change.shown[slot] = text
+            self.sets[slot] = text
+            self.shown[slot] = text
         size = _grown_size(self.desired.label, disk, existing)
         if size is not None:
-            self.change.grown[slot] = size
+            self.grown[slot] = size
             after["size"] = render_size(size)
         storage = _new_storage(disk, existing)
         if storage is not None:
             self._move(disk, storage)
             after["file"] = f"{storage}:moved"
         if size is not None or storage is not None:
-            self.change.after[slot] = render_option(slot, after)
+            self.after[slot] = render_option(slot, after)
 
     def _move(self, disk: Disk, storage: str) -> None:
-        self.change.moved[disk.slot] = storage
-        self.change.storages[storage] = "images"
+        self.moved[disk.slot] = storage
+        self.storages[storage] = "images"
         if disk.format:
-            self.change.formats[disk.slot] = storage, disk.format
+            self.formats[disk.slot] = storage, disk.format
 
 
 def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from ..._cluster.state import ClusterState
 from ..._cluster.vmids import advice
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan
-from ..config.changes import Change, apply_to, changes
+from ..config.changes import Change, apply_to, changes, with_images
 from ..live.allocation import base_storages, check_allocation
 from ..live.requirements import (
     bridges_of,
@@ -55,6 +55,7 @@ class Draft:
     bridges: KnownBridges
     vmid: int
     plan: Plan
+    change: Change  # what makes an empty VM, or the copy of the template, the desired one
     run: str
     identity: str
     shared: frozenset[str]
@@ -99,6 +100,7 @@ def draft_vm(
     if origin.desired.state == "started":
         check_cpus(label, config, choice.node, cluster)
     images = check_images(client, origin.desired, choice.node)
+    change = with_images(change, origin.desired, origin.config, images)
     figures = figures_of(config, images, template=origin.desired.state == "template")
     needs = replace(needs, room=_room(origin, config, images))
     _require_room(client, cluster, origin, choice.node, needs)
@@ -110,6 +112,7 @@ def draft_vm(
         bridges=bridges,
         vmid=0,
         plan=Plan(),
+        change=change,
         run=run,
         identity=identity,
         shared=cluster.shared_storages,
@@ -252,11 +255,11 @@ def numbered(draft: Draft, vmid: int) -> Draft:
     if draft.origin.template is None:
         plan = plan_create(
             draft.desired,
+            draft.change,
             vmid=vmid,
             node=draft.node,
             identity=draft.identity,
             run=draft.run,
-            images=draft.images,
         )
     else:
         plan = plan_clone(

@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..._cluster.tenant import parse_tags, tenants_of
-from ..._core.quantities import render_size
 from ..._guest.marker import Marker, join_notes
 from ..._resource.plan import Plan, Step
 from ..._schema.formats import parse_option, render_option
 from ..config.actual import drives, is_cloud_init, is_disk, storage_of
-from ..config.changes import Change, apply_to, changes
+from ..config.changes import Change, apply_to
 from ..config.view import show
 from ..model import Actual, Desired, Source
 from . import power
@@ -32,36 +31,26 @@ _NOT_CLONED = frozenset(
 
 
 def plan_create(
-    desired: Desired,
-    *,
-    vmid: int,
-    node: str,
-    identity: str,
-    run: str,
-    images: Mapping[str, int] | None = None,
+    desired: Desired, change: Change, *, vmid: int, node: str, identity: str, run: str
 ) -> Plan:
     """Return what creates a VM that is not a clone, in one request.
 
-    `identity` is the uuid it gets, by which the VM is recognized when the answer is lost. `images`
-    are the sizes, in bytes, of the images that its disks import: such a disk grows after it is
-    made. Where more steps follow, `run` marks the VM as made by this run until it is complete.
+    `change` makes an empty VM the desired one. `identity` is the uuid it gets, by which the VM is
+    recognized when the answer is lost. Where more steps follow, `run` marks the VM as made by this
+    run until it is complete.
 
     The tags of a VM in a pool are written once it is in the pool: PVE checks them on the VM alone,
     so a caller with rights on the pool only cannot give them when it creates the VM (qemu-server:
     API2/Qemu.pm, create_vm; pve-guest-common: GuestHelpers.pm, assert_tag_permissions).
     """
-    change = changes(desired, {}, new=True)
-    _grow_imported(desired, change, images or {})
     data: dict[str, Any] = {"vmid": vmid, **change.sets}
     data["smbios1"] = _with_uuid(change.sets.get("smbios1", ""), identity)
     if desired.pool:
         data["pool"] = desired.pool
-    if desired.state == "template":
-        change.side_effects["template"] = "1"
     config = apply_to(change, {})
     made = Actual(vmid, node, "stopped", live=config, target=config, pool=desired.pool)
     rest = [
-        *grow(made, change.drives.grown),
+        *grow(made, change.drives.grown_later),
         *power.finish(desired, made, running=False, waiting=False),
     ]
     tags = data.pop("tags", None) if desired.pool else None
@@ -79,18 +68,6 @@ def plan_create(
     if desired.pool:
         after["pool"] = desired.pool
     return Plan((create, *rest), {}, after)
-
-
-def _grow_imported(desired: Desired, change: Change, images: Mapping[str, int]) -> None:
-    """Add the growth of disks that are larger than the image they import."""
-    for disk in desired.disks:
-        size = images.get(disk.slot)
-        if not size:
-            continue
-        if disk.size is None:
-            change.drives.shown[disk.slot] += f",size={render_size(size)}"
-        elif disk.size > size:
-            change.drives.grown[disk.slot] = disk.size
 
 
 def _with_uuid(smbios: str, identity: str) -> str:

@@ -77,10 +77,7 @@ class Update:
 
     def without(self, option: str) -> Update:
         """Return the update without what it does to an option."""
-        sets = dict(self.change.sets)
-        sets.pop(option, None)
-        deletes = self.change.deletes - {option}
-        return replace(self, change=replace(self.change, sets=sets, deletes=deletes))
+        return replace(self, change=self.change.without(option))
 
 
 def _mac(card: str | None) -> str:

@@ -14,11 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import Conflict, ValidationFailed
-from ..._core.quantities import render_size
 from ..._resource.plan import Plan, Step
 from ..._schema.check import check_options
 from ..config.actual import DRIVE
-from ..config.changes import Change, apply_to, changes
+from ..config.changes import Change, apply_to, changes, with_images
 from ..config.drives import unconverted_disks
 from ..config.hotplug import waits_for_stop
 from ..config.view import show
@@ -54,32 +53,48 @@ def plan_update(
     images: Mapping[str, int] | None = None,
     bases: Collection[str] = (),
 ) -> Plan:
-    """Return what makes an existing VM the desired one.
+    """Return what makes an existing VM, as it was just read, the desired one.
 
     `shared` are the storages that all nodes share; `building` is set for a VM that is new, whose
     whole configuration is then the diff. `images` are the sizes, in bytes, of the images that new
     disks import: such a disk grows after it is made. `bases` are the storages on which the disks
     of a template become base volumes.
     """
-    power.check_state(desired, actual)
     change = changes(desired, actual.target)
-    if desired.state == "template" and not actual.template:
-        change.side_effects["template"] = "1"
+    change = with_images(change, desired, actual.target, images or {})
+    return plan_change(
+        desired,
+        actual,
+        change,
+        shared=shared,
+        building=building,
+        bases=bases,
+    )
+
+
+def plan_change(
+    desired: Desired,
+    actual: Actual,
+    change: Change,
+    *,
+    shared: Collection[str] = (),
+    building: bool = False,
+    bases: Collection[str] = (),
+) -> Plan:
+    """Return the plan of a change that was computed before, see `plan_update`."""
+    power.check_state(desired, actual)
     check_data(actual.label, change.sets)
-    late = _grown_after_import(desired, actual, change, images or {})
     after = apply_to(change, actual.target)
     stops = power.stops_first(desired, actual)
     running = actual.running and not stops
     update = Update(desired, actual, change, after, running)
     changes_something = update.moves or bool(change.keys)
     if actual.status == "hibernated" and changes_something:
-        return _wake_first(desired, actual, shared)
+        return _wake_first(desired, actual, change, shared)
     check_preconditions(desired, actual, change, after)
     waiting = _waiting(update)
     if running:
-        require_there(actual, late, change.drives.sets)
-    else:
-        change.drives.grown.update(late)
+        require_there(actual, change.drives.grown_later, change.drives.sets)
     switch = power.finish(
         desired,
         actual,
@@ -87,7 +102,7 @@ def plan_update(
         waiting=bool(waiting),
         unconverted=unconverted_disks(actual.live, bases),
     )
-    steps = _ordered(update, late, shared, switch)
+    steps = _ordered(update, shared, switch)
     if stops:
         # a stop applies what waited for it
         stop = power.stop(actual, desired)
@@ -95,41 +110,20 @@ def plan_update(
     return _finished(update, steps, waiting, building=building)
 
 
-def _grown_after_import(
-    desired: Desired, actual: Actual, change: Change, images: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the bytes to which new disks grow after their image, which is smaller, is imported.
-
-    A new disk without a size gets that of its image; the change is completed with it.
-    """
-    late: dict[str, int] = {}
-    for disk in desired.disks:
-        size = images.get(disk.slot)
-        if not size or disk.slot in actual.target:
-            continue
-        if disk.size is None:
-            change.drives.shown[disk.slot] += f",size={render_size(size)}"
-        elif disk.size > size:
-            late[disk.slot] = disk.size
-    return late
-
-
-def _ordered(
-    update: Update, late: Mapping[str, int], shared: Collection[str], switch: list[Step]
-) -> list[Step]:
+def _ordered(update: Update, shared: Collection[str], switch: list[Step]) -> list[Step]:
     """Return the steps after a stop in the order that PVE needs; `switch` are the power steps.
 
-    `late` are the sizes of imported disks that grow once they are there. Where the VM is being
-    made, the last step of all removes its marker.
+    Where the VM is being made, the last step of all removes its marker.
     """
     written = update_steps(update)
-    if late:
+    grown_later = update.change.drives.grown_later
+    if grown_later:
         # An imported disk has its size once it is there.
         written[0] = replace(written[0], reread=True)
-    disk_steps, grown_later = _disk_steps(update, is_written=bool(written))
+    disk_steps, grown_there = _disk_steps(update, is_written=bool(written))
     last: list[Step] = []
     if update.ends_building:
-        others = [*written[1:], *disk_steps, *grown_later, *switch]
+        others = [*written[1:], *disk_steps, *grown_there, *switch]
         is_alone = not others and not update.moves
         if written[0].is_task or not is_alone:
             # The marker goes when nothing is left that could be interrupted.
@@ -138,11 +132,11 @@ def _ordered(
             last = [finish_building(update.actual, update.change, node)]
     steps = _beside(written, disk_steps, running=update.running)
     if update.running:
-        steps += grow(update.actual, late)
+        steps += grow(update.actual, grown_later)
     steps += to_pool(update.desired, update.actual)
     if update.moves:
         steps.append(migrate(update, shared))
-    return [*steps, *grown_later, *switch, *last]
+    return [*steps, *grown_there, *switch, *last]
 
 
 def _disk_steps(update: Update, *, is_written: bool) -> tuple[list[Step], list[Step]]:
@@ -150,7 +144,9 @@ def _disk_steps(update: Update, *, is_written: bool) -> tuple[list[Step], list[S
 
     A disk is moved before it grows: the storage that it leaves may be the one that is full.
     """
-    grown = update.change.drives.grown
+    grown = dict(update.change.drives.grown)
+    if not update.running:
+        grown |= update.change.drives.grown_later
     moved = move_disks(update.desired, update.actual, update.change)
     grows_here = not update.moves or (update.running and is_written)
     if grows_here:
@@ -167,7 +163,7 @@ def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> li
     return [*disk_steps[:-1], last_disk, *written]
 
 
-def _wake_first(desired: Desired, actual: Actual, shared: Collection[str]) -> Plan:
+def _wake_first(desired: Desired, actual: Actual, change: Change, shared: Collection[str]) -> Plan:
     """Return the plan for a hibernated VM, which PVE locks: it is started, and then updated.
 
     Raises Conflict where the task does not start it.
@@ -187,7 +183,7 @@ def _wake_first(desired: Desired, actual: Actual, shared: Collection[str]) -> Pl
         live=_without_hibernation(actual.live),
         target=_without_hibernation(actual.target),
     )
-    rest = plan_update(replace(desired, state="started"), awake, shared=shared)
+    rest = plan_change(replace(desired, state="started"), awake, change, shared=shared)
     steps = (replace(power.wake(actual), reread=True), *rest.steps)
     return replace(
         rest,

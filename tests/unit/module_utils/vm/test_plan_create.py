@@ -18,6 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import (
     split_notes,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.create.cloning import why_not_linked
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import (
     plan_clone,
@@ -29,7 +30,9 @@ UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 
 
 def created(**options: Any) -> Plan:
-    return plan_create(desired_vm(**options), vmid=10000, node="pve1", identity=UUID, run="r1")
+    desired = desired_vm(**options)
+    change = changes(desired, {}, new=True)
+    return plan_create(desired, change, vmid=10000, node="pve1", identity=UUID, run="r1")
 
 
 def cloned(

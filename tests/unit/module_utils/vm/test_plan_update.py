@@ -4,6 +4,7 @@ for a stop.
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -13,9 +14,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     NotSupported,
     ValidationFailed,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import (
+    changes,
+    with_images,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import (
     plan_absent,
+    plan_change,
     plan_update,
 )
 from tests.unit.module_utils.vm.vm_cases import actual, desired_vm
@@ -376,3 +383,20 @@ def test_protection_is_respected_unless_the_task_lifts_it() -> None:
         plan_absent(desired_vm(state="absent"), actual(protection="1"))
     plan = plan_absent(desired_vm(state="absent", protection=False), actual(protection="1"))
     assert [step.action for step in plan.steps] == ["config", "destroy"]
+
+
+def test_a_change_is_complete_and_stays_as_it_is() -> None:
+    """It is computed once: its plan reads it, and a second plan from it is the same."""
+    disks = [{"name": "scsi3", "import_from": "local:import/a.qcow2", "size": "5G"}]
+    desired = desired_vm(disks=disks, state="template", cores=4)
+    change = changes(desired, actual().target)
+    change = with_images(change, desired, actual().target, {"scsi3": 2 * GIB})
+    assert change.side_effects["template"] == "1"
+    assert change.drives.grown_later == {"scsi3": 5 * GIB}
+    before = repr(change)
+    first = plan_change(desired, actual(), change)
+    assert plan_change(desired, actual(), change) == first
+    assert repr(change) == before
+    assert plan_update(desired, actual(), images={"scsi3": 2 * GIB}) == first
+    with pytest.raises(FrozenInstanceError):
+        change.secret = True  # type: ignore[misc]
