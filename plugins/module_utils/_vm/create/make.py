@@ -84,7 +84,11 @@ def make_vm(
 
 
 class _NumberRace:
-    """The numbers that a new VM has tried, and who has them."""
+    """The numbers that a new VM has tried, and who has them.
+
+    PVE decides this race itself: it refuses a number that is taken before anything is made, so that
+    no guest has to give way, as one does in `resolve_race`.
+    """
 
     def __init__(
         self, client: Client, timeout: int, taken: AbstractSet[int], rng: random.Random
