@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .._guest.identity import Identity
+
 # The types of PVE's tasks, and the lock that a VM has while each of them runs.
 TAKE = "qmsnapshot"
 REMOVE = "qmdelsnapshot"
@@ -133,6 +135,7 @@ class Machine:
     state_storage: str = ""
     state_bytes: int = 0
     tags_after: tuple[str, ...] | None = None
+    identity: Identity = Identity("", "", "")
 
     @property
     def path(self) -> tuple[str | int, ...]:

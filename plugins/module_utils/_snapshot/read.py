@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NotFound
+from .._guest.identity import Identity, identity_in
 from .._vm.config.memory import state_volume
 from .model import Disk, Machine, Snapshot, Tree
 from .storages import FILES, disks_of
@@ -47,32 +48,48 @@ def read_machine(
 def _read(client: Client, row: VmRow, cluster: ClusterState) -> Machine:
     base = ("nodes", row.node, "qemu", row.vmid)
     attempted = f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}"
-    # What runs now, without pending changes, is what PVE takes a snapshot of.
+    rows = client.get(*base, "snapshot", attempted=attempted)
+    # What runs now, without pending changes, is what PVE takes a snapshot of. It is read last: a
+    # first step relies on whose VM it is.
     config = client.get(
         *base,
         "config",
         params={"current": 1},
         attempted=attempted,
     )
-    rows = client.get(*base, "snapshot", attempted=attempted)
     drive_texts = {key: str(value) for key, value in config.items()}
     kinds = {one.storage: one.kind for one in cluster.storages}
     memory_bound = [key for key in config if _MEMORY_BOUND.fullmatch(key)]
-    name = _text(config, "name")
+    name = _text(config, "name") or f"VM {row.vmid}"
+    disks = disks_of(drive_texts, kinds)
     state_storage, state_bytes = state_volume(drive_texts, cluster, row.node)
     return Machine(
         vmid=row.vmid,
         node=row.node,
-        name=name or f"VM {row.vmid}",
+        name=name,
         tree=tree_of(rows),
-        disks=disks_of(drive_texts, kinds),
+        disks=disks,
         tags=parse_tags(_text(config, "tags")),
         lock=_text(config, "lock") or None,
         template=_text(config, "template") not in ("", "0"),
         memory_bound=tuple(sorted(memory_bound)),
         state_storage=state_storage,
         state_bytes=state_bytes,
+        identity=_identity(config, name, disks),
     )
+
+
+def _identity(config: Mapping[str, Any], name: str, disks: Iterable[Disk]) -> Identity:
+    volumes = {disk.slot: disk.volume for disk in disks}
+    return identity_in(config, name=name, volumes=volumes)
+
+
+def read_owned(client: Client, machine: Machine) -> tuple[Identity, tuple[str, ...]]:
+    """Return the identity and the tags of a VM as they are now; one request."""
+    config = client.get(*machine.path, "config", params={"current": 1})
+    texts = {key: str(value) for key, value in config.items()}
+    name = _text(config, "name") or f"VM {machine.vmid}"
+    return _identity(config, name, disks_of(texts, {})), parse_tags(_text(config, "tags"))
 
 
 def _text(answer: Mapping[str, Any], key: str) -> str:

@@ -41,8 +41,8 @@ class Outcome:
 class SnapshotsOfVm(Resource[Outcome]):
     """The snapshots of one VM, with what is to be done about them.
 
-    `guard` checks before each request whether the VM may still be touched; `read_again` returns the
-    VM as it is in the end.
+    `look` checks before each request whether the VM may still be touched, more closely where the
+    request destroys; `read_again` returns the VM as it is in the end.
     """
 
     client: Client
@@ -54,7 +54,7 @@ class SnapshotsOfVm(Resource[Outcome]):
         plan: Plan,
         *,
         timeout: int,
-        guard: Callable[[], None],
+        look: Callable[[bool], None],
         read_again: Callable[[], Machine],
         label: str = "",
     ) -> None:
@@ -62,14 +62,19 @@ class SnapshotsOfVm(Resource[Outcome]):
         self.machine = machine
         self.plan = plan
         self.timeout = timeout
-        self.guard = guard
+        self.look = look
         self.read_again = read_again
         self.label = label
+        self._earlier: set[str] = set()  # rollbacks before ours
+        self._since = 0.0  # when they were listed
         self._started: tuple[str, str] | None = None  # a step that starts the VM, and its task
 
     def before(self, step: Step) -> None:
-        if step.action != TAG:  # right after a rollback the VM has the tags of the snapshot
-            self.guard()
+        if step.action == TAG:  # right after a rollback the VM has the tags of the snapshot
+            return
+        if step.action == ROLL_BACK:
+            self._list_rollbacks()
+        self.look(step.action in (REMOVE, ROLL_BACK))
 
     def happened(self, step: Step) -> Callable[[], Any]:
         """Return the look after a lost answer: it returns the task's UPID, True when done, or
@@ -78,17 +83,21 @@ class SnapshotsOfVm(Resource[Outcome]):
         if not step.is_task:
             return lambda: None
         if step.action == ROLL_BACK:
-            return self._new_rollback()
+            return self._new_rollback
         return lambda: self._is_done(step)
 
-    def _new_rollback(self) -> Callable[[], Any]:
-        """Return the look for a rollback, which leaves no trace but its task: the earlier ones must
-        be known.
-        """
-        client, node, vmid = self.client, self.machine.node, self.machine.vmid
-        since = client.clock.time() - _LEEWAY
-        known = {row["upid"] for row in all_tasks(client, node, vmid, ROLL_BACK, since)}
-        return lambda: new_task(client, node, vmid, ROLL_BACK, since, known)
+    def _list_rollbacks(self) -> None:
+        """Note the rollbacks so far: ours leaves no trace but its task."""
+        client, machine = self.client, self.machine
+        self._since = client.clock.time() - _LEEWAY
+        rows = all_tasks(client, machine.node, machine.vmid, ROLL_BACK, self._since)
+        self._earlier = {row["upid"] for row in rows}
+
+    def _new_rollback(self) -> Any:
+        machine = self.machine
+        return new_task(
+            self.client, machine.node, machine.vmid, ROLL_BACK, self._since, self._earlier
+        )
 
     def _is_done(self, step: Step) -> Any:
         upid = running_task(self.client, self.machine.node, self.machine.vmid, step.action)

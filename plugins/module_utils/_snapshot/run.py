@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.allocation import with_allocations
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
-from .._cluster.tenant import keep_owners, parse_tags, tenants_of
+from .._cluster.tenant import keep_owners, tenants_of
 from .._core import validate
 from .._core.errors import FleetError, TaskTimeout, UnknownVm, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
+from .._guest.identity import require_name, require_same_creation, require_same_disks
 from .._resource.engine import apply_plan
 from .._resource.result import diff_of
 from .describe import describe_machine
 from .desired import read_desired
 from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, Desired, Machine, Tree
 from .plan import make_plan
-from .read import chained_storages, has_snapshots, read_machine, running_task, tags_in
+from .read import chained_storages, has_snapshots, read_machine, read_owned, running_task, tags_in
 from .resource import Outcome, SnapshotsOfVm
 from .restart import START
 from .select import Owner, Target, is_selection, owner_of, targets
@@ -44,21 +45,26 @@ class RunContext:
     check_mode: bool
     timeout: int
 
-    def owner_guard(self, machine: Machine) -> Callable[[], None]:
-        """Return the check before each request that the VM still belongs to the tenant.
+    def look_at(self, machine: Machine) -> Callable[[bool], None]:
+        """Return the check before each request that the VM is still the one that was planned for,
+        and still belongs to the tenant; for one that destroys, that it has the same disks too.
 
-        The first call checks nothing, because the machine was read just now.
+        The first call asks nothing where nothing was asked since the machine was read.
         """
-        is_fresh = [True]
+        is_fresh = [self.desired.state != "rolled_back"]
 
-        def guard() -> None:
-            if not is_fresh[0] and self.owner.tag is not None:
-                config = self.client.get(*machine.path, "config")
-                tags = parse_tags(str(config.get("tags") or ""))
+        def look(destroys: bool) -> None:
+            is_needed = destroys or self.owner.tag is not None
+            if is_needed and not is_fresh[0]:
+                seen, tags = read_owned(self.client, machine)
                 self.owner.guard(machine.label, tags, machine.vmid)
+                require_same_creation(machine.label, machine.identity, seen)
+                require_name(machine.label, seen, [machine.name])
+                if destroys:
+                    require_same_disks(machine.label, machine.identity, seen)
             is_fresh[0] = False
 
-        return guard
+        return look
 
 
 def run(
@@ -175,7 +181,7 @@ def _work(context: RunContext, target: Target, row: VmRow) -> Outcome:
         machine,
         plan,
         timeout=context.timeout,
-        guard=context.owner_guard(machine),
+        look=context.look_at(machine),
         read_again=read_again,
         label=target.label,
     )

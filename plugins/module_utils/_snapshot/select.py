@@ -48,7 +48,8 @@ class Owner:
 class Target:
     """One VM of a task, or the error of the search. `label` is the VM as the task names it.
 
-    `called` is the name that a VM found by its VMID must have, because VMIDs are used again.
+    `called` is the name that the VM must have when it is read: VMIDs are used again, and names
+    change.
     """
 
     label: str
@@ -57,7 +58,7 @@ class Target:
     called: str | None = None
 
     def check(self, label: str, name: str) -> None:
-        """Raise Conflict for a VM that has the VMID, but another name."""
+        """Raise Conflict for a VM that has another name than the task says."""
         if self.called is None or name == self.called:
             return
         raise Conflict(
@@ -121,9 +122,6 @@ def targets(
     if is_selection(params):
         rows = _selected(cluster, params, owner)
         return [Target(f"{row.name} ({row.vmid})", row) for row in rows]
-    called = None
-    if params.get("vmid") is not None:
-        called = params.get("name") or None
     found: dict[int, Target] = {}
     lost: list[Target] = []
     for one in named(params):
@@ -132,7 +130,8 @@ def targets(
         except FleetError as error:
             lost.append(Target(str(one), error=error))
             continue
-        found.setdefault(row.vmid, Target(str(one), row, called=called))
+        called = params.get("name") if isinstance(one, int) else one
+        found.setdefault(row.vmid, Target(str(one), row, called=called or None))
     return [*found.values(), *lost]
 
 

@@ -16,12 +16,13 @@ from .._core.result import Result
 from .._resource.engine import Resource, apply_plan
 from .._resource.execute import Execution
 from .._resource.plan import Plan, Step
+from .config.actual import identity_of
 from .context import RunContext
 from .create.quota_race import Growth, check_grown
 from .describe import pending_keys
 from .live.allocation import base_storages
 from .live.find import guard
-from .live.read import read_wherever, require_same
+from .live.read import read_wherever, require_same, require_untouched
 from .live.snippets import current_content, with_snippet
 from .live.steps import VmSteps
 from .model import Actual
@@ -31,6 +32,8 @@ from .report import report
 
 # What takes a VM from its users: a last look goes before it.
 _ENDS = frozenset(("stop", "shutdown", "destroy"))
+# The same for a VM that stays: what cannot be undone.
+_FINAL = frozenset(("template",))
 
 
 class ExistingVm(VmSteps, Resource[Result]):
@@ -61,9 +64,12 @@ class ChangedVm(ExistingVm):
         cluster: ClusterState,
         images: Mapping[str, int],
         growth: Growth | None,
+        written: Collection[str],
     ) -> None:
         super().__init__(context, plan, actual)
         self._cluster = cluster
+        self._written = set(written)
+        self._known = actual  # with the disks as a migration has left them
         self._images = images
         self._growth = growth
         self._node = actual.node
@@ -76,11 +82,28 @@ class ChangedVm(ExistingVm):
         guard(self.context.desired, current)
         return current
 
+    def before(self, step: Step) -> None:
+        """Look again before a step that cannot be undone, unless PVE itself compares the digest."""
+        is_removal = step.action == "config" and "force" in step.data
+        is_final = is_removal or step.action in _FINAL
+        if not is_final or "digest" in step.data:
+            return
+        known = self._known
+        current = read_wherever(self.client, known.vmid, self._node, status=known.status)
+        guard(self.context.desired, current)
+        require_untouched(self.context.desired, known, current, self._written)
+        if step.action == "template":  # a base volume has another name
+            disks = identity_of(known).volumes.keys()
+            self._written.update(disks)
+
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         desired = self.context.desired
         if any("cipassword" in step.data for step in done):
             desired = replace(desired, update_password="on_create")
         current = self._read(done)
+        require_same(desired, self._known, current, self._written)
+        if done and done[-1].action == "migrate":
+            self._known = replace(self._known, target=current.target)
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = power.after_stop(desired)
         rest = plan_update(
@@ -131,7 +154,7 @@ class RemovedVm(ExistingVm):
         known = self.actual
         current = read_wherever(self.client, known.vmid, node, status=status, pool=known.pool)
         guard(self.context.desired, current)
-        require_same(self.context.desired, known, current)
+        require_untouched(self.context.desired, known, current)
         return current
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:

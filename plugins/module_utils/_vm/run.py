@@ -76,6 +76,7 @@ class VmPlan:
     config: Mapping[str, str] | None = None  # what the VM's configuration will be
     # bytes of what new disks import, by slot
     images: Mapping[str, int] = field(default_factory=dict)
+    written: frozenset[str] = frozenset()  # the options that the plan changes
     taken: Taken | None = None  # what an existing VM takes more of its node
     read_at: float = 0.0  # when the VM was read, by the client's monotonic clock
     plan_again: Planner | None = None  # how the module plans from a new look
@@ -279,6 +280,7 @@ def _update(context: RunContext, actual: Actual, cluster: ClusterState) -> VmPla
         growth=growth,
         config=after,
         images=images,
+        written=frozenset(change.keys),
         taken=taken,
     )
 
@@ -376,6 +378,7 @@ def _carry_out(vm_plan: VmPlan, actual: Actual) -> Result:
         cluster=vm_plan.cluster,
         images=vm_plan.images,
         growth=vm_plan.growth,
+        written=vm_plan.written,
     )
     return apply_to_vm(changed)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..._cluster.state import power_of
+from ..._guest.identity import Identity, identity_in
 from ..._schema.formats import parse_option
 from ..model import Actual
 
@@ -83,6 +84,18 @@ def _text(value: Any) -> str:
     if is_blank:
         return ""
     return text.strip("\n")
+
+
+def identity_of(actual: Actual) -> Identity:
+    """Return what tells the VM from another one of its number."""
+    volumes: dict[str, str] = {}
+    for slot, text in actual.target.items():
+        if not DRIVE.match(slot) and not slot.startswith("unused"):
+            continue
+        volume = volume_of(slot, text)
+        if volume:
+            volumes[slot] = volume
+    return identity_in(actual.live, name=actual.name, volumes=volumes)
 
 
 def drives(config: Mapping[str, str]) -> dict[str, dict[str, str]]:

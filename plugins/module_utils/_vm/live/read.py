@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..._cluster.state import node_of, power_of
 from ..._core.errors import (
-    Conflict,
     FleetError,
     NetworkError,
     NodeUnhealthy,
@@ -18,7 +18,8 @@ from ..._core.errors import (
     NotFound,
     UnknownVm,
 )
-from ..config.actual import actual_of
+from ..._guest.identity import require_name, require_same_creation, require_same_disks
+from ..config.actual import actual_of, identity_of
 from ..model import Actual, Desired
 
 if TYPE_CHECKING:
@@ -66,23 +67,28 @@ def read_wherever(
         return read_actual(client, vmid, now, status=status, pool=pool)
 
 
-def require_same(desired: Desired, known: Actual, seen: Actual) -> None:
+def require_same(
+    desired: Desired, known: Actual, seen: Actual, written: Collection[str] = ()
+) -> None:
     """Raise Conflict where the VM of that number is another one by now, or has another name than
     the one by which the task chose it.
 
-    PVE gives each VM a uuid of its own.
+    `written` are the options that the run itself changes.
     """
-    if known.live.get("smbios1") != seen.live.get("smbios1"):
-        raise _replaced(known, f"the VM of that number is now another one, {seen.label}")
+    identity = identity_of(seen)
+    require_same_creation(known.label, identity_of(known), identity, written)
     is_by_name = desired.vmid is None or desired.state == "absent"
-    if is_by_name and desired.name == known.name and seen.name != known.name:
-        raise _replaced(known, f"it is named '{seen.name}' by now")
+    if is_by_name and desired.name == known.name:
+        require_name(known.label, identity, [known.name])
 
 
-def _replaced(known: Actual, answer: str) -> Conflict:
-    return Conflict(
-        attempted=f"{known.label} was left alone",
-        answer=answer,
-        next_step="Somebody else changed it meanwhile: check which one is meant and run again",
-        reason="replaced",
-    )
+def require_untouched(
+    desired: Desired, known: Actual, seen: Actual, written: Collection[str] = ()
+) -> None:
+    """Raise Conflict where the VM is not what it was when a plan to destroy was made: another one,
+    renamed, or with other disks than those that the run itself writes.
+    """
+    identity = identity_of(seen)
+    require_same(desired, known, seen, written)
+    require_name(known.label, identity, [known.name, desired.name])
+    require_same_disks(known.label, identity_of(known), identity, written)

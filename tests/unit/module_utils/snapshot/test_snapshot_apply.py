@@ -60,15 +60,15 @@ class Ended(FakeApi):
         return {"status": "stopped", "exitstatus": status}
 
 
-def snapshots(api: Ended, guard: Callable[[], None], **params: Any) -> SnapshotsOfVm:
+def snapshots(api: Ended, look: Callable[[bool], None], **params: Any) -> SnapshotsOfVm:
     plan = make_plan(read_desired(params, 100), VM)
     return SnapshotsOfVm(
-        api.client(), VM, plan, timeout=10, guard=guard, read_again=lambda: VM, label="web1"
+        api.client(), VM, plan, timeout=10, look=look, read_again=lambda: VM, label="web1"
     )
 
 
 def carry(api: Ended, **params: Any) -> tuple[list[str], list[str]]:
-    managed = snapshots(api, lambda: None, **params)
+    managed = snapshots(api, lambda _destroys: None, **params)
     execution = execute(managed, managed.plan)
     return list(execution.done), list(execution.warnings)
 
@@ -98,12 +98,12 @@ def test_the_guard_stands_before_each_request() -> None:
     client = Ended("OK", "OK")
     looks: list[int] = []
 
-    def guard() -> None:
+    def look(_destroys: bool) -> None:
         looks.append(len(client.sent))
         if len(looks) == 2:
             raise FleetError(answer="not yours any more")
 
-    managed = snapshots(client, guard, state="absent", pattern="s*")
+    managed = snapshots(client, look, state="absent", pattern="s*")
     with pytest.raises(FleetError):
         execute(managed, managed.plan)
     assert looks == [0, 1]

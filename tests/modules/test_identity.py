@@ -1,0 +1,179 @@
+"""What cannot be undone is done to the VM of the plan alone: it is looked at right before, and its
+number, name, tenant, creation and disks are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fast_time import fast_time
+from tests.faults.faults import Write
+from tests.faults.scenarios import BLANK, NAME, TENANT, VMID, Scenario, machine, snapshot, vm
+from tests.faults.table import baseline, open_table
+from tests.modules.estate_lab import Lab
+
+PATH = f"/vms/{VMID}"
+REMOVED_DISK = [{"name": "scsi1", "state": "absent"}]
+
+# A task, and the path of its request that cannot be undone.
+FINAL: dict[str, tuple[Scenario, str]] = {
+    "removal": (vm("removal", machine(), state="absent"), f"/qemu/{VMID}"),
+    "removal of a running VM": (
+        vm("removal of a running VM", machine(True), state="absent", force=True),
+        f"/qemu/{VMID}",
+    ),
+    "template": (vm("template", machine(), state="template"), "/template"),
+    "template after a change": (
+        vm("template after a change", machine(), state="template", cores=3),
+        "/template",
+    ),
+    "disk": (
+        vm("disk", machine(protection="1"), disks=REMOVED_DISK, protection=False),
+        "/config",
+    ),
+    "rollback": (
+        snapshot("rollback", "one", running=True, snapshot="one", state="rolled_back"),
+        "/rollback",
+    ),
+    "rollback over a newer one": (
+        snapshot(
+            "rollback over a newer one",
+            "one",
+            "two",
+            snapshot="one",
+            state="rolled_back",
+            force=True,
+        ),
+        "/rollback",
+    ),
+    "snapshot": (snapshot("snapshot", "one", snapshot="one", state="absent"), "/snapshot/one"),
+    "snapshots": (
+        snapshot("snapshots", "one", "two", pattern="*", state="absent"),
+        "/snapshot/two",
+    ),
+}
+
+
+def _another(**config: Any) -> list[list[Any]]:
+    """Someone destroys the VM and makes one of the same number, name and tenant."""
+    entry = {**BLANK, "config": {**BLANK["config"], **config}}
+    return [["DELETE", PATH, None], ["POST", PATH, entry]]
+
+
+def _config(**config: Any) -> list[list[Any]]:
+    return [["PUT", PATH, {"config": config}]]
+
+
+# What happens to the VM, and what of it the message says.
+EVENTS: dict[str, tuple[list[list[Any]], str]] = {
+    "replaced": (_another(), "is now another one"),
+    "renamed": (_config(name="renamed"), "renamed"),
+    "given away": (_config(tags="tenant_globex"), "foreign tenant"),
+    "another disk": (
+        _config(scsi5="ceph:vm-20199-disk-0,size=1G"),
+        "its disks have changed: scsi5",
+    ),
+    "exchanged disk": (
+        _config(scsi0="ceph:vm-20199-disk-0,size=2G"),
+        "its disks have changed: scsi0",
+    ),
+}
+# One snapshot is removed by the first write: the look before it is the one that the plan is made
+# from, and what happens before that look is part of the plan.
+PLANNED_FROM_IT = {("snapshot", event) for event in ("replaced", "another disk", "exchanged disk")}
+CASES = [
+    (name, event) for name in FINAL for event in EVENTS if (name, event) not in PLANNED_FROM_IT
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Lab]:
+    with open_table() as lab:
+        yield lab
+
+
+def final_write(lab: Lab, name: str) -> Write:
+    """Return the last write of a task's run that cannot be undone."""
+    scenario, path = FINAL[name]
+    writes = baseline(lab, scenario).writes
+    return [write for write in writes if write.path.endswith(path)][-1]
+
+
+@pytest.mark.parametrize(("name", "event"), CASES)
+def test_what_is_not_the_vm_of_the_plan_any_more_is_not_destroyed(
+    cluster: Lab, name: str, event: str
+) -> None:
+    steer, answer = EVENTS[event]
+    scenario, _path = FINAL[name]
+    write = final_write(cluster, name)
+    assert write.look is not None, "the VM was not read right before"
+    look, nth = write.look
+    cluster.simulator.reset()
+    scenario.prepare(cluster)
+    cluster.simulator.fault(method="GET", path=f"^{look}$", nth=nth, steer=steer)
+    cluster.simulator.reset_log()
+    with fast_time():
+        result = cluster.run(scenario.module, **scenario.options)
+    assert result.get("failed"), result
+    error = result["error"]
+    assert error["reason"] in ("replaced", "foreign tenant", "another name"), result
+    assert answer in f"{result['msg']} {error['reason']}"
+    sent = [(row["method"], row["path"]) for row in cluster.simulator.writes()]
+    assert (write.method, write.path) not in sent[write.number :]
+
+
+@pytest.mark.parametrize("name", FINAL)
+def test_the_look_comes_right_before_the_write(cluster: Lab, name: str) -> None:
+    write = final_write(cluster, name)
+    log = [row for row in cluster.simulator.log() if "/tasks/" not in row["path"]]
+    at = max(
+        place
+        for place, row in enumerate(log)
+        if (row["method"], row["path"]) == (write.method, write.path)
+    )
+    before = log[at - 1]
+    assert before["method"] == "GET"
+    assert before["path"].endswith((f"/qemu/{VMID}/config", f"/qemu/{VMID}/pending")), before
+
+
+RENAMED: list[tuple[str, dict[str, Any]]] = [
+    ("template", {"name": "other", "state": "template"}),
+    ("disk", {"name": "other", "disks": REMOVED_DISK, "protection": False}),
+    (
+        "disks that the run adds and moves",
+        {
+            "name": "other",
+            "disks": [
+                {"name": "scsi1", "storage": "local-lvm"},
+                {"name": "scsi2", "size": 1, "storage": "ceph"},
+            ],
+            "state": "template",
+        },
+    ),
+    (
+        "a uuid",
+        {
+            "options": {"smbios1": {"uuid": "11111111-2222-4333-8444-555555555555"}},
+            "disks": REMOVED_DISK,
+            "protection": False,
+            "name": "other",
+        },
+    ),
+    ("a migration", {"name": "other", "node": "pve3", "state": "template"}),
+]
+
+
+@pytest.mark.parametrize(("what", "options"), RENAMED, ids=[what for what, _options in RENAMED])
+def test_what_the_run_itself_changes_does_not_stop_it(
+    cluster: Lab, what: str, options: dict[str, Any]
+) -> None:
+    cluster.simulator.reset()
+    there = machine(protection="1") if "protection" in options else machine()
+    vm(what, there).prepare(cluster)
+    with fast_time():
+        result = cluster.run("vm", vmid=VMID, tenant=TENANT, **options)
+    assert not result.get("failed"), result
+    assert result["vm"]["name"] == "other" != NAME
