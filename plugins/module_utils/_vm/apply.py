@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -93,8 +93,10 @@ class ChangedVm(ExistingVm):
         guard(self.context.desired, current)
         require_untouched(self.context.desired, known, current, self._written)
         if step.action == "template":  # a base volume has another name
-            disks = identity_of(known).volumes.keys()
-            self._written.update(disks)
+            slots = list(identity_of(known).volumes)
+            if "disk" in step.data:
+                slots = [step.data["disk"]]
+            self._written.update(slots)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         desired = self.context.desired

@@ -60,16 +60,19 @@ def in_snapshot(client: Client, source: Actual, snapshot: str) -> Actual:
     rows = client.get(*base, "snapshot")
     names = sorted(str(row["name"]) for row in rows if row["name"] != "current")
     if snapshot not in names:
+        there = ", ".join(names)
         raise UnknownSnapshot(
             attempted=f"Snapshot '{snapshot}' of {source.label} was not cloned",
-            answer=f"its snapshots are {', '.join(names) or 'none'}",
+            answer=f"its snapshots are {there or 'none'}",
             next_step="Check the snapshot's name",
             reason="unknown snapshot",
         )
-    config = {}
-    for key, value in client.get(*base, "config", snapshot=snapshot).items():
-        if key != "digest" and key not in _OF_SNAPSHOT:
-            config[key] = str(value).strip("\n")
+    answer = client.get(*base, "config", snapshot=snapshot)
+    config: dict[str, str] = {}
+    for key, value in answer.items():
+        if key == "digest" or key in _OF_SNAPSHOT:
+            continue
+        config[key] = str(value).strip("\n")
     return replace(source, live=config, target=config)
 
 
@@ -77,13 +80,15 @@ def spread_storage(desired: Desired, source: Actual) -> Desired:
     """Return the desired VM with the clone's storage for each disk that has no storage of its
     own.
     """
-    storage = desired.source.storage if desired.source else None
+    storage = _source_of(desired).storage
     if not storage:
         return desired
-    disks = {disk.slot: disk for disk in desired.disks}
-    for slot, disk in disks.items():
-        if not disk.storage and not disk.is_cdrom:
-            disks[slot] = replace(disk, storage=storage)
+    disks: dict[str, Disk] = {}
+    for disk in desired.disks:
+        has_place = disk.storage or disk.is_cdrom
+        if not has_place:
+            disk = replace(disk, storage=storage)
+        disks[disk.slot] = disk
     for slot, _drive in _disks(source):
         disks.setdefault(slot, Disk(slot, storage=storage))
     return replace(desired, disks=tuple(disks.values()))
@@ -94,8 +99,7 @@ def nodes_for(desired: Desired, source: Actual, cluster: ClusterState) -> frozen
     if desired.node:
         return None
     storages = {storage_of(drive) for drive in drives(source.target).values()}
-    if desired.source is not None:
-        storages.add(desired.source.storage)
+    storages.add(_source_of(desired).storage)
     if storages <= {None, *cluster.shared_storages}:
         return None
     # Local disks are cloned where they are; a move to another node comes after.
@@ -109,15 +113,28 @@ def chained_stores(client: Client, desired: Desired, cluster: ClusterState) -> f
 
     A user who may not read the configuration of storages gets all of them: PVE then decides.
     """
-    lvm = frozenset(row.storage for row in cluster.storages if row.kind == "lvm")
-    if not lvm or (desired.source or Source()).format != "qcow2":
+    if _source_of(desired).format != "qcow2":
         return frozenset()
+    lvm = frozenset(row.storage for row in cluster.storages if row.kind == "lvm")
+    if not lvm:
+        return lvm
     try:
-        rows = client.get("storage") or []
+        rows = client.get("storage")
     except FleetError:
         return lvm
-    chained = [row["storage"] for row in rows if int(row.get("snapshot-as-volume-chain") or 0)]
+    chained: set[str] = set()
+    for row in rows or ():
+        option = row.get("snapshot-as-volume-chain") or 0
+        if int(option):
+            chained.add(row["storage"])
     return lvm.intersection(chained)
+
+
+def _source_of(desired: Desired) -> Source:
+    """Return what the task says of the source, an empty one where it has none."""
+    if desired.source is None:
+        return Source()
+    return desired.source
 
 
 def decide_full(
@@ -128,16 +145,17 @@ def decide_full(
     `chained` are LVM storages that take qcow2. Raises NotSupported for what cannot be done,
     ConfigurationError for a storage that a node lacks.
     """
-    from_ = desired.source or Source()
+    full = _source_of(desired).full
     reason = why_not_linked(desired, source, cluster)
-    if from_.full is False and reason:
+    if reason and full is False:
         raise _cannot(
             f"A linked clone of {source.label}",
             reason,
             "Leave full out, or set it to true",
             "linked clone",
         )
-    full = bool(reason) if from_.full is None else from_.full
+    if full is None:
+        full = reason is not None
     if full:
         _check_snapshot_copy(desired, source, cluster)
         _check_storage(desired, source, cluster, chained)
@@ -147,35 +165,52 @@ def decide_full(
 
 def why_not_linked(desired: Desired, source: Actual, cluster: ClusterState) -> str | None:
     """Return why the VM cannot be cloned linked, or None."""
-    from_ = desired.source or Source()
-    if not source.template and (not from_.snapshot or from_.full is not False):
+    from_ = _source_of(desired)
+    is_linked_to_snapshot = from_.snapshot and from_.full is False
+    if not source.template and not is_linked_to_snapshot:
         return "it is not a template"
-    asked = [name for name in ("storage", "format") if getattr(from_, name)]
-    if asked:
+    asked = {"storage": from_.storage, "format": from_.format}
+    names = " and ".join(name for name, value in asked.items() if value)
+    if names:
         return (
-            f"{' and '.join(asked)} is for full clones, the disks of a linked clone stay beside"
-            " their template's"
+            f"{names} is for full clones, the disks of a linked clone stay beside their template's"
         )
-    reasons = (
-        _why_disk_not_linked(desired, source, cluster, *disk) for disk in _stored(source, cluster)
-    )
-    return next(filter(None, reasons), None)
+    for slot, storage, kind in _stored(source, cluster):
+        reason = _why_disk_not_linked(
+            desired,
+            source,
+            cluster,
+            slot=slot,
+            storage=storage,
+            kind=kind,
+        )
+        if reason is not None:
+            return reason
+    return None
 
 
 def _why_disk_not_linked(
-    desired: Desired, source: Actual, cluster: ClusterState, slot: str, storage: str, kind: str
+    desired: Desired,
+    source: Actual,
+    cluster: ClusterState,
+    *,
+    slot: str,
+    storage: str,
+    kind: str,
 ) -> str | None:
     """Return why a clone cannot be linked to that disk, or None."""
-    is_snapshot = desired.source is not None and desired.source.snapshot
-    if kind not in (_LINKS_SNAPSHOT if is_snapshot else _LINKS_BASE):
-        return (
-            f"{slot} is on storage {storage} ({kind or 'unknown'}), which has no linked clones"
-            " of it"
-        )
-    wanted = next((disk.storage for disk in desired.disks if disk.slot == slot), None)
-    if wanted and wanted != storage:
+    kinds = _LINKS_BASE
+    if _source_of(desired).snapshot:
+        kinds = _LINKS_SNAPSHOT
+    if kind not in kinds:
+        shown = kind or "unknown"
+        return f"{slot} is on storage {storage} ({shown}), which has no linked clones of it"
+    wanted = {disk.slot: disk.storage for disk in desired.disks}.get(slot)
+    if wanted not in (None, "", storage):
         return f"{slot} would be on storage {wanted}, a linked clone stays on {storage}"
-    if storage in cluster.shared_storages or kind in _MOVES_LINKED:
+    if storage in cluster.shared_storages:
+        return None
+    if kind in _MOVES_LINKED:
         return None
     if desired.node in (None, source.node):
         return None
@@ -186,42 +221,50 @@ def _why_disk_not_linked(
 
 def _check_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState) -> None:
     """Raise NotSupported where PVE cannot copy a disk from the snapshot."""
-    snapshot = desired.source.snapshot if desired.source else None
+    snapshot = _source_of(desired).snapshot
     if not snapshot:
         return
     for slot, storage, kind in _stored(source, cluster):
-        volume = source.target[slot].partition(",")[0]
-        if kind not in _COPIES_SNAPSHOT and not volume.endswith(".qcow2"):
-            raise _cannot(
-                f"A clone of snapshot '{snapshot}' of {source.label}",
-                f"{slot} is on storage {storage} ({kind or 'unknown'}), which cannot copy a"
-                " snapshot",
-                "Clone the VM as it is now, or roll it back first",
-                "snapshot copy",
-            )
+        if kind in _COPIES_SNAPSHOT:
+            continue
+        volume, _comma, _options = source.target[slot].partition(",")
+        if volume.endswith(".qcow2"):
+            continue
+        shown = kind or "unknown"
+        raise _cannot(
+            f"A clone of snapshot '{snapshot}' of {source.label}",
+            f"{slot} is on storage {storage} ({shown}), which cannot copy a snapshot",
+            "Clone the VM as it is now, or roll it back first",
+            "snapshot copy",
+        )
 
 
 def _check_storage(
     desired: Desired, source: Actual, cluster: ClusterState, chained: frozenset[str]
 ) -> None:
     """Raise where the storage of a full clone is missing, or cannot hold the format asked for."""
-    from_ = desired.source or Source()
+    from_ = _source_of(desired)
     storages = [storage for _slot, storage, _kind in _stored(source, cluster)]
     if from_.storage:
-        require_storage(cluster, from_.storage, desired.node or source.node, "images")
+        node = desired.node or source.node
+        require_storage(cluster, from_.storage, node, "images")
         storages = [from_.storage]
     if from_.format in (None, "raw"):
         return
     kinds = {row.storage: row.kind for row in cluster.storages}
     for storage in storages:
         kind = kinds.get(storage)
-        if kind in RAW_ONLY or (kind == "lvm" and storage not in chained):
-            raise _cannot(
-                f"A clone of {source.label} in format {from_.format}",
-                f"storage {storage} ({kind}) has disks in format raw only",
-                "Leave format out, or choose a storage of files",
-                "format",
-            )
+        is_raw_only = kind in RAW_ONLY
+        if kind == "lvm":
+            is_raw_only = storage not in chained
+        if not is_raw_only:
+            continue
+        raise _cannot(
+            f"A clone of {source.label} in format {from_.format}",
+            f"storage {storage} ({kind}) has disks in format raw only",
+            "Leave format out, or choose a storage of files",
+            "format",
+        )
 
 
 def _check_move(desired: Desired, source: Actual, cluster: ClusterState) -> None:
@@ -234,24 +277,27 @@ def _check_move(desired: Desired, source: Actual, cluster: ClusterState) -> None
     if not local:
         return
     if not desired.migrate:
+        names = ", ".join(local)
         raise _cannot(
             f"A clone of {source.label} on node {node}",
-            f"its disks are on {', '.join(local)}, which only its own node sees, and migrate is"
-            " false",
+            f"its disks are on {names}, which only its own node sees, and migrate is false",
             f"Allow the move behind the clone with migrate=true, or clone to node {source.node}",
             "local storage",
         )
-    if desired.source is not None and desired.source.storage:
-        local = [desired.source.storage]
+    storage_of_clone = _source_of(desired).storage
+    if storage_of_clone:
+        local = [storage_of_clone]
     for storage in local:
         require_storage(cluster, storage, source.node, "images")
         require_storage(cluster, storage, node, "images")
 
 
 def _disks(source: Actual) -> list[tuple[str, dict[str, str]]]:
-    return [
-        (slot, drive) for slot, drive in sorted(drives(source.target).items()) if is_disk(drive)
-    ]
+    found: list[tuple[str, dict[str, str]]] = []
+    for slot, drive in sorted(drives(source.target).items()):
+        if is_disk(drive):
+            found.append((slot, drive))
+    return found
 
 
 def _stored(source: Actual, cluster: ClusterState) -> list[tuple[str, str, str]]:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Sequence
 
 from ..._core.errors import Conflict
-from ..._guest.marker import split_notes
 from ..config.actual import drives, is_disk, storage_of
 from ..model import Actual
 
@@ -26,13 +25,23 @@ def nearest(copies: Sequence[Actual], node: str | None, shared: Collection[str])
 
     The lowest VMID decides.
     """
-    return min(copies, key=lambda copy: (copy.node != node, not is_shared(copy, shared), copy.vmid))
+
+    def distance(copy: Actual) -> tuple[bool, bool, int]:
+        is_elsewhere = copy.node != node
+        is_local = not is_shared(copy, shared)
+        return is_elsewhere, is_local, copy.vmid
+
+    return min(copies, key=distance)
 
 
 def is_shared(template: Actual, shared: Collection[str]) -> bool:
     """Return whether all volumes of a template are on storages that all nodes share."""
-    volumes = (drive for drive in drives(template.target).values() if drive.get("file") != "none")
-    return all(storage_of(drive) in shared for drive in volumes)
+    for drive in drives(template.target).values():
+        if drive.get("file") == "none":
+            continue
+        if storage_of(drive) not in shared:
+            return False
+    return True
 
 
 def require_alike(name: str, copies: Sequence[Actual]) -> None:
@@ -41,16 +50,27 @@ def require_alike(name: str, copies: Sequence[Actual]) -> None:
     Two on one node are never copies. Others must have the same disks, and be made from the same
     image where both have the notes of the role image.
     """
-    if len({copy.node for copy in copies}) < len(copies):
+    nodes = {copy.node for copy in copies}
+    if len(nodes) < len(copies):
         raise _ambiguous(name, copies, "two are on one node", _places(copies))
-    images = {_place(copy): _made_from(copy) for copy in copies}
-    if len(set(images.values()) - {None}) > 1:
-        texts = [f"{place} from {image or 'an unknown image'}" for place, image in images.items()]
-        raise _ambiguous(name, copies, "they were made from different images", ", ".join(texts))
-    disks = {_place(copy): _disks(copy) for copy in copies}
-    if len(set(disks.values())) > 1:
-        texts = [f"{place} has {sizes or 'none'}" for place, sizes in disks.items()]
-        raise _ambiguous(name, copies, "their disks differ", ", ".join(texts))
+    images: set[str] = set()
+    disks: set[str] = set()
+    made_from: list[str] = []
+    having: list[str] = []
+    for copy in copies:
+        place = _place(copy)
+        image = _made_from(copy)
+        images.update(filter(None, [image]))
+        made_from.append(f"{place} from {image or 'an unknown image'}")
+        sizes = _disks(copy)
+        disks.add(sizes)
+        having.append(f"{place} has {sizes or 'none'}")
+    if len(images) > 1:
+        facts = ", ".join(made_from)
+        raise _ambiguous(name, copies, "they were made from different images", facts)
+    if len(disks) > 1:
+        facts = ", ".join(having)
+        raise _ambiguous(name, copies, "their disks differ", facts)
 
 
 def why_copy(chosen: Actual, copies: Sequence[Actual]) -> str:
@@ -68,8 +88,10 @@ def _places(copies: Sequence[Actual]) -> str:
 
 
 def _made_from(copy: Actual) -> str | None:
-    found = _MADE_FROM.search(split_notes(copy.target.get("description"))[0])
-    return found.group(1) if found else None
+    found = _MADE_FROM.search(copy.notes)
+    if found is None:
+        return None
+    return found.group(1)
 
 
 def _disks(copy: Actual) -> str:

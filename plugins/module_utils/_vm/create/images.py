@@ -27,13 +27,14 @@ def guard_volumes(desired: Desired, cluster: ClusterState) -> None:
     """Raise Conflict where a disk would be made from, or be, a disk of a VM that this tenant may
     not clone.
     """
-    volumes = {disk.import_from or disk.volume for disk in desired.disks if disk.state == "present"}
+    volumes: set[str | None] = set()
+    for disk in desired.disks:
+        if disk.state == "present":
+            volumes.add(disk.import_from or disk.volume)
     if desired.source is not None:
         volumes.add(desired.source.volume)
     for volume in sorted(filter(None, volumes)):
-        guard_volume(
-            volume, cluster, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources
-        )
+        _guard_volume(desired, volume, cluster)
 
 
 def guard_drives(
@@ -50,24 +51,31 @@ def guard_drives(
     """
     known = {drive.get("file") for drive in drives(target).values()}
     for drive in drives(sets).values():
-        for volume in {drive.get("file"), drive.get("import-from")} - known:
-            if volume and volume_owner(volume) != vmid:
-                guard_volume(
-                    volume,
-                    cluster,
-                    desired.tenant_tag,
-                    desired.tenant_prefix,
-                    desired.shared_sources,
-                )
+        volumes = {drive.get("file"), drive.get("import-from")}
+        for volume in filter(None, volumes - known):
+            if volume_owner(volume) != vmid:
+                _guard_volume(desired, volume, cluster)
+
+
+def _guard_volume(desired: Desired, volume: str, cluster: ClusterState) -> None:
+    guard_volume(
+        volume,
+        cluster,
+        desired.tenant_tag,
+        desired.tenant_prefix,
+        desired.shared_sources,
+    )
 
 
 def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
     """Return the desired VM with those disks only that use an image or ISO new to the VM (pure)."""
     existing = drives(target)
-    disks = []
+    disks: list[Disk] = []
     for disk in desired.disks:
-        imports = disk.import_from and disk.slot not in existing
-        inserts = disk.volume and disk.volume != existing.get(disk.slot, {}).get("file")
+        is_new = disk.slot not in existing
+        there = existing.get(disk.slot, {}).get("file")
+        inserts = disk.volume not in (None, there)
+        imports = is_new and disk.import_from is not None
         if imports or inserts:
             disks.append(disk)
     return replace(desired, disks=tuple(disks))
@@ -81,40 +89,56 @@ def check_images(client: Client, desired: Desired, node: str) -> dict[str, int]:
     """
     sizes: dict[str, int] = {}
     for disk in desired.disks:
+        if disk.state != "present":
+            continue
         volume = disk.import_from or disk.volume
-        if not volume or volume == "none" or disk.state != "present":
+        if volume in (None, "none"):
             continue
         _require_volume(client, desired, node, volume)
-        if disk.import_from:
-            storage = volume.partition(":")[0]
-            image = client.get("nodes", node, "storage", storage, "content", volume)
-            sizes[disk.slot] = int(image.get("size") or 0)
-            _require_fit(desired, disk, sizes[disk.slot])
+        if not disk.import_from:
+            continue
+        storage, _colon, _name = volume.partition(":")
+        image = client.get(
+            "nodes",
+            node,
+            "storage",
+            storage,
+            "content",
+            volume,
+        )
+        size = int(image.get("size") or 0)
+        _require_fit(desired, disk, size)
+        sizes[disk.slot] = size
     return sizes
 
 
 def _require_volume(client: Client, desired: Desired, node: str, volume: str) -> None:
     """Raise ConfigurationError where a node does not have an ISO or image."""
-    storage = volume.partition(":")[0]
+    storage, _colon, _name = volume.partition(":")
     rows = client.get("nodes", node, "storage", storage, "content")
-    volumes = {row["volid"]: row.get("content") for row in rows}
-    if volume in volumes:
-        return
-    images = sorted(name for name, content in volumes.items() if content in IMAGES)
+    images: list[str] = []
+    for row in rows:
+        if row["volid"] == volume:
+            return
+        if row.get("content") in IMAGES:
+            images.append(row["volid"])
+    names = ", ".join(sorted(images))
     raise ConfigurationError(
         attempted=f"{volume} could not be used for {desired.label}",
-        answer=f"node {node} does not have it; it has {', '.join(images) or 'no image'}",
+        answer=f"node {node} does not have it; it has {names or 'no image'}",
         next_step="Upload it first, or name one that is there",
         reason="unknown volume",
     )
 
 
 def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
-    if disk.size is not None and size > disk.size:
-        raise ConfigurationError(
-            attempted=f"Disk {disk.slot} of {desired.label} could not be planned",
-            answer=f"image {disk.import_from} has {render_size(size)}, "
-            f"and the disk would have {render_size(disk.size)}",
-            next_step=f"Ask for at least {render_size(size)}",
-            reason="image larger than disk",
-        )
+    if disk.size is None or size <= disk.size:
+        return
+    needed = render_size(size)
+    wanted = render_size(disk.size)
+    raise ConfigurationError(
+        attempted=f"Disk {disk.slot} of {desired.label} could not be planned",
+        answer=f"image {disk.import_from} has {needed}, and the disk would have {wanted}",
+        next_step=f"Ask for at least {needed}",
+        reason="image larger than disk",
+    )

@@ -48,17 +48,26 @@ def needs_of(
     """Return what a VM needs of its node that will have this configuration (pure)."""
     storages: dict[str, str] = {}
     for slot, drive in drives(config).items():
+        if slot in change.gone:
+            continue
+        is_allocated = is_disk(drive) or is_cloud_init(drive)
         storage = storage_of(drive) or "/"
-        allocated = is_disk(drive) or is_cloud_init(drive)
-        # a path is not a storage
-        if allocated and slot not in change.gone and not storage.startswith("/"):
+        is_path = storage.startswith("/")
+        if is_allocated and not is_path:
             storages[storage] = "images"
+    storages.update(change.drives.storages)
+    memory = memory_of(config)
+    cpus = 0
+    running_memory = 0
+    if desired.state == "started":
+        cpus = cpus_of(config)
+        running_memory = memory
     return Needs(
-        storages={**storages, **change.drives.storages},
-        memory=memory_of(config),
+        storages=storages,
+        memory=memory,
         cores=cores_of(config),
-        cpus=cpus_of(config) if desired.state == "started" else 0,
-        running_memory=memory_of(config) if desired.state == "started" else 0,
+        cpus=cpus,
+        running_memory=running_memory,
         bridges=bridges_of(config),
         vmid=vmid,
         tenant_tag=desired.tenant_tag,
@@ -79,7 +88,8 @@ def place_new(
     require_own_bridges(client.connection, needs.bridges)
     if desired.node:
         return Choice(desired.node, reasons=("node names it",))
-    rules, default = desired.rules, client.default_node
+    rules = desired.rules
+    default = client.default_node
     if default and needs.only is None:
         require_node(cluster, default)
         require_own_node(client.connection, default)
@@ -121,7 +131,8 @@ def rebalance(
     if here is None:
         return Choice(actual.node, reasons=("it is there, and every constraint holds",))
     choice = choose_with_bridges(seen, needs, desired.rules, bridges)
-    return replace(choice, reasons=(f"{actual.node} is no longer fit: {here}", *choice.reasons))
+    reason = f"{actual.node} is no longer fit: {here}"
+    return replace(choice, reasons=(reason, *choice.reasons))
 
 
 def take_room(
@@ -140,22 +151,28 @@ def take_room(
     that.
     """
     node = desired.node or actual.node
+    moves = node != actual.node
     room = new_bytes(actual.target, config, images)
-    if node != actual.node:
+    if moves:
+        shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
         local = moved_bytes(config, cluster.shared_storages)
-        room = added(
-            {name: size for name, size in room.items() if name in cluster.shared_storages}, local
-        )
+        room = added(shared, local)
     if desired.state == "hibernated" and actual.running:
         storage, size = state_volume(config, cluster, node)
         room = added(room, {storage: size})
     cluster = with_allocations(client, cluster, room)
     memory = memory_of(config)
-    more = starts or node != actual.node or memory > memory_of(actual.target)
-    needed = memory if more and (starts or actual.running) else 0
+    runs_anew = starts or (moves and actual.running)
+    grows = actual.running and memory > memory_of(actual.target)
+    needed = 0
+    if runs_anew or grows:
+        needed = memory
     needs = Needs(running_memory=needed, room=room, label=actual.label)
     require_room(cluster, node, needs, desired.rules, actual.label)
-    return Taken(node, memory if starts or (actual.running and node != actual.node) else 0, room)
+    taken = 0
+    if runs_anew:
+        taken = memory
+    return Taken(node, taken, room)
 
 
 def _without(cluster: ClusterState, actual: Actual) -> ClusterState:

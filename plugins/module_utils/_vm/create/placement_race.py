@@ -25,11 +25,23 @@ def shared_rules(desired: Desired) -> Rules | None:
     """Return those rules of a VM that VMs made by others at the same time can break, or None
     (pure).
     """
-    rules = replace(desired.rules, nodes=(), exclude=frozenset(), min_free_memory=None)
-    near = rules.required and (rules.affinity or rules.anti_affinity)
-    full = (rules.cpu_overcommit, rules.memory_overcommit)
-    is_limited = rules.counts_vms or any(limit is not None for limit in full)
-    return rules if not desired.node and (near or is_limited) else None
+    if desired.node:
+        return None
+    rules = replace(
+        desired.rules,
+        nodes=(),
+        exclude=frozenset(),
+        min_free_memory=None,
+    )
+    if rules.counts_vms:
+        return rules
+    limits = {rules.cpu_overcommit, rules.memory_overcommit}
+    if limits != {None}:
+        return rules
+    names_others = rules.affinity or rules.anti_affinity
+    if names_others and rules.required:
+        return rules
+    return None
 
 
 def why_crowded(cluster: ClusterState, node: str, needs: Needs, rules: Rules) -> str | None:
@@ -38,7 +50,8 @@ def why_crowded(cluster: ClusterState, node: str, needs: Needs, rules: Rules) ->
     """
     if node not in cluster.nodes or not cluster.nodes[node].online:
         return None
-    return why_not(cluster, node, replace(needs, storages={}, only=None, cpus=0), rules)
+    needs = replace(needs, storages={}, only=None, cpus=0)
+    return why_not(cluster, node, needs, rules)
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,8 @@ class PlacementRule:
             cluster = with_names(self.cluster_view.client, cluster)
 
         def judge(guests: Mapping[int, Any]) -> str | None:
-            return why_crowded(replace(cluster, vms=guests), self.node, self.needs, self.rules)
+            beside = replace(cluster, vms=guests)
+            return why_crowded(beside, self.node, self.needs, self.rules)
 
         return Look(cluster.vms, judge)
 

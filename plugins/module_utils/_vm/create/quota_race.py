@@ -17,7 +17,6 @@ from ..._cluster.state import ClusterState, ask_nodes, fetch_cluster_state, read
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._core.errors import FleetError
 from ..._core.quantities import read_size
-from ..._guest.marker import split_notes
 from ..._resource.race import Look
 from ..config.actual import drives, is_disk
 from ..config.memory import memory_of
@@ -38,9 +37,20 @@ def figures_of(
     """
     disk = 0
     for slot, drive in drives(config).items():
-        if is_disk(drive):
-            disk += read_size(drive.get("size")) or (images or {}).get(slot, 0)
-    return Figures(disk=disk) if template else Figures(1, cores_of(config), memory_of(config), disk)
+        if not is_disk(drive):
+            continue
+        size = read_size(drive.get("size"))
+        if not size and images:
+            size = images.get(slot)
+        disk += size or 0
+    if template:
+        return Figures(disk=disk)
+    return Figures(
+        vms=1,
+        cores=cores_of(config),
+        memory=memory_of(config),
+        disk=disk,
+    )
 
 
 def read_usage(client: Client, desired: Desired, cluster: ClusterState) -> dict[int, Figures]:
@@ -48,10 +58,13 @@ def read_usage(client: Client, desired: Desired, cluster: ClusterState) -> dict[
 
     One request more a node or storage where the listing will not do.
     """
-    tag, limits = desired.tenant_tag or "", desired.limits or {}
+    tag = desired.tenant_tag or ""
+    limits = desired.limits or {}
     if limits.keys() - {"vms"}:
         cluster = with_names(client, cluster)
-    volumes = read_volumes(client, cluster) if "disk" in limits else None
+    volumes = None
+    if "disk" in limits:
+        volumes = read_volumes(client, cluster)
     return figures_by_vm(cluster, tag, desired.tenant_prefix, volumes)
 
 
@@ -74,8 +87,8 @@ def read_unfinished(client: Client, desired: Desired, cluster: ClusterState) -> 
             actual = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
         except FleetError:
             continue  # gone, or its node is down
-        marker = split_notes(actual.target.get("description"))[1]
-        if marker.building and marker.tenant == tag:
+        is_own = actual.marker.tenant == tag
+        if is_own and actual.marker.building:
             found[row.vmid] = figures_of(actual.target, template=row.template)
     return found
 
@@ -86,10 +99,13 @@ def read_usage_now(client: Client, desired: Desired) -> dict[int, Figures]:
     """
     cluster = fetch_cluster_state(client)
     tag = desired.tenant_tag or ""
-    if (desired.limits or {}).keys() - {"vms"}:
-        prefix = desired.tenant_prefix
-        own = [row for row in cluster.vms.values() if owns(tag, row.tags, prefix)]
-        cluster = ask_nodes(client, cluster, {row.node for row in own})
+    limits = desired.limits or {}
+    if limits.keys() - {"vms"}:
+        nodes: set[str] = set()
+        for row in cluster.vms.values():
+            if owns(tag, row.tags, desired.tenant_prefix):
+                nodes.add(row.node)
+        cluster = ask_nodes(client, cluster, nodes)
     return read_usage(client, desired, cluster)
 
 
@@ -189,21 +205,26 @@ def grow_within(
     )
     after = figures_of(config, template=actual.template)
     check_quota(
-        client, desired, actual.label, cluster, vmid=actual.vmid, before=before, after=after
+        client,
+        desired,
+        actual.label,
+        cluster,
+        vmid=actual.vmid,
+        before=before,
+        after=after,
     )
     return Growth(before, growth(before, after))
 
 
 def check_grown(client: Client, desired: Desired, actual: Actual, grown: Growth) -> None:
     """Raise QuotaExceeded where others have taken the room that a VM has grown into."""
-    if desired.limits is None or not any(getattr(grown.more, kind) for kind in desired.limits):
+    limits = desired.limits or {}
+    if not any(getattr(grown.more, kind) for kind in limits):
         return
     usage = read_usage_now(client, desired)
-    rest = (
-        _staying(desired, {vmid: figures for vmid, figures in usage.items() if vmid != actual.vmid})
-        + grown.before
-    )
-    over = excess(desired.limits, rest, grown.more)
+    usage.pop(actual.vmid, None)
+    rest = _staying(desired, usage) + grown.before
+    over = excess(limits, rest, grown.more)
     if over:
         raise beyond(
             desired.tenant or "",
@@ -225,12 +246,14 @@ class QuotaRule:
     known: frozenset[int]
 
     def look(self) -> Look:
-        gone = {self.number, *self.desired.leaving}
-        usage = read_usage_now(self.client, self.desired)
-        others = {vmid: figures for vmid, figures in usage.items() if vmid not in gone}
+        others = read_usage_now(self.client, self.desired)
+        for vmid in (self.number, *self.desired.leaving):
+            others.pop(vmid, None)
+        limits = self.desired.limits or {}
 
         def judge(guests: Mapping[int, Figures]) -> Mapping[str, Mapping[str, int]]:
-            return excess(self.desired.limits or {}, total(guests.values()), self.own)
+            used = total(guests.values())
+            return excess(limits, used, self.own)
 
         return Look(others, judge)
 

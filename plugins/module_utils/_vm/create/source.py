@@ -57,7 +57,9 @@ class Origin:
     @property
     def config(self) -> Mapping[str, str]:
         """The configuration of the template, empty without one."""
-        return self.template.target if self.template is not None else {}
+        if self.template is None:
+            return {}
+        return self.template.target
 
 
 def read_origin(client: Client, desired: Desired, cluster: ClusterState) -> Origin:
@@ -73,17 +75,22 @@ def read_origin(client: Client, desired: Desired, cluster: ClusterState) -> Orig
     rows, seen = _templates(client, desired, cluster)
     if len(rows) > 1:
         return _from_copies(client, desired, rows, cluster)
-    row = rows[0] if rows else find_template(seen, vmid=source.vmid, name=source.name)
+    row = find_template(seen, vmid=source.vmid, name=source.name)
+    if rows:
+        row = rows[0]
     if row is None and source.name:
         volume = _find_image(client, desired, source.name, cluster)
         if volume:
             return _from_volume(desired, volume, cluster)
-    label = str(source.vmid) if source.vmid else f"'{source.name}'"
+    label = f"'{source.name}'"
+    if source.vmid:
+        label = str(source.vmid)
     if row is None:
         require_visible(client, cluster, source.vmid, f"Template {label} could not be cloned")
     names = templates_for(cluster, desired.tenant_tag, desired.tenant_prefix)
     row = require_template(row, label, names)
-    return _from_template(client, desired, _read_template(client, desired, row, cluster), cluster)
+    template = _read_template(client, desired, row, cluster)
+    return _from_template(client, desired, template, cluster)
 
 
 def _templates(
@@ -94,14 +101,16 @@ def _templates(
 
     The tenant may clone them, and their nodes are online.
     """
-    name = desired.source.name if desired.source is not None else None
-    if not name:
+    if desired.source is None or not desired.source.name:
         return [], cluster
     cluster = with_names(client, cluster)  # the listing may have it under a removed VM's name
-    rows = templates_named(cluster, name)
-    return [
-        row for row in rows if _may_clone(desired, row) and _is_online(cluster, row.node)
-    ], cluster
+    rows: list[VmRow] = []
+    for row in templates_named(cluster, desired.source.name):
+        if not _is_online(cluster, row.node):
+            continue
+        if _may_clone(desired, row):
+            rows.append(row)
+    return rows, cluster
 
 
 def _read_template(client: Client, desired: Desired, row: VmRow, cluster: ClusterState) -> Actual:
@@ -122,13 +131,19 @@ def _from_template(
         template = in_snapshot(client, template, source.snapshot)
     desired = spread_storage(desired, template)
     chained = chained_stores(client, desired, cluster)
-    full = decide_full(desired, template, cluster, chained)
-    return Origin(desired, template, full, nodes_for(desired, template, cluster))
+    return Origin(
+        desired,
+        template,
+        full=decide_full(desired, template, cluster, chained),
+        nodes=nodes_for(desired, template, cluster),
+    )
 
 
 def _is_online(cluster: ClusterState, node: str) -> bool:
     row = cluster.nodes.get(node)
-    return row is not None and row.online
+    if row is None:
+        return False
+    return row.online
 
 
 def _may_clone(desired: Desired, row: VmRow) -> bool:
@@ -147,10 +162,11 @@ def _from_copies(
     """
     copies = side_by_side(lambda row: _read_template(client, desired, row, cluster), rows, _READERS)
     require_alike(rows[0].name, copies)
-    node = desired.node or (client.default_node if not desired.rules.given else None)
-    origin = _from_template(
-        client, desired, nearest(copies, node, cluster.shared_storages), cluster
-    )
+    node = desired.node
+    if not node and not desired.rules.given:
+        node = client.default_node
+    copy = nearest(copies, node, cluster.shared_storages)
+    origin = _from_template(client, desired, copy, cluster)
     if node is None and origin.nodes is not None:
         origin = replace(origin, nodes=_nodes_of(desired, copies, cluster))
     return replace(origin, copies=tuple(copies))
@@ -174,10 +190,11 @@ def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
 
 
 def _from_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin:
-    storage = volume.partition(":")[0]
-    nodes = frozenset(
-        row.node for row in cluster.storages if row.storage == storage and row.available
-    )
+    storage, _colon, _name = volume.partition(":")
+    nodes: set[str] = set()
+    for row in cluster.storages:
+        if row.storage == storage and row.available:
+            nodes.add(row.node)
     if not nodes:
         raise ConfigurationError(
             attempted=f"{desired.label} could not be created from {volume}",
@@ -189,14 +206,17 @@ def _from_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin
         desired = _with_iso(desired, volume)
     else:
         desired = _with_image(desired, volume)
-    return Origin(desired, nodes=nodes)
+    return Origin(desired, nodes=frozenset(nodes))
 
 
 def _with_iso(desired: Desired, volume: str) -> Desired:
     """Return the desired VM with the ISO in a CD drive."""
-    if any(disk.volume == volume for disk in desired.disks):
+    volumes = {disk.volume for disk in desired.disks}
+    if volume in volumes:
         return desired
-    slot = "ide0" if desired.cloud_init_drive == "ide2" else "ide2"
+    slot = "ide2"
+    if desired.cloud_init_drive == slot:
+        slot = "ide0"
     cd = Disk(slot, volume=volume, options={"media": "cdrom"})
     return replace(desired, disks=(*desired.disks, cd))
 
@@ -226,9 +246,11 @@ def _find_image(client: Client, desired: Desired, name: str, cluster: ClusterSta
     found: set[str] = set()
     for row in _image_storages(desired, cluster):
         for volume in _contents(client, row):
-            file = str(volume["volid"]).rpartition("/")[2]
-            is_named = name in (file, file.rpartition(".")[0])
-            if is_named and volume.get("content") in row.content & IMAGES:
+            _folder, _slash, file = str(volume["volid"]).rpartition("/")
+            stem, _dot, _ending = file.rpartition(".")
+            if name not in (file, stem):
+                continue
+            if volume.get("content") in row.content & IMAGES:
                 found.add(volume["volid"])
     if len(found) > 1:
         raise Conflict(
@@ -244,9 +266,14 @@ def _image_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]
     """Return the storages that can hold the image, a shared one once."""
     found: dict[tuple[str, str], StorageRow] = {}
     for row in cluster.storages:
-        usable = row.available and (not desired.node or row.node == desired.node)
-        if usable and row.content & IMAGES:
-            found.setdefault((row.storage, "" if row.shared else row.node), row)
+        if not row.available or IMAGES.isdisjoint(row.content):
+            continue
+        if desired.node and row.node != desired.node:
+            continue
+        place = row.node
+        if row.shared:
+            place = ""
+        found.setdefault((row.storage, place), row)
     return list(found.values())
 
 

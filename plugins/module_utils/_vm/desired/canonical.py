@@ -36,10 +36,14 @@ def property_string(key: str, text: str) -> dict[str, str | None]:
     """Return the sub-keys of a property string as PVE writes it. Raises ValidationFailed."""
     values = parse_option(key, text)
     check_parts(key, values)
-    rule = rule_of(key) or {}
-    # nothing in such a format must be there
-    if isinstance(rule.get("format"), str):
-        _require(key, text, check_option(key, text))
+    rule = rule_of(key)
+    if rule is None:
+        return dict(values)
+    fmt = rule.get("format")
+    if isinstance(fmt, str):
+        # nothing in such a format must be there
+        refusal = check_option(key, text)
+        _require(key, text, refusal)
     return dict(values)
 
 
@@ -50,19 +54,28 @@ def sub_keys(key: str, given: Mapping[str, Any]) -> dict[str, str | None]:
     """
     fmt = sub_keys_of(key)
     values: dict[str, str | None] = {}
+    texts: dict[str, str] = {}
     for raw_name, item in given.items():
-        rule = fmt.get(str(raw_name), {})
-        name = rule.get("alias") or str(raw_name)
-        values[name] = _text_or_none(key, name, item)
-    check_parts(key, {name: value for name, value in values.items() if value is not None})
+        name = str(raw_name)
+        rule = fmt.get(name, {})
+        name = rule.get("alias", name)
+        text = _text_or_none(key, name, item)
+        values[name] = text
+        if text is not None:
+            texts[name] = text
+    check_parts(key, texts)
     return values
 
 
 def _text_or_none(key: str, name: str, item: Any) -> str | None:
     """Return the canonical text of a sub-key, None for an empty value, which removes it."""
     if isinstance(item, (Mapping, list)):
-        step = "Give a text, a number, true or false"
-        raise validate.refused(f"{key}.{name}", item, "is not a single value", step)
+        raise validate.refused(
+            f"{key}.{name}",
+            item,
+            "is not a single value",
+            "Give a text, a number, true or false",
+        )
     if item is None or is_blank(item):
         return None
     return canonical_sub_key(key, name, item)
@@ -72,8 +85,10 @@ def check_parts(key: str, values: Mapping[str, str]) -> None:
     """Raise ValidationFailed for a value that no version of PVE takes in a sub-key."""
     fmt = sub_keys_of(key)
     for name, value in values.items():
-        if name in fmt:
-            _require(f"{key}.{name}", value, check_part(key, name, value))
+        if name not in fmt:
+            continue
+        refusal = check_part(key, name, value)
+        _require(f"{key}.{name}", value, refusal)
 
 
 def _require(what: str, text: str, refusal: Refusal | None) -> None:
@@ -85,5 +100,10 @@ def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
     """Return the error of a value that PVE refuses, in words for people where the schema has the
     cause.
     """
-    answer = refusal.answer or f"was refused ({refusal.reason})"
-    return validate.refused(what, text[:40], answer, refusal.next_step or "Write it as PVE does")
+    unexplained = f"was refused ({refusal.reason})"
+    return validate.refused(
+        what,
+        text[:40],
+        refusal.answer or unexplained,
+        refusal.next_step or "Write it as PVE does",
+    )

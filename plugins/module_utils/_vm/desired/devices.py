@@ -46,22 +46,51 @@ def _require_disk(slot: str, item: Mapping[str, Any]) -> None:
     """Raise ValidationFailed for a name that is not a drive, and for options that do not go
     together.
     """
-    if not _SLOT.match(slot) or not rule_of(slot):
-        step = "Use a name such as scsi0, virtio1 or sata0"
-        raise validate.refused("disks", slot, "is not a drive of a VM", step)
-    if not slot.startswith(item.get("bus") or ""):
-        why = f"is not on bus {item['bus']}"
-        raise validate.refused("disks", slot, why, "Give the name or the bus")
-    if slot.startswith("unused") and item.get("state") != "absent":
-        why = "is not a drive, but a disk that no drive uses"
-        raise validate.refused("disks", slot, why, "It can only be absent")
-    if item.get("size") is not None and slot in _OF_FIXED_SIZE:
-        why = "cannot be chosen: PVE decides how large it is"
-        raise validate.refused(f"disks.{slot}.size", item["size"], why, "Leave size out")
-    has_content = item.get("size") is not None or item.get("import_from")
-    if item.get("iso") and has_content:
-        why = "is an ISO and has no size or import"
-        raise validate.refused(f"disks.{slot}", item["iso"], why, "Give the ISO alone")
+    is_drive = _SLOT.match(slot) is not None
+    if not is_drive or not rule_of(slot):
+        raise validate.refused(
+            "disks",
+            slot,
+            "is not a drive of a VM",
+            "Use a name such as scsi0, virtio1 or sata0",
+        )
+    bus = item.get("bus") or ""
+    if not slot.startswith(bus):
+        raise validate.refused(
+            "disks",
+            slot,
+            f"is not on bus {bus}",
+            "Give the name or the bus",
+        )
+    is_kept = item.get("state") != "absent"
+    if is_kept and slot.startswith("unused"):
+        raise validate.refused(
+            "disks",
+            slot,
+            "is not a drive, but a disk that no drive uses",
+            "It can only be absent",
+        )
+    _require_content(slot, item)
+
+
+def _require_content(slot: str, item: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for a size or an ISO beside what excludes it."""
+    has_size = item.get("size") is not None
+    if has_size and slot in _OF_FIXED_SIZE:
+        raise validate.refused(
+            f"disks.{slot}.size",
+            item["size"],
+            "cannot be chosen: PVE decides how large it is",
+            "Leave size out",
+        )
+    has_content = has_size or item.get("import_from")
+    if has_content and item.get("iso"):
+        raise validate.refused(
+            f"disks.{slot}",
+            item["iso"],
+            "is an ISO and has no size or import",
+            "Give the ISO alone",
+        )
 
 
 def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
@@ -104,10 +133,15 @@ def _add_open(
     where: str, item: Mapping[str, Any], values: SubKeys, closed: frozenset[str] = frozenset()
 ) -> None:
     """Add the sub-keys that an item gives under PVE's own names."""
-    for name, value in (item.get("options") or {}).items():
-        if name in closed or name in values:
-            why = "has an option of its own"
-            raise validate.refused(f"{where}.options", name, why, "Set it there")
+    given = item.get("options") or {}
+    for name, value in given.items():
+        if name in closed.union(values):
+            raise validate.refused(
+                f"{where}.options",
+                name,
+                "has an option of its own",
+                "Set it there",
+            )
         values[str(name)] = value
 
 
@@ -119,10 +153,21 @@ def read_nics(items: Sequence[Mapping[str, Any]]) -> dict[str, SubKeys | None]:
     result: dict[str, SubKeys | None] = {}
     for item in items:
         key = str(item["name"])
-        if not _NIC.match(key) or not rule_of(key):
-            raise validate.refused("nics", key, "is not a NIC of a VM", "Use a name such as net0")
+        is_nic = _NIC.match(key) is not None
+        if not is_nic or not rule_of(key):
+            raise validate.refused(
+                "nics",
+                key,
+                "is not a NIC of a VM",
+                "Use a name such as net0",
+            )
         if key in result:
-            raise validate.refused("nics", key, "is listed twice", "List each NIC once")
+            raise validate.refused(
+                "nics",
+                key,
+                "is listed twice",
+                "List each NIC once",
+            )
         ipconfig = f"ipconfig{key.removeprefix('net')}"
         if item.get("state") == "absent":
             result[key] = None

@@ -32,13 +32,10 @@ _OWN = {
     "sshkeys": "cloud_init.ssh_keys",
     "cipassword": "cloud_init.password",
     "template": "state",
-    "lock": None,
-    "digest": None,
-    "vmgenid": None,
-    "meta": None,
     "pool": "pool",
     "bootdisk": "boot",
 }
+_SET_BY_PVE = frozenset(("lock", "digest", "vmgenid", "meta"))
 _DEVICE = re.compile(r"^(net|ide|sata|scsi|virtio|ipconfig|unused)\d+$")
 
 
@@ -71,28 +68,37 @@ def _add_declared(place: str, options: Mapping[str, Any], hardware: Hardware) ->
     for name, key in EMPTY_REMOVES[place].items():
         if key and is_blank(options.get(name)):
             hardware.unset.add(key)
-    words = WORDS.get(place, {})
-    tables = ((SCALARS, hardware.scalars), (PROPERTY_STRINGS, hardware.property_strings))
-    for table, found in tables:
-        for name, key in table.get(place, {}).items():
-            value = options.get(name)
-            if is_blank(value):
-                hardware.unset.add(key)
-            elif value is not None:
-                found[key] = words.get(name, {}).get(value, value)
+    scalars = SCALARS.get(place, {})
+    property_strings = PROPERTY_STRINGS.get(place, {})
+    for name, key in {**scalars, **property_strings}.items():
+        value = options.get(name)
+        if value is None:
+            continue
+        if is_blank(value):
+            hardware.unset.add(key)
+            continue
+        words = WORDS.get(place, {}).get(name, {})
+        value = words.get(value, value)
+        if name in scalars:
+            hardware.scalars[key] = value
+        else:
+            hardware.property_strings[key] = value
 
 
 def _add_rest(options: Mapping[str, Any], hardware: Hardware) -> None:
     """Add the options that have a rule of their own."""
     if options["cores"] is not None:
         hardware.scalars["cores"] = options["cores"]
-    if options["agent"] is not None and "agent" not in hardware:
-        hardware.property_strings["agent"] = options["agent"]
     if options["boot"]:
         hardware.property_strings["boot"] = {"order": options["boot"]}
+    is_removed = "agent" in hardware
+    if options["agent"] is not None and not is_removed:
+        hardware.property_strings["agent"] = options["agent"]
+    if options["serial_console"] is None:
+        return
     if options["serial_console"]:
         hardware.scalars["serial0"] = "socket"
-    elif options["serial_console"] is not None:
+    else:
         hardware.unset.add("serial0")
 
 
@@ -111,8 +117,10 @@ def _add_memory(options: Mapping[str, Any], hardware: Hardware) -> None:
 def _add_cloud_init(options: Mapping[str, Any], hardware: Hardware) -> None:
     """Add the options of cloud-init, except the password and the SSH keys."""
     _add_declared("cloud_init", options, hardware)
-    snippets = options.get("snippets") or {}
-    volumes = {name: value for name, value in snippets.items() if value is not None}
+    volumes = dict(options.get("snippets", {}))
+    for name in list(volumes):
+        if volumes[name] is None:
+            del volumes[name]
     if volumes:
         hardware.property_strings["cicustom"] = volumes
 
@@ -129,10 +137,12 @@ def _add_open_options(options: Mapping[str, Any], hardware: Hardware) -> None:
     """Add the open-ended dictionary: any PVE option by its own name; null removes one."""
     for raw_key, value in options.items():
         key = str(raw_key)
-        _require_open(key, value, hardware)
+        _require_open(key, hardware)
         if value is None or is_blank(value):
             hardware.unset.add(key)
-        elif isinstance(value, Mapping):
+            continue
+        _require_text(key, value)
+        if isinstance(value, Mapping):
             hardware.property_strings[key] = value
         elif format_of(key) is None:
             hardware.scalars[key] = value
@@ -140,25 +150,38 @@ def _add_open_options(options: Mapping[str, Any], hardware: Hardware) -> None:
             hardware.property_strings[key] = str(value)
 
 
-def _require_open(key: str, value: Any, hardware: Hardware) -> None:
-    """Raise ValidationFailed for an option that has an option of its own, and for a value that is
-    not a text where PVE has no sub-keys.
-    """
+def _require_open(key: str, hardware: Hardware) -> None:
+    """Raise ValidationFailed for an option that has an option of its own."""
+    why = "cannot be set there"
     if _DEVICE.match(key):
-        raise validate.refused("options", key, "cannot be set there", "Use disks and nics")
+        raise validate.refused("options", key, why, "Use disks and nics")
+    if key in _SET_BY_PVE:
+        raise validate.refused("options", key, why, "PVE sets it itself")
     if key in _OWN:
-        own = _OWN[key]
-        step = "PVE sets it itself" if own is None else f"Use {own}"
-        raise validate.refused("options", key, "cannot be set there", step)
+        raise validate.refused("options", key, why, f"Use {_OWN[key]}")
     if key in hardware:
-        raise validate.refused("options", key, "is also set by an option of its own", "Set it once")
-    has_sub_keys = rule_of(key) is None or format_of(key) is not None
-    if isinstance(value, Mapping) and has_sub_keys:
+        raise validate.refused(
+            "options",
+            key,
+            "is also set by an option of its own",
+            "Set it once",
+        )
+
+
+def _require_text(key: str, value: Any) -> None:
+    """Raise ValidationFailed for a value that is not a text where PVE has no sub-keys."""
+    if not isinstance(value, (Mapping, list)):
         return
-    is_filled_list = isinstance(value, list) and not is_blank(value)
-    if is_filled_list or isinstance(value, Mapping):
-        step = "Write it as PVE does, as one text"
-        raise validate.refused(f"options.{key}", value, "is not text", step)
+    is_unknown = rule_of(key) is None
+    has_sub_keys = is_unknown or format_of(key) is not None
+    if has_sub_keys and isinstance(value, Mapping):
+        return
+    raise validate.refused(
+        f"options.{key}",
+        value,
+        "is not text",
+        "Write it as PVE does, as one text",
+    )
 
 
 def _in_canonical_form(gathered: Hardware) -> Hardware:

@@ -50,11 +50,15 @@ def _joined(key: str, old: Any, new: Any) -> Any:
     if key == "tags":
         unique = dict.fromkeys([*old, *new])
         return list(unique)
-    if key == "disks":
-        return _by_slot(disk_slots(old), old, disk_slots(new), new)
-    if key == "nics":
-        return _by_slot(nic_slots(old), old, nic_slots(new), new)
-    return new
+    slots_of = {"disks": disk_slots, "nics": nic_slots}.get(key)
+    if slots_of is None:
+        return new
+    return _by_slot(
+        slots_of(old),
+        old,
+        slots_of(new),
+        new,
+    )
 
 
 def _by_slot(
@@ -84,10 +88,14 @@ def _by_slot(
 
 def _item_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a disk or card with the options of the upper layer over those of the lower one."""
-    given = {key for key, value in own.items() if value not in (None, "")}
+    given: set[str] = set()
     replaced: set[str] = set()
-    for key in given:
-        replaced.update(_INSTEAD.get(key, ()))
+    for key, value in own.items():
+        if value in (None, ""):
+            continue
+        given.add(key)
+        instead = _INSTEAD.get(key, ())
+        replaced.update(instead)
     gone = replaced - given
     for address, gateway in _GATEWAYS:
         if own.get(address) in _NOT_STATIC:
@@ -110,14 +118,17 @@ def nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
 def disk_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the drive of each disk, the first of its bus that no other names where it has none."""
     items = list(items)
-    taken = {str(item["name"]) for item in items if item.get("name")}
+    names = [item.get("name") for item in items]
+    taken = set(map(str, filter(None, names)))
     slots: list[str] = []
-    for item in items:
-        slot = item.get("name")
+    for item, name in zip(items, names, strict=True):
+        slot = name
         if not slot:
-            slot = free_slot(item.get("bus") or "scsi", taken)
-        taken.add(str(slot))
-        slots.append(str(slot))
+            bus = item.get("bus") or "scsi"
+            slot = free_slot(bus, taken)
+        slot = str(slot)
+        taken.add(slot)
+        slots.append(slot)
     return slots
 
 

@@ -47,19 +47,37 @@ def is_blank(value: Any) -> bool:
     return not value.strip()
 
 
-def without_left_out(options: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+def _is_empty(value: Any) -> bool:
+    """Return whether an option is left out or has an empty text."""
+    if value is None:
+        return True
+    return isinstance(value, str) and is_blank(value)
+
+
+def without_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with None for an empty text that cannot remove anything."""
+    found = _cleared("", options)
+    for name in _NESTED:
+        if name in found:
+            found[name] = _cleared_within(name, found[name])
+    return found
+
+
+def _cleared_within(place: str, value: Any) -> Any:
+    """Return a dictionary of options, or a list of such, without what is left out."""
+    if isinstance(value, list):
+        return [_cleared(place, item) for item in value]
+    if isinstance(value, Mapping):
+        return _cleared(place, value)
+    return value
+
+
+def _cleared(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     removable = EMPTY_REMOVES[place].keys() | _KEPT
     found = dict(options)
-    for name, value in options.items():
-        if isinstance(value, str) and is_blank(value) and name not in removable:
+    for name in options.keys() - removable:
+        if _is_empty(options[name]):
             found[name] = None
-    for name in () if place else _NESTED:
-        value = options.get(name)
-        if isinstance(value, list):
-            found[name] = [without_left_out(item, name) for item in value]
-        elif isinstance(value, Mapping):
-            found[name] = without_left_out(value, name)
     return found
 
 
@@ -69,15 +87,16 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     Options that are not given have their defaults, each disk and NIC its name. Raises
     ValidationFailed for the first value that a check refuses.
     """
-    options = _checked_at("", with_defaults(_SPEC, dict(given)))
+    options = _checked_at("", with_defaults(_SPEC, dict(given)), "")
     options["disks"] = _checked_items("disks", options["disks"], disk_slots)
     options["nics"] = _checked_items("nics", options["nics"], nic_slots)
     cloud_init = options["cloud_init"]
     if cloud_init is not None:
+        place = "cloud_init.snippets"
         snippets = cloud_init["snippets"] or {}
         options["cloud_init"] = {
-            **_checked_at("cloud_init", cloud_init),
-            "snippets": _checked_at("cloud_init.snippets", snippets),
+            **_checked_at("cloud_init", cloud_init, "cloud_init"),
+            "snippets": _checked_at(place, snippets, place),
         }
     return options
 
@@ -97,19 +116,30 @@ def _checked_items(
     return named
 
 
-def _checked_at(place: str, options: Mapping[str, Any], shown: str | None = None) -> dict[str, Any]:
+def _checked_at(
+    place: str,
+    options: Mapping[str, Any],
+    shown: str,
+) -> dict[str, Any]:
     """Return the options of one place; `shown` is how errors call it."""
-    prefix = place if shown is None else shown
     found = dict(options)
     for name, kind in CHECKS[place].items():
         value = options.get(name)
-        is_empty = value is None or (isinstance(value, str) and is_blank(value))
-        if not is_empty:
-            found[name] = FUNCTIONS[kind](value, f"{prefix}.{name}".lstrip("."))
+        if _is_empty(value):
+            continue
+        check = FUNCTIONS[kind]
+        what = f"{shown}.{name}".lstrip(".")
+        found[name] = check(value, what)
     for name, (minimum, maximum) in RANGES.get(place, {}).items():
         value = options.get(name)
-        if value is not None:
-            found[name] = validate.number(value, minimum, maximum, name)
+        if value is None:
+            continue
+        found[name] = validate.number(
+            value,
+            minimum,
+            maximum,
+            name,
+        )
     return found
 
 
@@ -121,7 +151,11 @@ def _agent(given: Any, _what: str) -> Any:
 
 
 def _addresses(items: Sequence[str], what: str) -> str:
-    return " ".join(validate.address(item, None, what) for item in items if item)
+    addresses: list[str] = []
+    for item in filter(None, items):
+        address = validate.address(item, None, what)
+        addresses.append(address)
+    return " ".join(addresses)
 
 
 def _balloon(size: Any, _what: str) -> Any:
@@ -136,23 +170,36 @@ def _boot_order(items: Sequence[str], what: str) -> str:
 
     The words disk, network and cdrom stay words until the plan knows the VM's devices.
     """
-    named = [item for item in items if item]
+    named = list(filter(None, items))
     for item in named:
-        if item in _BOOT_WORDS or rule_of(item):
+        is_device = rule_of(item) is not None
+        if is_device or item in _BOOT_WORDS:
             continue
-        step = "Use disk, network, cdrom or names such as scsi0, net0"
-        raise validate.refused(what, item, "is not a device", step)
+        raise validate.refused(
+            what,
+            item,
+            "is not a device",
+            "Use disk, network, cdrom or names such as scsi0, net0",
+        )
     return ";".join(named)
 
 
 def _cloud_init_drive(slot: str, what: str) -> str:
-    if not _CLOUD_INIT_DRIVE.match(slot) or not rule_of(slot):
-        raise validate.refused(what, slot, "is not a drive", "Use a name such as ide2 or scsi1")
-    return slot
+    is_on_bus = _CLOUD_INIT_DRIVE.match(slot)
+    if is_on_bus and rule_of(slot):
+        return slot
+    raise validate.refused(
+        what,
+        slot,
+        "is not a drive",
+        "Use a name such as ide2 or scsi1",
+    )
 
 
 def _discard(is_on: Any, _what: str) -> str:
-    return "on" if canonical(is_on, {"type": "boolean"}) == "1" else "ignore"
+    if canonical(is_on, {"type": "boolean"}) == "1":
+        return "on"
+    return "ignore"
 
 
 def _disk_size(size: Any, what: str) -> int:
@@ -210,13 +257,17 @@ def _source(given: Any, what: str) -> Source:
     if ":" in text:
         return Source(volume=validate.volume(text, what))
     if len(text) > 255:
-        start = text[:40] + "..."
-        raise validate.refused(what, start, "is longer than 255 characters", "Use the image's name")
+        raise validate.refused(
+            what,
+            text[:40] + "...",
+            "is longer than 255 characters",
+            "Use the image's name",
+        )
     return Source(name=text)
 
 
 def _tags(items: Sequence[str], what: str) -> list[str]:
-    return [validate.tag(item, what) for item in items if item]
+    return [validate.tag(item, what) for item in filter(None, items)]
 
 
 def _vlans(items: Sequence[str], _what: str) -> str:

@@ -45,32 +45,41 @@ def check_allocation(
     `target` is the configuration that the VM has, or that of its template. The definitions of
     storages are read only where their kind does not tell.
     """
-    asked = [disk for disk in desired.disks if _asks_for_allocation(disk)]
     kinds = {row.storage: row.kind for row in cluster.storages}
     found = drives(target)
-    settings: dict[str, Mapping[str, Any]] | None = None
-    for disk in asked:
-        current = storage_of(found.get(disk.slot, {}))
-        storage = disk.storage or current or desired.default_storage
+    settings: dict[str, Mapping[str, Any]] = {}
+    for disk in filter(_asks_for_allocation, desired.disks):
+        drive = found.get(disk.slot, {})
+        storage = disk.storage or storage_of(drive)
+        if not storage:
+            storage = desired.default_storage
         kind = kinds.get(storage)
         if kind is None:
             continue  # a storage that does not exist is refused by its name
-        if kind not in ALWAYS and settings is None:
-            settings = {str(row["storage"]): row for row in client.get("storage")}
-        actual = allocation_of(kind, (settings or {}).get(storage, {}), disk.format)
+        if kind not in ALWAYS and not settings:
+            rows = client.get("storage")
+            settings = {str(row["storage"]): row for row in rows}
+        definition = settings.get(storage, {})
+        actual = allocation_of(kind, definition, disk.format)
         if actual != disk.allocation:
             raise _refused(desired, disk, storage, kind, actual)
 
 
 def _asks_for_allocation(disk: Disk) -> bool:
-    return bool(disk.allocation) and disk.state == "present" and not disk.is_cdrom
+    if disk.state != "present" or disk.is_cdrom:
+        return False
+    return bool(disk.allocation)
 
 
 def _refused(
     desired: Desired, disk: Disk, storage: str, kind: str, actual: str | None
 ) -> NotSupported:
-    words = f"allocates disks {actual}" if actual else "does not tell how it allocates disks"
-    remedy = f"; {_REMEDIES[kind]}" if kind in _REMEDIES else ""
+    words = "does not tell how it allocates disks"
+    if actual:
+        words = f"allocates disks {actual}"
+    remedy = ""
+    if kind in _REMEDIES:
+        remedy = f"; {_REMEDIES[kind]}"
     return NotSupported(
         attempted=f"Disk {disk.slot} of {desired.label} could not be planned",
         answer=(

@@ -43,12 +43,15 @@ def find(context: RunContext, cluster: ClusterState) -> tuple[Actual | None, Clu
         actual = read_found(context, row, cluster)
         if actual is None:
             cluster = without_vm(cluster, row.vmid)
-        elif not _is_another(actual, desired):
+            continue
+        if not _is_another(actual, desired):
             return actual, cluster
-        elif actual.name == desired.name:
+        if actual.name == desired.name:
             cluster = _with_owner(cluster, row, actual.target, desired)
-        else:  # the listing has the name of the VM that had this number before
-            cluster = with_names(context.client.direct(), replace(cluster, asked=frozenset()))
+            continue
+        # the listing has the name of the VM that had this number before
+        cluster = replace(cluster, asked=frozenset())
+        cluster = with_names(context.client.direct(), cluster)
     if desired.vmid is not None:
         return None, cluster
     # what is being made changes from look to look
@@ -59,13 +62,13 @@ def find(context: RunContext, cluster: ClusterState) -> tuple[Actual | None, Clu
             cluster = without_vm(cluster, row.vmid)
             continue
         named = replace(row, name=str(config.get("name") or ""), fresh=False)
-        if is_meant(config, desired):
-            actual = read_found(context, named, cluster)
-            if actual is not None:
-                return actual, cluster
-            cluster = without_vm(cluster, row.vmid)
-        else:
+        if not is_meant(config, desired):
             cluster = replace(cluster, vms={**cluster.vms, row.vmid: named})
+            continue
+        actual = read_found(context, named, cluster)
+        if actual is not None:
+            return actual, cluster
+        cluster = without_vm(cluster, row.vmid)
     return None, cluster
 
 
@@ -76,12 +79,15 @@ def _await_name(context: RunContext, row: VmRow) -> Mapping[str, Any] | None:
     A VM that the task could have made is waited for to the end; any other for a short time, and
     without a name where that is not enough.
     """
+    client = context.client
     numbers = context.desired.likely_vmids
-    if row.own_name or numbers is None or row.vmid in numbers:
-        return await_name(context.client, row.vmid, row.node, context.settings.task_timeout)
+    is_likely = numbers is None or row.vmid in numbers
+    if row.own_name or is_likely:
+        timeout = context.settings.task_timeout
+        return await_name(client, row.vmid, row.node, timeout)
     try:
         seconds = context.cluster_view.seconds_for_names()
-        return await_name(context.client, row.vmid, row.node, seconds)
+        return await_name(client, row.vmid, row.node, seconds)
     except TaskTimeout:
         return {}
 
@@ -97,12 +103,13 @@ def unclear(desired: Desired, cluster: ClusterState) -> list[VmRow]:
     rows: list[VmRow] = []
     for row in cluster.vms.values():
         if is_nameless(row):
-            suspect = numbers is None or row.vmid in numbers or desired.state == "absent"
-        else:
-            suspect = row.name == desired.name and is_of_others(
-                desired.tenant_tag, row.tags, desired.tenant_prefix
-            )
-        if suspect:
+            is_likely = numbers is None or row.vmid in numbers
+            if is_likely or desired.state == "absent":
+                rows.append(row)
+            continue
+        if row.name != desired.name:
+            continue
+        if is_of_others(desired.tenant_tag, row.tags, desired.tenant_prefix):
             rows.append(row)
     return rows
 
@@ -116,12 +123,14 @@ def still_nameless(desired: Desired, cluster: ClusterState) -> tuple[str, ...]:
     """Return a warning for each VM that may be the one which must be absent (pure)."""
     if desired.vmid is not None:
         return ()
-    return tuple(
-        f"VM {row.vmid} on node {row.node} is still being created and has no name yet: it may"
-        f" become {desired.label}. Run this again when it is complete"
-        for row in cluster.vms.values()
-        if is_nameless(row)
-    )
+    warnings: list[str] = []
+    for row in filter(is_nameless, cluster.vms.values()):
+        label = f"VM {row.vmid} on node {row.node}"
+        state = "is still being created and has no name yet"
+        warnings.append(
+            f"{label} {state}: it may become {desired.label}. Run this again when it is complete"
+        )
+    return tuple(warnings)
 
 
 def read_found(context: RunContext, row: VmRow, cluster: ClusterState) -> Actual | None:
@@ -142,11 +151,18 @@ def read_found(context: RunContext, row: VmRow, cluster: ClusterState) -> Actual
             reason="node offline",
         )
     # The listing's power state is old; it will do only where nothing rests on it.
-    known = row.fresh or (desired.state == "present" and row.status in ("running", "stopped"))
-    listed = row.status if known else None
+    is_clear = row.status in ("running", "stopped")
+    will_do = desired.state == "present" and is_clear
+    listed = None
+    if row.fresh or will_do:
+        listed = row.status
     try:
         actual: Actual | None = read_wherever(
-            context.client, row.vmid, row.node, status=listed, pool=row.pool
+            context.client,
+            row.vmid,
+            row.node,
+            status=listed,
+            pool=row.pool,
         )
         if actual is not None and _is_to_be_awaited(actual, desired):
             timeout = context.settings.task_timeout
@@ -246,7 +262,8 @@ def _read_config(client: Client, row: VmRow) -> Mapping[str, Any]:
 
 def _is_to_be_awaited(actual: Actual, desired: Desired) -> bool:
     """Return whether a VM is being made, for the tenant of the task as far as that can be read."""
-    marker = split_notes(actual.target.get("description"))[1]
-    if marker.building and marker.tenant != desired.tenant_tag and desired.tenant_tag is not None:
+    marker = actual.marker
+    is_own = desired.tenant_tag in (None, marker.tenant)
+    if marker.building and not is_own:
         return False
     return is_being_made(actual)

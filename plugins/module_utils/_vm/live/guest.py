@@ -53,8 +53,14 @@ def read_addresses(
         # PVE says so only where the option is not there at all
         return fallback, "agent not configured"
     try:
-        path = (*actual.path, "agent", "network-get-interfaces")
-        return agent_addresses(client.get(*path, tries=1, timeout=_CALL)), ""
+        answer = client.get(
+            *actual.path,
+            "agent",
+            "network-get-interfaces",
+            tries=1,
+            timeout=_CALL,
+        )
+        return agent_addresses(answer), ""
     except (NotSupported, NetworkError, ApiError, PermissionDenied) as error:
         if must_be_allowed and isinstance(error, PermissionDenied):
             raise
@@ -67,7 +73,14 @@ def guest_report(
     """Return the addresses as modules report them: all of them, the one chosen, and where they come
     from.
     """
-    chosen = choose_address(addresses, rule, nic_macs(actual.target))
+    macs = nic_macs(actual.target)
+    chosen = choose_address(addresses, rule, macs)
+    address = None
+    if chosen is not None:
+        address = chosen.address
+    source = None
+    if addresses:
+        source = addresses[0].source
     return {
         "addresses": [
             {
@@ -78,8 +91,8 @@ def guest_report(
             }
             for one in addresses
         ],
-        "address": chosen.address if chosen else None,
-        "address_source": addresses[0].source if addresses else None,
+        "address": address,
+        "address_source": source,
         "agent_problem": why or None,
     }
 
@@ -92,11 +105,10 @@ def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dic
     """
     why = ""
     for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
-        addresses, why = read_addresses(client, actual, must_be_allowed=request.wait_for != "none")
+        must_be_allowed = request.wait_for != "none"
+        addresses, why = read_addresses(client, actual, must_be_allowed=must_be_allowed)
         answer = guest_report(actual, addresses, why, request.rule)
-        waits = request.wait_for in ("agent", "address") and bool(why)
-        waits = waits or (request.wait_for == "address" and answer["address"] is None)
-        if not waits:
+        if _is_awaited(request, answer, why):
             return answer
         if why == "agent not configured":
             raise NotSupported(
@@ -111,15 +123,26 @@ def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dic
     raise _too_late(actual, request, why)
 
 
+def _is_awaited(request: GuestRequest, answer: Mapping[str, Any], why: str) -> bool:
+    """Return whether the guest is as far as the request says; `why` its agent does not answer."""
+    if request.wait_for == "agent":
+        return not why
+    if request.wait_for == "address":
+        has_address = answer["address"] is not None
+        return has_address and not why
+    return True
+
+
 def _too_late(actual: Actual, request: GuestRequest, why: str) -> FleetError:
-    nothing = (
-        "no address that fits the choice"
-        if request.wait_for == "address"
-        else "no answer of its agent"
-    )
+    answer = "no answer of its agent"
+    if request.wait_for == "address":
+        answer = "no address that fits the choice"
+    answer = f"{answer} after {request.timeout} s"
+    if why:
+        answer = f"{answer}: {why}"
     return GuestNotReady(
         attempted=f"{actual.label} was waited for",
-        answer=f"{nothing} after {request.timeout} s{f': {why}' if why else ''}",
+        answer=answer,
         next_step="Look at its console, or raise wait_timeout; the VM itself is made and runs",
         reason=f"waiting for {request.wait_for}",
     )

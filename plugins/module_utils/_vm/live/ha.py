@@ -40,57 +40,98 @@ def await_manager(client: Client, step: Step, result: TaskResult, timeout: float
     if result.type not in _REQUESTS:
         return
     began = attempted(step.summary)
+    wait = _await_power
     if result.type == "hamigrate":
-        _await_arrival(client, step, result, timeout, began)
-    else:
-        _await_power(client, step, result, timeout, began)
+        wait = _await_arrival
+    wait(
+        client,
+        step,
+        result,
+        timeout=timeout,
+        began=began,
+    )
 
 
 def _await_power(
-    client: Client, step: Step, result: TaskResult, timeout: float, began: str
+    client: Client,
+    step: Step,
+    result: TaskResult,
+    *,
+    timeout: float,
+    began: str,
 ) -> None:
     """Wait until the VM runs, on whatever node the manager starts it, or is stopped."""
-    node, vmid = str(step.path[1]), int(step.path[3])
-    wanted = "running" if result.type == "hastart" else "stopped"
+    node = str(step.path[1])
+    vmid = int(step.path[3])
+    wanted = "stopped"
+    if result.type == "hastart":
+        wanted = "running"
     given_up = False
     for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         node, current = _look(client, node, vmid)
         if current.get("status") == wanted:
             return
-        given_up = (current.get("ha") or {}).get("state") == "error"
+        managed = current.get("ha") or {}
+        given_up = managed.get("state") == "error"
         if given_up:
             break
     started = find_task(
-        client, node, type=_TASKS[result.type], vmid=vmid, since=parse_upid(result.upid).starttime
+        client,
+        node,
+        type=_TASKS[result.type],
+        vmid=vmid,
+        since=parse_upid(result.upid).starttime,
     )
     if started is not None:
         client.wait(started, timeout=0, attempted=began)  # raises what it failed with
-    raise (_given_up(began, result) if given_up else _not_done(began, f"{wanted}", timeout, result))
+    if given_up:
+        raise _given_up(began, result)
+    raise _not_done(began, wanted, timeout, result)
 
 
 def _look(client: Client, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
     """Return where the VM is, and its state there."""
     try:
-        return node, client.get("nodes", node, "qemu", vmid, "status", "current")
+        return node, _current(client, node, vmid)
     except FleetError as error:
-        now = node_of(client, vmid) if is_elsewhere(error) else None
+        if not is_elsewhere(error):
+            raise
+        now = node_of(client, vmid)
         if now is None or now == node:
             raise
-        return now, client.get("nodes", now, "qemu", vmid, "status", "current")
+        return now, _current(client, now, vmid)
+
+
+def _current(client: Client, node: str, vmid: int) -> Mapping[str, Any]:
+    current: Mapping[str, Any] = client.get("nodes", node, "qemu", vmid, "status", "current")
+    return current
 
 
 def _await_arrival(
-    client: Client, step: Step, result: TaskResult, timeout: float, began: str
+    client: Client,
+    step: Step,
+    result: TaskResult,
+    *,
+    timeout: float,
+    began: str,
 ) -> None:
     """Wait until the VM of a migrate step is on its target."""
-    source, vmid, target = str(step.path[1]), int(step.path[3]), str(step.data["target"])
+    source = str(step.path[1])
+    vmid = int(step.path[3])
+    target = str(step.data["target"])
     since = parse_upid(result.upid).starttime
     followed: str | None = None
     for left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         if _arrived(client, vmid, target):
             return
-        started = (
-            find_task(client, source, type="qmigrate", vmid=vmid, since=since) if left > 0 else None
+        if left <= 0:
+            break
+        started = find_task(
+            client,
+            source,
+            type="qmigrate",
+            vmid=vmid,
+            since=since,
         )
         if started is None or started == followed:
             continue
@@ -103,9 +144,10 @@ def _await_arrival(
 
 def _arrived(client: Client, vmid: int, node: str) -> bool:
     try:
-        return not client.get("nodes", node, "qemu", vmid, "config").get("lock")
+        config = client.get("nodes", node, "qemu", vmid, "config")
     except NotFound:
         return False
+    return not config.get("lock")
 
 
 def _not_done(began: str, wanted: str, timeout: float, result: TaskResult) -> TaskTimeout:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # The locks that PVE sets while it makes a VM.
 MAKING = frozenset(("clone", "create"))
+_MAKING_TASKS = frozenset(("qmclone", "qmcreate", "qmrestore", "imgcopy"))
 # Seconds without a task and without a change after which a VM with a marker counts as left behind.
 QUIET = 6.0
 _LONGEST_PAUSE = 1.0
@@ -54,7 +55,7 @@ def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
     """Return whether a VM of this configuration is the one that the task names (pure)."""
     if str(config.get("name") or "") != desired.name:
         return False
-    marker = split_notes(config.get("description"))[1]
+    _notes, marker = split_notes(config.get("description"))
     if marker.building:
         return desired.tenant_tag in (None, marker.tenant)
     tags = parse_tags(str(config.get("tags") or ""))
@@ -88,7 +89,9 @@ def identify(client: Client, desired: Desired, vmid: int, node: str, timeout: fl
         return Identity.OTHER
     if config is None:
         return Identity.GONE
-    return Identity.MEANT if is_meant(config, desired) else Identity.OTHER
+    if is_meant(config, desired):
+        return Identity.MEANT
+    return Identity.OTHER
 
 
 def await_name(
@@ -112,7 +115,10 @@ def await_name(
             if row.get("type") != "qemu":
                 raise _is_container(vmid)
             node = str(row["node"])
-        elif config.get("lock") not in MAKING or (config.get("name") and not complete):
+            continue
+        is_made = config.get("lock") not in MAKING
+        has_name = bool(config.get("name"))
+        if is_made or (has_name and not complete):
             return config
     raise _still_made(client, node, vmid, timeout)
 
@@ -133,7 +139,8 @@ def await_made(client: Client, actual: Actual, timeout: float) -> Actual | None:
     early: the VM is returned with it. Raises TaskTimeout after `timeout` seconds.
     """
     clock = client.clock
-    last, since = actual.digest, clock.monotonic()
+    last = actual.digest
+    since = clock.monotonic()
     for _left in poll(clock, timeout, longest=_LONGEST_PAUSE):
         try:
             actual = read_wherever(client, actual.vmid, actual.node, pool=actual.pool)
@@ -141,21 +148,36 @@ def await_made(client: Client, actual: Actual, timeout: float) -> Actual | None:
             return None
         if not is_being_made(actual):
             return actual
-        active = actual.lock in MAKING or bool(_active_tasks(client, actual.node, actual.vmid))
-        if active or actual.digest != last:
-            last, since = actual.digest, clock.monotonic()
-        elif clock.monotonic() - since >= QUIET:
+        if _is_worked_on(client, actual) or actual.digest != last:
+            last = actual.digest
+            since = clock.monotonic()
+            continue
+        quiet = clock.monotonic() - since
+        if quiet >= QUIET:
             return actual
     raise _still_made(client, actual.node, actual.vmid, timeout)
 
 
+def _is_worked_on(client: Client, actual: Actual) -> bool:
+    """Return whether PVE makes the VM now, as far as the user may see its tasks."""
+    if actual.lock in MAKING:
+        return True
+    tasks = _running_tasks(client, actual.node, vmid=actual.vmid)
+    return bool(tasks)
+
+
 def _marker_run(config: Mapping[str, str]) -> str | None:
-    return split_notes(config.get("description"))[1].run
+    _notes, marker = split_notes(config.get("description"))
+    return marker.run
 
 
 def _row_of_number(client: Client, vmid: int) -> Mapping[str, Any] | None:
     rows = client.get("cluster", "resources", type="vm")
-    return next((row for row in rows if int(row["vmid"]) == vmid), None)
+    for row in rows:
+        if int(row["vmid"]) == vmid:
+            found: Mapping[str, Any] = row
+            return found
+    return None
 
 
 def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:
@@ -166,30 +188,43 @@ def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:
     return config
 
 
-def _active_tasks(client: Client, node: str, vmid: int) -> list[str]:
-    """Return the UPIDs of the tasks of a VM that run now, as far as the user may see them."""
-    rows = client.get("nodes", node, "tasks", vmid=vmid, source="active") or []
-    return [str(row["upid"]) for row in rows if not row.get("endtime")]
+def _running_tasks(client: Client, node: str, **filters: Any) -> list[Mapping[str, Any]]:
+    """Return the tasks of a node that run now, as far as the user may see them."""
+    rows = client.get(
+        "nodes",
+        node,
+        "tasks",
+        **filters,
+        source="active",
+    )
+    return [row for row in rows or () if not row.get("endtime")]
 
 
 def _making_tasks(client: Client, node: str) -> list[str]:
-    rows = client.get("nodes", node, "tasks", source="active") or []
-    making = ("qmclone", "qmcreate", "qmrestore", "imgcopy")
-    return [
-        str(row["upid"]) for row in rows if row.get("type") in making and not row.get("endtime")
-    ]
+    """Return the UPIDs of the tasks of a node that make a VM; none where they cannot be read."""
+    try:
+        rows = _running_tasks(client, node)
+    except FleetError:
+        return []
+    upids: list[str] = []
+    for row in rows:
+        if row.get("type") in _MAKING_TASKS:
+            upids.append(str(row["upid"]))
+    return upids
 
 
 def _still_made(client: Client, node: str, vmid: int, timeout: float) -> TaskTimeout:
-    try:
-        tasks = _making_tasks(client, node)
-    except FleetError:
-        tasks = []
-    running = f"; tasks that run there: {', '.join(tasks)}" if tasks else ""
+    tasks = _making_tasks(client, node)
+    running = ""
+    if tasks:
+        running = f"; tasks that run there: {', '.join(tasks)}"
+    upid = ""
+    if len(tasks) == 1:
+        upid = tasks[0]
     return TaskTimeout(
         attempted=f"VM {vmid} on node {node} could not be used yet",
         answer=f"it is still being made after {timeout:g} s{running}",
         next_step="Run this again when it is complete, or raise task_timeout",
         reason="task still runs",
-        upid=tasks[0] if len(tasks) == 1 else "",
+        upid=upid,
     )

@@ -45,17 +45,20 @@ def check_move(
         params={"target": target},
         attempted=f"Could not ask whether {actual.label} can move to node {target}",
     )
-    reason = why_not_move(without(answer, actual, after), target, kinds)
-    if reason:
-        raise NotSupported(
-            attempted=f"{actual.label} could not be planned to move to node {target}",
-            answer=reason,
-            next_step=(
-                "Take away what ties it to its node, choose another node, or leave it where it is"
-            ),
-            reason="cannot migrate",
-            details={"preconditions": {key: answer[key] for key in _REPORTED if answer.get(key)}},
-        )
+    rest = without(answer, actual, after)
+    reason = why_not_move(rest, target, kinds)
+    if reason is None:
+        return
+    preconditions = {key: answer[key] for key in _REPORTED if answer.get(key)}
+    raise NotSupported(
+        attempted=f"{actual.label} could not be planned to move to node {target}",
+        answer=reason,
+        next_step=(
+            "Take away what ties it to its node, choose another node, or leave it where it is"
+        ),
+        reason="cannot migrate",
+        details={"preconditions": preconditions},
+    )
 
 
 def without(
@@ -69,23 +72,31 @@ def without(
     if after is None:
         return rest
     gone = _removed_volumes(actual, after)
-    local_disks = answer.get("local_disks") or []
-    rest["local_disks"] = [disk for disk in local_disks if disk.get("volid") not in gone]
-    if not actual.running:
-        rest["local_resources"] = [
-            key for key in answer.get("local_resources") or [] if key in after
-        ]
+    disks = _listed(answer, "local_disks")
+    rest["local_disks"] = [disk for disk in disks if disk.get("volid") not in gone]
+    if actual.running:
+        return rest
+    devices = _listed(answer, "local_resources")
+    rest["local_resources"] = [key for key in devices if key in after]
     return rest
+
+
+def _listed(answer: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a list of the answer, an empty one where it is missing."""
+    found: list[Any] = answer.get(key) or []
+    return found
 
 
 def _removed_volumes(actual: Actual, after: Mapping[str, str]) -> set[str | None]:
     """Return the volumes that the VM has lost before it moves."""
-    kept = {drive.get("file") for drive in drives(after).values()}
     gone: set[str | None] = set()
     for drive in drives(actual.target).values():
-        if not actual.running or not is_disk(drive):
+        stays_for_now = actual.running and is_disk(drive)
+        if not stays_for_now:
             gone.add(drive.get("file"))
-    return gone - kept
+    for drive in drives(after).values():
+        gone.discard(drive.get("file"))
+    return gone
 
 
 _REPORTED = (
@@ -104,17 +115,21 @@ def why_not_move(
 
     `answer` is that of C(GET .../migrate).
     """
-    local = answer.get("local_resources") or []
+    local = _listed(answer, "local_resources")
     if local:
         return f"it uses devices of its node: {_joined(local)}"
-    refused = (answer.get("not_allowed_nodes") or {}).get(target) or {}
+    refusals = answer.get("not_allowed_nodes") or {}
+    refused = refusals.get(target) or {}
     reason = _why_node_refused(refused, target)
     if reason is not None:
         return reason
-    volumes = [
-        str(disk.get("volid")) for disk in answer.get("local_disks") or [] if disk.get("cdrom")
-    ]
-    cds = [volume for volume in volumes if "cloudinit" not in volume]
+    cds: list[str] = []
+    for disk in _listed(answer, "local_disks"):
+        volume = str(disk.get("volid"))
+        if "cloudinit" in volume:
+            continue
+        if disk.get("cdrom"):
+            cds.append(volume)
     if cds:
         return f"it holds an ISO that only its node has: {_joined(cds)}"
     return _why_disks_stay(answer, kinds or {})
@@ -126,16 +141,20 @@ def _why_node_refused(refused: Mapping[str, Any], target: str) -> str | None:
     if storages:
         return f"node {target} lacks storage {_joined(storages)}"
     for key in ("unavailable-resources", "unavailable_resources"):
-        if refused.get(key):
-            return f"node {target} lacks the mapped devices {_joined(refused[key])}"
-    others = [_ha_name(item) for item in refused.get("blocking-ha-resources") or []]
+        devices = _listed(refused, key)
+        if devices:
+            return f"node {target} lacks the mapped devices {_joined(devices)}"
+    blocking = _listed(refused, "blocking-ha-resources")
+    others = list(map(_ha_name, blocking))
     if others:
         return f"a rule of the HA manager keeps it apart from {_joined(others)} on node {target}"
     return None
 
 
 def _ha_name(item: Any) -> Any:
-    return item.get("sid") if isinstance(item, Mapping) else item
+    if isinstance(item, Mapping):
+        return item.get("sid")
+    return item
 
 
 def _joined(items: Iterable[Any]) -> str:
@@ -144,21 +163,29 @@ def _joined(items: Iterable[Any]) -> str:
 
 def _why_disks_stay(answer: Mapping[str, Any], kinds: Mapping[str, str]) -> str | None:
     """Return why a local disk cannot be migrated, or None (QemuMigrate.pm, scan_local_volumes)."""
-    for disk in answer.get("local_disks") or []:
-        volume = str(disk.get("volid"))
-        storage, _colon, name = volume.partition(":")
+    for disk in _listed(answer, "local_disks"):
         if disk.get("cdrom") or disk.get("is_vmstate"):
             continue
-        if _LINKED.search(name):
-            return f"{volume} is a linked clone of a disk that stays on its node"
-        if not disk.get("referenced_in_snapshot"):
-            continue
-        snapshots = ", ".join(sorted(disk["referenced_in_snapshot"]))
-        if answer.get("running") and kinds.get(storage) != _REPLICATES:
-            return f"{volume} is part of a snapshot ({snapshots}), and the VM runs"
-        if kinds.get(storage) in _KEEPS_NO_SNAPSHOTS or name.endswith(".raw"):
-            return (
-                f"{volume} is part of a snapshot ({snapshots}), which a storage of that type cannot"
-                " send along"
-            )
+        runs = bool(answer.get("running"))
+        reason = _why_disk_stays(disk, kinds, runs=runs)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _why_disk_stays(disk: Mapping[str, Any], kinds: Mapping[str, str], *, runs: bool) -> str | None:
+    volume = str(disk.get("volid"))
+    storage, _colon, name = volume.partition(":")
+    if _LINKED.search(name):
+        return f"{volume} is a linked clone of a disk that stays on its node"
+    snapshots = disk.get("referenced_in_snapshot")
+    if not snapshots:
+        return None
+    part = f"{volume} is part of a snapshot ({', '.join(sorted(snapshots))})"
+    kind = kinds.get(storage)
+    if runs and kind != _REPLICATES:
+        return f"{part}, and the VM runs"
+    is_raw_file = name.endswith(".raw")
+    if is_raw_file or kind in _KEEPS_NO_SNAPSHOTS:
+        return f"{part}, which a storage of that type cannot send along"
     return None

@@ -9,8 +9,10 @@ Reads, and raises.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..._cluster.bridges import KnownBridges
 from ..._cluster.lookup import volume_owner
@@ -34,7 +36,7 @@ from ..._schema.check import (
     unknown_option,
     unknown_part,
 )
-from ..._schema.formats import OPTIONS, format_of, rule_of
+from ..._schema.formats import OPTIONS, rule_of, sub_keys_of
 from ..._schema.qemu import CPU_MODELS
 from ..._schema.root_only import root_only
 from ..._schema.versions import Version, is_newer
@@ -47,6 +49,8 @@ from ..model import Actual, Desired
 if TYPE_CHECKING:
     from ..._api.client import Client
 
+_NIC = re.compile(r"^net\d+$")
+
 
 def check_version(client: Client, label: str, options: Mapping[str, str]) -> None:
     """Raise NotSupported for options that the server's version of PVE does not take and another one
@@ -55,22 +59,26 @@ def check_version(client: Client, label: str, options: Mapping[str, str]) -> Non
     Where all versions agree, and they nearly always do, no request is made; else one, and one for
     all of a client.
     """
-    options = {
-        key: options[key] for key in disputed(options) if not unknown_option(key, options[key])
-    }
-    if not options:
+    doubtful: dict[str, str] = {}
+    for key in disputed(options):
+        text = options[key]
+        if unknown_option(key, text):
+            continue
+        doubtful[key] = text
+    if not doubtful:
         return
     version = client.version()
-    refused = check_options(options, client.release())
+    release = client.release()
+    refused = check_options(doubtful, release)
     if not refused:
         return
-    said = [
-        f"{key} ({why}; {_takers(key, options[key], version)})"
-        for key, why in sorted(refused.items())
-    ]
+    causes: list[str] = []
+    for key, why in sorted(refused.items()):
+        takers = _takers(key, doubtful[key], version)
+        causes.append(f"{key} ({why}; {takers})")
     raise NotSupported(
         attempted=f"{label} could not be planned",
-        answer=f"the server is PVE {_number(version)}, which does not take {', '.join(said)}",
+        answer=f"the server is PVE {_number(version)}, which does not take {', '.join(causes)}",
         next_step="Leave that out for this server, or use a server whose version takes it",
         reason=", ".join(sorted(refused)),
         parameters=refused,
@@ -85,71 +93,97 @@ def check_names(client: Client, desired: Desired) -> tuple[str, ...]:
     than the schema. Raises ValidationFailed for any other server, which would refuse them. Without
     such names no request is made.
     """
-    doubts = [f"{desired.label}: {text}" for text in _unseen(desired)]
+    doubts: list[str] = []
+    unclear = "is known to the server only"
+    cpu = desired.property_strings.get("cpu", {})
+    model = cpu.get("cputype") or ""
+    if model.startswith("custom-"):
+        doubts.append(f"{desired.label}: whether there is a CPU model {model} {unclear}")
     unknown = list(_unknown_names(desired))
     if not unknown:
         return tuple(doubts)
     release = client.release()
+    number = _number(release)
     if not is_newer(release):
-        what, key, text, refusal = unknown[0]
-        if refusal.answer:
-            raise refusal_error(what, text, refusal)
-        answer = f"was refused ({refusal.reason}; the server is PVE {_number(release)})"
-        raise validate.refused(what, text[:40], answer, _correction(what, key, text))
-    names = ", ".join(what for what, _key, _text, _refusal in unknown)
-    doubts.append(
-        f"{desired.label}: whether PVE {_number(release)} takes {names} is known to the server only"
-    )
+        raise _unknown_name(unknown[0], number)
+    names = ", ".join(name.shown for name in unknown)
+    doubts.append(f"{desired.label}: whether PVE {number} takes {names} {unclear}")
     return tuple(doubts)
 
 
-def _unknown_names(desired: Desired) -> Iterator[tuple[str, str, str, Refusal]]:
-    """Yield options and sub-keys that no known version takes: what each is called, its key, its
-    value, and why.
-    """
-    for what, key, text, refusal in _judged_names(desired):
-        if refusal is not None:
-            yield what, key, text, refusal
+@dataclass(frozen=True)
+class _Name:
+    """An option or sub-key, and why no known version takes it."""
+
+    key: str
+    part: str  # the sub-key, empty for an option
+    text: str
+    refusal: Refusal
+
+    @property
+    def shown(self) -> str:
+        """How messages call it."""
+        if not self.part:
+            return self.key
+        return f"{self.key}.{self.part}"
 
 
-def _judged_names(desired: Desired) -> Iterator[tuple[str, str, str, Refusal | None]]:
+def _unknown_names(desired: Desired) -> Iterator[_Name]:
+    """Yield the options and sub-keys of the task that no known version takes."""
     for key, text in desired.scalars.items():
-        yield key, key, text, unknown_option(key, text)
-    parts = {**desired.property_strings, **{disk.slot: disk.options for disk in desired.disks}}
-    for key, values in parts.items():
+        refusal = unknown_option(key, text)
+        if refusal:
+            yield _Name(key, "", text, refusal)
+    property_strings = dict(desired.property_strings)
+    for disk in desired.disks:
+        property_strings[disk.slot] = disk.options
+    for key, values in property_strings.items():
         if rule_of(key) is None:
-            yield key, key, ",".join(values), unknown_option(key, "")
+            refusal = unknown_option(key, "")
+            if refusal:
+                yield _Name(key, "", ",".join(values), refusal)
             continue
-        for name, value in values.items():
-            if value is not None:
-                yield f"{key}.{name}", key, value, unknown_part(key, name, value)
+        for part, value in values.items():
+            if value is None:
+                continue
+            refusal = unknown_part(key, part, value)
+            if refusal:
+                yield _Name(key, part, value, refusal)
 
 
-def _rule(what: str, key: str) -> Mapping[str, Any] | None:
-    """Return the schema's facts about an option or a sub-key, or None where it has no such name."""
-    if what == key:
-        return rule_of(key)
-    return (format_of(key) or {}).get(what.rpartition(".")[2])
+def _unknown_name(name: _Name, number: str) -> ValidationFailed:
+    """Return the error of a name that the server, of that version, does not have."""
+    refusal = name.refusal
+    if refusal.answer:
+        return refusal_error(name.shown, name.text, refusal)
+    return validate.refused(
+        name.shown,
+        name.text[:40],
+        f"was refused ({refusal.reason}; the server is PVE {number})",
+        _correction(name),
+    )
 
 
-def _correction(what: str, key: str, text: str) -> str:
+def _correction(name: _Name) -> str:
     """Return the next step for a name that PVE does not have: near ones, or all of them."""
     from difflib import get_close_matches  # not loaded where every value is valid
 
-    if _rule(what, key) is None:
-        names = sorted(OPTIONS if what == key else format_of(key) or {})
-        near = get_close_matches(what.rpartition(".")[2], names, 1)
-        others = f"Use {', '.join(names)}" if what != key else "Check the spelling"
+    near: list[str] = []
+    others = "Write it as PVE does"
+    if not name.part:
+        if rule_of(name.key) is None:
+            near = get_close_matches(name.key, sorted(OPTIONS), 1)
+            others = "Check the spelling"
     else:
-        near = get_close_matches(text, CPU_MODELS, 1) if what == "cpu.cputype" else []
-        others = "Write it as PVE does"
-    return f"Did you mean '{near[0]}'?" if near else others
-
-
-def _unseen(desired: Desired) -> Iterator[str]:
-    model = desired.property_strings.get("cpu", {}).get("cputype") or ""
-    if model.startswith("custom-"):
-        yield f"whether there is a CPU model {model} is known to the server only"
+        names = sorted(sub_keys_of(name.key))
+        if name.part not in names:
+            near = get_close_matches(name.part, names, 1)
+            others = f"Use {', '.join(names)}"
+        elif name.shown == "cpu.cputype":
+            near = get_close_matches(name.text, CPU_MODELS, 1)
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    return others
 
 
 def check_root_only(client: Client, label: str, change: Change, target: Mapping[str, str]) -> None:
@@ -157,12 +191,16 @@ def check_root_only(client: Client, label: str, change: Change, target: Mapping[
     even one of root's.
     """
     connection = client.connection
-    if connection.user == "root@pam" and not connection.token_id:
+    is_root = connection.user == "root@pam"
+    if is_root and not connection.token_id:
         return
-    keys = sorted({*change.sets, *change.deletes} - change.drives.keys)
-    refused = {
-        key: why for key in keys if (why := root_only(key, (change.sets.get(key), target.get(key))))
-    }
+    written = {*change.sets, *change.deletes}
+    refused: dict[str, str] = {}
+    for key in sorted(written - change.drives.keys):
+        values = (change.sets.get(key), target.get(key))
+        why = root_only(key, values)
+        if why:
+            refused[key] = why
     if refused:
         raise PermissionDenied(
             attempted=f"{label} could not be planned",
@@ -181,8 +219,10 @@ def _takers(key: str, value: str, server: Version) -> str:
     the last that did.
     """
     takers = taken_by(key, value)
-    newer = [version for version in takers if version > server]
-    return f"PVE {_number(newer[0])} takes it" if newer else f"PVE {_number(takers[-1])} took it"
+    for version in takers:
+        if version > server:
+            return f"PVE {_number(version)} takes it"
+    return f"PVE {_number(takers[-1])} took it"
 
 
 def _number(version: tuple[int, ...]) -> str:
@@ -192,38 +232,53 @@ def _number(version: tuple[int, ...]) -> str:
 def check_change(known: KnownBridges, change: Change, node: str, cluster: ClusterState) -> None:
     """Raise ConfigurationError unless the node has the storages and bridges that a change needs."""
     require_node(cluster, node)
-    stores = {
-        *change.drives.storages,
-        *(volume.partition(":")[0] for volume in change.drives.volumes),
-    }
-    require_own_storages(known.connection, stores)
+    storages = set(change.drives.storages)
+    for volume in change.drives.volumes:
+        storages.add(_storage_of(volume))
+    require_own_storages(known.connection, storages)
     for storage, content in sorted(change.drives.storages.items()):
         require_storage(cluster, storage, node, content)
+    _check_formats(change, cluster)
+    for volume, content in sorted(change.drives.volumes.items()):
+        is_of_vm = volume_owner(volume) is not None
+        if content == "import" and is_of_vm:
+            content = "images"  # the disk of a VM, and no file
+        if content == "import":
+            _require_importable(cluster, volume, node)
+        require_storage(cluster, _storage_of(volume), node, content)
+    bridges = bridges_of(change.sets)
+    check_bridges(known, bridges, node)
+
+
+def _storage_of(volume: str) -> str:
+    storage, _colon, _name = volume.partition(":")
+    return storage
+
+
+def _check_formats(change: Change, cluster: ClusterState) -> None:
+    """Raise NotSupported for a format that a storage does not have."""
     kinds = {row.storage: row.kind for row in cluster.storages}
     for slot, (storage, wanted) in sorted(change.drives.formats.items()):
-        if wanted != "raw" and kinds.get(storage) in RAW_ONLY:
-            raise NotSupported(
-                attempted=f"Disk {slot} could not be planned in format {wanted}",
-                answer=f"storage {storage} ({kinds[storage]}) has disks in format raw only",
-                next_step="Leave format out, or choose a storage of files",
-                reason="format",
-            )
-    for volume, content in sorted(change.drives.volumes.items()):
-        # the disk of a VM, and no file
-        if content == "import" and volume_owner(volume) is not None:
-            content = "images"
-        _require_importable(cluster, volume, node, content)
-        require_storage(cluster, volume.partition(":")[0], node, content)
-    check_bridges(known, bridges_of(change.sets), node)
+        kind = kinds.get(storage)
+        if wanted == "raw" or kind not in RAW_ONLY:
+            continue
+        raise NotSupported(
+            attempted=f"Disk {slot} could not be planned in format {wanted}",
+            answer=f"storage {storage} ({kind}) has disks in format raw only",
+            next_step="Leave format out, or choose a storage of files",
+            reason="format",
+        )
 
 
-def _require_importable(cluster: ClusterState, volume: str, node: str, content: str) -> None:
+def _require_importable(cluster: ClusterState, volume: str, node: str) -> None:
     """Raise NotSupported, with the way around, where an image lies on a storage that PVE imports
     nothing from.
     """
-    storage = volume.partition(":")[0]
+    storage = _storage_of(volume)
     row = cluster.storage_on(storage, node)
-    if content != "import" or row is None or not row.available or "import" in row.content:
+    if row is None or not row.available:
+        return
+    if "import" in row.content:
         return
     raise NotSupported(
         attempted=f"{volume} could not be imported on node {node}",
@@ -245,8 +300,9 @@ def check_cpus(label: str, config: Mapping[str, str], node: str, cluster: Cluste
 
     Such a VM does not start (qemu-server: config_to_command).
     """
-    row = cluster.nodes.get(node)
-    wanted = int(config.get("cores") or 1) * int(config.get("sockets") or 1)
+    cores = int(config.get("cores") or 1)
+    sockets = int(config.get("sockets") or 1)
+    wanted = cores * sockets
     in_use = int(config.get("vcpus") or 0)
     if in_use > wanted:
         raise ValidationFailed(
@@ -255,14 +311,18 @@ def check_cpus(label: str, config: Mapping[str, str], node: str, cluster: Cluste
             next_step="Give it more cores or sockets, or fewer vcpus",
             reason="too many vcpus",
         )
-    if config.get("hugepages") and config.get("numa") != "1":  # Memory.pm, config
+    has_numa = config.get("numa") == "1"
+    if config.get("hugepages") and not has_numa:  # Memory.pm, config
         raise ValidationFailed(
             attempted=f"{label} could not be planned to run",
             answer="numa needs to be enabled to use hugepages",
             next_step="Set numa=true, or leave hugepages out",
             reason="hugepages",
         )
-    if row is not None and 0 < row.cores < wanted:
+    row = cluster.nodes.get(node)
+    if row is None or row.cores <= 0:
+        return
+    if row.cores < wanted:
         raise ConfigurationError(
             attempted=f"{label} could not be planned to run on node {node}",
             answer=f"it would have {wanted} CPUs, and a VM on that node can have {row.cores}",
@@ -273,12 +333,13 @@ def check_cpus(label: str, config: Mapping[str, str], node: str, cluster: Cluste
 
 def bridges_of(config: Mapping[str, str]) -> frozenset[str]:
     """Return the bridges that the NICs of a configuration use."""
-    nics = (
-        parse(text, format_of(key) or {})
-        for key, text in config.items()
-        if key[:3] == "net" and key[3:].isdigit()
-    )
-    return frozenset(bridge for nic in nics if (bridge := nic.get("bridge")))
+    bridges: set[str] = set()
+    for key in filter(_NIC.match, config):
+        nic = parse(config[key], sub_keys_of(key))
+        bridge = nic.get("bridge")
+        if bridge:
+            bridges.add(bridge)
+    return frozenset(bridges)
 
 
 def check_bridges(known: KnownBridges, bridges: Collection[str], node: str) -> None:
@@ -290,11 +351,12 @@ def check_bridges(known: KnownBridges, bridges: Collection[str], node: str) -> N
         return
     require_own_bridges(known.connection, bridges)
     there = known.on(node)
-    missing = sorted(set(bridges) - there)
+    missing = set(bridges) - there
     if missing:
+        names = ", ".join(sorted(there))
         raise ConfigurationError(
-            attempted=f"Bridge '{missing[0]}' could not be used on node {node}",
-            answer=f"the node has {', '.join(sorted(there)) or 'no bridge'}",
+            attempted=f"Bridge '{min(missing)}' could not be used on node {node}",
+            answer=f"the node has {names or 'no bridge'}",
             next_step=(
                 "Name one of them; the token needs Sys.Audit on the node, or SDN.Use, to see a"
                 " bridge"
@@ -310,31 +372,32 @@ def hidden_pool(client: Client, desired: Desired, actual: Actual) -> tuple[str, 
     PVE leaves out the pool of a VM in its listing without Pool.Audit on that pool
     (API2/Cluster.pm).
     """
-    if desired.pool != "" or actual.pool:
+    is_taken_out = desired.pool == ""
+    if actual.pool or not is_taken_out:
         return ()
     held = client.get("access", "permissions", path="/pool") or {}
-    if (held.get("/pool") or {}).get("Pool.Audit"):
+    privileges = held.get("/pool") or {}
+    if privileges.get("Pool.Audit"):
         return ()
-    return (
-        (
-            f"{actual.label}: the token has no Pool.Audit on /pool, so a pool that it is in may be"
-            " hidden"
-        ),
-    )
+    cause = "the token has no Pool.Audit on /pool"
+    return (f"{actual.label}: {cause}, so a pool that it is in may be hidden",)
 
 
 def check_pool(client: Client, pool: str | None, cluster: ClusterState) -> None:
     """Raise ConfigurationError for a pool that does not exist."""
     if not pool or pool in cluster.pools:
         return
-    there = {row["poolid"] for row in client.get("pools")}
-    if pool not in there:
-        raise ConfigurationError(
-            attempted=f"Pool '{pool}' could not be used",
-            answer=f"pools are {', '.join(sorted(there)) or 'none that this token may see'}",
-            next_step="Create the pool first, or name one that is there",
-            reason="unknown pool",
-        )
+    rows = client.get("pools")
+    there = {row["poolid"] for row in rows}
+    if pool in there:
+        return
+    names = ", ".join(sorted(there))
+    raise ConfigurationError(
+        attempted=f"Pool '{pool}' could not be used",
+        answer=f"pools are {names or 'none that this token may see'}",
+        next_step="Create the pool first, or name one that is there",
+        reason="unknown pool",
+    )
 
 
 def check_snapshots(client: Client, desired: Desired, actual: Actual, change: Change) -> None:
@@ -344,10 +407,11 @@ def check_snapshots(client: Client, desired: Desired, actual: Actual, change: Ch
     those changes the snapshots are read: one request, and for disks one more for each snapshot.
     """
     converts = desired.state == "template" and not actual.template
-    volumes = {}
+    volumes: dict[str, str] = {}
     for slot in {*change.drives.removed, *change.drives.moved}:
-        volumes[slot] = volume_of(slot, actual.target.get(slot, ""))
-    volumes = {slot: volume for slot, volume in volumes.items() if volume}
+        volume = volume_of(slot, actual.target.get(slot, ""))
+        if volume:
+            volumes[slot] = volume
     if not converts and not volumes:
         return
     rows = client.get(*actual.path, "snapshot")
@@ -359,13 +423,36 @@ def check_snapshots(client: Client, desired: Desired, actual: Actual, change: Ch
             next_step="Remove them first, with module snapshot",
             reason="snapshots",
         )
-    for name in names:
-        config = client.get(*actual.path, "config", snapshot=name)
-        held = drives({key: str(text) for key, text in config.items()})
-        files = {drive.get("file") for drive in held.values()}
-        for slot in sorted(volumes):
-            if volumes[slot] in files:
-                raise _held_by_snapshot(actual, slot, name, moves=slot in change.drives.moved)
+    _require_free(client, actual, change, volumes, names)
+
+
+def _require_free(
+    client: Client,
+    actual: Actual,
+    change: Change,
+    volumes: Mapping[str, str],
+    snapshots: Collection[str],
+) -> None:
+    """Raise Conflict for a volume that is part of a snapshot; one request a snapshot."""
+    if not volumes:
+        return
+    for name in snapshots:
+        held = _volumes_of_snapshot(client, actual, name)
+        for slot, volume in sorted(volumes.items()):
+            if volume in held:
+                raise _held_by_snapshot(
+                    actual,
+                    slot,
+                    name,
+                    moves=slot in change.drives.moved,
+                )
+
+
+def _volumes_of_snapshot(client: Client, actual: Actual, name: str) -> set[str | None]:
+    """Return the volumes of the drives in a snapshot; one request."""
+    config = client.get(*actual.path, "config", snapshot=name)
+    texts = {key: str(text) for key, text in config.items()}
+    return {drive.get("file") for drive in drives(texts).values()}
 
 
 def _held_by_snapshot(actual: Actual, slot: str, snapshot: str, *, moves: bool) -> Conflict:

@@ -23,7 +23,7 @@ from ..._core.errors import ConfigurationError, PermissionDenied
 from ..._core.poll import poll
 from ..._core.propstring import parse
 from ..._resource.plan import Plan, Step
-from ..._schema.formats import format_of
+from ..._schema.formats import sub_keys_of
 from ..model import Actual, Snippet
 from ..plan.steps import mark, regenerate, unmark
 
@@ -75,28 +75,28 @@ def check_snippets(
     storage. Raises ConfigurationError for a snippet that the node would not see: the VM would not
     start any more.
     """
-    volumes = set(parse(config.get("cicustom", ""), format_of("cicustom") or {}).values())
+    snippets = parse(config.get("cicustom", ""), sub_keys_of("cicustom"))
+    volumes = set(filter(None, snippets.values()))
     unknown: list[str] = []
-    for volume in sorted(volume for volume in volumes if volume):
+    for volume in sorted(volumes):
         storage, _colon, path = volume.partition(":")
-        written = snippet if snippet is not None and snippet.volume == volume else None
+        _folder, _slash, name = path.rpartition("/")
+        written = None
+        if snippet is not None and snippet.volume == volume:
+            written = snippet
         before = _files_beside(written)
         listed = _listed(client, cluster, node, storage)
-        if listed is None:
-            unknown += [volume] if written is not None else []
-            continue
-        name = path.rpartition("/")[2]
-        if written is None:
-            why = None if name in listed else f"node {node} does not have it"
-        else:
+        if listed is not None and written is None:
+            if name not in listed:
+                raise _invisible(volume, f"node {node} does not have it", written)
+        elif listed is not None:
             why = _why_elsewhere(name, before, listed, _files_beside(written))
-        if why is not None:
-            raise _invisible(volume, why, written)
-    return tuple(
-        f"Whether a node sees {volume} could not be checked: that needs Datastore.Allocate on its"
-        " storage"
-        for volume in unknown
-    )
+            if why is not None:
+                raise _invisible(volume, why, written)
+        elif written is not None:
+            unknown.append(volume)
+    needed = "that needs Datastore.Allocate on its storage"
+    return tuple(f"Whether a node sees {one} could not be checked: {needed}" for one in unknown)
 
 
 def _files_beside(snippet: Snippet | None) -> frozenset[str]:
@@ -105,10 +105,13 @@ def _files_beside(snippet: Snippet | None) -> frozenset[str]:
     """
     if snippet is None:
         return frozenset()
+    names: set[str] = set()
     with os.scandir(os.path.dirname(snippet.file)) as entries:
-        return frozenset(
-            one.name for one in entries if one.is_file() and not one.name.startswith(".")
-        )
+        for entry in entries:
+            is_hidden = entry.name.startswith(".")
+            if entry.is_file() and not is_hidden:
+                names.add(entry.name)
+    return frozenset(names)
 
 
 def _listed(
@@ -120,7 +123,8 @@ def _listed(
     Only who has Datastore.Allocate sees snippets (pve-storage: Storage.pm, check_volume_access);
     the list is empty for anybody else.
     """
-    if not any(row.storage == storage for row in cluster.storages):
+    known = {row.storage for row in cluster.storages}
+    if storage not in known:
         return None
     require_storage(cluster, storage, node, "snippets")
     return _ask(client, node, storage)
@@ -131,8 +135,11 @@ def _ask(client: Client, node: str, storage: str) -> frozenset[str] | None:
     if rows:
         return frozenset(str(row["volid"]).rpartition("/")[2] for row in rows)
     path = f"/storage/{storage}"
-    allowed = (client.get("access", "permissions", path=path) or {}).get(path) or {}
-    return frozenset() if "Datastore.Allocate" in allowed else None
+    permissions = client.get("access", "permissions", path=path) or {}
+    privileges = permissions.get(path) or {}
+    if "Datastore.Allocate" in privileges:
+        return frozenset()
+    return None
 
 
 def _why_elsewhere(
@@ -144,20 +151,23 @@ def _why_elsewhere(
     `before` and `after` are its files right before and after `listed` was read: others may write
     some in between.
     """
-    if name in before and name not in listed:
+    if name in before - listed:
         return f"the directory has {name}, and the storage does not"
-    if name in listed and name not in after:
+    if name in listed - after:
         return f"the storage has {name}, and the directory does not"
     if before and not listed:
         return f"the directory has {_some(before)}, and the storage has no snippet"
-    if listed and not listed & after:
-        return f"the storage has {_some(listed)}, and the directory has {_some(after) or 'no file'}"
+    if listed and listed.isdisjoint(after):
+        files = _some(after) or "no file"
+        return f"the storage has {_some(listed)}, and the directory has {files}"
     return None
 
 
 def _some(names: AbstractSet[str]) -> str:
-    first = sorted(names)[:3]
-    return ", ".join(first) + (", ..." if len(names) > len(first) else "")
+    shown = sorted(names)[:3]
+    if len(names) > len(shown):
+        shown.append("...")
+    return ", ".join(shown)
 
 
 def _invisible(volume: str, why: str, written: Snippet | None) -> ConfigurationError:
@@ -190,9 +200,12 @@ def put_snippet(client: Client, step: Step) -> None:
 
     A storage on the network shows a new file after some time, so that is waited for.
     """
-    file, volume, node = str(step.path[0]), str(step.data["volume"]), str(step.data["node"])
+    file = str(step.path[0])
+    volume = str(step.data["volume"])
+    node = str(step.data["node"])
     write_content(file, step.data["content"])
-    if not step.data["new"] or _appears(client, volume, node):
+    is_new = step.data["new"]
+    if not is_new or _appears(client, volume, node):
         return
     with contextlib.suppress(OSError):
         os.unlink(file)
@@ -213,18 +226,24 @@ def _appears(client: Client, volume: str, node: str) -> bool:
     Also where the caller may not see any snippet.
     """
     storage, _colon, path = volume.partition(":")
+    _folder, _slash, name = path.rpartition("/")
     for _left in poll(client.clock, _APPEARANCE, first=0.2, longest=5.0):
         try:
             listed = _ask(client, node, storage)
         except PermissionDenied:
             return True
-        if listed is None or path.rpartition("/")[2] in listed:
+        if listed is None or name in listed:
             return True
     return False
 
 
 def _write_step(snippet: Snippet, now: str | None, node: str) -> Step:
-    data = {"content": snippet.content, "volume": snippet.volume, "node": node, "new": now is None}
+    data = {
+        "content": snippet.content,
+        "volume": snippet.volume,
+        "node": node,
+        "new": now is None,
+    }
     return Step(
         "snippet",
         f"Write user data to {snippet.file}",
@@ -275,8 +294,10 @@ def with_snippet(
         return plan
     steps = [_write_step(snippet, now, node)]
     actions = [step.action for step in plan.steps]
-    renewed_later = "cloudinit" in actions or bool(_RENEWING.intersection(actions[:1]))
-    if actual is not None and actual.running and not renewed_later:
+    renewed_first = _RENEWING.intersection(actions[:1])
+    is_renewed = "cloudinit" in actions or bool(renewed_first)
+    runs = actual is not None and actual.running
+    if actual is not None and runs and not is_renewed:
         # The mark is there before the file changes: a run that ends in between is made up for by
         # the next one.
         steps = [
@@ -286,16 +307,24 @@ def with_snippet(
             replace(unmark(actual), reread=bool(plan.steps)),
         ]
     steps += plan.steps
-    before = {**plan.before, "user_data": fingerprint(now)} if actual is not None else plan.before
+    before = dict(plan.before)
+    if actual is not None:
+        before["user_data"] = fingerprint(now)
     after = {**plan.after, "user_data": fingerprint(snippet.content)}
-    return replace(plan, steps=tuple(steps), before=before, after=after)
+    return replace(
+        plan,
+        steps=tuple(steps),
+        before=before,
+        after=after,
+    )
 
 
 def fingerprint(content: str | None) -> str | None:
     """Return what a diff shows of user data, which may hold secrets."""
-    return (
-        None if content is None else f"sha256:{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-    )
+    if content is None:
+        return None
+    digest = hashlib.sha256(content.encode())
+    return f"sha256:{digest.hexdigest()[:16]}"
 
 
 def _unusable(snippet: Snippet, why: str) -> ConfigurationError:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..._core.errors import (
     AlreadyRunning,
@@ -51,9 +51,10 @@ class VmSteps(Managed):
         return super().ended(step, result)
 
     def judge(self, step: Step, error: FleetError) -> Verdict:
-        if not creates(step) and _needs_look(error):
+        if _needs_look(error) and not creates(step):
             return Verdict.UNKNOWN
-        if step.action == "config" and isinstance(error, HotplugRefused):
+        is_refused = isinstance(error, HotplugRefused)
+        if is_refused and step.action == "config":
             # PVE has taken the change, but the guest does not let go of the device: it waits for a
             # stop.
             return Verdict.DONE
@@ -65,11 +66,11 @@ class VmSteps(Managed):
         That is null where its creation has started and its end is not known.
         """
         failure = super().failure(error, done)
-        more: dict[str, Any] = {}
-        creating = [step for step in self.plan.steps if creates(step)]
-        if not creating or any(step in done for step in creating):
-            more["vm_exists"] = True
-        return failure.on(details={**failure.details, **more}) if more else failure
+        creating = list(filter(creates, self.plan.steps))
+        has_created = any(map(creates, done))
+        if creating and not has_created:
+            return failure
+        return failure.on(details={**failure.details, "vm_exists": True})
 
 
 def creates(step: Step) -> bool:
@@ -81,7 +82,9 @@ def _needs_look(error: FleetError) -> bool:
     """Return whether the step may have happened, or was planned from what is no longer so, such as
     the VM's node.
     """
-    changed = (AlreadyRunning, AlreadyTemplate, DigestChanged)
-    if is_elsewhere(error) or isinstance(error, changed):
+    if isinstance(error, (AlreadyRunning, AlreadyTemplate, DigestChanged)):
         return True
-    return isinstance(error, NetworkError) and error.dispatched is not False
+    if isinstance(error, NetworkError):
+        was_sent = error.dispatched is not False
+        return was_sent or is_elsewhere(error)
+    return is_elsewhere(error)
