@@ -103,7 +103,14 @@ def _look(client: Client, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]
 
 
 def _current(client: Client, node: str, vmid: int) -> Mapping[str, Any]:
-    current: Mapping[str, Any] = client.get("nodes", node, "qemu", vmid, "status", "current")
+    current: Mapping[str, Any] = client.get(
+        "nodes",
+        node,
+        "qemu",
+        vmid,
+        "status",
+        "current",
+    )
     return current
 
 

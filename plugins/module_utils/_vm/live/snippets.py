@@ -131,7 +131,14 @@ def _listed(
 
 
 def _ask(client: Client, node: str, storage: str) -> frozenset[str] | None:
-    rows = client.get("nodes", node, "storage", storage, "content", content="snippets")
+    rows = client.get(
+        "nodes",
+        node,
+        "storage",
+        storage,
+        "content",
+        content="snippets",
+    )
     if rows:
         return frozenset(str(row["volid"]).rpartition("/")[2] for row in rows)
     path = f"/storage/{storage}"

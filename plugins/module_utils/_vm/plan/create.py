@@ -60,7 +60,14 @@ def plan_create(
         rest = complete(made, change, rest, tags=tags)
     label = _new_label(desired, vmid, node)
     check_data(label, data)
-    create = Step("create", f"Create {label}", "POST", ("nodes", node, "qemu"), data, reread=True)
+    create = Step(
+        "create",
+        f"Create {label}",
+        method="POST",
+        path=("nodes", node, "qemu"),
+        data=data,
+        reread=True,
+    )
     after = show(made.target)
     after["status"] = power.status_after(desired, made)
     after["node"] = node
@@ -120,7 +127,12 @@ def plan_clone(
     after = {**rest.after, "vmid": vmid, "node": node}
     if desired.pool:
         after["pool"] = desired.pool
-    return Plan((clone, *rest.steps), {}, after, rest.pending, rest.warnings)
+    return Plan(
+        steps=(clone, *rest.steps),
+        after=after,
+        pending=rest.pending,
+        warnings=rest.warnings,
+    )
 
 
 def _clone_data(

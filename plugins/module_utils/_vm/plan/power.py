@@ -48,7 +48,8 @@ def check_state(desired: Desired, actual: Actual | None) -> None:
         _require_creating(desired)
         return
     attempted = f"{actual.label} could not become {desired.state}"
-    if actual.template and desired.state not in _OF_TEMPLATES:
+    suits_template = desired.state in _OF_TEMPLATES
+    if actual.template and not suits_template:
         raise Conflict(
             attempted=attempted,
             answer="it is a template",
@@ -129,7 +130,8 @@ def is_stopped_by(steps: Collection[Step], done: Collection[Step], current: Actu
     again.
     """
     planned = {step.action for step in steps}
-    if not is_restart(steps) or "reboot" in planned:
+    is_by_pve = "reboot" in planned
+    if is_by_pve or not is_restart(steps):
         return False
     if not current.running:
         return True
@@ -158,23 +160,26 @@ def finish(
     `unconverted` are the disks of a template that are no base volumes yet.
     """
     node = desired.node or actual.node
-    step = _Steps(replace(actual, node=node))
+    there = replace(actual, node=node)
+    step = _Steps(there)
     if desired.state == "template":
         if actual.template:
             return [step.convert(slot) for slot in unconverted]
         return [step.convert()]
+    if running and reboots(desired, waiting=waiting):
+        return step.restart(desired)
     if running:
-        if reboots(desired, waiting=waiting):
-            return step.restart(desired)
         return step.switch(desired.state)
     if wakes(desired):
-        return [step.power("start", f"Start {step.label}")]
+        start = step.power("start", f"Start {step.label}")
+        return [start]
     return []
 
 
 def status_after(desired: Desired, actual: Actual) -> str:
     """Return the power state that the plan leads to."""
-    if desired.state == "stopped" and actual.status == "hibernated":
+    is_hibernated = actual.status == "hibernated"
+    if is_hibernated and desired.state == "stopped":
         return "hibernated"  # it is off, and its memory is not thrown away
     return _AFTER.get(desired.state, actual.status)
 
@@ -195,19 +200,34 @@ class _Steps:
         *,
         timeout: int | None = None,
     ) -> Step:
-        path = (*self.base, "status", action)
-        return Step(action, summary, "POST", path, data or {}, timeout=timeout)
+        return Step(
+            action,
+            summary,
+            method="POST",
+            path=(*self.base, "status", action),
+            data=data or {},
+            timeout=timeout,
+        )
 
     def stop(self, desired: Desired, *, hard: bool = False) -> Step:
         """Return the step that stops the VM. PVE does not shut down what is paused."""
-        is_patient = not hard and desired.shutdown_timeout > 0
-        if not is_patient or self.status != "running":
-            return self.power("stop", f"Stop {self.label}", timeout=_STOP_TIMEOUT)
+        is_patient = desired.shutdown_timeout > 0
+        can_answer = self.status == "running"
+        if hard or not (is_patient and can_answer):
+            return self.power(
+                "stop",
+                f"Stop {self.label}",
+                timeout=_STOP_TIMEOUT,
+            )
         data: dict[str, Any] = {"timeout": desired.shutdown_timeout}
         if desired.force:
             data["forceStop"] = 1
-        timeout = desired.shutdown_timeout + 60
-        return self.power("shutdown", f"Shut down {self.label}", data, timeout=timeout)
+        return self.power(
+            "shutdown",
+            f"Shut down {self.label}",
+            data,
+            timeout=desired.shutdown_timeout + 60,
+        )
 
     def restart(self, desired: Desired) -> list[Step]:
         """Return the steps that restart the VM and so apply what waits for a stop.
@@ -220,9 +240,12 @@ class _Steps:
         if is_forced:
             start = self.power("start", f"Start {self.label}")
             return [self.stop(desired), start]
-        data = {"timeout": desired.shutdown_timeout}
-        timeout = desired.shutdown_timeout + 120
-        reboot = self.power("reboot", f"Reboot {self.label}", data, timeout=timeout)
+        reboot = self.power(
+            "reboot",
+            f"Reboot {self.label}",
+            {"timeout": desired.shutdown_timeout},
+            timeout=desired.shutdown_timeout + 120,
+        )
         if self.status == "running":
             return [reboot]
         resume = self.power("resume", f"Resume {self.label}")
@@ -231,14 +254,23 @@ class _Steps:
     def switch(self, state: str) -> list[Step]:
         """Return the step that brings a running VM to a state; none where it has that state."""
         if state == "reset":
-            return [self.power("reset", f"Reset {self.label}")]
+            reset = self.power("reset", f"Reset {self.label}")
+            return [reset]
         if state == "hibernated":
-            summary = f"Hibernate {self.label}"
-            return [self.power("suspend", summary, {"todisk": 1}, timeout=_HIBERNATE_TIMEOUT)]
+            hibernate = self.power(
+                "suspend",
+                f"Hibernate {self.label}",
+                {"todisk": 1},
+                timeout=_HIBERNATE_TIMEOUT,
+            )
+            return [hibernate]
         if state == "paused" and self.status != "paused":
-            return [self.power("suspend", f"Pause {self.label}")]
-        if state in ("started", "resumed") and self.status != "running":
-            return [self.power("resume", f"Resume {self.label}")]
+            pause = self.power("suspend", f"Pause {self.label}")
+            return [pause]
+        is_resumed = state in ("started", "resumed")
+        if is_resumed and self.status != "running":
+            resume = self.power("resume", f"Resume {self.label}")
+            return [resume]
         return []
 
     def convert(self, disk: str = "") -> Step:
@@ -251,4 +283,11 @@ class _Steps:
         if disk:
             summary = f"Convert {disk} of {self.label} into a base volume"
             data = {"disk": disk}
-        return Step("template", summary, "POST", (*self.base, "template"), data, reread=bool(disk))
+        return Step(
+            "template",
+            summary,
+            method="POST",
+            path=(*self.base, "template"),
+            data=data,
+            reread=bool(disk),
+        )

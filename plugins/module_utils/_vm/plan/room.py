@@ -40,20 +40,28 @@ def new_bytes(
     found: dict[str, int] = {}
     known = drives(before)
     for slot, drive in drives(after).items():
-        storage = storage_of(drive)
-        if not is_disk(drive) or not storage:
+        if not is_disk(drive):
             continue
+        storage = storage_of(drive)
         size = read_size(drive.get("size"))
         if not size and images:
             size = images.get(slot)
-        if not size:
+        if not storage or not size:
             continue
         is_made = copied or _is_planned(drive)
         if not is_made:
-            size -= read_size(known.get(slot, {}).get("size")) or size
+            size -= _size_in(known, slot, size)
         if size > 0:
-            found[storage] = found.get(storage, 0) + size
+            so_far = found.get(storage, 0)
+            found[storage] = so_far + size
     return found
+
+
+def _size_in(known: Mapping[str, Mapping[str, str]], slot: str, unknown: int) -> int:
+    """Return the bytes that a drive has now, or `unknown` where it does not say."""
+    drive = known.get(slot, {})
+    size = read_size(drive.get("size"))
+    return size or unknown
 
 
 def _is_planned(drive: Mapping[str, str]) -> bool:

@@ -58,9 +58,12 @@ class Update:
         """Whether the cloud-init drive of a running VM must be written; a start does it itself."""
         if not self.running:
             return False
-        if not any(map(is_cloud_init, drives(self.after).values())):
+        has_drive = any(map(is_cloud_init, drives(self.after).values()))
+        if not has_drive:
             return False
-        return is_stale(self.actual) or any(map(self._is_on_drive, self.change.keys))
+        if is_stale(self.actual):
+            return True
+        return any(map(self._is_on_drive, self.change.keys))
 
     def _is_on_drive(self, key: str) -> bool:
         """Return whether the cloud-init drive holds what changes in an option.
@@ -166,7 +169,14 @@ def _drive_steps(update: Update) -> list[Step]:
 
 
 def _config_step(actual: Actual, summary: str, data: Mapping[str, Any]) -> Step:
-    return Step("config", summary, "PUT", (*actual.path, "config"), data, is_task=False)
+    return Step(
+        "config",
+        summary,
+        method="PUT",
+        path=(*actual.path, "config"),
+        data=data,
+        is_task=False,
+    )
 
 
 def _write_options(update: Update, *, first: bool) -> Step:
@@ -243,9 +253,13 @@ def regenerate(actual: Actual) -> Step:
 
     A start does that by itself.
     """
-    summary = f"Regenerate the cloud-init drive of {actual.label}"
-    path = (*actual.path, "cloudinit")
-    return Step("cloudinit", summary, "PUT", path, is_task=False)
+    return Step(
+        "cloudinit",
+        f"Regenerate the cloud-init drive of {actual.label}",
+        method="PUT",
+        path=(*actual.path, "cloudinit"),
+        is_task=False,
+    )
 
 
 def _reorders(change: Change, actual: Actual) -> bool:
@@ -295,9 +309,14 @@ def grow(actual: Actual, sizes: Mapping[str, int]) -> list[Step]:
     steps: list[Step] = []
     for slot, size in sorted(sizes.items()):
         text = render_size(size)
-        summary = f"Grow {slot} of {actual.label} to {text}"
-        data = {"disk": slot, "size": text}
-        steps.append(Step("resize", summary, "PUT", (*actual.path, "resize"), data))
+        step = Step(
+            "resize",
+            f"Grow {slot} of {actual.label} to {text}",
+            method="PUT",
+            path=(*actual.path, "resize"),
+            data={"disk": slot, "size": text},
+        )
+        steps.append(step)
     return steps
 
 
@@ -306,11 +325,17 @@ def move_disks(desired: Desired, actual: Actual, change: Change) -> list[Step]:
     formats = {disk.slot: disk.format for disk in desired.disks}
     steps: list[Step] = []
     for slot, storage in sorted(change.drives.moved.items()):
-        summary = f"Move {slot} of {actual.label} to storage {storage}"
         data: dict[str, Any] = {"disk": slot, "storage": storage, "delete": 1}
         if formats.get(slot):
             data["format"] = formats[slot]
-        steps.append(Step("move_disk", summary, "POST", (*actual.path, "move_disk"), data))
+        step = Step(
+            "move_disk",
+            f"Move {slot} of {actual.label} to storage {storage}",
+            method="POST",
+            path=(*actual.path, "move_disk"),
+            data=data,
+        )
+        steps.append(step)
     return steps
 
 
@@ -332,7 +357,15 @@ def to_pool(desired: Desired, actual: Actual) -> list[Step]:
     else:
         summary = f"Take {actual.label} out of pool {actual.pool}"
         data = {"poolid": actual.pool, "vms": str(actual.vmid), "delete": 1}
-    return [Step("pool", summary, "PUT", ("pools",), data, is_task=False)]
+    step = Step(
+        "pool",
+        summary,
+        method="PUT",
+        path=("pools",),
+        data=data,
+        is_task=False,
+    )
+    return [step]
 
 
 def migrate(update: Update, shared: Collection[str]) -> Step:
@@ -354,8 +387,14 @@ def migrate(update: Update, shared: Collection[str]) -> Step:
         data["online"] = 1
         if local:
             data["with-local-disks"] = 1
-    summary = f"Migrate {actual.label} to node {desired.node} ({kind})"
-    return Step("migrate", summary, "POST", (*actual.path, "migrate"), data, reread=True)
+    return Step(
+        "migrate",
+        f"Migrate {actual.label} to node {desired.node} ({kind})",
+        method="POST",
+        path=(*actual.path, "migrate"),
+        data=data,
+        reread=True,
+    )
 
 
 def _local_storages(config: Mapping[str, str], shared: Collection[str]) -> set[str]:
@@ -371,7 +410,9 @@ def _local_storages(config: Mapping[str, str], shared: Collection[str]) -> set[s
 def _require_no_local_cd(update: Update, local: Collection[str]) -> None:
     blocking: list[str] = []
     for slot, drive in drives(update.after).items():
-        if is_cd(drive) and storage_of(drive) in local:
+        if not is_cd(drive):
+            continue
+        if storage_of(drive) in local:
             blocking.append(slot)
     if not blocking:
         return

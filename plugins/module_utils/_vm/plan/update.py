@@ -157,7 +157,8 @@ def _disk_steps(update: Update, *, is_written: bool) -> tuple[list[Step], list[S
 
 def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> list[Step]:
     """Return both in order: a pending option of a running VM would be lost by a resize after it."""
-    if not running or not disk_steps or not written:
+    both = bool(disk_steps) and bool(written)
+    if not running or not both:
         return [*written, *disk_steps]
     last_disk = replace(disk_steps[-1], reread=True)
     return [*disk_steps[:-1], last_disk, *written]
@@ -194,7 +195,10 @@ def _wake_first(desired: Desired, actual: Actual, change: Change, shared: Collec
 
 
 def _without_hibernation(config: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in config.items() if key not in _OF_HIBERNATION}
+    awake = dict(config)
+    for key in _OF_HIBERNATION:
+        awake.pop(key, None)
+    return awake
 
 
 def check_data(label: str, data: Mapping[str, Any]) -> None:
@@ -221,34 +225,51 @@ def _finished(
     update: Update, steps: list[Step], waiting: Collection[str], *, building: bool
 ) -> Plan:
     """Return the plan with its diff: only what changes, except for a VM that is new."""
-    desired, actual, change = update.desired, update.actual, update.change
-    keys = None if building else change.keys
+    desired = update.desired
+    actual = update.actual
+    change = update.change
+    keys = None
+    if not building:
+        keys = change.keys
     before = show(actual.target, keys)
     then = show(update.after, keys)
     if change.secret:
         then["cipassword"] = "(changed)"
-    if is_stale(actual) and steps:
-        before["cloud_init_drive"], then["cloud_init_drive"] = "outdated", "current"
+    if steps and is_stale(actual):
+        before["cloud_init_drive"] = "outdated"
+        then["cloud_init_drive"] = "current"
     if update.moves:
-        before["node"], then["node"] = actual.node, desired.node
+        before["node"] = actual.node
+        then["node"] = desired.node
     if changes_pool(desired, actual):
-        before["pool"], then["pool"] = actual.pool, desired.pool or None
-    converted = [str(step.data["disk"]) for step in steps if _is_conversion(step)]
+        before["pool"] = actual.pool
+        then["pool"] = desired.pool or None
+    conversions = filter(_is_conversion, steps)
+    converted = [str(step.data["disk"]) for step in conversions]
     if converted:
-        before["unconverted_disks"], then["unconverted_disks"] = converted, []
+        before["unconverted_disks"] = converted
+        then["unconverted_disks"] = []
     restarts = power.is_restart(steps)
+    resets = "reset" in [step.action for step in steps]
+    if restarts or resets:
+        before["restarted"] = False
+        then["restarted"] = True
     status = power.status_after(desired, actual)
     if restarts:
         status = "running"
-    if restarts or "reset" in [step.action for step in steps]:
-        before["restarted"], then["restarted"] = False, True
     if building or status != actual.status:
-        before["status"], then["status"] = actual.status, status
+        before["status"] = actual.status
+        then["status"] = status
     if building:
         before = {}
     if restarts or status in power.OFF:
         waiting = ()
-    return Plan(tuple(steps), before, then, tuple(waiting))
+    return Plan(
+        tuple(steps),
+        before,
+        then,
+        pending=tuple(waiting),
+    )
 
 
 def _is_conversion(step: Step) -> bool:
@@ -276,17 +297,23 @@ def _waiting(update: Update) -> list[str]:
 
 def _waits(key: str, update: Update) -> bool:
     """Return whether the change of a key waits for a stop."""
-    live, after, change = update.actual.live, update.after, update.change
-    is_unplugged = DRIVE.match(key) and key in change.gone
+    live = update.actual.live
+    after = update.after
+    change = update.change
+    is_drive = DRIVE.match(key) is not None
+    is_unplugged = is_drive and key in change.gone
     if is_unplugged and key in boot_devices(live):
         return True  # a disk that the VM boots from cannot be unplugged
     old = live.get(key)
-    if key in change.drives.grown or key in change.drives.moved:
+    if key in {*change.drives.grown, *change.drives.moved}:
         # Growing and moving is live; what is written beside it is judged without them.
         written = change.drives.sets.get(key)
-        return written is not None and waits_for_stop(key, old, written, live)
+        if written is None:
+            return False
+        return waits_for_stop(key, old, written, live)
     others = change.keys - change.drives.removed
-    if key in change.drives.removed and others:
+    is_removed = key in change.drives.removed
+    if is_removed and others:
         live = _with_new_hotplug(live, after)
     return waits_for_stop(key, old, after.get(key), live)
 
@@ -312,8 +339,14 @@ def plan_absent(desired: Desired, actual: Actual) -> Plan:
     if actual.running:
         steps.append(power.stop(actual, desired, hard=not desired.graceful))
     summary = f"Remove {actual.label} and its disks"
-    data = {"purge": 1, "destroy-unreferenced-disks": 1}
-    steps.append(Step("destroy", summary, "DELETE", actual.path, data))
+    destroy = Step(
+        "destroy",
+        summary,
+        method="DELETE",
+        path=actual.path,
+        data={"purge": 1, "destroy-unreferenced-disks": 1},
+    )
+    steps.append(destroy)
     before = show(actual.target)
     before["vmid"] = actual.vmid
     before["node"] = actual.node
