@@ -56,6 +56,7 @@ class Row:
 MINIMAL: dict[str, dict[str, Any]] = {
     "acl": {"path": "/pool/acme", "grants": [{"user": "ops@pve", "role": "PVEAuditor"}]},
     "acl_info": {"path": "/pool/acme"},
+    "audit_info": {},
     "clone": {"name": "both-clone", "source": "debian-13"},
     "cluster_info": {},
     "cluster_options": {"registered_tags": ["both"], "bwlimit": {"clone": "1000"}},
@@ -81,6 +82,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
     # tasks have times that differ by way
     "task_info": {"until": "2026-01-01"},
+    "tenant": {"name": "newco"},
+    "tenant_info": {"name": "newco"},
     # A new secret is another one each time, so both ways change a token that is there.
     "token": {"owner": "ops@pve", "name": "auto", "comment": "both"},
     "token_info": {"owner": "ops@pve", "name": "auto"},
