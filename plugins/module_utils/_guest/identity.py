@@ -90,6 +90,6 @@ def replaced(label: str, answer: str) -> Conflict:
     return Conflict(
         attempted=f"{label} was left alone",
         answer=answer,
-        next_step="Somebody else changed it meanwhile: check which one is meant and run again",
+        next_step="Someone changed it since then: check which VM you mean and run again",
         reason="replaced",
     )

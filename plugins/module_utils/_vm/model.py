@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the rooms of a VM pass to each other: the wish, what is there, the steps and the plan.
+"""What the rooms of a VM pass to each other: the desired VM, what exists, the steps and the plan.
 
 Data only.
 """
@@ -28,7 +28,7 @@ MOST_SOCKETS = 4
 
 @dataclass(frozen=True)
 class Disk:
-    """One drive as wished.
+    """One drive as desired.
 
     `size` is in bytes; `options` are PVE's sub-keys, REMOVE takes one out.
     """
@@ -55,7 +55,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Snippet:
-    """User data as wished, the file it belongs into, and the volume that PVE knows it by."""
+    """User data as desired, the file it belongs into, and the volume that PVE knows it by."""
 
     content: str = field(repr=False)
     file: str
@@ -81,7 +81,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Desired:
-    """A VM as wished, in PVE's own keys and canonical values. What is not here is left alone."""
+    """A VM as desired, in PVE's own keys and canonical values. What is not here is left alone."""
 
     name: str | None
     vmid: int | None

@@ -171,7 +171,7 @@ def _require_same(desired: Desired, actual: Actual, origin: int | None, wanted: 
 
 
 def _power_only(desired: Desired, actual: Actual) -> Desired:
-    """Return the wish for a clone that is finished: its power state, and nothing else."""
+    """Return the desired state of a finished clone: its power state, and nothing else."""
     return Desired(
         name=actual.target.get("name"),
         vmid=actual.vmid,

@@ -162,15 +162,15 @@ def take_room(
         room = added(room, {storage: size})
     cluster = with_allocations(client, cluster, room)
     memory = memory_of(config)
-    runs_anew = starts or (moves and actual.running)
+    needs_memory = starts or (moves and actual.running)
     grows = actual.running and memory > memory_of(actual.target)
     needed = 0
-    if runs_anew or grows:
+    if needs_memory or grows:
         needed = memory
     needs = Needs(running_memory=needed, room=room, label=actual.label)
     require_room(cluster, node, needs, desired.rules, actual.label)
     taken = 0
-    if runs_anew:
+    if needs_memory:
         taken = memory
     return Taken(node, taken, room)
 

@@ -157,7 +157,7 @@ def finish(
     """Return the power steps, which follow all others.
 
     `running` is whether the VM runs until then, `waiting` whether changes wait for a stop,
-    `unconverted` are the disks of a template that are no base volumes yet.
+    `unconverted` are the disks of a template that are not base volumes yet.
     """
     node = desired.node or actual.node
     there = replace(actual, node=node)
