@@ -80,7 +80,7 @@ options:
     type: list
     elements: str
     default: []
-  user:
+  owner:
     description:
       - User with its realm that the token belongs to. By default, C(tenant_NAME@pve), which
         is created without a password.

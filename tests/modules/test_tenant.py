@@ -179,9 +179,9 @@ def test_group_gets_the_rights_and_its_members_use_them(lab: Lab) -> None:
 def test_user_and_group_that_existed_are_kept(lab: Lab) -> None:
     lab.client.write("POST", "access", "groups", data={"groupid": "staff"})
     before = state_of(lab)
-    options = {**NEW, "user": "ops@pve", "group": "staff"}
+    options = {**NEW, "owner": "ops@pve", "group": "staff"}
     do(lab, "tenant", **options)
-    removal = do(lab, "tenant", **GONE, user="ops@pve", group="staff")
+    removal = do(lab, "tenant", **GONE, owner="ops@pve", group="staff")
     assert "User 'ops@pve' was not created for tenant 'initech' and is kept" in removal["warnings"]
     after = state_of(lab)
     assert lab.client.get("access", "users", "ops@pve")["groups"] == ["staff"]
@@ -228,6 +228,17 @@ def test_login_goes_to_a_file_that_every_module_reads(lab: Lab, tmp_path: Path) 
     assert [row["name"] for row in pool["pools"]] == ["initech"]
     again = do(lab, "tenant", **NEW, credentials_file=str(file))
     assert not again["changed"]
+
+
+def test_administrator_logs_in_with_a_password(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "initech.yml"
+    login: dict[str, Any] = {"user": "root@pam", "password": "fleetpw123"}
+    login |= {"token_id": None, "token_secret": None}
+    do(lab, "tenant", **NEW, **login, credentials_file=str(file))
+    own: dict[str, Any] = {**dict.fromkeys(lab.connection), "sites_file": str(file)}
+    assert [row["name"] for row in do(lab, "pool_info", **own)["pools"]] == ["initech"]
+    do(lab, "tenant", name="initech", state="rotated", **login, credentials_file=str(file))
+    assert "fleetpw123" not in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -340,7 +351,7 @@ def test_pool_in_its_pool_stops_the_removal(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"user": "x@nowhere"}, "there is no realm nowhere"),
+        ({"owner": "x@nowhere"}, "there is no realm nowhere"),
         ({"templates": ["debian-99"]}, "there is no template debian-99"),
         ({"templates": ["4711"]}, "there is no template 4711"),
         ({"storages": ["tape"]}, "there is no storage tape"),
@@ -369,7 +380,7 @@ def test_user_of_another_purpose_is_not_taken(lab: Lab) -> None:
     lab.client.write("POST", "access", "users", data={"userid": "tenant_initech@pve"})
     result = refused(lab, "tenant", **NEW)
     assert "was not created for it" in result["msg"]
-    do(lab, "tenant", **NEW, user="tenant_initech@pve")
+    do(lab, "tenant", **NEW, owner="tenant_initech@pve")
 
 
 def test_caller_without_the_right_to_give_a_right(lab: Lab) -> None:

@@ -33,7 +33,7 @@ def tenant_spec() -> Spec:
         "image_storages": {"type": "list", "elements": "str", "default": []},
         "bridges": {"type": "list", "elements": "str", "default": []},
         "nodes": {"type": "list", "elements": "str", "default": []},
-        "user": {"type": "str"},
+        "owner": {"type": "str"},
         "group": {"type": "str"},
         "members": {"type": "list", "elements": "str", "default": []},
         "token": {"type": "str", "default": "fleet"},

@@ -102,7 +102,7 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         image_storages=_checked(params, "image_storages", validate.storage),
         bridges=_checked(params, "bridges", _bridge),
         nodes=_checked(params, "nodes", validate.node),
-        user=validate.user(params.get("user") or f"{tag}@pve"),
+        user=validate.user(params.get("owner") or f"{tag}@pve", "owner"),
         group=validate.group(group) if group else None,
         members=_members(params),
         token=validate.token_name(params.get("token") or "fleet", "token"),

@@ -160,6 +160,6 @@ def refuse_foreign_user(tenant: Tenant, facts: Facts, *, is_given: bool) -> None
     raise Conflict(
         attempted=f"{tenant.label[:1].upper()}{tenant.label[1:]} was not created",
         answer=f"user '{tenant.user}' exists, and was not created for it",
-        next_step="Name this user in user to let the tenant use it, or name another one",
+        next_step="Name this user in owner to let the tenant use it, or name another one",
         reason="another user",
     )

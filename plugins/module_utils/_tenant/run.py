@@ -50,7 +50,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     path = params.get("credentials_file")
     reader = CachingReader(client)
     facts = read_facts(reader)
-    refuse_foreign_user(tenant, facts, is_given=bool(params.get("user")))
+    refuse_foreign_user(tenant, facts, is_given=bool(params.get("owner")))
     require_known_secret(tenant, facts, path)
     require_objects(reader, tenant, facts)
     templates = find_templates(reader, tenant, facts)
