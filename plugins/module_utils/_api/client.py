@@ -5,7 +5,8 @@
 
 A client is composed of layers, each around the one below it:
 
-- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `Retrying` <- `Caching` or prefetch
+- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `Typed` <- `Retrying` <- `Caching` or
+  prefetch
 - tasks: `TaskWaiter` <- `LimitedWaiter` <- `Tasks` <- `LimitedTasks`
 
 It is not changed afterwards: another composition is another client over the same connections.
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._core.clock import Clock
+from .._core.quantities import whole_number
 from .backend import ProxmoxerTransport
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
 from .request import Again, Happened, Request, encode
@@ -27,6 +29,7 @@ from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
 from .tasks import OUTAGE, NoNotes, Tasks, TaskWaiter
+from .typed import Typed
 from .upid import TaskResult
 
 Layer = Callable[[Sender], Sender]
@@ -291,7 +294,7 @@ def _sender_of(parts: Parts) -> Sender:
         from .limiting import LimitedTransport
 
         transport = LimitedTransport(transport, parts.limit)
-    sender: Sender = Retrying(transport, parts.connection, parts.clock, parts.rng)
+    sender: Sender = Retrying(Typed(transport), parts.connection, parts.clock, parts.rng)
     for layer in parts.layers:
         sender = layer(sender)
     return sender
@@ -317,5 +320,5 @@ def _task_layers_of(parts: Parts, sender: Sender, client: Client) -> tuple[Waite
 
 def _release(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, at least two; 0 for what is not a number."""
-    numbers = [int(part) if part.isdigit() else 0 for part in version.replace("-", ".").split(".")]
+    numbers = [whole_number(part) or 0 for part in version.replace("-", ".").split(".")]
     return (numbers[0], *(numbers[1:] or [0]))

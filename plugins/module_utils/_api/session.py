@@ -8,6 +8,7 @@ errors.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +16,16 @@ from urllib.parse import unquote
 
 from .._core.clock import Clock
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
+from .forms import Record, Unfit, flag, like
 from .protocols import Row
 from .settings import Connection
 
 RENEW_AFTER = 6600.0  # seconds; PVE lets a ticket live for two hours
 _TICKET_PATH = "/access/ticket"
 _CSRF = "CSRFPreventionToken"
+_HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_HEADER = like(r"[\x21-\x7e]+", "what a header can hold")
+_LOGIN = Record({"ticket": _HEADER}, {_CSRF: _HEADER, "NeedTFA": flag})
 _STALE_LOGIN = (
     "authentication failed!",
     "invalid pve ticket",
@@ -53,15 +58,49 @@ class Answer:
 def read_data(answer: Answer) -> Any:
     """Return `data` of an answer. Raises NetworkError when the answer is not PVE's."""
     try:
-        return json.loads(answer.body)["data"]
+        return _read_json(answer.body)["data"]
     except (ValueError, KeyError, TypeError):
-        raise NetworkError(
-            status=answer.status_code,
-            answer="the answer is not JSON of Proxmox VE",
-            next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
-            reason="not the API",
-            retryable=False,
+        raise _not_the_api(answer, "the answer is not JSON of Proxmox VE") from None
+
+
+def _not_the_api(answer: Answer, problem: str) -> NetworkError:
+    return NetworkError(
+        status=answer.status_code,
+        answer=problem,
+        next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
+        reason="not the API",
+        retryable=False,
+    )
+
+
+def _read_login(answer: Answer, attempted: str) -> dict[str, Any]:
+    """Return what a login answers: a ticket, and whether there is a second factor."""
+    try:
+        found: dict[str, Any] = _LOGIN(read_data(answer))
+    except NetworkError as error:
+        raise error.on(attempted=attempted) from None
+    except Unfit as problem:
+        raise _not_the_api(answer, f"the answer is not a ticket: {problem}").on(
+            attempted=attempted
         ) from None
+    return found
+
+
+def _read_json(body: bytes) -> Any:
+    """Return what a body holds. Raises ValueError where that is not JSON, or is nested too deep.
+
+    Half of a surrogate pair, which JSON can escape but no file can hold, becomes a question mark.
+    """
+    try:
+        if _HALF_A_PAIR.search(body):
+            body = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+        return json.loads(body, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 class Session:
@@ -152,6 +191,7 @@ class Session:
             return Answer(status, response.reason or "", response.content)
         except (OSError, ValueError) as error:  # every error of requests is one of the two
             failure = self._transport.transport_error(error, self._connection)
+            failure = self.without_secrets(failure)
             raise failure.on(method=method, path=unquote(path), status=status or None) from error
         finally:
             taken = (self._clock.monotonic() - started) * 1000
@@ -207,7 +247,7 @@ class Session:
             if isinstance(failure, AuthenticationError):
                 self._refusal = failure
             raise failure
-        found = read_data(answer) or {}
+        found = _read_login(answer, attempted)
         if found.get("NeedTFA"):
             raise AuthenticationError(
                 attempted=attempted,
@@ -218,8 +258,8 @@ class Session:
                 method="POST",
                 path=_TICKET_PATH,
             )
-        self._ticket = str(found.get("ticket") or "")
-        self._csrf = str(found.get(_CSRF) or "")
+        self._ticket = found["ticket"]
+        self._csrf = found.get(_CSRF, "")
         self._ticket_born = self._clock.monotonic()
 
     def _is_stale_login(self, answer: Answer) -> bool:
@@ -280,7 +320,7 @@ def _message(answer: Answer) -> tuple[str, dict[str, Any]]:
     Without a JSON body the reason phrase is all there is.
     """
     try:
-        body = json.loads(answer.body)
+        body = _read_json(answer.body)
     except ValueError:
         return "", {}
     if not isinstance(body, dict):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
+from .._core.errors import ApiError, FleetError, Locked, NetworkError, NotFound, TaskTimeout
 from .._core.retry import TimeBudget
 from .upid import TaskResult, Upid, is_upid, parse_upid
 
@@ -112,6 +112,8 @@ class TaskWaiter:
                 if is_over or not outage.again():
                     raise _out_of_sight(error, one.task, one.attempted) from error
                 continue
+            except ApiError as error:
+                raise _out_of_sight(error, one.task, one.attempted) from error
             except NotFound as error:
                 attempted = one.attempted or error.attempted
                 raise error.on(attempted=attempted, upid=one.task.text) from error

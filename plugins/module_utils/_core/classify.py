@@ -43,6 +43,7 @@ from .errors import (
 )
 
 LOG_LINES = 10
+_LONGEST = 4000  # characters of a text that are looked at
 
 
 @dataclass(frozen=True)
@@ -502,6 +503,7 @@ def _no_room(log: Sequence[str], path: str, common: Mapping[str, Any]) -> FleetE
 
 def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> FleetError | None:
     """Return the error of the first row of the table that matches."""
+    said = said[:_LONGEST]
     for row in _TEXTS:
         if where not in _PLACES[row.where] or not re.search(row.path, path):
             continue

@@ -15,7 +15,16 @@ from .shown import shown
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
 _UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB}
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b?)?|(b))?\s*$", re.IGNORECASE)
+_SIZE = re.compile(
+    r"^\s*([0-9]{1,18}(?:\.[0-9]{1,60})?)\s*(?:([kmgt])(i?b?)?|(b))?\s*$", re.IGNORECASE
+)
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of digits is, or None for another text or an endless one."""
+    if 0 < len(text) <= 18 and text.isascii() and text.isdigit():
+        return int(text)
+    return None
 
 
 def parse_size(value: object, *, bare: int, what: str) -> int:

@@ -123,6 +123,8 @@ def _text(value: Any) -> str:
 
 # Values
 
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?")
+
 
 def one_of(*words: str) -> Callable[[Any, str], str]:
     """Return what takes one of these words."""
@@ -168,10 +170,10 @@ def number(
     return want
 
 
-def shown_number(text: str) -> int | float | None:
-    """Return a number as a result has it, None for an empty text."""
-    if not text:
-        return None
+def shown_number(text: str) -> int | float | str | None:
+    """Return a number as a result has it, None for an empty text, and another text as it is."""
+    if not _NUMBER.fullmatch(text):
+        return text or None
     value = float(text)
     return int(value) if value.is_integer() else value
 

@@ -121,8 +121,8 @@ MIGRATION = Parts(
 NEXT_ID = Parts(
     "next_id",
     (
-        Part("lower", "lower", number(100, 999999999, whole=True), int, "100"),
-        Part("upper", "upper", number(100, 1000000000, whole=True), int, "1000000"),
+        Part("lower", "lower", number(100, 999999999, whole=True), shown_number, "100"),
+        Part("upper", "upper", number(100, 1000000000, whole=True), shown_number, "1000000"),
     ),
 )
 STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID)

@@ -135,9 +135,8 @@ def dictionary(answer: Row, key: str) -> Row:
 
 def _version(text: str | None) -> str | None:
     """Return the version in C(pve-manager/9.2.11/...)."""
-    if not text:
-        return None
-    return str(text).split("/")[1]
+    parts = [*str(text).split("/"), None]
+    return parts[1]
 
 
 def of_type(rows: Iterable[Row], kind: str) -> list[Row]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from .._core.errors import ConfigurationError, ValidationFailed
 from .._core.propstring import canonical, parse
+from .._core.quantities import whole_number
 
 FAMILIES = ("ipv4", "ipv6", "any")
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
@@ -106,7 +107,7 @@ def agent_addresses(answer: Any) -> list[Address]:
                 continue
             address = Address(
                 text,
-                prefix=entry.get("prefix"),
+                prefix=whole_number(_text(entry, "prefix")),
                 interface=name,
                 mac=mac.lower(),
             )
@@ -138,7 +139,7 @@ def cloud_init_addresses(config: Mapping[str, Any]) -> list[Address]:
                 continue
             address = Address(
                 text,
-                prefix=_whole_number(prefix),
+                prefix=whole_number(prefix),
                 interface=nic,
                 mac=macs.get(nic, ""),
                 source="cloud-init",
@@ -150,12 +151,6 @@ def cloud_init_addresses(config: Mapping[str, Any]) -> list[Address]:
 def _number(key: str) -> int:
     """Return N of `ipconfigN`."""
     return int(key.removeprefix("ipconfig"))
-
-
-def _whole_number(text: str) -> int | None:
-    if not text.isdigit():
-        return None
-    return int(text)
 
 
 def _sub_keys(text: str) -> dict[str, str]:

@@ -16,6 +16,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .._core.quantities import whole_number
+
 _COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\s*$")
 _STALE = "stale"
 
@@ -71,7 +73,7 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
     origin = values.get("origin", "")
     inherited_tags = values.get("shed", "").split(":")
     marker = Marker(
-        origin=int(origin) if origin.isdigit() else None,
+        origin=whole_number(origin),
         run=values.get("run"),
         tenant=values.get("tenant"),
         inherited_tags=tuple(filter(None, inherited_tags)),

@@ -16,6 +16,7 @@ from .._core import validate
 from .._core.errors import AuthenticationError, FleetError, ValidationFailed
 from .._core.options import check_options
 from .._core.parallel import side_by_side
+from .._core.quantities import whole_number
 from .._core.result import Result
 from .._facts.partial_read import PartialRead, listed_states, standing
 from .._spec.preflight_info_options import storages_item_spec
@@ -153,7 +154,7 @@ def _skipped(reason: str) -> Row:
 def _parse_version(text: str) -> Version:
     """Return the first two numbers of a version such as 9.2.11 or 8.4-1."""
     parts = text.replace("-", ".").split(".")
-    numbers = [int(part) if part.isdigit() else 0 for part in parts]
+    numbers = [whole_number(part) or 0 for part in parts]
     major, minor = [*numbers, 0][:2]
     return major, minor
 

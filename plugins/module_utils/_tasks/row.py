@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._api.upid import parse_upid
+from .._core.quantities import whole_number
 from .._core.times import iso
 
 RUNNING, OK, WARNING, FAILED, UNKNOWN = "running", "ok", "warning", "failed", "unknown"
 # Types of tasks that remove a guest: afterwards its number can be another guest's.
 REMOVALS = ("qmdestroy", "vzdestroy")
+# What the ID of a task holds too.
+_PARTS = frozenset(("user", "type", "id", "starttime"))
 _STATUS = {"RUNNING": RUNNING, "OK": OK, "unexpected status": UNKNOWN, None: UNKNOWN}
-_NUMBER = re.compile("[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,7 @@ class Task:
     @property
     def vmid(self) -> int | None:
         """The number of the guest that the task is about, or None."""
-        if _NUMBER.fullmatch(self.id):
-            return int(self.id)
-        return None
+        return whole_number(self.id)
 
     @property
     def removes(self) -> bool:
@@ -55,8 +55,11 @@ def task_of(row: Mapping[str, Any], node: str) -> Task:
     """Return the task of a row that this node lists.
 
     A running task has its token within the user, one that ended has it apart (pve-manager,
-    API2/Tasks.pm, node_tasks).
+    API2/Tasks.pm, node_tasks). What the row lacks is in the ID of the task.
     """
+    if not row.keys() >= _PARTS:
+        upid = parse_upid(row["upid"])
+        row = {**{part: getattr(upid, part) for part in _PARTS}, **row}
     user, _mark, token = str(row["user"]).partition("!")
     exitstatus = row.get("status")
     status = status_of(exitstatus)

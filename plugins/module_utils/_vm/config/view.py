@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from ..._cluster.tenant import parse_tags
 from ..._core.propstring import canonical
-from ..._core.quantities import read_size, render_size
+from ..._core.quantities import read_size, render_size, whole_number
 from ..._guest.marker import split_notes
 from ..._schema.formats import parse_option, rule_of, sub_keys_of
 from .actual import DRIVE, FIRMWARE, is_cloud_init, storage_of
@@ -86,8 +86,10 @@ def _typed(text: str, rule: Mapping[str, Any]) -> Any:
     kind = rule.get("type")
     if kind == "boolean":
         return _BOOLEANS.get(text, text)
-    if kind == "integer" and text.lstrip("-").isdigit():
-        return int(text)
+    if kind == "integer":
+        number = whole_number(text.removeprefix("-"))
+        if number is not None:
+            return -number if text.startswith("-") else number
     return text
 
 

@@ -88,7 +88,7 @@ def powered(
 
     def answer(path: tuple[Any, ...], now: float) -> Any:
         if path[0] == "cluster":
-            return [{"vmid": 100, "node": node if now >= at else "pve1"}]
+            return [{"type": "qemu", "vmid": 100, "node": node if now >= at else "pve1"}]
         if path[2] == "tasks":
             return list(tasks)
         if path[1] != (node if now >= at else "pve1"):

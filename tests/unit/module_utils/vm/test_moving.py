@@ -116,9 +116,9 @@ def test_what_goes_before_the_move_does_not_count(
 def elsewhere(failure: FleetError, now: str | None) -> Server:
     def answer(path: tuple[Any, ...], _now: float) -> Any:
         if path[0] == "cluster":
-            return (
-                [] if now is None else [{"vmid": 100, "node": now}, {"vmid": 101, "node": "pve1"}]
-            )
+            rows = [(100, now), (101, "pve1")]
+            found = [{"type": "qemu", "vmid": vmid, "node": node} for vmid, node in rows]
+            return [] if now is None else found
         return [{"key": "name", "value": "x"}] if path[1] == now else failure
 
     return Server(answer)

@@ -1,0 +1,287 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Forms of values in answers: each returns a value as the rest of the code reads it, or raises
+`Unfit` (pure).
+
+PVE is written in Perl, whose JSON has the same figure as a number in one answer and as a text in
+the next. A form returns one of the two. It returns None for what counts as missing, and leaves keys
+alone that it does not know: a newer version may have more.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Form = Callable[[Any], Any]
+
+# PVE's integers have 64 bits. The last moment is the end of the year 9999.
+_BITS = 2**63
+_LAST_MOMENT = 253402300799
+_WORDS = {
+    str: "a text",
+    bool: "a flag",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+
+
+class Unfit(ValueError):
+    """A value that has not the form it must have; `place` are the keys and indices that lead to
+    it.
+    """
+
+    def __init__(self, problem: str, place: tuple[str | int, ...] = ()) -> None:
+        self.problem = problem
+        self.place = place
+        super().__init__(problem)
+
+    def within(self, key: str | int) -> Unfit:
+        """Return the same, seen from what holds the value under a key or an index."""
+        return Unfit(self.problem, (key, *self.place))
+
+    def __str__(self) -> str:
+        names = [f"row {key + 1}" if isinstance(key, int) else key[:64] for key in self.place]
+        return f"{' of '.join(reversed(names)) or 'it'} {self.problem}"
+
+
+def _unlike(expected: str, value: Any) -> Unfit:
+    found = _WORDS.get(value.__class__, "null")
+    if found == expected:
+        return Unfit(f"is not possible for {expected}")
+    return Unfit(f"is {found}, not {expected}")
+
+
+def unchanged(value: Any) -> Any:
+    """Return anything as it is."""
+    return value
+
+
+def text(value: Any) -> str:
+    """Return a text; Perl may print a text of digits, such as the name 100, as a number."""
+    if value.__class__ is str:
+        return value
+    if value.__class__ is bool:
+        return str(int(value))
+    if value.__class__ in (int, float):
+        return str(value)
+    raise _unlike("a text", value)
+
+
+def like(pattern: str, what: str) -> Form:
+    """Return the form of a text or number that stays as it is, if its text matches."""
+    compiled = re.compile(pattern, re.DOTALL)
+
+    def read(value: Any) -> Any:
+        if value.__class__ in (str, int) and compiled.fullmatch(str(value)):
+            return value
+        raise Unfit(f"is not {what}")
+
+    return read
+
+
+def scalar(value: Any) -> Any:
+    """Return a text or a number as it is."""
+    if value.__class__ in (str, int, bool) or _is_finite(value):
+        return value
+    raise _unlike("a text", value)
+
+
+def number(value: Any) -> int | float | None:
+    """Return a number within the range that PVE has."""
+    if value.__class__ is int and -_BITS <= value < _BITS:
+        return value
+    if value.__class__ is str:
+        return _read_number(value)
+    if value.__class__ is bool:
+        return int(value)
+    if _is_finite(value) and -_BITS <= value < _BITS:
+        return value
+    raise _unlike("a number", value)
+
+
+def _is_finite(value: Any) -> bool:
+    return value.__class__ is float and math.isfinite(value)
+
+
+def _read_number(value: str) -> int | float | None:
+    if not value:
+        return None
+    if len(value) > 40 or not value.isascii():
+        raise _unlike("a number", value)
+    for kind in (int, float):
+        try:
+            return number(kind(value))
+        except ValueError:
+            continue
+    raise _unlike("a number", value)
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number: a figure in bytes or seconds, a count."""
+    if value.__class__ is int and -_BITS <= value < _BITS:
+        return value
+    found = number(value)
+    return None if found is None else int(found)
+
+
+def vmid(value: Any) -> int:
+    """Return the number of a guest."""
+    found = number(value)
+    if found is None or found != int(found) or found < 1:
+        raise Unfit("is not the number of a guest")
+    return int(found)
+
+
+def flag(value: Any) -> int | None:
+    """Return 1 or 0."""
+    found = number(value)
+    if found in (0, 1, None):
+        return found if found is None else int(found)
+    raise Unfit("is not 0 or 1")
+
+
+def moment(value: Any) -> int | None:
+    """Return seconds since the epoch."""
+    found = whole(value)
+    if found is None or 0 <= found <= _LAST_MOMENT:
+        return found
+    raise Unfit("is not a time")
+
+
+def name(value: Any) -> str:
+    """Return a text that is not empty."""
+    found = text(value)
+    if not found:
+        raise Unfit("is empty")
+    return found
+
+
+class Record:
+    """The form of an object whose keys have forms of their own; the `needed` ones must be there.
+
+    A null stands for a missing key.
+    """
+
+    def __init__(self, needed: Mapping[str, Form], fields: Mapping[str, Form]) -> None:
+        self._needed = needed
+        self._forms = {**fields, **needed}
+
+    def __call__(self, value: Any) -> dict[str, Any]:
+        if value.__class__ is not dict:
+            raise _unlike("an object", value)
+        forms = self._forms
+        changed: dict[str, Any] = {}
+        for key, one in value.items():
+            form = forms.get(key)
+            if form is None:
+                continue
+            try:
+                found = None if one is None else form(one)
+            except Unfit as error:
+                raise error.within(key) from None
+            if found is not one or one is None:
+                changed[key] = found
+        found = {**value, **changed} if changed else value
+        for key in self._needed:
+            if found.get(key) is None:
+                raise Unfit("is missing", (key,))
+        if None in changed.values():
+            return {key: one for key, one in found.items() if one is not None or key not in changed}
+        return found
+
+
+class Option(Record):
+    """The form of a row with an option in `key`; its values have the form of that option."""
+
+    def __init__(
+        self, key: Form, known: Mapping[str, Form], form: Form, kept_in: tuple[str, ...]
+    ) -> None:
+        super().__init__({"key": key}, {"delete": whole})
+        self._by_key = {key: Record({}, dict.fromkeys(kept_in, one)) for key, one in known.items()}
+        self._usual = Record({}, dict.fromkeys(kept_in, form))
+
+    def __call__(self, value: Any) -> dict[str, Any]:
+        row = super().__call__(value)
+        return self._by_key.get(row["key"], self._usual)(row)
+
+
+class ByType:
+    """The form of rows that say in `type` what they are."""
+
+    def __init__(self, needed: bool = True, **records: Record) -> None:
+        self._records = records
+        self._any = Record({"type": name}, {}) if needed else Record({}, {"type": text})
+
+    def __call__(self, value: Any) -> dict[str, Any]:
+        row = self._any(value)
+        record = self._records.get(row.get("type", ""))
+        return row if record is None else record(row)
+
+
+def rows(form: Form) -> Form:
+    """Return the form of a list; a null is not taken for an empty one."""
+
+    def read(value: Any) -> list[Any]:
+        if value.__class__ is not list:
+            raise _unlike("a list", value)
+        found = []
+        for index, row in enumerate(value):
+            try:
+                found.append(form(row))
+            except Unfit as error:
+                raise error.within(index) from None
+        return found
+
+    return read
+
+
+def values(form: Form, known: Mapping[str, Form] = {}, key: Form = unchanged) -> Form:
+    """Return the form of an object whose values are alike, but for the `known` ones, and its keys
+    too.
+
+    Perl's JSON has an empty list where an object without keys was not yet used as one.
+    """
+
+    def read(value: Any) -> dict[str, Any]:
+        if value == []:
+            return {}
+        if value.__class__ is not dict:
+            raise _unlike("an object", value)
+        found = {}
+        for name_, one in value.items():
+            try:
+                key(name_)
+                typed = None if one is None else known.get(name_, form)(one)
+            except Unfit as error:
+                raise error.within(name_) from None
+            if typed is not None:
+                found[name_] = typed
+        return found
+
+    return read
+
+
+def either(form: Form, other: Form, kind: type = list) -> Form:
+    """Return the form of what PVE answers as a list (or another `kind`) in one call and otherwise
+    in another.
+    """
+
+    def read(value: Any) -> Any:
+        return form(value) if value.__class__ is kind else other(value)
+
+    return read
+
+
+def optional(form: Form) -> Form:
+    """Return the form of an answer that may be null."""
+
+    def read(value: Any) -> Any:
+        return None if value is None else form(value)
+
+    return read

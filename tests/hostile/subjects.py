@@ -1,0 +1,274 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that reads answers: the tasks of the fault table, the tasks that only read, the
+inventory and the lookup.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.inventory.data import InventoryData
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import inventory_loader, lookup_loader
+
+from tests.faults.scenarios import (
+    LIMITS,
+    NAME,
+    SCENARIOS,
+    TENANT,
+    VMID,
+    Scenario,
+    machine,
+)
+from tests.modules.estate_lab import Lab
+from tests.modules.module_runner import run_module
+
+from .recordings import Recording, recording
+
+_AGENT = {"agent": "1", "ipconfig0": "ip=10.0.0.7/24,gw=10.0.0.1"}
+RUNNING = machine(True, **_AGENT)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A task that reads answers; `kind` is a module, or "inventory" or "lookup".
+
+    `there` are VMs, as entries of a cluster file, and `before` are tasks that are done first.
+    `steering` are requests to the control plane of the simulator. `fails` says that the task fails
+    with the right answers too.
+    """
+
+    key: str
+    kind: str
+    options: Mapping[str, Any]
+    there: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    before: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    steering: tuple[tuple[str, str, Any], ...] = ()
+    fails: bool = False
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is there before, in the form of the fault table."""
+        return Scenario(self.key, self.kind, self.options, self.there, self.before)
+
+    def record(self, lab: Lab, place: Path) -> Recording:
+        """Return what the task is answered when nothing is wrong."""
+        lab.simulator.reset()
+        for control in self.steering:
+            lab.simulator.ask(*control)
+        with recording(Recording()):
+            self.scenario.prepare(lab)
+        found = Recording()
+        with recording(found):
+            found.result = self.run(lab, place)
+        assert bool(found.result.get("failed")) is self.fails, (self.key, found.result)
+        lab.simulator.clear_faults()
+        return found
+
+    def run(self, lab: Lab, place: Path) -> dict[str, Any]:
+        """Return the result; a failure has `failed`, `msg` and what else a module returns."""
+        return _RUNNERS.get(self.kind, self._as_module)(lab, dict(self.options), place)
+
+    def _as_module(self, lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
+        return run_module(self.kind, {**lab.connection, **options})
+
+
+def _inventory(lab: Lab, options: dict[str, Any], place: Path) -> dict[str, Any]:
+    """Return groups and variables that the inventory plugin makes of a file with these options."""
+    file = place / "fleet.proxmox.yml"
+    data = {"plugin": "pve.fleet.proxmox", **lab.connection, **options}
+    text = json.dumps(data)
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+    inventory = InventoryData()
+
+    def fill() -> dict[str, Any]:
+        plugin = inventory_loader.get("pve.fleet.proxmox")
+        plugin.parse(inventory, DataLoader(), str(file), cache=False)
+        hosts = {name: _plain(host.vars) for name, host in inventory.hosts.items()}
+        groups = {name: sorted(map(str, group.hosts)) for name, group in inventory.groups.items()}
+        return {"hosts": hosts, "groups": groups}
+
+    return _guarded(fill)
+
+
+def _lookup(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
+    """Return what the lookup plugin finds."""
+    terms = options.pop("terms")
+
+    def find() -> dict[str, Any]:
+        plugin = lookup_loader.get("pve.fleet.vm")
+        given = {**lab.connection, **options, "refresh": True}
+        return {"found": _plain(plugin.run(terms, variables={}, **given))}
+
+    return _guarded(find)
+
+
+def _guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the result, or the failure that Ansible would print; `exception` is a traceback."""
+    try:
+        return work()
+    except AnsibleError as error:
+        return {"failed": True, "msg": str(error)}
+    except Exception as error:
+        return {"failed": True, "msg": str(error), "exception": traceback.format_exc()}
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON has it: what a consumer of the result can read."""
+    return json.loads(json.dumps(value, default=str))
+
+
+_RUNNERS = {"inventory": _inventory, "lookup": _lookup}
+
+
+def of_scenario(scenario: Scenario) -> Subject:
+    """Return the subject that is a row of the fault table."""
+    return Subject(scenario.key, scenario.module, scenario.options, scenario.there, scenario.before)
+
+
+_SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
+_MINE = {"name": NAME, "tenant": TENANT}
+
+READING: tuple[Subject, ...] = (
+    Subject("facts of a VM", "vm_info", {**_MINE, "config": True}, RUNNING),
+    Subject("facts of all VMs", "vm_info", {}, RUNNING),
+    Subject("facts of a node", "node_info", {"node": "pve1", "details": True}),
+    Subject("facts of all nodes", "node_info", {}, RUNNING),
+    Subject("facts of the cluster", "cluster_info", {"networks": True}, RUNNING),
+    Subject(
+        "requirements",
+        "preflight_info",
+        {
+            "tasks": ["vm_create", "vm_clone", "snapshot", "storage_download"],
+            "vms": [NAME],
+            "templates": ["debian-13"],
+            "nodes": ["pve1"],
+            "storages": [{"name": "ceph", "content": "images"}],
+            "bridges": ["vmbr0"],
+            "pool": "acme",
+            "min_version": "8.0",
+        },
+        RUNNING,
+    ),
+    Subject(
+        "snapshots of a VM", "snapshot_info", {**_MINE, "details": True}, RUNNING, (_SNAPSHOT,)
+    ),
+    Subject("tasks", "task_info", {"limit": 5, "log": True}, RUNNING, (_SNAPSHOT,)),
+    Subject("a pool", "pool_info", {"name": "acme"}, RUNNING),
+    Subject("all pools", "pool_info", {}),
+    Subject("groups", "group_info", {}),
+    Subject("a user", "user_info", {"name": "ops@pve"}),
+    Subject("users", "user_info", {}),
+    Subject("roles", "role_info", {}),
+    Subject("rights", "acl_info", {}),
+    Subject("audit", "audit_info", {}, RUNNING),
+    Subject("realms", "realm_info", {}),
+    Subject("drift", "drift_info", {"vms": [{"name": "neighbour", "cores": 3}]}, RUNNING),
+    Subject("options of the cluster", "cluster_options_info", {}),
+    Subject("a tenant", "tenant", {"name": "initech", "quota": {"vms": 3}}),
+    Subject("tenants", "tenant_info", {}, RUNNING),
+    Subject("tokens", "token_info", {"owner": "ops@pve"}),
+    Subject(
+        "hosts",
+        "inventory",
+        {"fetch": ["addresses", "config", "snapshots"], "tenant": TENANT, "strict": True},
+        RUNNING,
+        (_SNAPSHOT,),
+    ),
+    Subject(
+        "hosts of sites",
+        "inventory",
+        {"group_by": ["node", "status", "tag", "pool", "tenant", "site"], "dead_site": "report"},
+        RUNNING,
+    ),
+    Subject("a VM by name", "lookup", {"terms": [NAME], "tenant": TENANT}, RUNNING),
+    Subject("a VM by number", "lookup", {"terms": [str(VMID)]}, RUNNING),
+    Subject(
+        "a user with groups",
+        "user",
+        {"name": "faulty@pve", "groups": ["faulty"]},
+        before=(("group", {"name": "faulty"}),),
+    ),
+    Subject(
+        "rights of a stranger",
+        "acl",
+        {"path": "/pool/acme", "grants": [{"user": "nobody@pve", "role": "PVEVMUser"}]},
+        fails=True,
+    ),
+    Subject(
+        "a token of nobody",
+        "token",
+        {"owner": "nobody@pve", "name": "auto", "comment": "x"},
+        fails=True,
+    ),
+    Subject("a pool below", "pool", {"name": "acme/inner"}),
+    Subject(
+        "a task with warnings",
+        "vm",
+        {**_MINE, **LIMITS, "state": "started"},
+        machine(),
+        steering=(("POST", "/faults", {"task": "qmstart", "warn": "beware"}),),
+    ),
+    Subject(
+        "a VM of a number within a quota",
+        "vm",
+        {
+            "name": "fresh",
+            "vmid": 20900,
+            "tenant": TENANT,
+            "disks": [{"size": 1, "storage_class": "files"}],
+            "storage_classes": {"files": {"storage": "local", "type": "thin"}},
+            "quota": {"vms": 9, "disk": "900G"},
+            "pool": "acme",
+            **LIMITS,
+        },
+        RUNNING,
+    ),
+    Subject(
+        "a VM of an image",
+        "vm",
+        {
+            "name": "fresh",
+            "node": "pve1",
+            "disks": [
+                {
+                    "size": 9,
+                    "storage": "ceph",
+                    "import_from": "local:import/debian-13-genericcloud-amd64.qcow2",
+                },
+            ],
+            **LIMITS,
+        },
+    ),
+    Subject(
+        "a VM of an ISO by its name",
+        "vm",
+        {"name": "fresh", "source": "debian-13-netinst.iso", "disks": [{"size": 9}], **LIMITS},
+    ),
+    Subject(
+        "a clone of a snapshot",
+        "clone",
+        {"name": "fresh", "source": str(VMID), "snapshot": "one", "full": True, **LIMITS},
+        machine(),
+        (_SNAPSHOT,),
+    ),
+    Subject("out of its pool", "vm", {**_MINE, **LIMITS, "pool": ""}, machine()),
+    Subject(
+        "a snapshot of files",
+        "snapshot",
+        {**_MINE, **LIMITS, "snapshot": "two"},
+        machine(scsi1=f"local:{VMID}/vm-{VMID}-disk-1.qcow2,size=1G"),
+    ),
+    Subject("nothing to change", "vm", {**_MINE, "cores": 1, "wait_for": "address"}, RUNNING),
+)
+
+SUBJECTS: tuple[Subject, ...] = (*map(of_scenario, SCENARIOS), *READING)

@@ -1,0 +1,358 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers that are broken, hostile or of a newer version: each task that reads them ends with a
+right result or with an error of a category, never with a traceback.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.answers import READS, form_of
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from tests.cases import cases
+from tests.faults.table import open_table
+from tests.hostile.mutants import (
+    NASTY,
+    PARTS,
+    WRONG,
+    Spot,
+    as_number,
+    as_text,
+    everywhere,
+    replaced,
+    route_of,
+    spots,
+    with_more,
+)
+from tests.hostile.recordings import Recording, replaying
+from tests.hostile.subjects import SUBJECTS
+from tests.modules.estate_lab import Lab
+from tests.modules.test_fault_table import calls
+
+Place = tuple[str, str]
+
+# Readers that need a race, a fault or a slow task to come by, with the calls they read: other tasks
+# read the answers to these.
+READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
+    ("module_utils/_access/successor.py", "read_rights"): ("access/acl",),
+    ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
+    ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
+    ("module_utils/_cluster/allocation.py", "with_allocations"): ("storage",),
+    ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
+    ("module_utils/_fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
+    ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
+    ("module_utils/_vm/create/cloning.py", "chained_stores"): ("storage",),
+    ("module_utils/_vm/create/make.py", "_is_ours"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_vm/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_vm/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_vm/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_vm/live/making.py", "_row_of_number"): ("cluster/resources",),
+    ("module_utils/_vm/live/requirements.py", "_volumes_of_snapshot"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_vm/live/requirements.py", "check_pool"): ("pools",),
+    ("module_utils/_vm/live/snippets.py", "_ask"): (
+        "nodes/*/storage/*/content",
+        "access/permissions",
+    ),
+    ("module_utils/_tasks/run_info.py", "_read_one"): ("nodes/*/tasks/*/status",),
+    ("plugin_utils/_progress.py", "_new_lines"): ("nodes/*/tasks/*/log",),
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value in the place of another one, in the answer to one request of a task."""
+
+    number: int  # of the subject
+    method: str
+    path: tuple[str, ...]
+    spot: Spot
+    value: Any
+
+    def __repr__(self) -> str:
+        where = "/".join(map(str, self.spot))
+        return f"{SUBJECTS[self.number].key}: {route_of(self.path)}: {where} = {self.value!r:.60}"
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What two changes share that meet the same reader in the same way."""
+        spot = tuple("*" if isinstance(key, int) else key for key in self.spot)
+        return SUBJECTS[self.number].kind, self.method, route_of(self.path), spot
+
+
+@dataclass
+class Recorded:
+    """What all subjects were answered, and the places in the source that read it."""
+
+    lab: Lab
+    place: Path
+    recordings: list[Recording]
+    readers: set[Place]
+    spots: list[tuple[int, str, tuple[str, ...], Spot]]
+
+    def run(self, change: Change) -> dict[str, Any]:
+        """Return the result of the task with a changed answer."""
+
+        def changed(method: str, path: tuple[str, ...], answer: Any) -> Any:
+            if (method, path) != (change.method, change.path):
+                return answer
+            return replaced(answer, change.spot, change.value)
+
+        return self.replay(change.number, changed)
+
+    def replay(self, number: int, change: Any) -> dict[str, Any]:
+        """Return the result of a subject with its answers changed."""
+        with replaying(self.recordings[number], change):
+            return SUBJECTS[number].run(self.lab, self.place)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    place = tmp_path_factory.mktemp("hostile")
+    readers: set[Place] = set()
+    get = Client.get
+
+    def noted(*args: Any, **keywords: Any) -> Any:
+        frame = sys._getframe(1)
+        while frame.f_code.co_name.startswith("<") and frame.f_back is not None:
+            frame = frame.f_back  # out of a comprehension
+        name = frame.f_code.co_filename.replace(os.sep, "/")
+        readers.add((name.partition("/plugins/")[2], frame.f_code.co_name))
+        return get(*args, **keywords)
+
+    with open_table() as lab, mock.patch.object(Client, "get", noted):
+        recordings = [subject.record(lab, place) for subject in SUBJECTS]
+        yield Recorded(lab, place, recordings, readers, list(all_spots(recordings)))
+
+
+def all_spots(
+    recordings: list[Recording],
+) -> Iterator[tuple[int, str, tuple[str, ...], Spot]]:
+    """Return each place in each answer: subject, method, path, keys."""
+    for number, recording in enumerate(recordings):
+        for (method, path, _values), answers in recording.answers.items():
+            known = next((one for one in answers if not isinstance(one, Exception)), None)
+            for spot in spots(known):
+                yield number, method, path, spot
+
+
+def judge(result: Mapping[str, Any], context: object) -> None:
+    """Fail the test unless the result is right in form, or an error of a category."""
+    text = json.dumps(result)
+    text.encode("utf-8")
+    assert "Traceback" not in text, context
+    assert "exception" not in result, context
+    if not result.get("failed"):
+        return
+    assert result["msg"], context
+    category = result["error"]["category"] if "error" in result else result["msg"]
+    assert "InternalError" not in category, (context, result["msg"])
+
+
+# -- what must be an error or a right result -----------------------------------------------------
+
+
+def test_each_answer_as_a_whole(recorded: Recorded) -> None:
+    """Every reader of every task: the whole answer is something else."""
+    values = cases(full=WRONG, short=(None, {}, [None], 0, "x"))
+    seen = set()
+    for number, method, path, spot in recorded.spots:
+        kind = Change(number, method, path, spot, None).kind
+        if spot or kind in seen:
+            continue
+        seen.add(kind)
+        for value in values:
+            one = Change(number, method, path, spot, value)
+            judge(recorded.run(one), one)
+    assert len(seen) > 100
+
+
+@pytest.mark.long
+def test_each_value(recorded: Recorded) -> None:
+    """Every value of every answer that a task reads, replaced by each wrong one."""
+    seen = set()
+    for number, method, path, spot in recorded.spots:
+        kind = Change(number, method, path, spot, None).kind
+        if kind in seen:
+            continue
+        seen.add(kind)
+        for value in (*WRONG, *PARTS):
+            one = Change(number, method, path, spot, value)
+            judge(recorded.run(one), one)
+    print(f"{len(seen)} values, each with {len(WRONG) + len(PARTS)} changes")
+
+
+HOSTILE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**80), 2**80)
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=40)
+    | st.sampled_from(NASTY),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+
+
+@settings(
+    max_examples=int(os.environ.get("PVE_FLEET_CASES", 200)),
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_anything_in_any_place(recorded: Recorded, data: st.DataObject) -> None:
+    number, method, path, spot = data.draw(st.sampled_from(recorded.spots))
+    value = data.draw(HOSTILE | st.sampled_from(PARTS) | st.sampled_from(WRONG))
+    change = Change(number, method, path, spot, value)
+    judge(recorded.run(change), change)
+
+
+# -- what must be a right result -----------------------------------------------------------------
+
+
+def results(recorded: Recorded, number: int, change: Any) -> tuple[Any, Any]:
+    """Return what a task comes to with the recorded answers, and with changed ones."""
+    plain = recorded.replay(number, lambda _method, _path, answer: answer)
+    assert bool(plain.get("failed")) is SUBJECTS[number].fails, plain["msg"]
+    return comparable(plain), comparable(recorded.replay(number, change))
+
+
+def comparable(value: Any) -> Any:
+    """Return a result without what is shown as PVE sent it: the same number is 2 or "2"."""
+    if isinstance(value, dict):
+        return {
+            key: comparable(one)
+            for key, one in value.items()
+            if key not in ("checked", "tries") and not str(key).startswith("future")
+        }
+    if isinstance(value, list):
+        return [comparable(one) for one in value if one != "future-option"]
+    return str(value)
+
+
+@pytest.mark.parametrize("form", [as_text, as_number], ids=["texts", "numbers"])
+def test_numbers_may_be_texts(recorded: Recorded, form: Any) -> None:
+    for number, subject in enumerate(SUBJECTS):
+        right, found = results(
+            recorded, number, lambda _method, _path, answer: everywhere(answer, form)
+        )
+        assert found == right, subject.key
+
+
+def test_a_newer_version_may_tell_more(recorded: Recorded) -> None:
+    """Keys, sub-keys and options that no schema has."""
+
+    def newer(method: str, path: tuple[str, ...], answer: Any) -> Any:
+        if path[-1] in ("permissions", "options") or path[:2] == ("access", "roles"):
+            return answer  # objects whose keys are privileges or options
+        more = with_option(method, path, answer)
+        return with_more(answer) if more is answer else more
+
+    for number, subject in enumerate(SUBJECTS):
+        if subject.kind in ("inventory", "vm_info"):
+            continue  # they show such options: test_new_options_are_shown
+        right, found = results(recorded, number, newer)
+        assert found == right, subject.key
+
+
+def with_option(method: str, path: tuple[str, ...], answer: Any, **more: str) -> Any:
+    """Return the configuration of a VM with another option; any other answer as it is."""
+    options = more or {"future-option": "a=1,b=2"}
+    if method == "GET" and path[-1] == "pending":
+        kept = [row for row in answer if row["key"] not in options]
+        return [*kept, *({"key": key, "value": value} for key, value in options.items())]
+    if method == "GET" and path[-1] == "config":
+        return {**answer, **options}
+    return answer
+
+
+def test_new_options_are_shown(recorded: Recorded) -> None:
+    for number, subject in enumerate(SUBJECTS):
+        if subject.key in ("facts of a VM", "hosts"):
+            result = recorded.replay(number, with_option)
+            assert not result.get("failed"), result
+            assert "future-option" in json.dumps(result)
+
+
+def test_a_long_description_is_kept(recorded: Recorded) -> None:
+    """A megabyte of notes does not make a task fail."""
+    long = "{{ 1 }} ü\n" * 100_000
+
+    def longer(method: str, path: tuple[str, ...], answer: Any) -> Any:
+        return with_option(method, path, answer, description=long)
+
+    for number, subject in enumerate(SUBJECTS):
+        if subject.kind in ("vm_info", "inventory", "snapshot_info"):
+            result = recorded.replay(number, longer)
+            assert not result.get("failed"), (subject.key, result["msg"])
+
+
+# -- the list of readers -------------------------------------------------------------------------
+
+
+def reading_places(repo: Path) -> set[Place]:
+    """Return where the source asks with a client: file and function."""
+    base = repo / "plugins"
+    found: set[Place] = set()
+    for path in sorted(base.rglob("*.py")):
+        file = path.relative_to(base).as_posix()
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and any(map(is_read, calls(function))):
+                found.add((file, function.name))
+    return found
+
+
+def is_read(call: ast.Call) -> bool:
+    """Return whether a call is `get` of a client."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "get":
+        return False
+    owner: ast.AST = call.func.value
+    if isinstance(owner, ast.Call):
+        owner = owner.func
+    name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+    return name in ("client", "_client", "reader", "_reader", "direct", "api")
+
+
+def test_every_reader_meets_them(recorded: Recorded, repo: Path) -> None:
+    """A place in the source that reads is passed by a task, or reads what another place reads."""
+    places = reading_places(repo)
+    assert sorted(places - recorded.readers - set(READ_BY_OTHERS)) == []
+    gone = set(READ_BY_OTHERS) - places
+    assert gone == set()
+    read = {
+        path
+        for recording in recorded.recordings
+        for method, segments in recording.paths()
+        for path in READS
+        if method == "GET" and form_of("GET", segments) is READS[path]
+    }
+    for place, paths in READ_BY_OTHERS.items():
+        assert set(paths) <= read, place
+
+
+def test_every_answer_has_a_form(recorded: Recorded) -> None:
+    unknown = {
+        route_of(path)
+        for recording in recorded.recordings
+        for method, path in recording.paths()
+        if method == "GET" and form_of(method, path) is None
+    }
+    assert unknown == set()
+
+
+def test_every_module_is_a_subject(repo: Path) -> None:
+    modules = {file.stem for file in (repo / "plugins" / "modules").glob("*.py")}
+    assert modules - {"__init__"} <= {subject.kind for subject in SUBJECTS}
