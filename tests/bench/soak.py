@@ -11,8 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +76,19 @@ def measure(runs: int) -> Soaked:
         return Soaked(runs, warm[0], _now()[0], warm[1], _now()[1])
 
 
+class _Lent:
+    """The client of a kept connection, while it is lent."""
+
+    def __init__(self, kept: AbstractContextManager[Any]) -> None:
+        self._kept = kept
+
+    def __enter__(self) -> Any:
+        return self._kept.__enter__().client
+
+    def __exit__(self, *failure: Any) -> bool | None:
+        return self._kept.__exit__(*failure)
+
+
 def _run(connection: dict[str, Any], number: int) -> None:
     """One run as a task in the controller's process does it; of ten, one changes and one fails."""
     from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
@@ -91,10 +103,8 @@ def _run(connection: dict[str, Any], number: int) -> None:
         options["source"] = "no-such-template"
         options["name"] = "never"
 
-    @contextmanager
-    def lend(wanted: Any) -> Iterator[Client]:
-        with CLIENTS.lend(wanted, {}) as kept:
-            yield kept.client
+    def lend(wanted: Any) -> AbstractContextManager[Client]:
+        return _Lent(CLIENTS.lend(wanted, {}))
 
     given = _arguments.as_a_module_gets({**connection, **options})
     checked = _arguments.check(ENTRY, "pve.fleet.vm", given)

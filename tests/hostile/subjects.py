@@ -201,13 +201,13 @@ READING: tuple[Subject, ...] = (
     Subject(
         "rights of a stranger",
         "acl",
-        {"path": "/pool/acme", "grants": [{"user": "nobody@pve", "role": "PVEVMUser"}]},
+        {"path": "/pool/acme", "grants": [{"user": "nosuch@pve", "role": "PVEVMUser"}]},
         fails=True,
     ),
     Subject(
-        "a token of nobody",
+        "a token of a user that does not exist",
         "token",
-        {"owner": "nobody@pve", "name": "auto", "comment": "x"},
+        {"owner": "nosuch@pve", "name": "auto", "comment": "x"},
         fails=True,
     ),
     Subject("a pool below", "pool", {"name": "acme/inner"}),

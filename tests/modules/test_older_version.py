@@ -100,7 +100,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("crs", "named"), OPTIONS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("crs", "named"), OPTIONS, ids=str)
 def test_options_of_a_cluster_that_are_newer(lab: Lab, crs: dict[str, Any], named: str) -> None:
     result = access_lab.refused(lab, "cluster_options", crs=crs)
     assert result["error"]["category"] == "NotSupported"

@@ -95,7 +95,7 @@ def test_properties_that_differ_are_reported(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("removes", "stays", "granted"),
     [([], True, True), (["acl"], True, False), (["entry"], False, False)],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_who_has_left_the_directory(
     lab: Lab, removes: list[str], stays: bool, granted: bool
@@ -142,7 +142,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "category", "reason"), REFUSED, ids=lambda value: str(value))
+@pytest.mark.parametrize(("options", "category", "reason"), REFUSED, ids=str)
 def test_refused_before_any_write(
     lab: Lab, options: dict[str, Any], category: str, reason: str
 ) -> None:

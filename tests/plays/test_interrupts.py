@@ -82,9 +82,9 @@ def ground() -> Iterator[Ground]:
         yield Ground(lab, read_world(lab), len(lab.simulator.log()))
 
 
-def play(lab: Lab, directory: Path, options: dict[str, Any] = OPTIONS) -> Forked:
+def play(lab: Lab, directory: Path, options: dict[str, Any] | None = None) -> Forked:
     """Start ansible-playbook with one task, the list."""
-    task = {"name": "Make the VMs", "pve.fleet.vms": options}
+    task = {"name": "Make the VMs", "pve.fleet.vms": options or OPTIONS}
     plays = [{"name": "All", "hosts": "localhost", "gather_facts": False, "tasks": [task]}]
     (directory / "play.yml").write_text(json.dumps(plays), encoding="utf-8")
     connection = {f"PROXMOX_{key.upper()}": str(value) for key, value in lab.connection.items()}

@@ -241,12 +241,13 @@ def rows(form: Form) -> Form:
     return read
 
 
-def values(form: Form, known: Mapping[str, Form] = {}, key: Form = unchanged) -> Form:
+def values(form: Form, known: Mapping[str, Form] | None = None, key: Form = unchanged) -> Form:
     """Return the form of an object whose values are alike, but for the `known` ones, and its keys
     too.
 
     Perl's JSON has an empty list where an object without keys was not yet used as one.
     """
+    forms = known or {}
 
     def read(value: Any) -> dict[str, Any]:
         if value == []:
@@ -257,7 +258,7 @@ def values(form: Form, known: Mapping[str, Form] = {}, key: Form = unchanged) ->
         for name_, one in value.items():
             try:
                 key(name_)
-                typed = None if one is None else known.get(name_, form)(one)
+                typed = None if one is None else forms.get(name_, form)(one)
             except Unfit as error:
                 raise error.within(name_) from None
             if typed is not None:

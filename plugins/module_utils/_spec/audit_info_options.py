@@ -19,6 +19,6 @@ def audit_info_spec() -> Spec:
     return {
         "tenants": {"type": "dict", "default": {}},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
-        "max_token_age": {"type": "int", "default": 90},
+        "max_token_age": {"type": "int", "default": 90, "no_log": False},
         "volumes": {"type": "bool", "default": True},
     }

@@ -26,7 +26,6 @@ _WORKERS = 8
 _TRIES = 2
 
 Wanted = Callable[[Task], bool]
-Answer = list[Task] | FleetError
 
 
 def read_tasks(
@@ -34,7 +33,7 @@ def read_tasks(
     nodes: Iterable[str],
     query: Query,
     wanted: Wanted | None = None,
-) -> dict[str, Answer]:
+) -> dict[str, list[Task] | FleetError]:
     """Return the tasks of each node that match, the newest first, or why they cannot be read.
 
     At least one request a node, one more for each further 500 tasks until `query.limit` are found.
@@ -67,7 +66,7 @@ def read_removals(
     return removals_of(tasks)
 
 
-def found_in(answers: dict[str, Answer], limit: int) -> list[Task]:
+def found_in(answers: dict[str, list[Task] | FleetError], limit: int) -> list[Task]:
     """Return the newest tasks of all nodes, `limit` at most (pure)."""
     tasks: list[Task] = []
     for answer in answers.values():
@@ -76,7 +75,7 @@ def found_in(answers: dict[str, Answer], limit: int) -> list[Task]:
     return newest_first(tasks)[:limit]
 
 
-def _tasks_of(client: Client, query: Query, matches: Wanted, node: str) -> Answer:
+def _tasks_of(client: Client, query: Query, matches: Wanted, node: str) -> list[Task] | FleetError:
     found: list[Task] = []
     start = 0
     try:

@@ -22,7 +22,7 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .query import Query, read_query
-from .read import Answer, found_in, read_removals, read_tasks
+from .read import found_in, read_removals, read_tasks
 from .row import Task, describe_task, is_of_earlier_guest, task_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     nodes = _nodes(params, cluster, upid)
     removals = read_removals(client, _online(cluster), query.since, query.vmid)
     guests = Guests(cluster, tag, prefix, removals)
-    answers: dict[str, Answer]
+    answers: dict[str]
     if upid is not None:
         answers = {upid.node: _read_one(client, query, upid, guests)}
     else:
@@ -170,7 +170,7 @@ def _online(cluster: ClusterState) -> list[str]:
     return [name for name, node in cluster.nodes.items() if node.online]
 
 
-def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> Answer:
+def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> list[Task] | FleetError:
     """Return the task of an ID. Raises NotFound where the node does not know it.
 
     The list of the node has when it ended; a task that is too old for the list is asked for itself.
@@ -199,7 +199,7 @@ def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> Answe
     return answer
 
 
-def _missing(answers: Mapping[str, Answer]) -> list[dict[str, Any]]:
+def _missing(answers: Mapping[str]) -> list[dict[str, Any]]:
     """Return why nodes could not be read. Raises the error of the first where all failed."""
     errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
     if errors and len(errors) == len(answers):
