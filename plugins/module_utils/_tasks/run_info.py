@@ -75,7 +75,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     nodes = _nodes(params, cluster, upid)
     removals = read_removals(client, _online(cluster), query.since, query.vmid)
     guests = Guests(cluster, tag, prefix, removals)
-    answers: dict[str]
+    answers: dict[str, list[Task] | FleetError]
     if upid is not None:
         answers = {upid.node: _read_one(client, query, upid, guests)}
     else:
@@ -199,7 +199,7 @@ def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> list[
     return answer
 
 
-def _missing(answers: Mapping[str]) -> list[dict[str, Any]]:
+def _missing(answers: Mapping[str, list[Task] | FleetError]) -> list[dict[str, Any]]:
     """Return why nodes could not be read. Raises the error of the first where all failed."""
     errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
     if errors and len(errors) == len(answers):
