@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,32 +59,45 @@ class Shell:
         print(f"$ {shlex.join(command)}", flush=True)
         began = time.monotonic()
         lines: list[str] = []
-        with subprocess.Popen(
-            command,
-            cwd=self.directory,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        ) as process:
+        with self._started(command) as process:
             assert process.stdout is not None
-            try:
-                for line in process.stdout:
-                    lines.append(line)
-                    if not quiet:
-                        print(line, end="", flush=True)
-            except BaseException:
-                process.terminate()
-                raise
+            for line in process.stdout:
+                lines.append(line)
+                if not quiet:
+                    print(line, end="", flush=True)
         output = Output("".join(lines), time.monotonic() - began)
         if process.returncode != 0:
             if quiet:
                 print(output.text, end="", flush=True)
             raise DemoFailed(f"exit status {process.returncode} of: {shlex.join(command)}")
         return output
+
+    @contextmanager
+    def _started(self, command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        """Start a command, and wait for its end; it is ended where the demo is interrupted."""
+        process: subprocess.Popen[str] | None = None
+        try:
+            # A signal between the start and its return would leave a command that none waits for.
+            with _held_back(signal.SIGINT, signal.SIGTERM):
+                process = subprocess.Popen(
+                    command,
+                    cwd=self.directory,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            yield process
+        except BaseException:
+            if process is not None:
+                process.terminate()
+            raise
+        finally:
+            if process is not None:
+                process.communicate()
 
     def check(self, passed: bool, claim: str, otherwise: str = "") -> None:
         """Print a check that passed; raises DemoFailed for one that did not."""
@@ -91,3 +106,20 @@ class Shell:
                 f"this must hold and does not: {claim}" + (f" ({otherwise})" if otherwise else "")
             )
         print(f"[checked] {claim}", flush=True)
+
+
+@contextmanager
+def _held_back(*numbers: signal.Signals) -> Iterator[None]:
+    """Let a signal that arrives within the block take effect after it."""
+    arrived: list[int] = []
+    before = {
+        number: signal.signal(number, lambda given, _frame: arrived.append(given))
+        for number in numbers
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for given in arrived:
+            signal.raise_signal(given)

@@ -185,7 +185,7 @@ def test_the_next_run_completes_what_was_interrupted(
 @pytest.fixture
 def slow() -> Iterator[Lab]:
     """A cluster on which a clone takes longer than everything else."""
-    with open_lab(*QUICK, "--task-ms", "default=20,qmclone=10000") as lab:
+    with open_lab(*QUICK, "--task-ms", "default=20,qmclone=3600000") as lab:
         yield lab
 
 
@@ -210,6 +210,7 @@ def test_sigint_says_what_is_done_and_what_still_runs(slow: Lab, tmp_path: Path)
     assert "Next step: run the playbook again." in errors
     assert "Traceback" not in errors
     # The next run finds the clones that still run, and waits for them.
+    slow.simulator.steer("/settings", {"task_ms": "qmclone=2000"})
     with fast_time():
         assert not slow.run("vms", **options).get("failed")
     assert len(clones(slow)) == len(made(slow)) == 2

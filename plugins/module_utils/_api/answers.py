@@ -209,7 +209,8 @@ _GROUP: Mapping[str, Form] = {
     "members": either(_NAMES, text),
 }
 _ENTRY: Mapping[str, Form] = {"path": name, "type": name, "ugid": name, "roleid": name}
-_NEW_TOKEN = Record({"value": name}, {"full-tokenid": text})
+# A token that is changed without a new secret has no value (pve-access-control, update_token_info).
+_CHANGED_TOKEN = Record({}, {**_TOKEN, "value": name, "full-tokenid": text})
 
 _VM = "nodes/*/qemu/*"
 READS: Mapping[str, Form] = {
@@ -258,7 +259,7 @@ READS: Mapping[str, Form] = {
 }
 """The form of the answer to a GET, by its path; a star stands for one name."""
 
-WRITES: Mapping[str, Form] = {"access/users/*/token/*": optional(_NEW_TOKEN)}
+WRITES: Mapping[str, Form] = {"access/users/*/token/*": optional(_CHANGED_TOKEN)}
 """The same for other methods, where the answer is read."""
 
 TASK_OR_NOTHING = optional(like("(UPID:.*)?", "the ID of a task"))

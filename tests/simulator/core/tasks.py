@@ -21,6 +21,8 @@ UPID = re.compile(
     r"([^:\s]+):([^:\s]*):([^:\s]+):\Z"
 )
 
+# Seconds after which a task looks whether its duration was changed.
+_LOOK = 0.25
 # What takes its time even when no duration is asked for: copying data, by task type, in
 # milliseconds.
 COPY_MS = {
@@ -96,9 +98,7 @@ class Task:
 
     async def work(self, share: float = 1.0) -> None:
         """Take that share of the duration which is set for tasks of this type."""
-        seconds = self.board.duration(self.kind) * share
-        if seconds > 0:
-            await asyncio.sleep(seconds)
+        await self._spend(share)
         self.stumble()
 
     async def copy(self, size: int, share: float = 1.0) -> None:
@@ -108,12 +108,22 @@ class Task:
         steps = max(1, min(20, int(seconds)))
         self.say(f"transferred 0.0 B of {total} (0.00%)")
         for step in range(1, steps + 1):
-            if seconds > 0:
-                await asyncio.sleep(seconds / steps)
+            await self._spend(share / steps, copying=True)
             self.say(
                 f"transferred {human(size * step / steps)} of {total} ({100 * step / steps:.2f}%)"
             )
         self.stumble()
+
+    async def _spend(self, share: float, *, copying: bool = False) -> None:
+        """Let that share of the duration pass, which can be changed in the meantime."""
+        clock = asyncio.get_running_loop()
+        started = clock.time()
+        while True:
+            whole = self.board.duration(self.kind, copying=copying) * share
+            left = started + whole - clock.time()
+            if left <= 0:
+                return
+            await asyncio.sleep(min(left, _LOOK))
 
     def stumble(self) -> None:
         """Do what a fault wants of this task: warn, or fail, once and in the middle of the work."""
