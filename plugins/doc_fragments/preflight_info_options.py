@@ -63,6 +63,7 @@ options:
       - task_info
       - tenant
       - tenant_info
+      - tidy
       - token
       - token_info
       - user

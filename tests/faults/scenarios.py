@@ -197,6 +197,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         {"vms": [{"name": "neighbour"}], "tenant": TENANT, "prune": True, **LIMITS},
         machine(),
     ),
+    Scenario(
+        "remove an abandoned VM",
+        "tidy",
+        {"tenant": TENANT, **LIMITS},
+        machine(description="<!-- pve.fleet: origin=9000 run=gone tenant=tenant_acme -->"),
+    ),
     snapshot("take a snapshot", snapshot="one"),
     snapshot("take a snapshot with memory", running=True, snapshot="one", vmstate=True),
     snapshot("describe a snapshot", "one", snapshot="one", description="another"),

@@ -277,7 +277,10 @@ class Judge:
         stays = VMID in self.base.world.machines
         gone = VMID not in world.machines
         # A new plan may prune the VM under its new name: the list does not have that one either.
-        pruned = planned_again and self.write.scenario.options.get("prune")
+        # An unfinished VM is removed because of its marker, whatever its name.
+        scenario = self.write.scenario
+        by_choice = scenario.options.get("prune") or scenario.module == "tidy"
+        pruned = planned_again and by_choice
         if gone and self.fault.key == "renamed" and not pruned:
             self.found("foreign", f"VM {VMID} was removed, although it was renamed")
         if gone and self.fault.key == "given to another tenant":

@@ -47,6 +47,7 @@ MODULES = [
     "role",
     "role_info",
     "task_info",
+    "tidy",
     "tenant",
     "tenant_info",
     "audit_info",

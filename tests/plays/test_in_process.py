@@ -84,6 +84,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "task_info": {"until": "2026-01-01"},
     "tenant": {"name": "newco"},
     "tenant_info": {"name": "newco"},
+    "tidy": {"tenant": "both"},
     # A new secret is another one each time, so both ways change a token that is there.
     "token": {"owner": "ops@pve", "name": "auto", "comment": "both"},
     "token_info": {"owner": "ops@pve", "name": "auto"},

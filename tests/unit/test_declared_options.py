@@ -57,6 +57,7 @@ MODULES = [
     "snapshot_info",
     "storage_download",
     "task_info",
+    "tidy",
     "tenant",
     "tenant_info",
     "token",

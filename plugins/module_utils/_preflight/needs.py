@@ -173,6 +173,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "snapshot_info": ("vm_info",),
     "drift_info": ("vm_info",),
     "storage_download": ("image_download",),
+    "tidy": ("vm_info", "vm_delete"),
     "vm": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
     "vms": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
 }

@@ -52,6 +52,7 @@ def preflight_info_spec() -> Spec:
                 "task_info",
                 "tenant",
                 "tenant_info",
+                "tidy",
                 "token",
                 "token_info",
                 "user",

@@ -200,6 +200,17 @@ def _running_tasks(client: Client, node: str, **filters: Any) -> list[Mapping[st
     return [row for row in rows or () if not row.get("endtime")]
 
 
+def tasks_on(client: Client, actual: Actual) -> list[str]:
+    """Return the UPIDs of the tasks that work on a VM now, as far as the user may see them.
+
+    The task of a clone has the number of its source.
+    """
+    tasks = _active_tasks(client, actual.node, actual.vmid)
+    if actual.lock in MAKING:
+        tasks += _making_tasks(client, actual.node)
+    return list(dict.fromkeys(tasks))
+
+
 def _making_tasks(client: Client, node: str) -> list[str]:
     """Return the UPIDs of the tasks of a node that make a VM; none where they cannot be read."""
     try:

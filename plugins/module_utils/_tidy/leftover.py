@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an interrupted run, or an interrupted task of Proxmox VE, left of a VM (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .._vm.config.drives import unconverted_disks
+from .._vm.model import Actual
+
+REMOVE, WAIT, BY_HAND = "remove", "wait", "by_hand"
+# Locks that belong to a chosen state, or to a backup.
+_CHOSEN = frozenset(("suspended", "backup"))
+_RUN_AGAIN = "Run the task that created it again, which completes it"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """One thing that is unfinished about a VM, and what ends it."""
+
+    kind: str
+    detail: str
+    remedy: str
+    next_step: str
+
+    def row(self, actual: Actual) -> dict[str, Any]:
+        """Return it as the module reports it."""
+        place = {"vmid": actual.vmid, "name": actual.name, "node": actual.node}
+        return {**place, **asdict(self)}
+
+
+def is_suspect(actual: Actual, bases: Collection[str]) -> bool:
+    """Return whether something about a VM may be unfinished."""
+    if actual.marker.building or actual.marker.stale:
+        return True
+    return bool(_locks(actual, ()) or _memory(actual) or _template(actual, bases))
+
+
+def leftovers_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -> list[Leftover]:
+    """Return what is unfinished about a VM.
+
+    `tasks` are the UPIDs of tasks that work on it now, `bases` the storages with base volumes.
+    """
+    found = _locks(actual, tasks)
+    if actual.marker.building:
+        found = [_creation(actual, tasks)]
+    elif actual.marker.stale:
+        detail = "its cloud-init drive is older than its configuration"
+        step = "Run the task that changed its cloud-init options again"
+        found.append(Leftover("cloud_init", detail, BY_HAND, step))
+    return [*found, *_memory(actual), *_template(actual, bases)]
+
+
+def _creation(actual: Actual, tasks: Collection[str]) -> Leftover:
+    """Return the leftover of a VM with the marker of a run that has not finished making it."""
+    if tasks:
+        return _running("creation", tasks)
+    if actual.lock:
+        return _locked("creation", actual)
+    if actual.status != "stopped":
+        detail = f"it has the creation marker, and is {actual.status}"
+        return Leftover("creation", detail, BY_HAND, _RUN_AGAIN)
+    detail = "it has the creation marker, and no task works on it"
+    return Leftover("creation", detail, REMOVE, f"{_RUN_AGAIN}, or let module tidy remove it")
+
+
+def _running(kind: str, tasks: Collection[str]) -> Leftover:
+    detail = f"tasks work on it: {', '.join(sorted(tasks))}"
+    return Leftover(kind, detail, WAIT, "Run this again when they have ended")
+
+
+def _locked(kind: str, actual: Actual) -> Leftover:
+    detail = f"it has the lock {actual.lock}, and no task works on it"
+    command = f"qm unlock {actual.vmid}"
+    step = f"Run '{command}' on node {actual.node}, then the task that was interrupted"
+    return Leftover(kind, detail, BY_HAND, step)
+
+
+_KIND_OF_LOCK: Mapping[str, str] = {
+    "clone": "creation",
+    "create": "creation",
+    "migrate": "migration",
+    "rollback": "rollback",
+    "snapshot": "snapshot",
+    "snapshot-delete": "snapshot",
+    "suspending": "hibernation",
+}
+
+
+def _locks(actual: Actual, tasks: Collection[str]) -> list[Leftover]:
+    """Return the lock of a VM that belongs to something unfinished."""
+    lock = actual.lock
+    if not lock or lock in _CHOSEN:
+        return []
+    kind = _KIND_OF_LOCK.get(lock, "lock")
+    if tasks:
+        return [_running(kind, tasks)]
+    return [_locked(kind, actual)]
+
+
+def _memory(actual: Actual) -> list[Leftover]:
+    """Return the saved memory of a VM that is not hibernated."""
+    volume = actual.live.get("vmstate")
+    if not volume or actual.lock:
+        return []
+    detail = f"the saved memory {volume} is of no use, because it is not hibernated"
+    step = f"Run 'qm set {actual.vmid} --delete vmstate' on node {actual.node}"
+    return [Leftover("vmstate", detail, BY_HAND, step)]
+
+
+def _template(actual: Actual, bases: Collection[str]) -> list[Leftover]:
+    """Return the disks of a template that are not converted."""
+    disks = unconverted_disks(actual.live, bases)
+    if not disks:
+        return []
+    detail = f"{', '.join(disks)} of this template are not base volumes"
+    step = "Run module vm with state=template, which converts them"
+    return [Leftover("conversion", detail, BY_HAND, step)]

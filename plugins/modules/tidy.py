@@ -1,0 +1,116 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: tidy
+short_description: Remove what interrupted runs left unfinished
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Lists what is unfinished about the VMs of a tenant, and what ends it, such as VMs that an
+    interrupted run did not finish making, locks without a task, saved memory that is not used, and
+    templates of which some disks were not converted.
+  - Removes a stopped VM with the creation marker of this collection, if no task works on it and it
+    was not changed for some seconds. Everything else is listed only.
+  - Check mode lists the same, and what would be removed. To complete an unfinished VM instead, run
+    the task that created it again.
+  - This takes one request for each VM that has the tenant's tag or that of no tenant.
+extends_documentation_fragment:
+  - pve.fleet.tidy_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.vm
+  - module: pve.fleet.vms
+"""
+
+EXAMPLES = r"""
+- name: Show what is unfinished
+  pve.fleet.tidy:
+    tenant: acme
+  check_mode: true
+  register: tidied
+
+- name: Show what ends it
+  ansible.builtin.debug:
+    msg: "{{ item.name }} ({{ item.vmid }}): {{ item.detail }}. {{ item.next_step }}"
+  loop: "{{ tidied.unfinished }}"
+
+- name: Remove VMs that were not finished
+  pve.fleet.tidy:
+    tenant: acme
+"""
+
+RETURN = r"""
+unfinished:
+  description: What was found unfinished, by VMID.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    vmid: {description: Its number., type: int, sample: 38648}
+    name: {description: Its name., type: str, sample: web1}
+    node: {description: The node that it is on., type: str, sample: pve1}
+    kind:
+      description:
+        - What was interrupted. One of V(creation), V(cloud_init), V(conversion), V(hibernation),
+          V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
+      type: str
+      sample: creation
+    detail:
+      description: What was found.
+      type: str
+      sample: it has the creation marker, and no task works on it
+    remedy:
+      description:
+        - V(remove) for what this module removes, V(wait) where a task still works on it, and
+          V(by_hand) for what it leaves alone.
+      type: str
+      sample: remove
+    next_step: {description: What ends it otherwise., type: str, sample: Run the task again}
+plan:
+  description: The steps that were needed, in words.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Remove VM 'web1' (38648) on node pve1 and its disks"]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Remove VM 'web1' (38648) on node pve1 and its disks"]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: no longer abandoned
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.tidy_options import tidy_spec
+from ansible_collections.pve.fleet.plugins.module_utils._tidy.run import run
+
+ENTRY = Entry(run, tidy_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
