@@ -205,7 +205,8 @@ def tasks_on(client: Client, actual: Actual) -> list[str]:
 
     The task of a clone has the number of its source.
     """
-    tasks = _active_tasks(client, actual.node, actual.vmid)
+    rows = _running_tasks(client, actual.node, vmid=actual.vmid)
+    tasks = [str(row["upid"]) for row in rows]
     if actual.lock in MAKING:
         tasks += _making_tasks(client, actual.node)
     return list(dict.fromkeys(tasks))
