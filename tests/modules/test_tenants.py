@@ -81,8 +81,9 @@ SOURCES: dict[str, list[dict[str, Any]]] = {
 SOURCES["vms"] = SOURCES["vm"]
 # What reads: it must not tell anything of another tenant's VM.
 READS = ["vm_info", "snapshot_info"]
-# What has tasks in its result and no VMs: tests/modules/test_task_info.py has its filter.
-TASKS = ["task_info"]
+# What acts on all VMs of a tenant, or on their tasks: tests/modules/test_task_info.py and
+# test_tidy.py have foreign ones.
+OF_ALL = ["task_info", "tidy"]
 NUMBERS: list[dict[str, Any]] = [{"vmid": 20001}, {"name": "theirs", "vmid": 20001}]
 NAMES: list[dict[str, Any]] = [{"name": "theirs"}, *NUMBERS]
 # No VM is named to these, or only ones that they show to everybody who may see them.
@@ -125,7 +126,7 @@ def specification(name: str) -> dict[str, Any]:
 def test_every_module_that_knows_tenants_is_in_the_table() -> None:
     names = {found.name for found in pkgutil.iter_modules(module_package.__path__)}
     knows = {name for name in names if "tenant" in specification(name)}
-    assert knows - WITHOUT_TENANT == WRITES.keys() | set(READS) | set(TASKS)
+    assert knows - WITHOUT_TENANT == WRITES.keys() | set(READS) | set(OF_ALL)
 
 
 # A variable of the environment that is not set, a survey field left empty, a variable without a
@@ -158,7 +159,7 @@ def test_a_tenants_name_without_a_value_does_not_mean_all(shared: Lab, blank: st
 
 
 @pytest.mark.parametrize("blank", BLANK, ids=repr)
-@pytest.mark.parametrize("module", sorted([*WRITES, *READS, *TASKS]))
+@pytest.mark.parametrize("module", sorted([*WRITES, *READS, *OF_ALL]))
 def test_a_tenant_without_a_value_is_refused(shared: Lab, module: str, blank: Any) -> None:
     assert_refused_without_a_request(
         shared, module, "tenant", {**NEEDED.get(module, {}), "tenant": blank}
