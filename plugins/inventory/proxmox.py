@@ -92,7 +92,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -201,7 +202,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """
         self._caches = False
         try:
-            config = super()._read_config_data(path)
+            with _private_directories():
+                config = super()._read_config_data(path)
         except AnsibleError:
             if not self._options.get("cache"):
                 raise
@@ -217,7 +219,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             try:
                 # Up to ansible-core 2.18 this one takes options by its short name only.
                 plain = "memory" if name == "ansible.builtin.memory" else name
-                self._cache = get_cache_plugin(plain, **known, _timeout=0)
+                with _private_directories():
+                    self._cache = get_cache_plugin(plain, **known, _timeout=0)
                 self._caches = True
             except AnsibleError as error:
                 self._warn([f"the inventory cache cannot be used: {_one_line(error)}"])
@@ -437,6 +440,19 @@ class _HostsAsChildren:
 
     def add_child(self, group: str, host: str) -> None:
         self._inventory.add_host(host, group)
+
+
+@contextmanager
+def _private_directories() -> Iterator[None]:
+    """Let Ansible make the directory of a cache for this user alone: its files are for everybody.
+
+    A directory that exists stays as it is, because users may share it.
+    """
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _is_meant_for_us(path: str) -> bool:

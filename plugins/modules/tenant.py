@@ -139,7 +139,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 
-ENTRY = Entry(run, tenant_spec())
+ENTRY = Entry(run, tenant_spec(), returned_secrets=("credentials",))
 
 
 def main() -> None:

@@ -15,7 +15,8 @@ author:
 description:
   - Creates, changes, rotates and deletes an API token of a user.
   - The secret is returned once, as RV(secret), by the run that creates or rotates the token.
-    Set C(no_log) on the task, because Ansible prints results with C(-v).
+    The output of that run is hidden as with C(no_log). A registered variable has the secret, so set
+    C(no_log) on tasks that use it.
   - Where the answer with the secret is lost, the task fails with the next step. No second
     token is made.
   - The caller needs C(User.Modify) on C(/access/groups) or on a group of the user. A user may
@@ -115,7 +116,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._access.run_token import
 from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_spec
 
-ENTRY = Entry(run_token, token_spec())
+ENTRY = Entry(run_token, token_spec(), returned_secrets=("secret",))
 
 
 def main() -> None:

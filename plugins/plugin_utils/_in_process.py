@@ -88,7 +88,17 @@ class InProcess(ActionBase):
             display.vvv(f"{self._task.action} runs in this process", host=host)
             with _set(environment):
                 found = self._here(variables, environment)
+        self._hide(found)
         return self._with_differences(merge_hash(result, found))
+
+    def _hide(self, found: dict[str, Any]) -> None:
+        """Treat a task that returns a secret as one with C(no_log), whether it says so or not.
+
+        A registered variable has the secret all the same.
+        """
+        if any(found.get(key) for key in self.ENTRY.returned_secrets):
+            self._task.no_log = True  # up to ansible-core 2.18 the result has it from here
+            found["_ansible_no_log"] = True
 
     def _with_differences(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result.

@@ -71,8 +71,9 @@ class Entry:
 
     `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets`
     finds what must not be shown beside the options with `no_log`. `conditions` are those of a
-    failure, where the module's results have some. A module declares one as `ENTRY`; its own process
-    and the controller's both read it.
+    failure, where the module's results have some. `returned_secrets` are keys of a result whose
+    values are not printed. A module declares one as `ENTRY`; its own process and the controller's
+    both read it.
     """
 
     run: Run
@@ -82,6 +83,7 @@ class Entry:
     secrets: Secrets = lambda _arguments: ()
     conditions: Conditions | None = None
     on_failure: OnFailure | None = None
+    returned_secrets: tuple[str, ...] = ()
     sites: Sites | None = None
 
     @property

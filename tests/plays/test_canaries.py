@@ -1,0 +1,438 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Secrets planted in every option that takes one, of every module and plugin: none comes out in
+what is printed, returned, kept or running, and what is written is private.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import stat
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+    connection_spec,
+)
+from tests.cases import cases
+from tests.modules.access_lab import with_directory
+from tests.plays.commands import run
+from tests.plays.test_in_process import MINIMAL, Row
+from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
+
+DEAD = "https://127.0.0.1:9"
+# What is planted, by the option that takes it; `vms.` and `sites.` are lists.
+PLANTED: Mapping[str, str] = {
+    "password": "canary-password-1",
+    "token_secret": "canary-token-2",
+    "sites.password": "canary-site-password-3",
+    "sites.token_secret": "canary-site-token-4",
+    "cloud_init.password": "canary-cloud-5",
+    "cloud_init.user_data": "#cloud-config\nchpasswd: {list: 'root:canary-user-data-6'}\n",
+    "vms.cloud_init.password": "canary-vms-cloud-7",
+    "vms.cloud_init.user_data": "#cloud-config\npassword: canary-vms-user-data-8\n",
+    "user_password": "canary-user-9",
+    "current_secret": "canary-current-14",
+}
+# The specification of module vms does not have them: they are of VMs in a list.
+OF_VMS = ("vms.cloud_init.password", "vms.cloud_init.user_data")
+# What no option shows to be secret.
+BESIDE = ("canary-url-10", "canary-key-11", "canary-class-12", "canary-broken-13")
+# The password of root@pam in the demo cluster, with which some tasks log in.
+RIGHT_PASSWORD = "fleetpw123"
+CANARIES = (
+    "canary-user-data-6",
+    "canary-vms-user-data-8",
+    *(text for text in PLANTED.values() if "\n" not in text),
+    *BESIDE,
+    TOKEN_SECRET,
+    RIGHT_PASSWORD,
+)
+# They return a site or a check that fails as a row.
+REPORTING = ("drift_info", "preflight_info", "audit_info")
+WAYS = ("here", "as a module")
+# As processes of their own, the other modules go by the same code: in `make test-long` all.
+AS_MODULES = cases(full=tuple(MINIMAL), short=("token", "user", "vm", "vm_info", "vms"))
+
+
+def spec_of(module: str) -> Mapping[str, Any]:
+    name = f"ansible_collections.pve.fleet.plugins.modules.{module}"
+    entry = importlib.import_module(name).ENTRY
+    spec: Mapping[str, Any] = entry.whole_spec
+    return spec
+
+
+def secret_options(spec: Mapping[str, Any], base: str = "") -> Iterator[str]:
+    """Return the options with `no_log`, as `option.option`."""
+    for name, option in spec.items():
+        if option.get("no_log"):
+            yield base + name
+        yield from secret_options(option.get("options") or {}, f"{base}{name}.")
+
+
+def planted(options: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Return options with a value where the path leads; lists get it in their only item."""
+    name, _dot, rest = path.partition(".")
+    if not rest:
+        return {**options, name: value}
+    inner = options.get(name) or {}
+    if name in ("sites", "vms"):
+        item = inner[0] if inner else {"name": "planted"}
+        return {**options, name: [planted(item, rest, value)]}
+    return {**options, name: planted(inner, rest, value)}
+
+
+def own_secrets(module: str) -> list[str]:
+    """Return the secret options of a module without those of the connection."""
+    found = [
+        path
+        for path in secret_options(spec_of(module))
+        if path.partition(".")[0] not in connection_spec()
+    ]
+    return [*found, *OF_VMS] if module == "vms" else found
+
+
+def with_own(module: str, place: Path) -> dict[str, Any]:
+    """Return the options of a task that works, with the module's own secrets in it."""
+    options = dict(MINIMAL[module])
+    for path in own_secrets(module):
+        if path == "current_secret":  # for another state; in the refused task it is planted too
+            continue
+        options = planted(options, path, PLANTED[path])
+        if path.endswith("user_data"):
+            for name, value in (
+                ("snippets", {"user": "local:snippets/user.yml"}),
+                ("snippet_directory", str(place / "snippets")),
+            ):
+                options = planted(options, path.replace("user_data", name), value)
+    return options
+
+
+def rows(module: str, place: Path) -> list[Row]:
+    """Return the tasks of a module: those that work, and what can go wrong before and after."""
+    options = with_own(module, place)
+    by_password = {"user": "root@pam", "token_id": "", "token_secret": ""}
+    everything = {**options, "nosuch": 1}
+    for path, value in PLANTED.items():
+        if path in {*secret_options(spec_of(module)), *own_secrets(module)}:
+            everything = planted(everything, path, value)
+    login = {**by_password, "password": RIGHT_PASSWORD}
+    wrong = {**by_password, "password": PLANTED["password"]}
+    site = {"name": "a", "user": "root@pam", "password": PLANTED["sites.password"]}
+    other = {"name": "b", "token_secret": PLANTED["sites.token_secret"]}
+    sites = {"host": "", "sites": [{**site, "host": DEAD}, {**other, "host": DEAD}]}
+    key = str(place / "client.pem")
+    return [
+        Row(f"{module}: foreseen", module, options, {"check_mode": True}),
+        Row(f"{module}: works", module, {**options, **login}),
+        Row(f"{module}: again", module, options),
+        Row(f"{module}: refused", module, everything),
+        Row(f"{module}: wrong token", module, {**options, "token_secret": PLANTED["token_secret"]}),
+        Row(f"{module}: wrong password", module, {**options, **wrong}),
+        Row(f"{module}: unreachable", module, {**options, **wrong, "host": DEAD, "retries": 1}),
+        Row(f"{module}: unknown site", module, {**options, **sites, "site": "c"}),
+        Row(f"{module}: dead site", module, {**options, **sites, "site": "a", "retries": 1}),
+        Row(
+            f"{module}: URL",
+            module,
+            {**options, "host": f"https://root:canary-url-10@127.0.0.1:{DEAD[-1]}"},
+        ),
+        Row(f"{module}: client key", module, {**options, "client_cert": key, "client_key": key}),
+    ]
+
+
+PARTICULAR = [
+    Row("rotate", "token", {"owner": "ops@pve", "name": "auto", "state": "rotated"}),
+    Row(
+        "a class",
+        "vm",
+        {
+            "name": "both",
+            "class": "web",
+            "classes": {"web": {"cloud_init": {"password": "canary-class-12"}, "cores": "x"}},
+        },
+    ),
+    Row(
+        "broken user data",
+        "vm",
+        {
+            "name": "both",
+            "cloud_init": {
+                "user_data": "#cloud-config\npassword: [canary-broken-13\n",
+                "snippets": {"user": "local:snippets/user.yml"},
+                "snippet_directory": "/nowhere",
+            },
+        },
+    ),
+]
+
+
+def text_of(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@contextmanager
+def watched_processes(found: list[str]) -> Iterator[None]:
+    """Note the command lines of all processes with a canary, while this lasts."""
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.wait(0.1):
+            for file in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    line = file.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                except OSError:
+                    continue
+                # Other tests on this machine use the demo cluster with its token too.
+                found.extend(line for one in CANARIES if "canary" in one and one in line)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        end.set()
+        watcher.join()
+
+
+def environment(place: Path) -> dict[str, str]:
+    """Return an environment in which everything that is written is written below one directory."""
+    homes = {
+        "HOME": "home",
+        "TMPDIR": "tmp",
+        "XDG_CACHE_HOME": "home/.cache",
+        "ANSIBLE_HOME": "home/.ansible",
+        "ANSIBLE_CACHE_PLUGIN_CONNECTION": "facts",
+    }
+    for name in homes.values():
+        (place / "written" / name).mkdir(parents=True, exist_ok=True)
+    return {
+        **os.environ,
+        **{name: str(place / "written" / path) for name, path in homes.items()},
+        "ANSIBLE_CACHE_PLUGIN": "ansible.builtin.jsonfile",
+        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+        "ANSIBLE_LOG_PATH": str(place / "written" / "ansible.log"),
+        "ANSIBLE_PIPELINING": "0",
+    }
+
+
+def written(place: Path) -> dict[str, bytes]:
+    """Return the files that were written, and their content."""
+    return {
+        str(file): file.read_bytes()
+        for file in (place / "written").rglob("*")
+        if file.is_file() and not file.is_symlink()
+    }
+
+
+def leaked(text: str) -> list[str]:
+    """Return the canaries in a text, each with what stands around it."""
+    return [
+        text[max(0, text.index(canary) - 120) : text.index(canary) + 60]
+        for canary in CANARIES
+        if canary in text
+    ]
+
+
+def connection_of(simulator: Simulator) -> dict[str, str]:
+    return {
+        "host": simulator.url,
+        "ca_path": simulator.ca,
+        "token_id": TOKEN_ID,
+        "token_secret": TOKEN_SECRET,
+    }
+
+
+def prepare(place: Path) -> None:
+    (place / "snippets").mkdir()
+    (place / "snippets" / "user.yml").write_text("#cloud-config\nusers: []\n", encoding="utf-8")
+    (place / "client.pem").write_text("canary-key-11 is not a key\n", encoding="utf-8")
+
+
+def play(place: Path, table: list[Row], simulator: Simulator, *arguments: str) -> tuple[str, Any]:
+    """Play the rows; return what was printed, and the results by the names of the rows."""
+    names = {f"r{number}": row.name for number, row in enumerate(table)}
+    tasks = [{**row.task, "register": name} for name, row in zip(names, table, strict=True)]
+    results = "{{ {" + ", ".join(f"'{name}': {name}" for name in names) + "} | to_json }}"
+    after = [
+        {"ansible.builtin.set_fact": {"kept": "{{ " + " ~ ".join(list(names)[1:4]) + " }}"}},
+        {
+            "ansible.builtin.set_fact": {
+                "ones": "{{ [" + ", ".join(one for one in names if names[one] != "rotate") + "] }}",
+                "cacheable": True,
+            },
+            "no_log": True,
+        },
+        {
+            "ansible.builtin.copy": {"content": results, "dest": "results.json", "mode": "0600"},
+            "no_log": True,
+        },
+    ]
+    login = {"host": simulator.url, "ca_path": simulator.ca, "token_id": TOKEN_ID}
+    plays = [
+        {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "module_defaults": {"group/pve.fleet.all": {**login, "token_secret": TOKEN_SECRET}},
+            "tasks": [*tasks, *after],
+        }
+    ]
+    (place / "rows.yml").write_text(yaml.safe_dump(plays, sort_keys=False), encoding="utf-8")
+    done = run(
+        ["ansible-playbook", "-vvvvv", "--diff", "rows.yml", *arguments],
+        place,
+        environment(place),
+        usual=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    found = json.loads((place / "results.json").read_text(encoding="utf-8"))
+    return done.stdout + done.stderr, {names[key]: value for key, value in found.items()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_canary_of_a_module_comes_out(tmp_path: Path, way: str) -> None:
+    prepare(tmp_path)
+    modules = MINIMAL if way == "here" else AS_MODULES
+    table = [Row("make", "vm", MINIMAL["vm"])]
+    for module in modules:
+        table += rows(module, tmp_path)
+    table += PARTICULAR
+    on_the_way: list[str] = []
+    quick = ("--lag-s", "0", "--auth-delay-s", "0", "--task-ms", "default=10")
+    with Simulator("--cluster", DEMO, *quick) as simulator, watched_processes(on_the_way):
+        with connect(connection_of(simulator), {}) as client:
+            with_directory(client, simulator)
+        switch = f"pve_fleet_in_process={str(way == 'here').lower()}"
+        printed, results = play(tmp_path, table, simulator, "-e", switch)
+    for name, result in results.items():
+        kind = name.partition(": ")[2]
+        if kind in ("foreseen", "works", "again"):
+            assert not result["failed"], (name, result["msg"])
+        elif kind and not name.startswith(REPORTING):
+            assert result["failed"], name
+        assert leaked(text_of(result)) == [], name
+        assert "Traceback" not in text_of(result), name
+    assert leaked(printed) == []
+    assert on_the_way == []
+    secret = results["rotate"]["secret"]
+    assert len(secret) == 36
+    assert secret not in printed
+    for file, content in written(tmp_path).items():
+        text = content.decode("utf-8", "replace")
+        assert leaked(text) == [], file
+        assert secret not in text, file
+
+
+def test_what_a_module_keeps_is_private(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    table = [Row("make", "vm", MINIMAL["vm"]), *rows("vm", tmp_path)[:2], PARTICULAR[0]]
+    with Simulator("--cluster", DEMO, "--lag-s", "0", "--auth-delay-s", "0") as simulator:
+        play(tmp_path, table, simulator, "-e", "pve_fleet_in_process=false")
+    kept = list((tmp_path / "written/home/.cache").rglob("*"))
+    for file in (*kept, tmp_path / "snippets" / "user.yml"):
+        mode = stat.S_IMODE(file.stat().st_mode)
+        assert mode & 0o007 == 0, (file, oct(mode))
+    assert not [file for file in kept if stat.S_IMODE(file.stat().st_mode) & 0o077]
+
+
+def test_every_secret_option_is_planted() -> None:
+    """A new module, or a new option with `no_log`, has a canary."""
+    options = {path for module in MINIMAL for path in secret_options(spec_of(module))}
+    assert options | set(OF_VMS) == set(PLANTED)
+
+
+def inventory(place: Path, **options: Any) -> Path:
+    file = place / "fleet.proxmox.yml"
+    file.write_text(json.dumps({"plugin": "pve.fleet.proxmox", **options}), encoding="utf-8")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Simulator]:
+    with Simulator("--cluster", DEMO, "--lag-s", "0", "--auth-delay-s", "0") as simulator:
+        yield simulator
+
+
+def logins(cluster: Simulator) -> dict[str, dict[str, Any]]:
+    """Return ways to log in, some of them wrong, by the end that they come to."""
+    right = {"host": cluster.url, "ca_path": cluster.ca}
+    token = {**right, "token_id": TOKEN_ID}
+    user = {**right, "user": "root@pam"}
+    site = {"name": "a", **user, "password": PLANTED["sites.password"]}
+    return {
+        "right token": {**token, "token_secret": TOKEN_SECRET},
+        "right password": {**user, "password": RIGHT_PASSWORD},
+        "wrong token": {**token, "token_secret": PLANTED["token_secret"]},
+        "wrong password": {**user, "password": PLANTED["password"]},
+        "unreachable": {**user, "host": DEAD, "retries": 1, "password": PLANTED["password"]},
+        "wrong site": {"sites": [site], "site": "a"},
+        "unknown site": {"sites": [site], "site": "b"},
+        "URL": {"host": "https://root:canary-url-10@127.0.0.1:9"},
+    }
+
+
+def test_no_canary_of_the_inventory_comes_out(tmp_path: Path, cluster: Simulator) -> None:
+    """By token and by password, with the cache, and where the login fails."""
+    prepare(tmp_path)
+    cache = tmp_path / "written" / "cache"
+    kept = {
+        "cache": True,
+        "cache_plugin": "ansible.builtin.jsonfile",
+        "cache_connection": str(cache),
+        "fetch": ["config", "addresses", "snapshots"],
+    }
+    cluster.steer("/vms/9000", {"config": {"cipassword": "canary-cloud-5"}})
+    for name, login in logins(cluster).items():
+        file = inventory(tmp_path, **login, **kept)
+        command = ["ansible-inventory", "-vvvvv", "-i", str(file), "--list"]
+        done = run(command, tmp_path, environment(tmp_path), usual=False)
+        assert leaked(done.stdout + done.stderr) == [], name
+        if name.startswith("right"):
+            assert "debian-13" in done.stdout, done.stderr
+    assert list(cache.iterdir())
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    for place, content in written(tmp_path).items():
+        assert leaked(content.decode("utf-8", "replace")) == [], place
+
+
+def test_no_canary_of_the_lookup_comes_out(tmp_path: Path, cluster: Simulator) -> None:
+    prepare(tmp_path)
+    tasks = [
+        {
+            "name": name,
+            "ansible.builtin.debug": {"msg": "{{ lookup('pve.fleet.vm', '9000', **of) }}"},
+            "vars": {"of": login},
+            "ignore_errors": True,
+        }
+        for name, login in logins(cluster).items()
+    ]
+    play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+    (tmp_path / "play.yml").write_text(json.dumps(play), encoding="utf-8")
+    command = ["ansible-playbook", "-vvvvv", "play.yml"]
+    done = run(command, tmp_path, environment(tmp_path), usual=False)
+    assert done.returncode == 0
+    assert "debian-13" in done.stdout
+    assert leaked(done.stdout + done.stderr) == []
+    for place, content in written(tmp_path).items():
+        assert leaked(content.decode("utf-8", "replace")) == [], place
+
+
+def test_every_plugin_is_here(repo: Path) -> None:
+    """A new plugin has tests of its own above; `replaced` names variables and reads no secret."""
+    plugins = {
+        f"{kind}/{file.stem}"
+        for kind in ("inventory", "lookup")
+        for file in (repo / "plugins" / kind).glob("*.py")
+    }
+    assert plugins == {"inventory/proxmox", "lookup/replaced", "lookup/vm"}
