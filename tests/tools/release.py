@@ -1,0 +1,172 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes a release: version, changelog, commit, tag, artifact and checksum. It publishes nothing.
+
+``python -m tests.tools.release 1.0.0``, or ``make release VERSION=1.0.0``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from packaging.version import Version
+
+from tests.tools.stage import COPY, REPO, stage
+
+# https://semver.org, without build metadata, which Galaxy does not compare.
+SEMANTIC = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+)
+# Where the number of the version stands, with the text around it.
+PLACES = {
+    "galaxy.yml": "version: {}\n",
+    "README.md": "pve-fleet-{}.tar.gz",
+}
+# What antsibull-changelog writes.
+CHANGELOGS = ("changelogs", "CHANGELOG.md", "CHANGELOG.rst")
+
+NEXT_STEPS = """\
+Release {version} is committed and tagged in this clone. Nothing was published.
+
+  artifact   {artifact}
+  checksum   {artifact}.sha256
+
+Next steps, by a maintainer:
+
+  1. Look at it:        git show --stat {version}
+  2. Sign it:           tar -xzf {artifact} -O MANIFEST.json > {directory}/MANIFEST.json
+                        gpg --armor --detach-sign {directory}/MANIFEST.json
+                        gpg --armor --detach-sign {artifact}
+  3. Publish the tag:   git push origin main {version}
+  4. Publish it:        ansible-galaxy collection publish {artifact}
+  5. Attach artifact, checksum and both signatures to the release of the tag.
+
+To take it back before step 3: git tag -d {version} && git reset --hard HEAD^
+"""
+
+
+class Refused(Exception):
+    """The release cannot be made; the text says why and what to do."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Make the release; return the exit status."""
+    parser = argparse.ArgumentParser(prog="make release VERSION=", description=__doc__)
+    parser.add_argument("version", help="a semantic version, such as 1.0.0")
+    version = parser.parse_args(words).version
+    try:
+        check(version)
+    except Refused as refused:
+        print(f"Release {version} was not made: {refused}", file=sys.stderr)
+        return 2
+    write_version(version)
+    write_changelog(version)
+    commit_and_tag(version)
+    artifact = build(version)
+    shown = artifact.relative_to(REPO)
+    print(NEXT_STEPS.format(version=version, artifact=shown, directory=shown.parent))
+    return 0
+
+
+def check(version: str) -> None:
+    """Raise Refused where this version cannot be released from this clone."""
+    if not SEMANTIC.fullmatch(version):
+        raise Refused("it is not a semantic version, such as 1.0.0 or 1.1.0-beta.1")
+    if _git("status", "--porcelain"):
+        raise Refused("there are changes that are not committed. Commit or remove them")
+    if _git("tag", "--list", version):
+        raise Refused("the tag exists. Choose the next version")
+    released = _released()
+    newest = max(released, default=None, key=Version)
+    if newest is not None and Version(version) <= Version(newest):
+        raise Refused(f"{newest} was released. Choose a newer version")
+    if not any((REPO / "changelogs" / "fragments").glob("*.yml")):
+        raise Refused("no changelog fragment says what has changed")
+
+
+def write_version(version: str) -> None:
+    """Write the version wherever it stands."""
+    old = current_version()
+    for name, around in PLACES.items():
+        path = REPO / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(around.format(old), around.format(version)), "utf-8")
+
+
+def current_version() -> str:
+    """Return the version in galaxy.yml."""
+    return str(yaml.safe_load((REPO / "galaxy.yml").read_text(encoding="utf-8"))["version"])
+
+
+def write_changelog(version: str) -> None:
+    """Make the changelog of the fragments, in the copy where Ansible finds the collection."""
+    stage()
+    tool = Path(sys.executable).parent / "antsibull-changelog"
+    paths = os.pathsep.join([str(tool.parent), os.environ.get("PATH", os.defpath)])
+    environment = {
+        **os.environ,
+        "PATH": paths,
+        "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2]),
+    }
+    command = [str(tool), "release", "--version", version]
+    subprocess.run(command, cwd=COPY, env=environment, check=True)
+    shutil.rmtree(REPO / "changelogs" / "fragments")
+    for name in CHANGELOGS:
+        _copy_back(COPY / name, REPO / name)
+    (REPO / "changelogs" / "fragments").mkdir(exist_ok=True)
+    (REPO / "changelogs" / "fragments" / ".keep").touch()
+
+
+def commit_and_tag(version: str) -> None:
+    """Commit what was written, and tag it."""
+    _git("add", "--", *PLACES, *CHANGELOGS)
+    _git("commit", "--quiet", "--message", f"Release {version}")
+    _git("tag", "--annotate", "--message", f"pve.fleet {version}", version)
+
+
+def build(version: str) -> Path:
+    """Build the artifact and its checksum; return the artifact."""
+    target = REPO / "build" / "release"
+    target.mkdir(parents=True, exist_ok=True)
+    tool = Path(sys.executable).parent / "ansible-galaxy"
+    command = [str(tool), "collection", "build", "--force", "--output-path", str(target)]
+    subprocess.run(command, cwd=REPO, check=True, stdout=subprocess.DEVNULL)
+    artifact = target / f"pve-fleet-{version}.tar.gz"
+    digest = hashlib.sha256(artifact.read_bytes()).hexdigest()
+    checksum = target / f"{artifact.name}.sha256"
+    checksum.write_text(f"{digest}  {artifact.name}\n", encoding="utf-8")
+    return artifact
+
+
+def _released() -> list[str]:
+    """Return the versions in the changelog."""
+    text = (REPO / "changelogs" / "changelog.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load(text)["releases"])
+
+
+def _copy_back(source: Path, target: Path) -> None:
+    if source.is_dir():
+        ignored = shutil.ignore_patterns(".plugin-cache.yaml")
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=ignored)
+        return
+    shutil.copy2(source, target)
+
+
+def _git(*words: str) -> str:
+    """Return what git prints."""
+    found = subprocess.run(["git", *words], cwd=REPO, check=True, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
