@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import http.client
 import json
 import os
 import queue
@@ -12,8 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -59,6 +58,7 @@ class Simulator:
         self.control = ""
         self.ca = ""
         self.process: subprocess.Popen[str] | Forked | None = None
+        self._lines = threading.local()
 
     @property
     def token(self) -> str:
@@ -137,6 +137,7 @@ class Simulator:
             if stream is not None:
                 stream.close()
         self.process = None
+        self._lines = threading.local()
 
     def __enter__(self) -> Simulator:
         return self.start()
@@ -154,18 +155,28 @@ class Simulator:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """A request to the control plane."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.control}/{path.lstrip('/')}", data=data, method=method
-        )
+        status, text = self._exchange(method, f"/{path.lstrip('/')}", data)
+        if status >= 400:
+            raise SimulatorError(f"{method} {path}: {text.decode()}")
+        return json.loads(text)
+
+    def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
+        """Return status and body of an answer. Each thread of a process keeps its connection: a new
+        one costs more than most requests.
+        """
+        kept: http.client.HTTPSConnection | None = getattr(self._lines, f"of_{os.getpid()}", None)
+        if kept is not None:
+            try:
+                return _answer(kept, method, target, data)
+            except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLError):
+                kept.close()  # the server closed it while it was idle
         context = ssl.create_default_context(cafile=self.ca)
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        address = urlsplit(self.control)
+        new = http.client.HTTPSConnection(
+            address.hostname or "", address.port, timeout=300, context=context
         )
-        try:
-            with opener.open(request, timeout=300) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            raise SimulatorError(f"{method} {path}: {error.read().decode()}") from None
+        setattr(self._lines, f"of_{os.getpid()}", new)
+        return _answer(new, method, target, data)
 
     def steer(self, path: str, body: Any) -> Any:
         """Do what no API call can, e.g. `steer("/vms/100", {"lock": "backup"})`."""
@@ -211,6 +222,18 @@ def start_from_one_process() -> None:
     if _starter is None and hasattr(os, "fork"):
         _starter = Starter(f"{PACKAGE}.starter", _environment())
         atexit.register(_starter.stop)
+
+
+def _answer(
+    connection: http.client.HTTPSConnection, method: str, target: str, data: bytes | None
+) -> tuple[int, bytes]:
+    try:
+        connection.request(method, target, data)
+        with connection.getresponse() as answer:
+            return answer.status, answer.read()
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _environment() -> dict[str, str]:

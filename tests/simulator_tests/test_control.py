@@ -225,6 +225,18 @@ def test_a_node_forgets_its_tasks(pve: Client, sim: Simulator) -> None:
     assert (answer.status, answer.errors) == (400, {"upid": "no such task"})
 
 
+def test_a_task_that_its_node_forgot_is_at_work_to_its_end(pve: Client, sim: Simulator) -> None:
+    pve.create(100)
+    sim.steer("/settings", {"task_ms": {"qmstart": 3_600_000}})
+    upid = pve.post("/nodes/pve1/qemu/100/status/start")
+    sim.ask("DELETE", "/tasks")
+    assert sim.ask("GET", "/tasks") == {"forgotten": [upid]}
+    sim.steer("/settings", {"task_ms": {"qmstart": 1}})
+    while sim.ask("GET", "/tasks")["forgotten"]:
+        time.sleep(0.01)
+    assert pve.get("/nodes/pve1/qemu/100/status/current")["status"] == "running"
+
+
 def test_without_quorum_a_change_does_not_get_into_the_file(pve: Client, sim: Simulator) -> None:
     """pmxcfs is read-only then: what a call changed in memory is gone with its process."""
     pve.create(100)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulator.cluster.resources import STATISTICS_KEPT, refresh, vm_stats
+from tests.simulator.cluster.resources import STATISTICS_KEPT, guest_stats, refresh
 from tests.simulator.core.state import Cluster, NodeInfo, Vm
 from tests.simulator.process import DEMO, Simulator
 from tests.simulator.schema.definition import Schema
@@ -88,7 +88,7 @@ def _listed(pve: Client, vmid: int) -> dict[str, Any]:
 
 
 def test_a_number_that_was_freed_is_listed_under_the_former_guests_name() -> None:
-    """Source: pve-manager, API2Tools.pm, extract_vm_stats: statistics go by VMID only.
+    """Source: pve-manager, API2Tools.pm, extract_guest_stats: statistics go by VMID only.
 
     The rest is read again.
     """
@@ -150,11 +150,11 @@ def test_statistics_are_kept_for_five_minutes() -> None:
     cluster.vms[100] = Vm(100, "pve1", {"name": "old"})
     cluster.due[100] = 0.0
     refresh(cluster)
-    cluster.remove_vm(100)
+    cluster.remove_guest(100)
     fresh = Vm(100, "pve1", {"name": "new"})
-    assert vm_stats(cluster, fresh)["name"] == "old"
+    assert guest_stats(cluster, fresh)["name"] == "old"
     cluster.reports[100].guest_gone -= STATISTICS_KEPT + 1
-    assert vm_stats(cluster, fresh) == {
+    assert guest_stats(cluster, fresh) == {
         "id": "qemu/100",
         "node": "pve1",
         "type": "qemu",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,33 @@ def test_suspend_and_resume(pve: Client) -> None:
     assert pve.get(f"{path}/status/current")["qmpstatus"] == "paused"
     pve.ok("POST", f"{path}/status/resume")
     assert pve.get(f"{path}/status/current")["qmpstatus"] == "running"
+
+
+def test_where_a_paused_machine_is_listed_as_paused(pve: Client) -> None:
+    """The cluster's list has QEMU's state (pve-manager, pvestatd.pm, update_qemu_status); the
+    node's has whether there is a process (qemu-server, QemuServer.pm, vmstatus).
+    """
+    path = pve.create(100)
+    node = path.rpartition("/")[0]
+
+    def row(listing: str, **params: Any) -> dict[str, Any]:
+        rows: list[dict[str, Any]] = pve.get(listing, **params)
+        return next(one for one in rows if one.get("vmid") == 100)
+
+    def check(process: str, machine: str) -> None:
+        pve.until(lambda: row("/cluster/resources")["status"] == machine)
+        assert row(node)["status"] == process
+        for full in (row(node, full=1), pve.get(f"{path}/status/current")):
+            assert (full["status"], full["qmpstatus"]) == (process, machine)
+
+    check("stopped", "stopped")
+    pve.ok("POST", f"{path}/status/start")
+    check("running", "running")
+    pve.ok("POST", f"{path}/status/suspend")
+    check("running", "paused")
+    assert row("/cluster/resources")["mem"] > 0  # it has a process
+    pve.ok("POST", f"{path}/status/resume")
+    check("running", "running")
 
 
 # -- destroying ------------------------------------------------------------------------------------

@@ -64,15 +64,15 @@ def nextid(ctx: Ctx, p: dict[str, Any]) -> str:
 
     Nothing is reserved.
     """
-    vms = ctx.cluster.vms
+    cluster = ctx.cluster
     if p.get("vmid") is not None:
-        if p["vmid"] in vms:
+        if cluster.guest(p["vmid"]) is not None:
             raise ParamError({"vmid": f"VM {p['vmid']} already exists"})
         return str(p["vmid"])
-    limits = _parts(ctx.cluster.options.get("next-id", ""))
+    limits = _parts(cluster.options.get("next-id", ""))
     lower, upper = int(limits.get("lower", 100)), int(limits.get("upper", 1000000))
     for vmid in range(lower, upper):
-        if vmid not in vms:
+        if cluster.guest(vmid) is None:
             return str(vmid)
     raise PveError(f"unable to get any free VMID in range [{lower}, {upper}]")
 
@@ -126,9 +126,9 @@ def _allowed(ctx: Ctx) -> list[str]:
         if mode in ("free", "existing") or _list_mode_shows_used(mode):
             allowed |= {
                 tag
-                for vm in ctx.cluster.vms.values()
-                if vm.conf.get("tags") and ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
-                for tag in split_list(vm.conf["tags"])
+                for guest in ctx.cluster.guests()
+                if guest.conf.get("tags") and ctx.may(f"/vms/{guest.vmid}", "VM.Audit")
+                for tag in split_list(guest.conf["tags"])
             }
     if not ctx.may("/", "Sys.Modify"):
         allowed -= registered

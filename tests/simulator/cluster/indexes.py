@@ -13,6 +13,7 @@ _SUBDIRS = {
         "config cloudinit pending status unlink vncproxy termproxy migrate resize move rrd"
         " rrddata monitor agent snapshot spiceproxy sendkey firewall mtunnel remote_migrate"
     ),
+    "/nodes/{node}/lxc/{vmid}/status": "current start stop shutdown reboot migrate",
     "/nodes/{node}/qemu/{vmid}/status": "current start stop reset shutdown suspend reboot",
     "/nodes/{node}/storage/{storage}": (
         "content download-url file-restore import-metadata identity oci-registry-pull"
@@ -53,13 +54,12 @@ for _path, _words in _NAMES.items():
 
 
 @api(
-    "GET /nodes/{node}/lxc",
     "GET /nodes/{node}/services",
     "GET /cluster/replication",
     "GET /cluster/backup",
 )
 def nothing(_ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
-    """There are no containers, services, replication or backup jobs."""
+    """There are no services, replication or backup jobs."""
     return []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.api import Ctx, Result, api
 from ..core.tasks import UPID, Task
-from ..errors import ParamError, PveError
+from ..errors import ParamError, PermError, PveError
 from ..schema.cpumodels import ABSTRACT, CPU_MODELS
 from ..schema.formats import split_list
 from .resources import node_entry, node_load
@@ -337,11 +337,22 @@ async def task_stop(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api("POST /nodes/{node}/vzdump")
 def vzdump(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Backups are not simulated: the task fails and says so."""
+    """Backups are not simulated: the task fails and says so.
+
+    Who may use the storage is checked before it, and VM.Backup within it (pve-manager,
+    API2/VZDump.pm; VZDump.pm, exec_backup).
+    """
     vmids = split_list(str(p.get("vmid", "")))
+    if not p.get("dumpdir"):
+        ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.AllocateSpace")
 
     async def work(task: Task) -> None:
         await task.work()
+        for vmid in vmids:
+            try:
+                ctx.need(f"/vms/{vmid}", "VM.Backup")
+            except PermError as error:
+                raise PveError(f"{error.status} {error.message}") from None
         storage = p.get("storage")
         if storage and storage not in ctx.cluster.storages:
             raise PveError(

@@ -10,11 +10,11 @@ from ..core.api import Ctx, api
 from ..core.state import Cluster
 from ..errors import PermError, PveError
 from ..schema.formats import split_list
-from .resources import refresh, storage_entry, vm_stats
+from .resources import guest_stats, refresh, storage_entry
 
 
 def add_to_pool(cluster: Cluster, pool: str, vmid: int) -> None:
-    """Make the machine a member."""
+    """Make the machine or container a member."""
     old = cluster.pool_of.get(vmid)
     if old in cluster.pools:
         cluster.pools[old]["vms"].pop(vmid, None)
@@ -34,11 +34,10 @@ def _members(ctx: Ctx, pool: dict[str, Any], kind: str | None) -> list[dict[str,
     cluster = ctx.cluster
     refresh(cluster)
     members: list[dict[str, Any]] = []
-    if kind in (None, "qemu"):
-        for vmid in sorted(pool["vms"], key=str):
-            vm = cluster.vms.get(vmid)
-            if vm is not None:
-                members.append(vm_stats(cluster, vm))
+    for vmid in sorted(pool["vms"], key=str):
+        guest = cluster.guest(vmid)
+        if guest is not None and kind in (None, guest.kind):
+            members.append(guest_stats(cluster, guest))
     if kind in (None, "storage"):
         for name in sorted(pool["storage"]):
             storage = cluster.storages.get(name)
@@ -61,7 +60,9 @@ def _shown(name: str, pool: dict[str, Any]) -> dict[str, Any]:
 def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The pools that the caller may see, or one with its members."""
     if p.get("poolid") is not None:
-        pool = _pool(ctx, p["poolid"])  # shown to everyone, unlike in the path of the same meaning
+        # To everyone: PVE asks whether the caller has Pool.Audit and ignores the answer, unlike in
+        # the deprecated path of the same meaning (pve-manager 9.2.11: API2/Pool.pm, index).
+        pool = _pool(ctx, p["poolid"])
         return [{**_shown(p["poolid"], pool), "members": _members(ctx, pool, p.get("type"))}]
     return [
         _shown(name, ctx.cluster.pools[name])
@@ -179,7 +180,7 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
         what = f"pool '{below}'"
     else:
         # What is a member only by name does not count.
-        vms = sorted(vmid for vmid in pool["vms"] if vmid in ctx.cluster.vms)
+        vms = sorted(vmid for vmid in pool["vms"] if ctx.cluster.guest(vmid) is not None)
         stores = sorted(store for store in pool["storage"] if store in ctx.cluster.storages)
         if vms:
             what = f"VM {vms[0]}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.api import Ctx, api
-from ..core.state import Cluster, NodeInfo, Report, Storage, Vm
+from ..core.state import Cluster, Container, Guest, NodeInfo, Report, Storage
 from ..ha.records import is_configured
 from ..ha.status import listed_state, node_states
 from ..volumes.space import used_bytes
+from .containers import container_status
 from .status import load_of, used_memory, vm_status
 
 # Seconds that pmxcfs keeps statistics which are not renewed (pve-cluster, src/pmxcfs/status.c,
@@ -24,58 +25,65 @@ def refresh(cluster: Cluster) -> None:
     ready = [vmid for vmid, due in cluster.due.items() if due <= now]
     for vmid in ready:
         del cluster.due[vmid]
-        vm = cluster.vms.get(vmid)
-        if vm is None:
+        guest = cluster.guest(vmid)
+        if guest is None:
             continue
-        if not cluster.nodes[vm.node].online and vmid in cluster.reports:
+        if not cluster.nodes[guest.node].online and vmid in cluster.reports:
             cluster.due[vmid] = now + max(cluster.lag, 0.1)
             continue
-        cluster.reports[vmid] = _report(cluster, vm)
+        cluster.reports[vmid] = _report(cluster, guest)
 
 
-def _report(cluster: Cluster, vm: Vm) -> Report:
-    status = vm_status(cluster, vm)
+def _report(cluster: Cluster, guest: Guest) -> Report:
+    # The daemon reports QEMU's state of a machine, such as paused (pve-manager, pvestatd.pm,
+    # update_qemu_status); `status` of the node's list has running for all of them.
+    if isinstance(guest, Container):
+        status = container_status(cluster, guest)
+        state = status["status"]
+    else:
+        status = vm_status(cluster, guest, full=True)
+        state = status["qmpstatus"]
     return Report(
         name=status["name"],
-        status=status["status"],
-        template=1 if vm.template else 0,
+        status=state,
+        template=1 if guest.template else 0,
         maxcpu=status["cpus"],
         maxmem=status["maxmem"],
         maxdisk=status["maxdisk"],
-        started=vm.run.started if vm.run else 0.0,
+        started=guest.run.started if guest.run else 0.0,
     )
 
 
-def _reported_until(cluster: Cluster, vm: Vm, report: Report) -> float:
+def _reported_until(cluster: Cluster, guest: Guest, report: Report) -> float:
     """When the statistics were written last: every few seconds as long as the guest and its node
     are there.
     """
     if report.guest_gone:
         return report.guest_gone
-    node = cluster.nodes[vm.node]
+    node = cluster.nodes[guest.node]
     if not node.online:
         return node.down_at
     return cluster.now()
 
 
-def vm_stats(cluster: Cluster, vm: Vm) -> dict[str, Any]:
+def guest_stats(cluster: Cluster, guest: Guest) -> dict[str, Any]:
     """What the status daemon reported last of the guest that has, or had, this VMID.
 
     PVE keys the statistics by VMID only (pve-manager, API2Tools.pm, extract_vm_stats): a VM with a
     number that was freed a moment ago is listed under the former guest's name, state and size until
     the daemon has run.
     """
-    vmid = vm.vmid
-    entry: dict[str, Any] = {"id": f"qemu/{vmid}", "node": vm.node, "type": "qemu", "vmid": vmid}
+    vmid, kind = guest.vmid, guest.kind
+    entry: dict[str, Any] = {"id": f"{kind}/{vmid}", "node": guest.node, "type": kind, "vmid": vmid}
     report = cluster.reports.get(vmid)
     if report is None:
         return {**entry, "status": "unknown"}
-    until = _reported_until(cluster, vm, report)
+    until = _reported_until(cluster, guest, report)
     if cluster.now() - until > STATISTICS_KEPT:
         return {**entry, "status": "unknown"}
-    running = report.status == "running"
+    running = report.status != "stopped"
     up = max(0, int(until - report.started)) if running else 0
-    mem = used_memory(vm, report.maxmem) if running else 0
+    mem = used_memory(guest, report.maxmem) if running else 0
     entry.update(
         name=report.name,
         status=report.status,
@@ -83,9 +91,9 @@ def vm_stats(cluster: Cluster, vm: Vm) -> dict[str, Any]:
         maxcpu=report.maxcpu,
         maxmem=report.maxmem,
         maxdisk=report.maxdisk,
-        cpu=round(load_of(vm, until), 6) if running else 0,
+        cpu=round(load_of(guest, until), 6) if running else 0,
         mem=mem,
-        memhost=mem,
+        memhost=0 if kind == "lxc" else mem,
         disk=0,
         uptime=up,
         netin=up * 1200,
@@ -96,20 +104,20 @@ def vm_stats(cluster: Cluster, vm: Vm) -> dict[str, Any]:
     return entry
 
 
-def vm_entry(cluster: Cluster, vm: Vm) -> dict[str, Any]:
-    """The machine as the list shows it: what the nodes report is late, what stands in its
-    configuration is not.
+def guest_entry(cluster: Cluster, guest: Guest) -> dict[str, Any]:
+    """The machine or container as the list shows it: what the nodes report is late, what stands in
+    its configuration is not.
     """
-    vmid = vm.vmid
-    entry = vm_stats(cluster, vm)
-    conf = vm.conf
+    vmid = guest.vmid
+    entry = guest_stats(cluster, guest)
+    conf = guest.conf
     for key in ("lock", "tags"):
         if conf.get(key):
             entry[key] = conf[key]
     pool = cluster.pool_of.get(vmid)
     if pool is not None:
         entry["pool"] = pool
-    if is_configured(cluster, vmid):
+    if guest.kind == "qemu" and is_configured(cluster, vmid):
         entry["hastate"] = listed_state(cluster, vmid)
     return entry
 
@@ -118,10 +126,10 @@ def pool_entry(cluster: Cluster, name: str) -> dict[str, Any]:
     """A pool with what its running machines take together."""
     entry: dict[str, Any] = {"id": f"/pool/{name}", "type": "pool", "pool": name}
     for vmid in cluster.pools[name]["vms"]:
-        vm, report = cluster.vms.get(vmid), cluster.reports.get(vmid)
-        if vm is None or report is None or report.status != "running":
+        guest, report = cluster.guest(vmid), cluster.reports.get(vmid)
+        if guest is None or report is None or report.status != "running":
             continue
-        stats = vm_stats(cluster, vm)
+        stats = guest_stats(cluster, guest)
         if not stats.get("uptime"):
             continue
         cpus = entry.get("maxcpu", 0)
@@ -143,13 +151,13 @@ def node_loads(cluster: Cluster) -> dict[str, tuple[float, int]]:
     cpu = dict.fromkeys(cluster.nodes, 0.02)
     mem = dict.fromkeys(cluster.nodes, 1610612736)
     now = cluster.now()
-    for vm in cluster.vms.values():
-        if vm.run is None:
+    for guest in cluster.guests():
+        if guest.run is None:
             continue
-        report = cluster.reports.get(vm.vmid)
+        report = cluster.reports.get(guest.vmid)
         cpus, most = (report.maxcpu, report.maxmem) if report else (1, 0)
-        cpu[vm.node] += load_of(vm, now) * cpus / cluster.nodes[vm.node].cpus
-        mem[vm.node] += used_memory(vm, most)
+        cpu[guest.node] += load_of(guest, now) * cpus / cluster.nodes[guest.node].cpus
+        mem[guest.node] += used_memory(guest, most)
     loads = {
         name: (round(min(cpu[name], 1.0), 6), min(mem[name], node.memory))
         for name, node in cluster.nodes.items()
@@ -219,15 +227,15 @@ def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, An
 
 @api("GET /cluster/resources")
 def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """Machines, nodes and storages that the caller may see."""
+    """Machines, containers, nodes and storages that the caller may see."""
     cluster, kind = ctx.cluster, p.get("type")
     refresh(cluster)
     result: list[dict[str, Any]] = []
     if kind in (None, "vm"):
         everything = ctx.may("/", "VM.Audit") and not _restricted(ctx)
-        for vm in cluster.vms.values():
-            if everything or ctx.may(f"/vms/{vm.vmid}", "VM.Audit"):
-                entry = vm_entry(cluster, vm)
+        for guest in cluster.guests():
+            if everything or ctx.may(f"/vms/{guest.vmid}", "VM.Audit"):
+                entry = guest_entry(cluster, guest)
                 if "pool" in entry and not ctx.may(f"/pool/{entry['pool']}", "Pool.Audit"):
                     del entry["pool"]
                 result.append(entry)
@@ -299,4 +307,4 @@ def _restricted(ctx: Ctx) -> bool:
     return True
 
 
-__all__ = ["node_entry", "node_load", "plugin_content", "refresh", "storage_entry", "vm_stats"]
+__all__ = ["guest_stats", "node_entry", "node_load", "plugin_content", "refresh", "storage_entry"]

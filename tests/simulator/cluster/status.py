@@ -6,18 +6,18 @@ import asyncio
 from typing import Any
 
 from ..core.api import Ctx, api
-from ..core.state import Cluster, Vm
+from ..core.state import Cluster, Guest, Vm
 from ..errors import PveError
 from ..ha.status import service_status
 from ..volumes.drives import agent_enabled, boot_disk_size, memory_mib
 
 
-def load_of(vm: Vm, now: float) -> float:
+def load_of(vm: Guest, now: float) -> float:
     """A steady, made-up CPU load of a running machine."""
     return ((vm.vmid * 2654435761 + int(now / 30) * 97) % 1000) / 5000
 
 
-def used_memory(vm: Vm, most: int) -> int:
+def used_memory(vm: Guest, most: int) -> int:
     """A steady, made-up use of memory of a running machine: a fifth to seven tenths of what it
     has.
     """

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import PveError
 
@@ -104,6 +104,7 @@ class Run:
 class Vm:
     """A virtual machine; the configuration is kept as text, as in PVE's file."""
 
+    kind: ClassVar[str] = "qemu"
     vmid: int
     node: str
     conf: dict[str, str]
@@ -137,6 +138,25 @@ class Vm:
     def template(self) -> bool:
         """Whether it is a template."""
         return self.conf.get("template") == "1"
+
+
+@dataclass(slots=True, eq=False)
+class Container:
+    """A container; the configuration is kept as text, and nothing in the API changes it here."""
+
+    kind: ClassVar[str] = "lxc"
+    vmid: int
+    node: str
+    conf: dict[str, str]
+    run: Run | None = None
+
+    @property
+    def template(self) -> bool:
+        """Whether it is a template."""
+        return self.conf.get("template") == "1"
+
+
+Guest = Vm | Container
 
 
 @dataclass(slots=True)
@@ -194,6 +214,7 @@ class Cluster:
         self.local = ""
         self.storages: dict[str, Storage] = {}
         self.vms: dict[int, Vm] = {}
+        self.containers: dict[int, Container] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.options: dict[str, str] = {}
         self.acpi = True
@@ -261,6 +282,24 @@ class Cluster:
             )
         return vm
 
+    def guest(self, vmid: int) -> Guest | None:
+        """The machine or container that has the number: they share the numbers of the cluster."""
+        return self.vms.get(vmid) or self.containers.get(vmid)
+
+    def guests(self) -> list[Guest]:
+        """All machines and containers."""
+        return [*self.vms.values(), *self.containers.values()]
+
+    def container_at(self, node: str, vmid: int) -> Container:
+        """The container, if its configuration lies on that node.
+
+        Source of the text: pve-guest-common, AbstractConfig.pm, load_config.
+        """
+        container = self.containers.get(vmid)
+        if container is None or container.node != node:
+            raise PveError(f"Configuration file 'nodes/{node}/lxc/{vmid}.conf' does not exist")
+        return container
+
     def vm_found(self, node: str, vmid: int) -> Vm:
         """The machine, with the refusal of the calls that look for the file themselves."""
         vm = self.vms.get(vmid)
@@ -290,9 +329,12 @@ class Cluster:
         self.revision += 1
         self.due.setdefault(vmid, self.now() + self.lag)
 
-    def remove_vm(self, vmid: int) -> None:
-        """Drop the machine from the picture; what was reported of it stays, under its number."""
+    def remove_guest(self, vmid: int) -> None:
+        """Drop the machine or container from the picture; what was reported of it stays, under its
+        number.
+        """
         self.vms.pop(vmid, None)
+        self.containers.pop(vmid, None)
         self.firewalls.pop(vmid, None)
         self.due.pop(vmid, None)
         report = self.reports.get(vmid)
@@ -346,7 +388,8 @@ def _as_filed(conf: dict[str, str]) -> None:
             conf[key] = value.strip() or " "
 
 
-def _section(values: dict[str, str], pending: bool = False) -> str:
+def config_lines(values: dict[str, str]) -> str:
+    """The lines of one section of a configuration file."""
     lines = []
     description = values.get("description")
     if description and description != " ":
@@ -357,16 +400,16 @@ def _section(values: dict[str, str], pending: bool = False) -> str:
 
 def config_text(vm: Vm) -> str:
     """The configuration file of the machine."""
-    text = _section(vm.conf)
+    text = config_lines(vm.conf)
     if vm.pending or vm.pending_delete:
         pending = dict(vm.pending)
         if vm.pending_delete:
             pending["delete"] = ",".join(
                 ("!" if force else "") + name for name, force in sorted(vm.pending_delete.items())
             )
-        text += "\n[PENDING]\n" + _section(pending)
+        text += "\n[PENDING]\n" + config_lines(pending)
     if vm.cloudinit:
-        text += "\n[special:cloudinit]\n" + _section(vm.cloudinit)
+        text += "\n[special:cloudinit]\n" + config_lines(vm.cloudinit)
     for name in sorted(vm.snapshots):
-        text += f"\n[{name}]\n" + _section(vm.snapshots[name])
+        text += f"\n[{name}]\n" + config_lines(vm.snapshots[name])
     return text

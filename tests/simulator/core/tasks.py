@@ -168,6 +168,7 @@ class TaskBoard:
         self.by_upid: dict[str, Task] = {}
         self.by_node: dict[str, deque[Task]] = {}
         self.slots = slots
+        self.forgotten: list[Task] = []
         self.faults = FaultPlan()
         self._slots: dict[str, asyncio.Semaphore] = {}
 
@@ -180,6 +181,7 @@ class TaskBoard:
 
     def forget(self) -> None:
         """Know no task any more; those that run are not stopped."""
+        self.forgotten += [task for task in self.by_upid.values() if task.running]
         self.by_upid.clear()
         self.by_node.clear()
 

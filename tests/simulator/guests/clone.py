@@ -166,8 +166,9 @@ class Clone:
         ):
             vm, conf = self.check()
             task.say(f"creating a clone of VM {self.vmid} with ID {self.newid}")
-            if self.newid in self.ctx.cluster.vms:
-                # The other node's file is met only when this one's is put in its place.
+            if self.ctx.cluster.guest(self.newid) is not None:
+                # The other node's file, or a container's, is met only when this one's is put in
+                # its place.
                 file = f"/etc/pve/nodes/{self.node}/qemu-server/{self.newid}.conf"
                 raise PveError(f"close (rename) atomic file '{file}' failed: File exists")
             new = Vm(
@@ -184,7 +185,7 @@ class Clone:
             except (ApiError, asyncio.CancelledError) as error:
                 for volid in self.made:
                     free(self.ctx.cluster, self.node, volid)
-                self.ctx.cluster.remove_vm(self.newid)
+                self.ctx.cluster.remove_guest(self.newid)
                 if isinstance(error, ApiError):
                     raise PveError(f"clone failed: {error.text}") from None
                 raise PveError("clone failed: interrupted by signal") from None

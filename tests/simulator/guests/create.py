@@ -85,10 +85,11 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
     check_drive_params(ctx, given)
     for name in [name for name in given if is_net(name)]:
         given[name] = with_mac(cluster, given[name])
-    taken = cluster.vms.get(vmid)
+    taken = cluster.guest(vmid)
     if taken is not None:
+        what = "CT" if taken.kind == "lxc" else "VM"
         raise PveError(
-            f"unable to create VM {vmid} - VM {vmid} already exists on node '{taken.node}'"
+            f"unable to create VM {vmid} - {what} {vmid} already exists on node '{taken.node}'"
         )
     vm = Vm(vmid, node, {"lock": "create"})
     cluster.vms[vmid] = vm
@@ -100,7 +101,7 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
                 await _fill(ctx, vm, given, unset, call, task)
         except (ApiError, asyncio.CancelledError):
             if cluster.vms.get(vmid) is vm:
-                cluster.remove_vm(vmid)
+                cluster.remove_guest(vmid)
             raise
         await _afterwards(ctx, vm, call, task)
 
@@ -217,7 +218,7 @@ async def destroy_vm(ctx: Ctx, p: dict[str, Any]) -> str:
                 if managed:
                     drop_resource(ctx.cluster, f"vm:{vmid}")
                     task.say(f"NOTE: removed VM {vmid} from HA resource configuration.")
-            ctx.cluster.remove_vm(vmid)
+            ctx.cluster.remove_guest(vmid)
             ctx.acl.changed()
 
     return ctx.task(node, "qmdestroy", vmid, work)

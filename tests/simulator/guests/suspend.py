@@ -46,6 +46,7 @@ def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
                 await task.work()
                 if vm.run is not None:
                     vm.run.qmpstatus = "paused"
+                    ctx.cluster.touch(vm.vmid)
                 return
             await suspend_to_disk(ctx, vm, str(storage), task)
 
@@ -167,5 +168,6 @@ def vm_resume(ctx: Ctx, p: dict[str, Any]) -> str:
                     check_lock(vm)
                 await task.work()
                 vm.run.qmpstatus = "running"
+                ctx.cluster.touch(vmid)
 
     return ctx.task(node, "qmresume", vmid, work)

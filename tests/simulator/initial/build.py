@@ -45,5 +45,5 @@ def simulation(options: Options) -> Simulation:
     cluster.lag = options.lag_s
     cluster.list_time = options.list_ms / 1000
     cluster.cleanup = options.cleanup_s
-    cluster.due = dict.fromkeys(cluster.vms, 0.0)
+    cluster.due = dict.fromkeys((*cluster.vms, *cluster.containers), 0.0)
     return sim

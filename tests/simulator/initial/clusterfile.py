@@ -11,7 +11,7 @@ import yaml
 from ..access.login import REALMS
 from ..cluster.pools import add_to_pool
 from ..core.api import Simulation
-from ..core.state import Cluster, NodeInfo, Run, Vm, Volume
+from ..core.state import Cluster, Container, NodeInfo, Run, Vm, Volume
 from ..errors import ApiError
 from ..ha.records import add_resource
 from ..network.interfaces import make_bridge, physical
@@ -34,6 +34,7 @@ from ..volumes.volumes import formats, own_key, parse_volname, set_active
 
 DISK = 270553174016
 USED = 30928461824
+DEFAULT_ROOT = 4 * 1024**3
 _KEYS = {
     "version",
     "cluster",
@@ -49,6 +50,7 @@ _KEYS = {
     "options",
     "guests",
     "vms",
+    "containers",
     "pools",
     "web",
     "host",
@@ -86,6 +88,7 @@ _ITEM_KEYS = {
         "agent",
         "config",
     },
+    "containers": {"vmid", "node", "running", "pool", "config"},
     "pools": {"poolid", "comment", "storage", "vms"},
     "web": {"url", "size", "virtual_size", "type", *SUMS},
 }
@@ -176,6 +179,8 @@ class Builder:
             self._pools()
             for index, item in enumerate(_items(self.document, "vms", "vmid", "node")):
                 self.add_vm(item, f"vms[{index}]")
+            for index, item in enumerate(_items(self.document, "containers", "vmid", "node")):
+                self.add_container(item, f"containers[{index}]")
             self._pool_members()
             for item in _items(self.document, "ha", "sid"):
                 options = {key: value for key, value in item.items() if key != "sid"}
@@ -370,18 +375,14 @@ class Builder:
     def _pool_members(self) -> None:
         for index, item in enumerate(_items(self.document, "pools", "poolid")):
             for vmid in item.get("vms", []):
-                if vmid not in self.cluster.vms:
-                    raise broken(f"pools[{index}]", f"there is no VM {vmid}")
+                if self.cluster.guest(vmid) is None:
+                    raise broken(f"pools[{index}]", f"there is no VM or container {vmid}")
                 add_to_pool(self.cluster, str(item["poolid"]), vmid)
 
     def add_vm(self, item: dict[str, Any], where: str) -> None:
         """Make a machine with its disks from an entry of `vms`."""
         cluster, schema = self.cluster, self.sim.schema
-        vmid, node = int(item["vmid"]), str(item["node"])
-        if node not in cluster.nodes:
-            raise broken(where, f"there is no node '{node}'")
-        if vmid in cluster.vms:
-            raise broken(where, f"VM {vmid} is there twice")
+        vmid, node = self._place(item, where)
         conf = self._config(item, where)
         vm = Vm(vmid, node, conf)
         self._disks(vm, where)
@@ -398,15 +399,63 @@ class Builder:
             vm.agent = str(item["agent"])
         vm.file()
         cluster.vms[vmid] = vm
+        self._list(item)
+
+    def add_container(self, item: dict[str, Any], where: str) -> None:
+        """Make a container with the volume of its root file system from an entry of
+        `containers`.
+        """
+        cluster = self.cluster
+        vmid, node = self._place(item, where)
+        options = self.sim.schema.methods[("PUT", "/nodes/{node}/lxc/{vmid}/config")].props
+        # What PVE's API writes where a request has none (observed).
+        conf = {"hostname": f"CT{vmid}", "memory": "512", "swap": "512", "unprivileged": "1"}
+        conf.update(self._checked(item, options, where))
+        container = Container(vmid, node, conf)
+        self._root(container, where)
+        if item.get("running"):
+            info = cluster.nodes[node]
+            info.next_pid += 1
+            container.run = Run(info.next_pid, cluster.now() - 600)
+        cluster.containers[vmid] = container
+        self._list(item)
+
+    def _root(self, container: Container, where: str) -> None:
+        parts = split_volid(container.conf.get("rootfs", "").partition(",")[0])
+        if parts is None:
+            return
+        if parts[0] not in self.cluster.storages:
+            raise broken(where, f"rootfs: there is no storage '{parts[0]}'")
+        storage = self.cluster.storages[parts[0]]
+        size = parse_size(container.conf["rootfs"].partition("size=")[2].partition(",")[0])
+        key = own_key(storage, parts[1])
+        # Listed as `rootdir`: its number is a container's (pve-storage, Plugin.pm, list_volumes).
+        storage.on(container.node)[key] = Volume(
+            key, "rootdir", "raw", size or DEFAULT_ROOT, int(self.cluster.now()), container.vmid
+        )
+
+    def _place(self, item: dict[str, Any], where: str) -> tuple[int, str]:
+        """The number and the node of a machine or container that is not there yet."""
+        vmid, node = int(item["vmid"]), str(item["node"])
+        if node not in self.cluster.nodes:
+            raise broken(where, f"there is no node '{node}'")
+        if self.cluster.guest(vmid) is not None:
+            raise broken(where, f"VM {vmid} is there twice")
+        if item.get("pool") and item["pool"] not in self.cluster.pools:
+            raise broken(where, f"there is no pool '{item['pool']}'")
+        return vmid, node
+
+    def _list(self, item: dict[str, Any]) -> None:
+        """Let the listings show it, in its pool."""
+        cluster, vmid = self.cluster, int(item["vmid"])
         cluster.due[vmid] = 0.0
         if item.get("pool"):
-            if item["pool"] not in cluster.pools:
-                raise broken(where, f"there is no pool '{item['pool']}'")
             add_to_pool(cluster, str(item["pool"]), vmid)
 
-    def _config(self, item: dict[str, Any], where: str) -> dict[str, str]:
-        """The configuration of a machine, as far as the file has it."""
-        options = self.sim.schema.vm_options
+    def _checked(
+        self, item: dict[str, Any], options: dict[str, dict[str, Any]], where: str
+    ) -> dict[str, str]:
+        """The options of `config`, as text and as the schema wants them."""
         conf: dict[str, str] = {}
         for key, value in (item.get("config") or {}).items():
             text = str(int(value)) if isinstance(value, bool) else str(value)
@@ -416,7 +465,15 @@ class Builder:
             check_prop(text, options[key], key, errors)
             if errors:
                 raise broken(where, f"{key}: {errors[key]}".replace("\n", " ").strip())
-            conf[key] = with_mac(self.cluster, text) if is_net(key) else text
+            conf[key] = text
+        return conf
+
+    def _config(self, item: dict[str, Any], where: str) -> dict[str, str]:
+        """The configuration of a machine, as far as the file has it."""
+        conf = self._checked(item, self.sim.schema.vm_options, where)
+        for key, text in conf.items():
+            if is_net(key):
+                conf[key] = with_mac(self.cluster, text)
         if item.get("name"):
             conf["name"] = str(item["name"])
         if item.get("tags"):

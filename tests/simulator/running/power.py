@@ -39,6 +39,7 @@ async def do_start(ctx: Ctx, node: str, vmid: int, task: Task, *, skiplock: bool
         lock = vm.conf.get("lock")
         if lock == "backup" and vm.run is not None:
             vm.run.qmpstatus = "running"
+            ctx.cluster.touch(vmid)
             return
         suspended = lock == "suspended"
         if not skiplock and not suspended:

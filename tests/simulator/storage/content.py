@@ -61,7 +61,7 @@ def _listed(storage: Storage, volume: Volume, node: str) -> dict[str, Any]:
         "size": volume.size,
         "ctime": volume.ctime,
     }
-    if volume.content == "images":
+    if volume.content in ("images", "rootdir"):
         entry["vmid"] = volume.vmid
         entry["parent"] = (
             f"../{volume.parent}" if volume.parent and is_path_based(storage) else volume.parent

@@ -54,7 +54,7 @@ def whole_size(storage: Storage, fmt: str, size: int) -> int:
 
 def occupied(storage: Storage, volume: Volume) -> int:
     """What the volume takes of the storage."""
-    if volume.content == "images" and is_thick(storage) and not volume.parent:
+    if volume.content in ("images", "rootdir") and is_thick(storage) and not volume.parent:
         return whole_size(storage, volume.fmt, volume.virtual_size or volume.size)
     return volume.used or volume.size
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from ..config.disks import add_unused
 from ..core.faults import BadFault, parse_fault
-from ..core.state import Run, Vm, Volume
+from ..core.state import Container, Guest, Run, Vm, Volume
 from ..errors import ApiError
 from ..ha.manager import set_maintenance
 from ..initial.clusterfile import Builder
@@ -80,6 +80,9 @@ class Control:
             ("GET", "vms"): self._get_vm,
             ("POST", "vms"): self._create_vm,
             ("DELETE", "vms"): self._delete_vm,
+            ("PUT", "containers"): self._put_container,
+            ("POST", "containers"): self._create_container,
+            ("DELETE", "containers"): self._delete_container,
             ("PUT", "guests"): self._put_guests,
             ("PUT", "nodes"): self._put_node,
             ("PUT", "cluster"): self._put_cluster,
@@ -87,6 +90,7 @@ class Control:
             ("GET", "volumes"): self._volumes,
             ("PUT", "volumes"): self._put_volume,
             ("GET", "pools"): lambda _p, _d: self.server.sim.cluster.pools,
+            ("GET", "tasks"): self._forgotten_tasks,
             ("DELETE", "tasks"): self._forget_tasks,
             ("PUT", "settings"): self._put_settings,
             ("GET", "log"): lambda _p, _d: self.server.log.as_list(),
@@ -204,14 +208,56 @@ class Control:
 
     def _delete_vm(self, parts: list[str], _data: Any) -> Any:
         """The machine is gone, as if another client had destroyed it."""
-        vm = self._vm(parts)
+        self._delete(self._vm(parts))
+        return {"ok": True}
+
+    def _delete(self, guest: Guest) -> None:
         sim = self.server.sim
         for storage in sim.cluster.storages.values():
-            volumes = storage.on(vm.node)
-            for name in [name for name, volume in volumes.items() if volume.vmid == vm.vmid]:
+            volumes = storage.on(guest.node)
+            for name in [name for name, volume in volumes.items() if volume.vmid == guest.vmid]:
                 del volumes[name]
-        sim.cluster.remove_vm(vm.vmid)
+        sim.cluster.remove_guest(guest.vmid)
         sim.acl.changed()
+
+    # -- containers ------------------------------------------------------------------------------
+
+    def _container(self, parts: list[str]) -> Container:
+        container = self.server.sim.cluster.containers.get(int(parts[0]))
+        if container is None:
+            raise Refused(f"there is no container {parts[0]}")
+        return container
+
+    def _create_container(self, parts: list[str], data: dict[str, Any]) -> Any:
+        """Another client made a container; the body is an entry of `containers` of a cluster
+        file.
+        """
+        entry = {**data, "vmid": int(parts[0])}
+        try:
+            Builder(self.server.sim, {}).add_container(entry, f"container {parts[0]}")
+        except UsageError as error:
+            raise Refused(str(error)) from None
+        self.server.sim.cluster.touch(int(parts[0]))
+        self.server.sim.acl.changed()
+        return {"ok": True}
+
+    def _put_container(self, parts: list[str], data: dict[str, Any]) -> Any:
+        """Its configuration changes, as if another client had changed it."""
+        container = self._container(parts)
+        unknown = sorted(data.keys() - {"config"})
+        if unknown:
+            raise Refused(f"unknown key '{unknown[0]}'; known is config")
+        for name, value in data["config"].items():
+            if value is None:
+                container.conf.pop(name, None)
+            else:
+                container.conf[name] = str(value)
+        self.server.sim.cluster.touch(container.vmid)
+        return {"ok": True}
+
+    def _delete_container(self, parts: list[str], _data: Any) -> Any:
+        """The container is gone, as if another client had destroyed it."""
+        self._delete(self._container(parts))
         return {"ok": True}
 
     def _put_guests(self, _parts: list[str], data: dict[str, Any]) -> Any:
@@ -292,6 +338,10 @@ class Control:
                     for volume in storage.on(node)
                 ]
         return found
+
+    def _forgotten_tasks(self, _parts: list[str], _data: Any) -> Any:
+        tasks = self.server.sim.cluster.tasks
+        return {"forgotten": [task.upid for task in tasks.forgotten if task.running]}
 
     def _forget_tasks(self, _parts: list[str], _data: Any) -> Any:
         """No node knows its tasks any more: their files are gone from /var/log/pve/tasks."""
