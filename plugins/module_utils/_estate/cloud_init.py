@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Cloud-init of a VM as options of module vms (pure).
+
+A VM without a cloud-init drive has its settings under PVE's own names: the option C(cloud_init)
+would add the drive. Passwords are left out, because PVE does not return them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._schema.formats import rule_of
+from .._spec.vm_rules import SCALARS
+from .._vm.config.actual import DRIVE, is_cloud_init, storage_of
+from .._vm.config.view import decode_keys
+from .hardware import is_default, parsed, piece, typed
+from .model import Config, Lost, Piece, Way
+
+_PASSWORD = "cipassword"
+_DEFAULT_DRIVE = "ide2"
+_NAMED_SLOTS = ("ide", "sata", "scsi")
+_NO_DRIVE = "without a cloud-init drive there is no option for it"
+
+
+def secrets_of(config: Config) -> tuple[str, ...]:
+    """Return the options whose values PVE does not return."""
+    if _PASSWORD in config:
+        return ("cloud_init.password",)
+    return ()
+
+
+def cloud_init_pieces(config: Config) -> Iterator[Piece]:
+    """Yield the pieces of a VM with this configuration."""
+    slots: list[str] = []
+    for slot in sorted(filter(DRIVE.match, config)):
+        if is_cloud_init(parsed(slot, config[slot])):
+            slots.append(slot)
+    for slot in slots[:1]:
+        yield _drive(slot, config[slot])
+    for slot in slots[1:]:
+        yield piece(slot, config[slot], reason="a second cloud-init drive")
+    has_drive = bool(slots)
+    yield from _settings(config, has_drive=has_drive)
+    yield from _keys(config, has_drive=has_drive)
+    yield from _snippets(config, has_drive=has_drive)
+
+
+def _drive(slot: str, text: str) -> Piece:
+    storage = storage_of(parsed(slot, text))
+    options: dict[str, Any] = {"storage": storage}
+    is_named = slot.startswith(_NAMED_SLOTS)
+    if slot != _DEFAULT_DRIVE and is_named:
+        options["drive"] = slot
+    return piece(slot, text, {"cloud_init": options})
+
+
+def _settings(config: Config, *, has_drive: bool) -> Iterator[Piece]:
+    """Yield the options of cloud-init that are one value of PVE."""
+    for option, key in SCALARS["cloud_init"].items():
+        if key not in config or is_default(key, config[key]):
+            continue
+        text = config[key]
+        value = typed(text, rule_of(key) or {})
+        raw = {"options": {key: value}}
+        if option == "nameservers":
+            value = text.replace(",", " ").split()
+        yield _either(
+            key,
+            text,
+            {option: value},
+            raw,
+            has_drive=has_drive,
+        )
+
+
+def _either(
+    key: str,
+    text: str,
+    own: Mapping[str, Any],
+    raw: Mapping[str, Any],
+    *,
+    has_drive: bool,
+) -> Piece:
+    """Return a setting as an option of cloud-init, without a drive under PVE's own name alone."""
+    if has_drive:
+        return piece(key, text, {"cloud_init": own}, raw)
+    return piece(key, text, raw)
+
+
+def _keys(config: Config, *, has_drive: bool) -> Iterator[Piece]:
+    """Yield the SSH keys, without comments between them."""
+    if "sshkeys" not in config:
+        return
+    keys: list[str] = []
+    all_lost: list[Lost] = []
+    comments: list[Lost] = []
+    for line in decode_keys(config["sshkeys"]):
+        all_lost.append(Lost("sshkeys", line, _NO_DRIVE))
+        if line.startswith("#"):
+            comments.append(Lost("sshkeys", line, "a comment"))
+        else:
+            keys.append(line)
+    if not has_drive:
+        yield Piece((), tuple(all_lost))
+        return
+    options = {"cloud_init": {"ssh_keys": keys}}
+    with_keys = Way(options, tuple(comments))
+    without = Lost("sshkeys", config["sshkeys"], "not each line is a public key")
+    yield Piece((with_keys,), (without,))
+
+
+def _snippets(config: Config, *, has_drive: bool) -> Iterator[Piece]:
+    if "cicustom" not in config:
+        return
+    text = config["cicustom"]
+    volumes = parsed("cicustom", text)
+    yield _either(
+        "cicustom",
+        text,
+        {"snippets": volumes},
+        {"options": {"cicustom": text}},
+        has_drive=has_drive,
+    )

@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The disks, CD drives and NICs of a VM as options of module vms (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._core import validate
+from .._core.quantities import GIB, read_size, render_size
+from .._schema.formats import sub_keys_of
+from .._spec.vm_rules import SCALARS
+from .._vm.config.actual import DRIVE, is_cd, is_cloud_init, storage_of
+from .hardware import differing, is_valid, parsed, piece, typed
+from .model import Config, Lost, Piece, Way
+
+_NIC = re.compile(r"^net\d+$")
+_UNUSED = re.compile(r"^unused\d+$")
+_ADDRESSES = re.compile(r"^ipconfig\d+$")
+_FILE = re.compile(r"\.(raw|qcow2|vmdk)$")
+# What the volume itself decides.
+_OF_VOLUME = frozenset(("file", "volume", "size", "format", "import-from", "media"))
+# What a new firmware disk gets, and what one without a value has (QemuServer.pm, OVMF.pm).
+_NEW_FIRMWARE = {"efitype": "4m", "pre-enrolled-keys": "1", "version": "v2.0"}
+_OLD_FIRMWARE: Mapping[str, Mapping[str, str]] = {
+    "efidisk0": {"efitype": "2m", "pre-enrolled-keys": "0"},
+    "tpmstate0": {"version": "v1.2"},
+}
+_NO_EFI_DISK = {"name": "efidisk0", "state": "absent"}
+_IP = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
+_OUTSIDE = "it is not a volume of a storage"
+
+
+def device_pieces(config: Config) -> Iterator[Piece]:
+    """Yield the pieces for the drives and NICs of a VM, in the order of their numbers."""
+    for slot in _sorted(DRIVE, config):
+        drive = parsed(slot, config[slot])
+        if not is_cloud_init(drive):
+            yield _drive(slot, config[slot], drive)
+    yield from _firmware(config)
+    for key in _sorted(_NIC, config):
+        yield _nic(key, config)
+    for key in _sorted(_UNUSED, config):
+        yield piece(key, config[key], reason="a disk that no drive uses")
+    for key in _sorted(_ADDRESSES, config):
+        if key.replace("ipconfig", "net") not in config:
+            yield piece(key, config[key], reason="an address without a NIC")
+
+
+def _sorted(pattern: re.Pattern[str], config: Config) -> list[str]:
+    """Return the devices of a kind, by their number."""
+    return sorted(filter(pattern.match, config), key=_by_number)
+
+
+def _by_number(key: str) -> tuple[str, int]:
+    kind = key.rstrip("0123456789")
+    number = key.removeprefix(kind)
+    return kind, int(number)
+
+
+def _firmware(config: Config) -> Iterator[Piece]:
+    """Yield that a VM with UEFI has no EFI disk, where it has none: else one would be added."""
+    if config.get("bios") != "ovmf" or "efidisk0" in config:
+        return
+    yield piece("efidisk0", "", {"disks": [_NO_EFI_DISK]})
+
+
+def _drive(slot: str, text: str, drive: Mapping[str, str]) -> Piece:
+    """Return a drive, by its name alone where its options cannot be kept."""
+    left_out = (Lost(slot, text),)
+    name_alone = Way({"disks": [{"name": slot}]}, left_out)
+    if is_cd(drive):
+        best = _cd(slot, drive)
+    else:
+        best = _disk(slot, drive)
+    return Piece((best, name_alone), left_out)
+
+
+def _cd(slot: str, drive: Mapping[str, str]) -> Way:
+    """Return a CD drive. A drive of the host and a file outside of a storage have no option."""
+    volume = drive.get("file", "none")
+    item = {"name": slot, **_options(slot, drive)}
+    if volume == "none" or is_valid(validate.volume, volume):
+        item["iso"] = volume
+        return Way({"disks": [item]})
+    others = item.get("options", {})
+    item["options"] = {"media": "cdrom", **others}
+    left_out = Lost(slot, volume, _OUTSIDE)
+    return Way({"disks": [item]}, (left_out,))
+
+
+def _disk(slot: str, drive: Mapping[str, str]) -> Way:
+    item: dict[str, Any] = {"name": slot}
+    left_out: list[Lost] = []
+    volume = drive.get("file", "")
+    storage = storage_of(drive)
+    if storage is None:
+        left_out.append(Lost(slot, volume, _OUTSIDE))
+    else:
+        item["storage"] = storage
+    size = _size(slot, drive)
+    if size >= GIB:
+        item["size"] = render_size(size)
+    elif size:
+        text = f"size={drive['size']}"
+        left_out.append(Lost(slot, text, "it is smaller than 1G"))
+    named = _FILE.search(volume)
+    if named:
+        item["format"] = named.group(1)
+    if drive.get("format"):
+        item["format"] = drive["format"]
+    item.update(_options(slot, drive))
+    return Way({"disks": [item]}, tuple(left_out))
+
+
+def _size(slot: str, drive: Mapping[str, str]) -> int:
+    """Return the bytes of a disk, 0 where they are unknown or PVE decides them."""
+    if slot in _OLD_FIRMWARE:
+        return 0
+    return read_size(drive.get("size")) or 0
+
+
+def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of a drive without those that have PVE's default."""
+    settings = differing(slot, drive)
+    for name in _OF_VOLUME & settings.keys():
+        del settings[name]
+    for name, old in _OLD_FIRMWARE.get(slot, {}).items():
+        value = drive.get(name, old)
+        settings.pop(name, None)
+        if value != _NEW_FIRMWARE[name]:
+            settings[name] = value
+    item = _named("disks", slot, settings)
+    if "discard" in item:
+        item["discard"] = settings["discard"] == "on"
+    return item
+
+
+def _named(place: str, key: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return sub-keys of a device as options, those without one under C(options)."""
+    fmt = sub_keys_of(key)
+    options = {sub_key: option for option, sub_key in SCALARS[place].items()}
+    item: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, text in settings.items():
+        value = typed(text, fmt.get(name, {}))
+        if name in options:
+            item[options[name]] = value
+        else:
+            others[name] = value
+    if others:
+        item["options"] = others
+    return item
+
+
+def _nic(key: str, config: Config) -> Piece:
+    """Return a NIC with its addresses, without them where they cannot be kept."""
+    nic = {"name": key, **_nic_options(key, config[key])}
+    left_out = Lost(key, config[key])
+    alone = Way({"nics": [nic]})
+    address_key = key.replace("net", "ipconfig")
+    if address_key not in config:
+        return Piece((alone,), (left_out,))
+    text = config[address_key]
+    addresses = Lost(address_key, text)
+    odd: list[Lost] = []
+    whole = dict(nic)
+    for name, value in parsed(address_key, text).items():
+        if name in _IP:
+            whole[_IP[name]] = value
+        else:
+            odd.append(Lost(address_key, f"{name}={value}"))
+    best = Way({"nics": [whole]}, tuple(odd))
+    second = Way(alone.options, (addresses,))
+    return Piece((best, second), (left_out, addresses))
+
+
+def _nic_options(key: str, text: str) -> dict[str, Any]:
+    """Return the options of a NIC without those that a new one has."""
+    values = differing(key, parsed(key, text))
+    if values.get("model") == "virtio":
+        del values["model"]
+    trunks = values.pop("trunks", "")
+    item = _named("nics", key, values)
+    if trunks:
+        item["trunks"] = trunks.split(";")
+    if "bridge" not in item:
+        # else a new one gets a bridge
+        others = item.get("options", {})
+        item["options"] = {"bridge": "", **others}
+    return item

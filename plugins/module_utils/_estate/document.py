@@ -1,0 +1,138 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The estate of VMs that were read: the variables of an estate file (pure)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._cluster.quota import Figures
+from .._cluster.tenant import PREFIX
+from .._core.quantities import render_size
+from .model import PRESENT, Choices, Estate, Exported, Found, Listed, Options
+from .shared import (
+    take_classes,
+    take_defaults,
+    take_networks,
+    take_storage_classes,
+    take_tenants,
+)
+from .vm import without_name
+
+# The options of a VM in the order in which a person reads them.
+_ORDER = (
+    "name vmid tenant adopt pool node state source class cores sockets vcpus memory memory_floor"
+    " balloon cpu cpulimit cpuunits numa bios machine ostype scsihw agent vga serial_console boot"
+    " onboot startup protection hotplug tags description disks nics cloud_init options"
+).split()
+_PLACE = {name: place for place, name in enumerate(_ORDER)}
+_TWICE = "another VM of the tenant has this name"
+
+
+def estate_of(found: Found, choices: Choices) -> Estate:
+    """Return the estate of what was read. The order of what was read does not matter."""
+    exported = _named_once(found.vms)
+    missing = sorted(found.missing, key=_place)
+    listed: list[Listed] = [*exported, *missing]
+    items: list[dict[str, Any]] = []
+    for vm in sorted(listed, key=_place):
+        if vm.is_listed:
+            items.append(copy.deepcopy(vm.item))
+    state = PRESENT
+    if choices.power:
+        state = "started"
+    for item in items:
+        if item["state"] == state:
+            del item["state"]
+    use = _use(exported)
+    variables = {"provision_state": state, **_layers(items)}
+    if choices.prefix != PREFIX:
+        variables["provision_defaults"]["tenant_prefix"] = choices.prefix
+    if choices.quotas:
+        for name, settings in variables["tenants"].items():
+            settings["quota"] = quota_of(use.get(name, Figures()))
+    return Estate(variables, tuple(exported), tuple(missing), use)
+
+
+def _layers(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the VMs share, each with its variable, and the VMs with the rest."""
+    networks = take_networks(items)
+    storage_classes = take_storage_classes(items)
+    defaults = take_defaults(items)
+    tenants = take_tenants(items)
+    classes = take_classes(items)
+    for settings in tenants.values():
+        if "defaults" in settings:
+            settings["defaults"] = in_order(settings["defaults"])
+    for name, content in classes.items():
+        classes[name] = in_order(content)
+    return {
+        "provision_defaults": in_order(defaults),
+        "provision_classes": classes,
+        "provision_networks": networks,
+        "provision_storage_classes": storage_classes,
+        "tenants": tenants,
+        "provision_vms": list(map(in_order, items)),
+    }
+
+
+def _place(vm: Listed) -> tuple[bool, str, int]:
+    """Return the place of a VM: by tenant, those without one last, and by VMID."""
+    is_free = not vm.tenant
+    return is_free, vm.tenant, vm.vmid
+
+
+def _named_once(vms: Iterable[Exported]) -> list[Exported]:
+    """Return the VMs in their order; the second one of a name within a tenant has its number only,
+    as a list of module vms needs it.
+    """
+    known: set[tuple[str, str]] = set()
+    found: list[Exported] = []
+    for vm in sorted(vms, key=_place):
+        name = str(vm.options.get("name", ""))
+        key = (vm.tenant, name.lower())
+        if name and key in known:
+            vm = without_name(vm, _TWICE)
+        known.add(key)
+        found.append(vm)
+    return found
+
+
+def in_order(options: Options) -> dict[str, Any]:
+    """Return the options of a VM in the order in which a person reads them."""
+    names = sorted(options, key=_place_of)
+    return {name: options[name] for name in names}
+
+
+def _place_of(name: str) -> int:
+    return _PLACE[name]
+
+
+def _use(vms: Iterable[Exported]) -> dict[str, Figures]:
+    """Return what each tenant uses, as far as the configurations of its VMs say it."""
+    use: dict[str, Figures] = {}
+    for vm in vms:
+        if vm.tenant:
+            known = use.get(vm.tenant, Figures())
+            use[vm.tenant] = known + vm.figures
+    return use
+
+
+def quota_of(figures: Figures) -> Mapping[str, Any]:
+    """Return figures as a quota, sizes with their unit."""
+    return {
+        "vms": figures.vms,
+        "cores": figures.cores,
+        "memory": _size(figures.memory),
+        "disk": _size(figures.disk),
+    }
+
+
+def _size(size: int) -> Any:
+    if size == 0:
+        return 0
+    return render_size(size)

@@ -1,0 +1,313 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The settings of a VM, disks, NICs and cloud-init apart, as options of module vms (pure).
+
+The tables that turn an option into one of PVE are read backwards. What has PVE's default, or what a
+new VM gets, is left out. A value that cannot be parsed needs no case of its own: the plan of the VM
+refuses what is made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .._core import validate
+from .._core.errors import FleetError, ValidationFailed
+from .._core.propstring import canonical, same
+from .._core.quantities import MIB, render_size, whole_number
+from .._schema.formats import format_of, parse_option, rule_of, sub_keys_of
+from .._schema.values import is_same_option
+from .._spec.vm_rules import PROPERTY_STRINGS, SCALARS
+from .._vm.config.boot import first_boot_order
+from .._vm.config.changes import NEW_VM
+from .._vm.model import Desired
+from .model import Config, Lost, Piece, Way
+
+# What PVE itself keeps in a configuration, which is not a setting.
+_OF_PVE = frozenset(
+    "digest meta vmgenid lock snapstate parent template vmstate runningmachine runningcpu"
+    " running-nets-host-mtu snaptime".split()
+)
+# Options with a function of their own, here and in the other files of the room.
+_OWN = frozenset(
+    "name tags description memory balloon cores agent boot bootdisk serial0 sshkeys cipassword"
+    " cicustom".split()
+)
+_KNOWN = _OF_PVE.union(
+    _OWN,
+    SCALARS[""].values(),
+    PROPERTY_STRINGS[""].values(),
+    SCALARS["cloud_init"].values(),
+)
+_DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)$")
+_DECIMAL = re.compile(r"\d+\.\d+")
+_BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
+_LEAST_MEMORY = 64
+_INTEGER = {"type": "integer"}
+_NOTHING = Desired(name=None, vmid=None, node=None)
+
+
+def hardware_pieces(config: Config) -> Iterator[Piece]:
+    """Yield the pieces of a VM with this configuration."""
+    yield _cores(config)
+    yield _memory(config)
+    yield from _balloon(config)
+    yield from _scalars(config)
+    yield from _property_strings(config)
+    yield _agent(config)
+    yield from _console(config)
+    yield from _boot(config)
+    yield from _open(config)
+    yield from _without_option(config)
+
+
+def piece(
+    key: str,
+    text: str,
+    *ways: Mapping[str, Any],
+    reason: str = "",
+) -> Piece:
+    """Return an option of PVE with the ways to express it, none for one that cannot be."""
+    left_out = Lost(key, text, reason)
+    return Piece(tuple(map(Way, ways)), (left_out,))
+
+
+def parsed(key: str, text: str) -> dict[str, str]:
+    """Return the sub-keys of an option, none where PVE could not read it either."""
+    try:
+        return parse_option(key, text)
+    except ValidationFailed:
+        return {}
+
+
+def typed(text: str, rule: Mapping[str, Any]) -> Any:
+    """Return a value in the type that the schema gives it, as a person writes it in YAML."""
+    text = canonical(text, rule)
+    kind = rule.get("type")
+    if kind == "boolean":
+        return _BOOLEANS.get(text, text)
+    if kind not in ("integer", "number"):
+        return text
+    number = whole_number(text)
+    if number is not None:
+        return number
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    return text
+
+
+def is_default(key: str, text: str) -> bool:
+    """Return whether PVE does the same without the option."""
+    if format_of(key) is None:
+        rule = rule_of(key) or {}
+        value = canonical(text, rule)
+        return is_same_option(key, value, None)
+    values = parsed(key, text)
+    return bool(values) and not differing(key, values)
+
+
+def differing(key: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the sub-keys of an option that have another value than PVE's default."""
+    fmt = sub_keys_of(key)
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        if not same(name, value, None, fmt):
+            found[name] = value
+    return found
+
+
+def _effective(key: str, config: Config) -> str:
+    """Return the value that holds, PVE's default where the configuration has none."""
+    rule = rule_of(key) or {}
+    default = rule.get("default", "")
+    value = config.get(key, default)
+    return canonical(value, rule)
+
+
+def _cores(config: Config) -> Piece:
+    text = config.get("cores", "1")
+    options = {"cores": typed(text, _INTEGER)}
+    return piece("cores", text, options)
+
+
+def _memory(config: Config) -> Piece:
+    text = config.get("memory", "512")
+    current = parsed("memory", text).get("current", "")
+    size = whole_number(current)
+    if size is None:
+        return piece("memory", text)
+    options = {"memory": _mebibytes(size)}
+    if size < _LEAST_MEMORY:
+        options["memory_floor"] = _mebibytes(size)
+    return piece("memory", text, options)
+
+
+def _balloon(config: Config) -> Iterator[Piece]:
+    """Yield the least memory of a VM; more than its memory has no option."""
+    if "balloon" not in config:
+        return
+    text = config["balloon"]
+    size = whole_number(text)
+    raw = _raw("balloon", text)
+    if size is None:
+        yield piece("balloon", text, raw)
+    else:
+        options = {"balloon": _mebibytes(size)}
+        yield piece("balloon", text, options, raw)
+
+
+def _mebibytes(size: int) -> Any:
+    """Return MiB with their unit; 0 stays a number."""
+    if size == 0:
+        return 0
+    return render_size(size * MIB)
+
+
+def _scalars(config: Config) -> Iterator[Piece]:
+    """Yield the options that are one value of PVE."""
+    for option, key in SCALARS[""].items():
+        if not _is_worth_saying(key, config):
+            continue
+        rule = rule_of(key) or {}
+        text = _effective(key, config)
+        options = {option: typed(text, rule)}
+        yield piece(
+            key,
+            text,
+            options,
+            _raw(key, text),
+        )
+
+
+def _is_worth_saying(key: str, config: Config) -> bool:
+    """Return whether a VM of the same options, newly made, would be another one without it."""
+    if key in NEW_VM:
+        return _effective(key, config) != NEW_VM[key]
+    if key not in config:
+        return False
+    return not is_default(key, config[key])
+
+
+def _property_strings(config: Config) -> Iterator[Piece]:
+    for option, key in PROPERTY_STRINGS[""].items():
+        if not _is_worth_saying(key, config):
+            continue
+        text = config[key]
+        options = {option: text}
+        yield piece(
+            key,
+            text,
+            options,
+            _raw(key, text),
+        )
+
+
+def _raw(key: str, text: str) -> dict[str, Any]:
+    """Return an option under PVE's own name."""
+    value: Any = text
+    if format_of(key) is None:
+        rule = rule_of(key) or {}
+        value = typed(text, rule)
+    return {"options": {key: value}}
+
+
+def _agent(config: Config) -> Piece:
+    """Return the guest agent, which a new VM has switched on."""
+    text = config.get("agent", "0")
+    fmt = sub_keys_of("agent")
+    values = {"enabled": "0", **parsed("agent", text)}
+    enabled = typed(values["enabled"], fmt["enabled"])
+    others = differing("agent", values)
+    others.pop("enabled", None)
+    if others:
+        named = {"enabled": enabled}
+        for name, value in others.items():
+            named[name] = typed(value, fmt.get(name, {}))
+        return piece("agent", text, {"agent": named})
+    if enabled is True:
+        return piece("agent", text, {})
+    return piece("agent", text, {"agent": enabled})
+
+
+def _console(config: Config) -> Iterator[Piece]:
+    if "serial0" not in config:
+        return
+    text = config["serial0"]
+    options: Mapping[str, Any] = {"serial_console": True}
+    if text != "socket":
+        options = _raw("serial0", text)
+    yield piece("serial0", text, options)
+
+
+def _boot(config: Config) -> Iterator[Piece]:
+    """Yield the boot order, unless a new VM with the same devices has the same one."""
+    if "boot" not in config:
+        return
+    text = config["boot"]
+    if text == first_boot_order(config, _NOTHING):
+        return
+    order = parsed("boot", text).get("order")
+    raw = _raw("boot", text)
+    if order is None:
+        yield piece("boot", text, raw)
+    else:
+        options = {"boot": order.split(";")}
+        yield piece("boot", text, options, raw)
+
+
+def _open(config: Config) -> Iterator[Piece]:
+    """Yield the options that have none of their own here, under PVE's names."""
+    for key in sorted(config.keys() - _KNOWN):
+        text = config[key]
+        if _DEVICE.match(key) or is_default(key, text):
+            continue
+        if _is_generated(key, text):
+            continue
+        raw = _raw(key, text)
+        yield piece(key, text, raw)
+
+
+def _is_generated(key: str, text: str) -> bool:
+    """Return whether PVE made the value itself: the UUID of a VM without other facts about it."""
+    if key != "smbios1":
+        return False
+    return parsed(key, text).keys() <= {"uuid"}
+
+
+def _without_option(config: Config) -> Iterator[Piece]:
+    if config.get("vmgenid") == "0":
+        yield piece("vmgenid", "0")
+    if "bootdisk" in config:
+        yield piece(
+            "bootdisk",
+            config["bootdisk"],
+            reason="the old form of the boot order",
+        )
+
+
+def is_valid(check: Callable[[str], Any], value: str) -> bool:
+    """Return whether a check of `_core/validate.py` takes a value."""
+    try:
+        check(value)
+    except FleetError:
+        return False
+    return True
+
+
+def tags_piece(tags: Sequence[str]) -> Iterator[Piece]:
+    """Yield the tags of a VM, those of tenants apart, each once and in lower case."""
+    fit: list[str] = []
+    left_out: list[Lost] = []
+    for tag in sorted(set(map(str.lower, tags))):
+        if is_valid(validate.tag, tag):
+            fit.append(tag)
+        else:
+            left_out.append(Lost("tags", tag, "PVE does not take such a tag"))
+    if fit:
+        yield piece("tags", ";".join(fit), {"tags": fit})
+    if left_out:
+        yield Piece((), tuple(left_out))

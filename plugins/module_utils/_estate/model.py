@@ -1,0 +1,183 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an export consists of (data)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._cluster.quota import Figures
+from .._vm.model import Actual
+
+PRESENT = "present"
+
+Config = Mapping[str, str]
+"""A configuration as PVE has it."""
+
+Options = Mapping[str, Any]
+"""Options of a VM as an item of module vms has them."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A setting of a VM that its options do not have: its name in PVE, its value, and why, where
+    that is known.
+    """
+
+    option: str
+    value: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to express settings of a VM, and what of them it leaves out."""
+
+    options: Options
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Settings of a VM that are expressed together, with the ways to do so, the best one first.
+
+    `lost` is what is left out where a run would change the VM by each of the ways.
+    """
+
+    ways: tuple[Way, ...]
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What is known of each VM; name and tenant are empty where there is none."""
+
+    vmid: int
+    name: str
+    tenant: str
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the VM is in the list of the estate."""
+        return True
+
+    @property
+    def item(self) -> dict[str, Any]:
+        """The item of the list."""
+        return {"vmid": self.vmid, "state": PRESENT}
+
+    @property
+    def label(self) -> str:
+        """How comments and messages call the VM: TENANT/NAME and its VMID."""
+        name = self.name or "VM"
+        if self.tenant:
+            name = f"{self.tenant}/{name}"
+        return f"{name} ({self.vmid})"
+
+
+@dataclass(frozen=True)
+class Exported(Listed):
+    """A VM of the export. `options` are those of an item of module vms.
+
+    `steps` are what the next run does to the VM whatever its options are, such as the end of a
+    change that was interrupted. `secrets` are options whose values PVE does not return.
+    """
+
+    actual: Actual
+    options: Options
+    lost: tuple[Lost, ...] = ()
+    secrets: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    figures: Figures = Figures()
+
+    @property
+    def item(self) -> dict[str, Any]:
+        """The item of the list."""
+        return {**super().item, **self.options}
+
+
+@dataclass(frozen=True)
+class Missing(Listed):
+    """A VM that could not be read: what the listing has of it, and why.
+
+    `privilege` and `acl_path` are what the login lacks, empty texts for another reason. `left_out`
+    is whether it is not in the estate.
+    """
+
+    node: str
+    reason: str
+    privilege: str = ""
+    acl_path: str = ""
+    left_out: bool = False
+
+    @property
+    def is_listed(self) -> bool:
+        return not self.left_out
+
+    @property
+    def item(self) -> dict[str, Any]:
+        """The item of the list, with nothing that a run would change.
+
+        It is in the list so that a run which prunes keeps the VM.
+        """
+        item = super().item
+        if self.tenant:
+            item["tenant"] = self.tenant
+        return item
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A node whose VMs cannot be read, and why."""
+
+    node: str
+    reason: str
+
+
+@dataclass
+class Found:
+    """What was read of the VMs that the export is about."""
+
+    vms: list[Exported] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    nodes: list[Silent] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every VM of the export could be read."""
+        return not (self.missing or self.nodes)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How VMs are expressed.
+
+    `adopt` is the tenant that VMs without one get, empty for none. `power` is whether they have
+    their power state, `nodes` whether they have their node, `quotas` whether tenants have what
+    they use as their quota.
+    """
+
+    prefix: str
+    adopt: str = ""
+    power: bool = True
+    nodes: bool = False
+    quotas: bool = False
+
+
+@dataclass(frozen=True)
+class Estate:
+    """The estate: `variables` of an estate file, and what its comments say.
+
+    `exported` and `missing` are VMs in the order of the list, by VMID in `by_vmid`. `use` is what
+    each tenant uses.
+    """
+
+    variables: Mapping[str, Any]
+    exported: tuple[Exported, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    use: Mapping[str, Figures] = field(default_factory=dict)

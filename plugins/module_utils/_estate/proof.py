@@ -1,0 +1,181 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether options leave a VM as it is: they are planned as module vms plans them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._cluster.state import ClusterState
+from .._core.errors import FleetError
+from .._resource.plan import Step
+from .._spec.fleet import with_defaults
+from .._spec.vm import vm_spec
+from .._vm.live.requirements import unknown_names
+from .._vm.model import Actual
+from .._vm.plan.preconditions import require_origin
+from .._vm.plan.update import plan_update
+from .._vm.run import read_vm_options
+from .model import PRESENT, Lost, Options, Piece, Way
+
+_SPEC = vm_spec()
+_LISTS = ("disks", "nics")
+_DICTIONARIES = ("cloud_init", "options")
+_UNUSABLE = "pve.fleet has no option for it"
+_OF_ADOPTION = frozenset(("tags", "digest"))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What of the cluster matters to the plan of a VM: `bases` are the storages on which the disks
+    of a template become base volumes.
+    """
+
+    cluster: ClusterState
+    bases: Collection[str] = ()
+
+
+@dataclass
+class Kept:
+    """The options that a VM can have, and what they leave out."""
+
+    options: dict[str, Any]
+    lost: list[Lost]
+
+
+class Proof:
+    """Plans a VM as module vms does it."""
+
+    def __init__(
+        self,
+        actual: Actual,
+        around: Surroundings,
+        prefix: str,
+    ) -> None:
+        self._actual = actual
+        self._around = around
+        self._identity = {"vmid": actual.vmid}
+        self._fixed = {"tenant_prefix": prefix, "state": PRESENT}
+        self._base = self._steps(self._identity)
+
+    @property
+    def steps_of_any_run(self) -> tuple[str, ...]:
+        """What a run does to the VM without any option."""
+        if isinstance(self._base, str):
+            return (self._base,)
+        return _summaries(self._base)
+
+    def keep(self, pieces: Sequence[Piece]) -> Kept:
+        """Return the options of the pieces by which a run leaves the VM as it is."""
+        best: list[Options] = [self._identity]
+        left_out: list[Lost] = []
+        for piece in pieces:
+            if piece.ways:
+                best.append(piece.ways[0].options)
+                left_out += piece.ways[0].lost
+            else:
+                left_out += piece.lost
+        options = combined(best)
+        if self._steps(options) == self._base:
+            return Kept(options, [_because(one) for one in left_out])
+        return self._one_by_one(pieces)
+
+    def _one_by_one(self, pieces: Iterable[Piece]) -> Kept:
+        """Return the same for pieces of which some cannot be kept in their best way."""
+        kept: list[Options] = [self._identity]
+        left_out: list[Lost] = []
+        for piece in pieces:
+            found, reason = self._first_that_holds(kept, piece)
+            lost = piece.lost
+            if found is not None:
+                kept.append(found.options)
+                lost = found.lost
+            for one in lost:
+                left_out.append(_because(one, reason))
+        return Kept(combined(kept), left_out)
+
+    def _first_that_holds(
+        self,
+        kept: Sequence[Options],
+        piece: Piece,
+    ) -> tuple[Way | None, str]:
+        """Return the first way that holds, or None, and why the best one does not."""
+        reason = ""
+        for way in piece.ways:
+            options = combined([*kept, way.options])
+            steps = self._steps(options)
+            if steps == self._base:
+                return way, reason
+            if not reason:
+                reason = _reason(steps)
+        return None, reason
+
+    def why_not_adopted(self, options: Options) -> str:
+        """Return why a run with a new tenant would do more than set tags, an empty text where it
+        would not.
+        """
+        steps = self._steps(options)
+        if isinstance(steps, str):
+            return steps
+        written: set[str] = set()
+        for step in steps:
+            written.update(step.data)
+        if written <= _OF_ADOPTION:
+            return ""
+        return _reason(steps)
+
+    def _steps(self, options: Options) -> tuple[Step, ...] | str:
+        """Return what a run with these options would do to the VM, or why it would be refused."""
+        given = with_defaults(_SPEC, {**self._fixed, **options})
+        try:
+            desired = read_vm_options(given).desired
+            require_origin(desired, self._actual, self._around.cluster)
+            plan = plan_update(
+                desired,
+                self._actual,
+                bases=self._around.bases,
+            )
+        except FleetError as error:
+            return error.message
+        for name in unknown_names(desired):
+            return f"{name.shown} is not known to this version of pve.fleet"
+        return plan.steps
+
+
+def _summaries(steps: Iterable[Step]) -> tuple[str, ...]:
+    return tuple(step.summary for step in steps)
+
+
+def _reason(steps: tuple[Step, ...] | str) -> str:
+    """Return why options do not leave a VM as it is."""
+    if isinstance(steps, str):
+        return steps
+    changes = "; ".join(_summaries(steps))
+    return f"a run would change the VM: {changes}"
+
+
+def _because(one: Lost, reason: str = "") -> Lost:
+    """Return what is lost, with the reason where it has none of its own."""
+    if one.reason:
+        return one
+    return replace(one, reason=reason or _UNUSABLE)
+
+
+def combined(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options of several pieces as those of one VM."""
+    whole: dict[str, Any] = {}
+    for options in parts:
+        for name, value in options.items():
+            if name in _LISTS:
+                known = whole.get(name, ())
+                whole[name] = [*known, *value]
+            elif name in _DICTIONARIES:
+                known = whole.get(name, {})
+                whole[name] = {**known, **value}
+            else:
+                whole[name] = value
+    return whole

@@ -1,0 +1,181 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the VMs of an export. It decides nothing and writes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
+from .._cluster.tenant import tenant_of
+from .._cluster.visible import is_in_use
+from .._core.errors import AuthenticationError, FleetError, NotFound, PermissionDenied
+from .._core.parallel import side_by_side
+from .._vm.live.read import read_wherever
+from .._vm.model import Actual
+from .model import Missing, Silent
+from .scope import Scope, require_there
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_READERS = 10
+_AUDIT = "VM.Audit"
+_ALL_VMS = "/vms"
+
+
+def choose(client: Client, scope: Scope) -> tuple[ClusterState, list[VmRow], list[Missing]]:
+    """Return the cluster state, the VMs of the export by VMID, and those that are hidden from the
+    caller.
+
+    One request for the listing, one for each node with VMs. Raises NotFound for a VM or a pool that
+    is named and not there.
+    """
+    cluster = fetch_cluster_state(client)
+    concerned = list(cluster.vms.values())
+    if not scope.names:
+        # names are known once the nodes have been asked
+        concerned = scope.chosen(cluster)
+    nodes = {row.node for row in concerned}
+    cluster = ask_nodes(client, cluster, nodes, full=True)
+    rows = scope.chosen(cluster)
+    hidden = _hidden(client, cluster, scope)
+    require_there(scope, cluster, rows, hidden)
+    missing = [_unseen(vmid) for vmid in sorted(hidden)]
+    return cluster, rows, missing
+
+
+def read_all(
+    client: Client,
+    cluster: ClusterState,
+    rows: list[VmRow],
+    prefix: str,
+) -> list[Actual | Missing]:
+    """Return each VM as it is, or why it could not be read, without those that were removed.
+
+    One request for each VM. Raises AuthenticationError for rejected credentials.
+    """
+
+    def read(row: VmRow) -> Actual | Missing | None:
+        node = cluster.nodes.get(row.node)
+        if node is not None and not node.online:
+            return _missing(row, prefix, f"node {row.node} is offline")
+        status = None
+        if row.fresh:
+            status = row.status
+        try:
+            return read_wherever(
+                client,
+                row.vmid,
+                row.node,
+                status=status,
+                pool=row.pool,
+            )
+        except NotFound:
+            return None
+        except AuthenticationError:
+            raise
+        except PermissionDenied as error:
+            privilege = str(error.details.get("privilege", _AUDIT))
+            return _missing(row, prefix, error.message, privilege)
+        except FleetError as error:
+            return _missing(row, prefix, error.message)
+
+    answers = side_by_side(read, rows, _READERS)
+    return list(filter(None, answers))
+
+
+def _missing(
+    row: VmRow,
+    prefix: str,
+    reason: str,
+    privilege: str = "",
+) -> Missing:
+    """Return a VM that the listing has and that could not be read."""
+    tenant, _why = tenant_of(row.tags, prefix)
+    acl_path = ""
+    if privilege:
+        acl_path = f"{_ALL_VMS}/{row.vmid}"
+    return Missing(
+        vmid=row.vmid,
+        name=row.own_name,
+        tenant=tenant or "",
+        node=row.node,
+        reason=reason,
+        privilege=privilege,
+        acl_path=acl_path,
+    )
+
+
+def silent_nodes(
+    cluster: ClusterState,
+    scope: Scope,
+    rows: list[VmRow],
+) -> list[Silent]:
+    """Return the nodes that are offline and have VMs of the export, by name.
+
+    The listing has the VMs of such a node without their names, so that each may be one that is
+    named (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
+    """
+    concerned = {row.node for row in rows}
+    if scope.names:
+        concerned = set(cluster.nodes)
+    silent: list[Silent] = []
+    for name in sorted(concerned & cluster.nodes.keys()):
+        if not cluster.nodes[name].online:
+            silent.append(Silent(name, f"node {name} is offline"))
+    return silent
+
+
+def sees_all(client: Client) -> bool:
+    """Return whether the caller may read all VMs, as far as it may know that; one request."""
+    try:
+        granted = client.get(
+            "access",
+            "permissions",
+            path=_ALL_VMS,
+        )
+    except FleetError:
+        return False
+    return _AUDIT in granted.get(_ALL_VMS, {})
+
+
+def _hidden(client: Client, cluster: ClusterState, scope: Scope) -> set[int]:
+    """Return the VMs that are named by their number, or are in the pool, and cannot be seen.
+
+    One request for each number that the listing lacks, one for the pool.
+    """
+    hidden: set[int] = set()
+    for vmid in scope.vmids:
+        if vmid not in cluster.taken and is_in_use(client, vmid):
+            hidden.add(vmid)
+    if scope.pool in cluster.pools:
+        hidden |= _members(client, str(scope.pool)) - cluster.taken
+    return hidden
+
+
+def _members(client: Client, pool: str) -> set[int]:
+    """Return the VMIDs of the VMs in a pool, those that the caller may not see included."""
+    found: set[int] = set()
+    for row in client.get("pools", poolid=pool):
+        for member in row.get("members", ()):
+            if member.get("type") == "qemu":
+                found.add(int(member["vmid"]))
+    return found
+
+
+def _unseen(vmid: int) -> Missing:
+    """Return a VM that the listing does not have."""
+    path = f"{_ALL_VMS}/{vmid}"
+    return Missing(
+        vmid=vmid,
+        name="",
+        tenant="",
+        node="",
+        reason=f"the login lacks {_AUDIT} on {path}",
+        privilege=_AUDIT,
+        acl_path=path,
+        left_out=True,
+    )

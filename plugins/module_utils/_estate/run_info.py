@@ -1,0 +1,183 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module estate_info: a running cluster as an estate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.tenant import tenant_tag, tenants_of
+from .._core import validate
+from .._core.errors import ValidationFailed
+from .._core.result import Result
+from .._vm.live.allocation import base_storages
+from .._vm.live.making import is_being_made
+from .._vm.model import Actual
+from .document import estate_of
+from .model import Choices, Exported, Found, Missing
+from .proof import Surroundings
+from .read import choose, read_all, sees_all, silent_nodes
+from .scope import Scope, read_scope
+from .text import text_of
+from .vm import describe
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_BEING_MADE = "it is being created, or a run that created it was interrupted"
+_PARTLY = "The login has no VM.Audit on /vms: VMs that it cannot see are neither exported nor named"
+_OF_MISSING = (
+    "vmid",
+    "name",
+    "tenant",
+    "node",
+    "reason",
+)
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the estate as data and as text. Nothing is written, in check mode or out of it.
+
+    As many requests as module vms makes without a change, and one about the privileges of the
+    login where all VMs are exported. A VM that cannot be read is in C(missing), with the reason.
+    """
+    scope = read_scope(params)
+    choices = _choices(params, scope)
+    found = _read(client, scope, choices)
+    estate = estate_of(found, choices)
+    values = {
+        "estate": dict(estate.variables),
+        "text": text_of(estate, found, scope.label),
+        "complete": found.complete,
+        "missing": list(map(_row, estate.missing)),
+        "nodes": list(map(asdict, found.nodes)),
+        "unexpressed": list(_unexpressed(estate.exported)),
+        "secrets": list(_secrets(estate.exported)),
+        "unsettled": list(_unsettled(estate.exported)),
+        "report": list(_report(estate.exported, found)),
+    }
+    return Result(False, values, warnings=tuple(found.warnings))
+
+
+def _choices(params: Mapping[str, Any], scope: Scope) -> Choices:
+    """Return how VMs are expressed. Raises ValidationFailed."""
+    adopt = ""
+    if params.get("adopt") is not None:
+        adopt = str(params["adopt"]).lower()
+        _require_tenant(adopt, scope)
+    return Choices(
+        prefix=scope.prefix,
+        adopt=adopt,
+        power=params["power"],
+        nodes=params["on_nodes"],
+        quotas=params["quotas"],
+    )
+
+
+def _require_tenant(adopt: str, scope: Scope) -> None:
+    """Raise ValidationFailed for a name that no tenant can have, and for VMs that have one."""
+    if not adopt.strip():
+        step = "Name one, or leave it out"
+        raise validate.refused("adopt", adopt, "is not a tenant", step)
+    validate.tag(tenant_tag(adopt, scope.prefix), "adopt")
+    if scope.tenant:
+        raise ValidationFailed(
+            attempted="adopt was refused",
+            answer="it is about VMs without a tenant, and tenant chooses those of one",
+            next_step="Give only one of them",
+            reason="adopt",
+        )
+
+
+def _read(client: Client, scope: Scope, choices: Choices) -> Found:
+    """Return what the cluster has of the VMs that are meant."""
+    cluster, rows, hidden = choose(client, scope)
+    found = Found(missing=hidden, nodes=silent_nodes(cluster, scope, rows))
+    is_of_all = not scope.label
+    if is_of_all and not sees_all(client):
+        found.warnings.append(_PARTLY)
+    around = Surroundings(cluster, base_storages(cluster))
+    for answer in read_all(client, cluster, rows, scope.prefix):
+        if isinstance(answer, Missing):
+            found.missing.append(answer)
+        elif is_being_made(answer):
+            found.missing.append(_unfinished(answer, choices.prefix))
+        else:
+            found.vms.append(describe(answer, around, choices))
+    return found
+
+
+def _unfinished(actual: Actual, prefix: str) -> Missing:
+    """Return a VM that is being made. It is not in the list: a run would complete it."""
+    tenant = ""
+    for tag in tenants_of((actual.marker.tenant or "",), prefix):
+        tenant = tag.removeprefix(prefix.lower())
+    return Missing(
+        vmid=actual.vmid,
+        name=actual.target.get("name", ""),
+        tenant=tenant,
+        node=actual.node,
+        reason=_BEING_MADE,
+        left_out=True,
+    )
+
+
+def _row(vm: Missing) -> dict[str, Any]:
+    row: dict[str, Any] = {key: getattr(vm, key) for key in _OF_MISSING}
+    row["privilege"] = vm.privilege or None
+    row["acl_path"] = vm.acl_path or None
+    return row
+
+
+def _unexpressed(vms: Iterable[Exported]) -> Iterator[dict[str, Any]]:
+    for vm in vms:
+        for one in vm.lost:
+            yield {
+                "vmid": vm.vmid,
+                "name": vm.name,
+                **asdict(one),
+            }
+
+
+def _secrets(vms: Iterable[Exported]) -> Iterator[dict[str, Any]]:
+    for vm in vms:
+        for option in vm.secrets:
+            yield {
+                "vmid": vm.vmid,
+                "name": vm.name,
+                "option": option,
+            }
+
+
+def _unsettled(vms: Iterable[Exported]) -> Iterator[dict[str, Any]]:
+    for vm in vms:
+        if vm.steps:
+            yield {
+                "vmid": vm.vmid,
+                "name": vm.name,
+                "steps": list(vm.steps),
+            }
+
+
+def _report(vms: tuple[Exported, ...], found: Found) -> Iterator[str]:
+    """Yield what the estate does not have, as lines for people."""
+    count = f"exported {len(vms)} VMs"
+    if found.complete:
+        yield count
+    else:
+        yield f"NOT COMPLETE: {count}"
+    for node in found.nodes:
+        yield node.reason
+    for one in found.missing:
+        yield f"not exported: {one.label}: {one.reason}"
+    for vm in vms:
+        for secret in vm.secrets:
+            yield f"{vm.label}: {secret} is left out, it is a secret"
+        for lost in vm.lost:
+            yield f"{vm.label}: not expressed: {lost.option}, {lost.reason}"
+        for step in vm.steps:
+            yield f"{vm.label}: the next run does this in any case: {step}"

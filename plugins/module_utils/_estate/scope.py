@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which VMs an export is about (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import PREFIX, owns, tenant_tag
+from .._core import validate
+from .._core.errors import NotFound
+from .._core.quantities import whole_number
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The filters of a task; without one all VMs are meant.
+
+    `tenant` is a tag. `names` are names and VMIDs as texts.
+    """
+
+    tenant: str | None = None
+    prefix: str = PREFIX
+    pool: str | None = None
+    tags: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    templates: bool = True
+
+    def chosen(self, cluster: ClusterState) -> list[VmRow]:
+        """Return the VMs that are meant, by VMID."""
+        rows = map(cluster.vms.get, sorted(cluster.vms))
+        return [row for row in rows if row is not None and self._includes(row)]
+
+    def _includes(self, row: VmRow) -> bool:
+        if row.template and not self.templates:
+            return False
+        if self.pool not in (None, row.pool):
+            return False
+        if not owns(self.tenant, row.tags, self.prefix):
+            return False
+        if not self.tags.issubset(map(str.lower, row.tags)):
+            return False
+        if not self.names:
+            return True
+        return not {row.own_name, str(row.vmid)}.isdisjoint(self.names)
+
+    @property
+    def vmids(self) -> list[int]:
+        """The VMIDs among the names."""
+        numbers = map(whole_number, self.names)
+        return list(filter(None, numbers))
+
+    @property
+    def label(self) -> str:
+        """The filters as a comment has them, an empty text without one."""
+        parts: list[str] = []
+        if self.tenant:
+            parts.append(f"with the tag {self.tenant}")
+        if self.pool is not None:
+            parts.append(f"in the pool {self.pool}")
+        if self.tags:
+            tags = ", ".join(sorted(self.tags))
+            parts.append(f"with the tags {tags}")
+        if self.names:
+            names = ", ".join(self.names)
+            parts.append(f"named {names}")
+        if not self.templates:
+            parts.append("without templates")
+        return ", ".join(parts)
+
+
+def read_scope(params: Mapping[str, Any]) -> Scope:
+    """Return the filters. Raises ValidationFailed."""
+    prefix = params["tenant_prefix"]
+    tenant = None
+    if params.get("tenant"):
+        tag = tenant_tag(params["tenant"], prefix)
+        tenant = validate.tag(tag, "tenant")
+    pool = params.get("pool")
+    if pool is not None:
+        validate.pool(pool)
+    tags = map(validate.tag, params.get("tags") or ())
+    return Scope(
+        tenant=tenant,
+        prefix=prefix,
+        pool=pool,
+        tags=frozenset(tags),
+        names=_names(params.get("vms")),
+        templates=params["templates"],
+    )
+
+
+def _names(given: Iterable[Any] | None) -> tuple[str, ...]:
+    """Return the VMs that are named. Raises ValidationFailed for a list without a name in it."""
+    if given is None:
+        return ()
+    names = [str(one).strip() for one in given]
+    if not names or "" in names:
+        step = "Name the VMs, or leave it out to export all of them"
+        raise validate.refused(
+            "vms",
+            names,
+            "names no VM",
+            step,
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def require_there(
+    scope: Scope,
+    cluster: ClusterState,
+    rows: Iterable[VmRow],
+    hidden: Collection[int],
+) -> None:
+    """Raise NotFound for a name that no VM of the export has, and for an unknown pool.
+
+    `hidden` are VMs that exist, although the caller may not see them.
+    """
+    if scope.pool is not None and scope.pool not in cluster.pools:
+        visible = ", ".join(sorted(cluster.pools)) or "none"
+        raise NotFound(
+            attempted=f"The VMs of pool '{scope.pool}' could not be exported",
+            answer=f"the pools that are visible are {visible}",
+            next_step="Check the spelling, and that the login has Pool.Audit on the pool",
+            reason="unknown pool",
+        )
+    found = set(map(str, hidden))
+    for row in rows:
+        found.update((row.own_name, str(row.vmid)))
+    for name in scope.names:
+        if name not in found:
+            raise _unknown(name)
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(
+        attempted=f"VM {name} could not be exported",
+        answer="no VM of that name or number is visible and matches the other filters",
+        next_step="Check vms, the other filters, and that the login has VM.Audit on the VM",
+        reason="unknown VM",
+    )

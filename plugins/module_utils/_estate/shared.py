@@ -1,0 +1,291 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What VMs share, given once: networks, storage classes, defaults, tenants, classes (pure).
+
+Each step takes out of the VMs only what every VM that it is about has in exactly that form, so that
+the layers of module vms lead back to the same options. Names follow from what is named, so that
+they do not change from run to run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .._core.quantities import MIB, parse_size
+from .model import Options
+
+Item = dict[str, Any]
+Groups = Mapping[str, list[Item]]
+
+# Options of a NIC that its network can have, and those that identify the network.
+_OF_NETWORK = (
+    "firewall",
+    "link_down",
+    "model",
+    "mtu",
+    "queues",
+    "rate",
+)
+_NETWORK_KEY = ("bridge", "vlan", "trunks")
+_GATEWAYS = (("gateway", "ip"), ("gateway6", "ip6"))
+_NOT_STATIC = (None, "", "dhcp", "auto")
+_OF_STORAGE = (
+    "backup",
+    "cache",
+    "discard",
+    "iothread",
+    "replicate",
+    "ssd",
+)
+# Options that belong to the VM itself, and those that make its size.
+_OWN = frozenset(
+    "name vmid tenant adopt state node pool tags description nics memory_floor".split()
+)
+_SIZE = frozenset("cores sockets memory disks".split())
+_FEW = 2
+
+
+def take_networks(vms: Sequence[Item]) -> dict[str, Item]:
+    """Return networks that several NICs share, and let the NICs name them."""
+    networks: dict[str, Item] = {}
+    for name, nics in _groups(_devices(vms, "nics"), _network_name).items():
+        network = _common(nics, (*_NETWORK_KEY, *_OF_NETWORK))
+        network.update(_gateways(nics))
+        if len(network) > 1:
+            networks[name] = network
+            _replace(nics, network, {"network": name})
+    return networks
+
+
+def take_storage_classes(vms: Sequence[Item]) -> dict[str, Item]:
+    """Return storages with options that several disks share, and let the disks name them."""
+    classes: dict[str, Item] = {}
+    for name, disks in _groups(_devices(vms, "disks"), _storage_name).items():
+        content = _common(disks, ("storage", *_OF_STORAGE))
+        classes[name] = content
+        _replace(disks, content, {"storage_class": name})
+    return classes
+
+
+def take_defaults(vms: Sequence[Item]) -> Item:
+    """Return what all VMs have in common, their size apart, and take it out of them."""
+    if len(vms) < _FEW:
+        return {}
+    return _taken(vms, (_OWN | _SIZE) - {"pool"})
+
+
+def take_tenants(vms: Sequence[Item]) -> dict[str, Item]:
+    """Return the settings of each tenant: its pool, and what its VMs have in common."""
+    tenants: dict[str, Item] = {}
+    for name, members in _groups(vms, _tenant_name, least=1).items():
+        settings = _common(members, ("pool",))
+        _take_out(members, settings)
+        defaults: Item = {}
+        if len(members) >= _FEW:
+            defaults = _taken(members, _OWN | _SIZE)
+        if defaults:
+            settings["defaults"] = defaults
+        tenants[name] = settings
+    return tenants
+
+
+def take_classes(vms: Sequence[Item]) -> dict[str, Item]:
+    """Return a class for each size that several VMs have, with all that these have in common."""
+    classes: dict[str, Item] = {}
+    groups = _groups(vms, _class_name)
+    for name in sorted(groups, key=lambda one: _by_size(groups[one][0])):
+        members = groups[name]
+        disks = _common_disks(members)
+        content = _taken(members, _OWN | {"disks"})
+        if disks:
+            content["disks"] = disks
+        classes[name] = content
+        for vm in members:
+            vm["class"] = name
+    return classes
+
+
+def _devices(vms: Sequence[Item], kind: str) -> Iterator[Item]:
+    for vm in vms:
+        yield from vm.get(kind, ())
+
+
+def _groups(
+    items: Iterable[Item],
+    name_of: Callable[[Item], str],
+    least: int = _FEW,
+) -> dict[str, list[Item]]:
+    """Return the items by their name, sorted, those without one and small groups apart."""
+    groups: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        name = name_of(item)
+        groups[name].append(item)
+    groups.pop("", None)
+    found: dict[str, list[Item]] = {}
+    for name in sorted(groups):
+        if len(groups[name]) >= least:
+            found[name] = groups[name]
+    return found
+
+
+def _tenant_name(vm: Item) -> str:
+    return str(vm.get("tenant", ""))
+
+
+def _network_name(nic: Item) -> str:
+    """Return the name of a network: its bridge, with VLAN and trunks where it has some."""
+    if "bridge" not in nic:
+        return ""
+    parts = [str(nic["bridge"])]
+    if "vlan" in nic:
+        parts.append(str(nic["vlan"]))
+    if "trunks" in nic:
+        parts.append("trunks")
+        parts += nic["trunks"]
+    return ".".join(parts)
+
+
+def _storage_name(disk: Item) -> str:
+    """Return the name of a storage class: its storage and its options, at least one."""
+    parts: list[str] = []
+    for key in _OF_STORAGE:
+        if key in disk:
+            parts.append(_storage_part(key, disk[key]))
+    if "storage" not in disk or not parts:
+        return ""
+    parts.insert(0, disk["storage"])
+    return "-".join(parts)
+
+
+def _storage_part(key: str, value: Any) -> str:
+    if value is True:
+        return key
+    if value is False:
+        return f"no{key}"
+    return str(value)
+
+
+def _class_name(vm: Item) -> str:
+    """Return the name of a size, such as 2c-4g; a template has none."""
+    if "memory" not in vm or vm.get("state") == "template":
+        return ""
+    cores = f"{vm.get('cores', 1)}c"
+    if "sockets" in vm:
+        cores = f"{vm['sockets']}x{cores}"
+    memory = str(vm["memory"]).lower()
+    return f"{cores}-{memory}"
+
+
+def _by_size(vm: Item) -> tuple[int, int, str]:
+    """Return what classes are sorted by: CPUs, memory, name."""
+    cores = int(vm.get("cores", 1))
+    sockets = int(vm.get("sockets", 1))
+    memory = parse_size(vm["memory"], bare=MIB, what="memory")
+    return cores * sockets, memory, _class_name(vm)
+
+
+def _gateways(nics: Sequence[Item]) -> Item:
+    """Return the gateways that all NICs with a static address share; it holds for these alone."""
+    found: Item = {}
+    for gateway, address in _GATEWAYS:
+        static: list[Item] = []
+        for nic in nics:
+            if nic.get(address) not in _NOT_STATIC:
+                static.append(nic)
+        if static:
+            found.update(_common(static, (gateway,)))
+    return found
+
+
+def _canonical(value: Any) -> str:
+    """Return a text that equal values of the same type have: 1 is not true."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _common(items: Sequence[Options], keys: Iterable[str]) -> Item:
+    """Return the options that all items have with the same value, each taken whole."""
+    found: Item = {}
+    for key in keys:
+        if _is_common(items, key):
+            found[key] = items[0][key]
+    return found
+
+
+def _is_common(items: Sequence[Options], key: str) -> bool:
+    if key not in items[0]:
+        return False
+    wanted = _canonical(items[0][key])
+    return all(_canonical(item.get(key)) == wanted for item in items)
+
+
+def _replace(items: Iterable[Item], shared: Options, named: Options) -> None:
+    """Let items name what they share, behind their own name."""
+    for item in items:
+        rest = dict(item)
+        for key in shared.keys() & rest.keys():
+            del rest[key]
+        name = rest.pop("name")
+        item.clear()
+        item["name"] = name
+        item.update(named)
+        item.update(rest)
+
+
+def _common_disks(members: Sequence[Item]) -> list[Item]:
+    """Return the disks that all members have in exactly the same form, and take them out."""
+    shared: dict[str, Item] = {}
+    for disk in members[0].get("disks", ()):
+        shared[_canonical(disk)] = dict(disk)
+    for vm in members:
+        own = set(map(_canonical, vm.get("disks", ())))
+        for text in shared.keys() - own:
+            del shared[text]
+    for vm in members:
+        rest: list[Item] = []
+        for disk in vm.pop("disks", ()):
+            if _canonical(disk) not in shared:
+                rest.append(disk)
+        if rest:
+            vm["disks"] = rest
+    return list(shared.values())
+
+
+def _taken(members: Sequence[Item], kept: Iterable[str]) -> Item:
+    """Return what all members have in common beside some options, and take it out of them."""
+    keys = members[0].keys() - set(kept)
+    shared = _intersection(members, sorted(keys))
+    _take_out(members, shared)
+    return shared
+
+
+def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Item:
+    """Return what all items have with the same value, within dictionaries key by key."""
+    shared: Item = {}
+    for key in keys:
+        nested = [item.get(key) for item in items]
+        if _is_common(items, key):
+            shared[key] = items[0][key]
+        elif all(isinstance(one, dict) for one in nested):
+            inner = _common(nested, nested[0] or ())  # type: ignore[arg-type]
+            if inner:
+                shared[key] = inner
+    return shared
+
+
+def _take_out(members: Sequence[Item], shared: Options) -> None:
+    """Remove from each member what is shared, from its dictionaries key by key."""
+    for vm in members:
+        for key, value in shared.items():
+            own = vm.pop(key)
+            if not isinstance(value, dict):
+                continue
+            rest = dict(own)
+            for name in value:
+                del rest[name]
+            if rest:
+                vm[key] = rest

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The estate as the text of an estate file, with comments (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._cluster.quota import Figures
+from .document import quota_of
+from .model import Estate, Exported, Found, Listed, Missing, Options
+from .yaml_text import Noted, flow, item_lines, lines_of, one_line, quoted
+
+_HEAD = """\
+---
+# An estate that pve.fleet.export wrote. Edit it, keep it in git, and run
+#
+#   ansible-playbook pve.fleet.provision -e @estate.yml"""
+_INCOMPLETE = "# NOT COMPLETE, and not to be used with provision_prune:"
+_SECRETS = "# Secrets are not part of an export, because Proxmox VE does not return them:"
+_RAW = "as Proxmox VE calls them"
+_ABOUT: Mapping[str, str] = {
+    "provision_state": "VMs that set no state of their own have this one.",
+    "provision_defaults": "What all VMs have in common.",
+    "provision_classes": "What VMs of a size have in common.",
+    "provision_networks": "Networks with more than one NIC.",
+    "provision_storage_classes": "Storages with the options that more than one disk has.",
+    "tenants": "What all VMs of a tenant have in common.",
+}
+_SETTLED = ("running", "stopped")
+
+
+def text_of(estate: Estate, found: Found, scope: str) -> str:
+    """Return the text of an estate file. The same estate has the same text in each run.
+
+    `scope` says which VMs are in it, an empty text for all.
+    """
+    lines = [_HEAD]
+    if scope:
+        lines.append(f"# VMs: {one_line(scope)}")
+    lines += _unread(found)
+    lines += _secrets(estate)
+    for name, about in _ABOUT.items():
+        value = estate.variables[name]
+        if not value:
+            continue
+        lines += ["", f"# {about}"]
+        if name == "tenants":
+            lines += _tenants(value, estate.use)
+        else:
+            lines += lines_of({name: value})
+    lines += ["", *_vms(estate), ""]
+    return "\n".join(lines)
+
+
+def _unread(found: Found) -> Iterator[str]:
+    """Yield which VMs the file does not have."""
+    if found.complete:
+        return
+    yield "#"
+    yield _INCOMPLETE
+    for node in found.nodes:
+        reason = one_line(node.reason)
+        yield f"# - {reason}"
+    for vm in sorted(found.missing, key=_by_vmid):
+        text = one_line(f"{vm.label}: {vm.reason}")
+        yield f"# - {text}"
+
+
+def _by_vmid(vm: Listed) -> int:
+    return vm.vmid
+
+
+def _secrets(estate: Estate) -> Iterator[str]:
+    """Yield which secrets the file does not have."""
+    head = ["#", _SECRETS]
+    for vm in estate.exported:
+        if not vm.secrets:
+            continue
+        yield from head
+        head = []
+        options = ", ".join(vm.secrets)
+        text = one_line(f"{vm.label}: {options}")
+        yield f"# - {text}"
+
+
+def _tenants(settings: Mapping[str, Options], use: Mapping[str, Figures]) -> Iterator[str]:
+    """Yield the tenants, each with what it uses as a comment, unless that is its quota."""
+    yield "tenants:"
+    for name, content in settings.items():
+        yield from lines_of({name: content}, 1)
+        if name in use and "quota" not in content:
+            figures = flow(quota_of(use[name]))
+            yield f"    # its VMs have {figures}"
+
+
+def _vms(estate: Estate) -> Iterator[str]:
+    """Yield the list of VMs, each with comments about what its options do not say."""
+    about: dict[int, Listed] = {}
+    for vm in (*estate.exported, *estate.missing):
+        about[vm.vmid] = vm
+    items = estate.variables["provision_vms"]
+    if not items:
+        yield "provision_vms: []"
+        return
+    head = ["provision_vms:"]
+    for item in items:
+        yield from head
+        head = [""]
+        vm = about[item["vmid"]]
+        yield from item_lines(_with_notes(item, vm), 1)
+        for note in _notes(vm):
+            text = one_line(note)
+            yield f"    # {text}"
+
+
+def _with_notes(item: Options, vm: Listed) -> dict[str, Any]:
+    """Return an item of the list with comments behind some of its options."""
+    noted = dict(item)
+    if "options" in noted:
+        noted["options"] = Noted(noted["options"], _RAW)
+    if "state" not in noted or not isinstance(vm, Exported):
+        return noted
+    status = vm.actual.status
+    if status not in _SETTLED:
+        noted["state"] = Noted(noted["state"], f"it is {status}")
+    return noted
+
+
+def _notes(vm: Listed) -> Iterator[str]:
+    """Yield what is to be known about a VM."""
+    if isinstance(vm, Missing):
+        yield f"unknown: {vm.reason}"
+    if not isinstance(vm, Exported):
+        return
+    for secret in vm.secrets:
+        yield f"{secret} is not exported: Proxmox VE does not return it"
+    for one in vm.lost:
+        value = quoted(one.value)
+        yield f"not expressed: {one.option}: {value} ({one.reason})"
+    for step in vm.steps:
+        yield f"the next run does this in any case: {step}"

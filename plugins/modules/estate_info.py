@@ -1,0 +1,167 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: estate_info
+short_description: Gather a running cluster as an estate
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns the VMs of a cluster as the variables of an estate, and as the text of an estate file
+    with comments. A run of C(pve.fleet.provision) with that file changes nothing.
+  - Options that have the default of Proxmox VE, or what a new VM gets, are left out. What VMs have
+    in common becomes defaults, classes, networks, storage classes and settings of tenants.
+  - Each VM is planned as M(pve.fleet.vms) plans it. What cannot be expressed so that the plan does
+    nothing is named in RV(unexpressed) and in a comment. Passwords are named in RV(secrets).
+  - The same VMs have the same text in each run, so that it can be kept in git.
+  - This takes as many requests as M(pve.fleet.vms) makes without a change, and one about the
+    privileges of the login where no filter is given.
+extends_documentation_fragment:
+  - pve.fleet.estate_info_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.vms
+  - module: pve.fleet.drift_info
+"""
+
+EXAMPLES = r"""
+- name: Read the VMs of a tenant as an estate
+  pve.fleet.estate_info:
+    tenant: acme
+  register: acme
+
+- name: Write it to a file
+  ansible.builtin.copy:
+    content: "{{ acme.text }}"
+    dest: "{{ playbook_dir }}/acme.yml"
+    mode: "0600"
+
+- name: Read all VMs, and give those without a tenant to one
+  pve.fleet.estate_info:
+    adopt: initech
+  register: cluster
+
+- name: Show what the estate does not have
+  ansible.builtin.debug:
+    msg: "{{ cluster.report }}"
+"""
+
+RETURN = r"""
+estate:
+  description: The variables of the estate, as the role C(pve.fleet.provision) takes them.
+  returned: success
+  type: dict
+  contains:
+    provision_state: {description: State of VMs that set none., type: str, sample: started}
+    provision_defaults: {description: What all VMs have in common., type: dict, sample: {cpu: host}}
+    provision_classes:
+      description: What VMs of the same cores and memory have in common.
+      type: dict
+      sample: {2c-4g: {cores: 2, memory: 4G}}
+    provision_networks:
+      description: Networks that several NICs share.
+      type: dict
+      sample: {vmbr1.120: {bridge: vmbr1, vlan: 120}}
+    provision_storage_classes:
+      description: Storages with options that several disks share.
+      type: dict
+      sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}
+    tenants:
+      description: Settings of tenants, such as their pools.
+      type: dict
+      sample: {acme: {pool: acme}}
+    provision_vms:
+      description: The VMs, by tenant and VMID, those without a tenant last.
+      type: list
+      elements: dict
+      sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]
+text:
+  description: The same as the text of an estate file, with comments.
+  returned: success
+  type: str
+  sample: "---\nprovision_vms: []\n"
+complete:
+  description: Whether every VM that is meant could be read.
+  returned: success
+  type: bool
+  sample: true
+missing:
+  description:
+    - VMs that could not be read, each with C(vmid), C(name), C(tenant), C(node) and C(reason). In
+      the estate they have no options, so that a run neither changes nor prunes them.
+    - Where a privilege is missing, C(privilege) and C(acl_path) name it, else they are null.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - vmid: 15047
+      name: web2
+      tenant: acme
+      node: pve3
+      reason: node pve3 is offline
+      privilege: null
+      acl_path: null
+nodes:
+  description: Nodes that are offline and have such VMs, each with C(node) and C(reason).
+  returned: success
+  type: list
+  elements: dict
+  sample: [{node: pve3, reason: node pve3 is offline}]
+unexpressed:
+  description:
+    - What the options of VMs do not have, each with C(vmid), C(name), C(option) and C(value) as
+      Proxmox VE has them, and C(reason).
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - vmid: 15046
+      name: web1
+      option: unused0
+      value: local-lvm:vm-15046-disk-1
+      reason: a disk that no drive uses
+secrets:
+  description: Options that have a secret, which Proxmox VE does not return.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{vmid: 15046, name: web1, option: cloud_init.password}]
+unsettled:
+  description:
+    - VMs that the next run of any estate changes, because an earlier run was interrupted, each with
+      C(vmid), C(name) and C(steps).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+report:
+  description: What the estate does not have, as lines for people.
+  returned: success
+  type: list
+  elements: str
+  sample: [exported 6 VMs, "acme/web1 (15046): cloud_init.password is left out, it is a secret"]
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._estate.run_info import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.estate_info_options import (
+    estate_info_spec,
+)
+
+ENTRY = Entry(run, estate_info_spec())
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
