@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules metrics and metrics_info.
+
+Written by `make options` from metrics.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    FILE = r"""
+options:
+  path:
+    description:
+      - Absolute path of the file, which must end in C(.prom) so that node_exporter reads it.
+      - A file that has other lines than metrics of this collection is not overwritten.
+    type: path
+    required: true
+"""
+
+    DOCUMENTATION = r"""
+options:
+  quotas:
+    description:
+      - Quotas by tenant, each a dictionary like O(pve.fleet.vm#module:quota),
+        for the metrics about quotas.
+      - The use of a tenant is reported with and without this.
+    type: dict
+    default: {}
+  tenant_prefix:
+    description: Prefix of the tags of tenants.
+    type: str
+    default: tenant_
+  snapshots:
+    description: Whether to read the snapshots of each VM. This takes
+      one request for each VM.
+    type: bool
+    default: true
+  backups:
+    description:
+      - Whether to read the backups of each VM. This takes one request
+        for each storage with backups, on each node if it is not shared,
+        and two for each node.
+      - Proxmox VE shows a backup to a caller with C(Datastore.AllocateSpace)
+        on the storage and C(VM.Backup) on the VM, or with C(Datastore.Allocate)
+        on the storage. Without these, the backups of a VM are unknown.
+    type: bool
+    default: true
+  volumes:
+    description:
+      - Whether to read the sizes of all disks. This takes one request
+        for each storage with disks, on each node if it is not shared.
+      - Proxmox VE shows a disk to a caller with C(Datastore.Audit)
+        on the storage and C(VM.Config.Disk) on the VM, or with C(Datastore.Allocate)
+        on the storage. Without these, the disk use of a tenant is unknown.
+    type: bool
+    default: true
+  drift:
+    description: What M(pve.fleet.drift_info) returned as C(drift).
+      Without it, there are no metrics about drift.
+    type: dict
+  cpu_overcommit:
+    description:
+      - Overcommit factor for the cores of a node.
+      - This and the next three options have the same meaning as in
+        O(pve.fleet.vm#module:placement).
+    type: float
+    default: 4.0
+  memory_overcommit:
+    description: Overcommit factor for the memory of a node.
+    type: float
+    default: 1.0
+  min_free_memory:
+    description: Memory that must stay free on a node, such as V(4G).
+      A bare number is MiB.
+    type: raw
+  max_vms_per_node:
+    description: Maximum number of VMs on a node, as one number or as
+      a dictionary by node.
+    type: raw
+"""

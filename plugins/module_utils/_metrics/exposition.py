@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Samples as the text format of Prometheus, written and read by prometheus_client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .families import COUNTER, FAMILIES, family_of
+from .samples import Key, Samples, labels_of
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+LIBRARY = "prometheus_client"
+# What the text format ends the name of a counter with by itself.
+_TOTAL = "_total"
+
+
+class _Collector:
+    """What prometheus_client writes: it asks a registry, which this is, for its metrics."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = list(metrics)
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the metrics."""
+        return iter(self._metrics)
+
+
+def text_of(samples: Samples) -> str:
+    """Return the text, with HELP and TYPE once for each family that has a sample."""
+    from prometheus_client import generate_latest
+
+    return generate_latest(_Collector(_metrics_of(samples))).decode("utf-8")
+
+
+def _metrics_of(samples: Samples) -> list[Metric]:
+    """Return the families with samples, in the order of the table; samples sorted by labels."""
+    from prometheus_client.core import Metric
+
+    by_family: dict[str, list[tuple[Key, float]]] = {name: [] for name in FAMILIES}
+    for key, value in samples:
+        by_family[family_of(key.name)].append((key, value))
+    found: list[Metric] = []
+    for name, rows in by_family.items():
+        if not rows:
+            continue
+        family = FAMILIES[name]
+        shown = name
+        if family.kind == COUNTER:
+            shown = name.removesuffix(_TOTAL)
+        metric = Metric(shown, family.help, family.kind)
+        for key, value in sorted(rows):
+            metric.add_sample(key.name, dict(key.labels), value)
+        found.append(metric)
+    return found
+
+
+def data_of(samples: Samples) -> list[dict[str, Any]]:
+    """Return the families as data: C(name), C(type), C(help) and C(samples)."""
+    by_family: dict[str, list[dict[str, Any]]] = {}
+    for key, value in sorted(samples):
+        row = {"name": key.name, "labels": dict(key.labels), "value": value}
+        by_family.setdefault(family_of(key.name), []).append(row)
+    found: list[dict[str, Any]] = []
+    for name, family in FAMILIES.items():
+        if name in by_family:
+            rows = by_family[name]
+            shown = {"name": name, "type": family.kind, "help": family.help, "samples": rows}
+            found.append(shown)
+    return found
+
+
+def samples_in(text: str) -> Samples | None:
+    """Return the samples of a text that this collection wrote, None where it cannot be read."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found = Samples()
+    try:
+        for metric in text_string_to_metric_families(text):
+            for sample in metric.samples:
+                if family_of(sample.name):
+                    found.include(Key(sample.name, labels_of(sample.labels)), sample.value)
+    except (ValueError, KeyError, IndexError):
+        return None
+    return found

@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A site as samples (pure). What is not known has no sample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from .._cluster.quota import KINDS, figures_by_vm, total
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import tenant_of, tenant_tag
+from .._protection.model import Copies
+from . import model
+from .families import CONNECTION, MACHINES, NODES_AVAILABLE
+from .model import Site, Wanted
+from .samples import Samples
+
+_RUNNING, _STOPPED, _TEMPLATE, _UNKNOWN = "running", "stopped", "template", "unknown"
+_IN_BYTES = ("memory", "disk")
+
+
+def add_site(samples: Samples, site: Site, wanted: Wanted) -> None:
+    """Add the gauges of a site. One that does not answer has almost none."""
+    label = {"site": site.name}
+    samples.put(CONNECTION, site.cluster is not None, **label)
+    samples.put("proxmox_metrics_timestamp_seconds", int(site.checked), **label)
+    samples.put("proxmox_metrics_complete", not site.missing, **label)
+    unread = Counter((one.part, one.category) for one in site.missing)
+    for (part, category), number in unread.items():
+        samples.put("proxmox_unread_parts", number, part=part, error_type=category, **label)
+    if site.cluster is None:
+        return
+    samples.put("proxmox_cluster_info", 1, name=site.cluster_name, version=site.version, **label)
+    samples.put("proxmox_cluster_quorate", site.quorate, **label)
+    _add_nodes(samples, site, label)
+    _add_storages(samples, site.cluster, label)
+    _add_machines(samples, site.cluster, wanted.prefix, label)
+    _add_tenants(samples, site, site.cluster, wanted)
+    _add_copies(samples, site, wanted, "snapshot", site.snapshots)
+    _add_copies(samples, site, wanted, "backup", site.backups)
+
+
+def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
+    if not site.nodes:
+        return
+    online = [node for node in site.nodes if node["status"] == "online"]
+    samples.put("proxmox_cluster_nodes", len(site.nodes), **label)
+    samples.put(NODES_AVAILABLE, len(online), **label)
+    for node in site.nodes:
+        if node["status"] != _UNKNOWN:
+            up = node["status"] == "online"
+            samples.put("proxmox_node_up", up, node=node["node"], **label)
+    for node in online:
+        for name, value in _figures_of(node).items():
+            samples.put(f"proxmox_node_{name}", value, node=node["node"], **label)
+
+
+def _figures_of(node: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return size, load and room of a node, None where the caller may not see it."""
+    cores = node["cpu"]["cores"]
+    figures: dict[str, float | None] = {
+        "cores": cores,
+        "cpu_usage_ratio": node["cpu"]["used"],
+        "memory_bytes": node["memory"]["total"],
+        "memory_used_bytes": node["memory"]["used"],
+    }
+    left = node["capacity"]
+    if cores is not None and left is not None:
+        figures["free_cores"] = left["cores_left"]
+        figures["free_memory_bytes"] = left["memory_left"]
+        figures["free_vms"] = left["vms_left"]
+    return figures
+
+
+def _add_storages(samples: Samples, cluster: ClusterState, label: Mapping[str, str]) -> None:
+    """Add each storage that is available; a shared one once, without a node."""
+    for row in cluster.storages:
+        node = cluster.nodes.get(row.node)
+        if not row.available or (node is not None and not node.online):
+            continue
+        labels = {"storage": row.storage, "node": row.place, **label}
+        samples.put("proxmox_storage_size_bytes", row.total, **labels)
+        samples.put("proxmox_storage_used_bytes", row.used, **labels)
+
+
+def _add_machines(
+    samples: Samples,
+    cluster: ClusterState,
+    prefix: str,
+    label: Mapping[str, str],
+) -> None:
+    """Add the number of VMs of each node by phase; on a node that is not online it is unknown."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    without_tenant = 0
+    for name, node in cluster.nodes.items():
+        if node.online:
+            numbers.update({(name, _RUNNING): 0, (name, _STOPPED): 0})
+    for row in cluster.vms.values():
+        numbers[row.node, phase_of(row, cluster)] += 1
+        tenant, _why = tenant_of(row.tags, prefix)
+        if tenant is None and not row.template:
+            without_tenant += 1
+    for (name, phase), number in numbers.items():
+        samples.put(MACHINES, number, node=name, phase=phase, **label)
+    samples.put("proxmox_machines_without_tenant", without_tenant, **label)
+
+
+def phase_of(row: VmRow, cluster: ClusterState) -> str:
+    """Return running, stopped, template or unknown.
+
+    The listing has the last known power state of the VMs of a node that died for some minutes.
+    """
+    if row.template:
+        return _TEMPLATE
+    if not _is_online(row, cluster):
+        return _UNKNOWN
+    if row.status in (_STOPPED, _UNKNOWN):
+        return row.status
+    return _RUNNING
+
+
+def _is_online(row: VmRow, cluster: ClusterState) -> bool:
+    node = cluster.nodes.get(row.node)
+    return node is None or node.online
+
+
+def _add_tenants(samples: Samples, site: Site, cluster: ClusterState, wanted: Wanted) -> None:
+    """Add use and quota of each tenant that has VMs or a quota."""
+    names = {tenant.lower() for tenant in wanted.quotas}
+    for row in cluster.vms.values():
+        tenant, _why = tenant_of(row.tags, wanted.prefix)
+        if tenant is not None:
+            names.add(tenant)
+    limits = {tenant.lower(): limit for tenant, limit in wanted.quotas.items()}
+    for tenant in sorted(names):
+        labels = {"tenant": tenant, "site": site.name}
+        used = _use_of(tenant, site, cluster, wanted)
+        for kind in KINDS:
+            name = _in_base_units(kind)
+            samples.put(f"proxmox_tenant_{name}", used.get(kind), **labels)
+            limit = (limits.get(tenant) or {}).get(kind)
+            samples.put(f"proxmox_tenant_quota_{name}", limit, **labels)
+
+
+def _in_base_units(kind: str) -> str:
+    if kind in _IN_BYTES:
+        return f"{kind}_bytes"
+    return kind
+
+
+def _use_of(
+    tenant: str,
+    site: Site,
+    cluster: ClusterState,
+    wanted: Wanted,
+) -> dict[str, int]:
+    """Return what a tenant uses by kind, without what is not known.
+
+    Cores and memory are in the statistics of nodes, which one that is not online does not send.
+    """
+    tag = tenant_tag(tenant, wanted.prefix)
+    by_vm = figures_by_vm(cluster, tag, wanted.prefix, site.disks)
+    figures = total(by_vm.values())
+    used = {kind: getattr(figures, kind) for kind in KINDS}
+    if not wanted.disks or site.is_missing(model.DISK, tenant):
+        del used["disk"]
+    rows = [cluster.vms[vmid] for vmid in by_vm]
+    if not all(_is_online(row, cluster) for row in rows):
+        del used["cores"]
+        del used["memory"]
+    return used
+
+
+def _add_copies(
+    samples: Samples,
+    site: Site,
+    wanted: Wanted,
+    kind: str,
+    copies: Mapping[int, Copies],
+) -> None:
+    """Add number and newest time of the snapshots or backups of each VM of which they are known."""
+    if site.cluster is None:
+        return
+    for vmid, found in copies.items():
+        row = site.cluster.vms[vmid]
+        tenant, _why = tenant_of(row.tags, wanted.prefix)
+        labels = {"vmid": vmid, "name": row.own_name, "tenant": tenant, "site": site.name}
+        samples.put(f"proxmox_vm_{kind}s", found.number, **labels)
+        if found.number:
+            newest = f"proxmox_vm_newest_{kind}_timestamp_seconds"
+            samples.put(newest, found.newest, **labels)

@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a site for its metrics. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._api.path_templates import count_requests
+from .._cluster.contents import disk_sizes, read_contents
+from .._cluster.state import VmRow, cluster_state_of, with_names
+from .._cluster.tenant import tenant_of
+from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
+from .._facts.nodes import Facts, report
+from .._facts.partial_read import node_states, standing
+from .._protection.backups import read_backups
+from .._protection.model import Copies
+from .._protection.privileges import Privileges
+from .._protection.snapshots import read_snapshots
+from . import model
+from .model import Site, Wanted
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# What shows all VMs, all storages, and all disks of a VM to the caller.
+_VMS, _STORAGES, _DISKS = "VM.Audit", "Datastore.Audit", "VM.Config.Disk"
+
+
+def look_at(client: Client, wanted: Wanted, name: str) -> Site:
+    """Return a site. One that cannot be read has no cluster, and the reason in C(missing)."""
+    started = client.clock.monotonic()
+    site = Site(name, client.clock.time())
+    try:
+        _read_cluster(client, wanted, site)
+    except FleetError as error:
+        site.cluster = None
+        site.missing = []
+        site.lacks(model.SITE, error)
+    site.duration = client.clock.monotonic() - started
+    site.requests = count_requests(client.requests)
+    return site
+
+
+def _read_cluster(client: Client, wanted: Wanted, site: Site) -> None:
+    """Read the listing and what belongs to it. Raises FleetError where the site does not answer."""
+    answer = client.get("version", attempted="Could not read the version") or {}
+    site.version = answer.get("version")
+    rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
+    cluster = with_names(client, cluster_state_of(rows), missing=True)
+    site.cluster = cluster
+    _read_nodes(client, wanted, site, rows)
+    held = _read_privileges(client, site)
+    machines = [row for row in cluster.vms.values() if not row.template]
+    if wanted.disks:
+        _read_disks(client, wanted, site, held)
+    if wanted.snapshots:
+        site.snapshots = _known(site, model.SNAPSHOTS, read_snapshots(client, cluster, machines))
+    if wanted.backups and held is not None:
+        found = read_backups(client, cluster, machines, held)
+        site.backups = _known(site, model.BACKUPS, found)
+
+
+def _read_nodes(
+    client: Client,
+    wanted: Wanted,
+    site: Site,
+    rows: list[Mapping[str, Any]],
+) -> None:
+    """Read name and quorum of the cluster, and note the nodes that are offline."""
+    head = standing(None)
+    try:
+        path = ("cluster", "status")
+        head = standing(client.get(*path, attempted="Could not read the cluster's status"))
+    except FleetError as error:
+        site.lacks(model.SITE, error, "status")
+    site.cluster_name = head["name"]
+    site.quorate = head["quorate"]
+    states = node_states(None, rows)
+    for row in rows:
+        if row.get("type") != "node":
+            continue
+        name = row["node"]
+        facts = Facts(head["members"].get(name, {}), states.get(name))
+        node = report(name, row, rows, facts, wanted.rules)
+        site.nodes.append(node)
+        if node["status"] != "online":
+            site.lacks(model.NODE, _not_online(name, node["status"]), name)
+
+
+def _read_privileges(client: Client, site: Site) -> Privileges | None:
+    """Return what the caller may see, None where that is not known."""
+    attempted = "Could not read the privileges of the caller"
+    try:
+        held = Privileges(client.get("access", "permissions", attempted=attempted) or {})
+    except FleetError as error:
+        site.lacks(model.PRIVILEGES, error)
+        return None
+    if _VMS not in held.below("/vms"):
+        site.lacks(model.VMS, _hidden("VMs may be hidden", f"{_VMS} on /vms"))
+    return held
+
+
+def _read_disks(
+    client: Client,
+    wanted: Wanted,
+    site: Site,
+    held: Privileges | None,
+) -> None:
+    """Read the sizes of all disks, and note the tenants for whom they are not complete."""
+    if site.cluster is None:
+        return
+    found = read_contents(client, site.cluster, "images")
+    site.disks = disk_sizes(found)
+    down: dict[str, FleetError] = {}
+    for storage, error in found.unread:
+        down[storage.place] = error
+    for row in site.cluster.vms.values():
+        tenant, _why = tenant_of(row.tags, wanted.prefix)
+        if tenant is None or site.is_missing(model.DISK, tenant):
+            continue
+        failure = down.get("") or down.get(row.node) or _hidden_disk(held, row)
+        if failure is not None:
+            site.lacks(model.DISK, failure.on(attempted=_disk_use(tenant)), tenant)
+
+
+def _hidden_disk(held: Privileges | None, row: VmRow) -> FleetError | None:
+    """Return why disks of a VM can be missing in the listings of storages, or None.
+
+    PVE leaves volumes out that the caller has no right to (pve-storage: PVE/Storage.pm,
+    check_volume_access).
+    """
+    if held is None:
+        return _hidden("", "privileges that could be read")
+    if _STORAGES not in held.below("/storage"):
+        return _hidden("", f"{_STORAGES} on /storage")
+    path = f"/vms/{row.vmid}"
+    if _DISKS not in held.on(path) and "Datastore.Allocate" not in held.below("/storage"):
+        return _hidden("", f"{_DISKS} on {path}")
+    return None
+
+
+def _disk_use(tenant: str) -> str:
+    return f"Could not read the disk use of tenant {tenant}"
+
+
+def _known(
+    site: Site,
+    part: str,
+    found: Mapping[int, Copies | FleetError],
+) -> dict[int, Copies]:
+    """Return what is known, and note the VMs of which it is not.
+
+    What there may be more of has neither a number nor a newest time.
+    """
+    known: dict[int, Copies] = {}
+    for vmid, one in found.items():
+        if isinstance(one, FleetError):
+            site.lacks(part, one, vmid)
+        elif one.doubt is not None:
+            site.lacks(part, one.doubt, vmid)
+        else:
+            known[vmid] = one
+    return known
+
+
+def _not_online(node: str, status: str) -> NodeUnhealthy:
+    return NodeUnhealthy(
+        attempted=f"Could not read node {node} and the VMs on it",
+        answer=f"the node is {status}",
+        next_step="Bring the node back",
+        reason="node not online",
+    )
+
+
+def _hidden(attempted: str, missing: str) -> PermissionDenied:
+    return PermissionDenied(
+        attempted=attempted,
+        answer=f"the caller lacks {missing}",
+        next_step="Grant it",
+        reason=missing,
+    )

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is read of a site for its metrics (data)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._cluster.quota import Limits
+from .._cluster.state import ClusterState
+from .._core.errors import FleetError
+from .._facts.nodes import Rules
+from .._protection.model import Copies
+
+# Parts of a site that can be missing.
+SITE, NODE, PRIVILEGES, VMS = "site", "node", "privileges", "vms"
+TENANT, DISK, SNAPSHOTS, BACKUPS, DRIFT = "tenant", "disk", "snapshots", "backups", "drift"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the options ask for. `quotas` are by tenant; `drift` is a report of drift_info."""
+
+    prefix: str
+    rules: Rules
+    quotas: Mapping[str, Limits | None]
+    snapshots: bool
+    backups: bool
+    disks: bool
+    drift: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that could not be read. `subject` is a node, a tenant or a VM, or empty."""
+
+    part: str
+    subject: str
+    category: str
+    reason: str
+
+
+@dataclass
+class Site:
+    """One site as it is; without `cluster` nothing is known of it. Times are in seconds.
+
+    `disks` are bytes by VMID. A VM that is not in `snapshots` or `backups` is not known there.
+    """
+
+    name: str
+    checked: float
+    version: str | None = None
+    cluster_name: str | None = None
+    quorate: bool | None = None
+    cluster: ClusterState | None = None
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    disks: Mapping[int, int] = field(default_factory=dict)
+    snapshots: dict[int, Copies] = field(default_factory=dict)
+    backups: dict[int, Copies] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
+    duration: float = 0.0
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    def lacks(self, part: str, error: FleetError, subject: object = "") -> None:
+        """Note what could not be read, and why."""
+        self.missing.append(Missing(part, str(subject), error.category, error.message))
+
+    def is_missing(self, part: str, subject: object = "") -> bool:
+        """Return whether a part of a subject is missing."""
+        return any((one.part, one.subject) == (part, str(subject)) for one in self.missing)

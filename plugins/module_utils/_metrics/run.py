@@ -1,0 +1,160 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of modules metrics and metrics_info."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.quota import Limits, read_limits
+from .._cluster.tenant import PREFIX
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .._core.times import iso
+from .._facts.node_info import read_rules
+from .drift import add_drift, read_report
+from .exposition import data_of, text_of
+from .families import FAMILIES, family_of
+from .gauges import add_site
+from .look import look_at
+from .model import Site, Wanted
+from .samples import Key, Samples
+from .text_file import check_path, write_samples
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_SITES_AT_ONCE = 16
+_ACTIONS = {True: "pve.fleet.metrics", False: "pve.fleet.metrics_info"}
+
+Part = tuple[Collection[str], "Client"]
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Write the metrics of a site to a file; in check mode nothing is written.
+
+    A site that does not answer is written as such. Raises FleetError for a mistake in the options
+    and for a file that cannot be written, before any request.
+    """
+    return run_at_sites(params, [((), client)], check_mode)
+
+
+def run_at_sites(
+    params: Mapping[str, Any],
+    clients: Sequence[Part],
+    check_mode: bool = False,
+) -> Result:
+    """Do the same for several sites in one file."""
+    wanted = read_wanted(params)
+    path = check_path(params["path"])
+    sites = _look_at_all(clients, wanted)
+    names = {site.name for site in sites}
+    samples = samples_of(sites, wanted, _ACTIONS[True])
+
+    def keeps(key: Key) -> bool:
+        is_counted = FAMILIES[family_of(key.name)].is_counted
+        return is_counted and dict(key.labels).get("site", "") in names
+
+    written = write_samples(path, samples, keeps, check_mode)
+    values = {"file": path, **_shape(written.after), **_findings(sites)}
+    before: dict[str, Any] = {}
+    if written.before is not None:
+        before = {"file": path, **_shape(written.before)}
+    after = {"file": path, **_shape(written.after)}
+    diff = {"before": before, "after": after}
+    return Result(written.changed, values, diff, warnings=_warnings(sites))
+
+
+def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the metrics of a site. Nothing is written, in check mode or out of it."""
+    return run_info_at_sites(params, [((), client)], check_mode)
+
+
+def run_info_at_sites(
+    params: Mapping[str, Any],
+    clients: Sequence[Part],
+    check_mode: bool = False,
+) -> Result:
+    """Do the same for several sites."""
+    wanted = read_wanted(params)
+    sites = _look_at_all(clients, wanted)
+    samples = samples_of(sites, wanted, _ACTIONS[False])
+    values = {"metrics": data_of(samples), "text": text_of(samples), **_findings(sites)}
+    return Result(False, values, warnings=_warnings(sites))
+
+
+def read_wanted(params: Mapping[str, Any]) -> Wanted:
+    """Return what the options ask for. Raises ValidationFailed."""
+    prefix = params.get("tenant_prefix") or PREFIX
+    given = params.get("quotas") or {}
+    quotas: dict[str, Limits | None] = {}
+    for tenant in given:
+        quotas[tenant] = read_limits({"tenant": tenant, "quotas": given, "tenant_prefix": prefix})
+    return Wanted(
+        prefix=prefix,
+        rules=read_rules(params),
+        quotas=quotas,
+        snapshots=bool(params["snapshots"]),
+        backups=bool(params["backups"]),
+        disks=bool(params["volumes"]),
+        drift=read_report(params.get("drift")),
+    )
+
+
+def samples_of(sites: Sequence[Site], wanted: Wanted, action: str) -> Samples:
+    """Return all samples of the sites, with what reading them took (pure)."""
+    samples = Samples()
+    for site in sites:
+        add_site(samples, site, wanted)
+        samples.put_duration(site.duration, action=action, site=site.name)
+        samples.count_requests(site.requests, site=site.name)
+        failures = [one.category for one in site.missing]
+        samples.count_errors(failures, site=site.name)
+    if wanted.drift is not None:
+        add_drift(samples, wanted.drift, [site.name for site in sites])
+    return samples
+
+
+def _look_at_all(clients: Sequence[Part], wanted: Wanted) -> list[Site]:
+    def one(part: Part) -> Site:
+        _names, client = part
+        return look_at(client, wanted, client.site)
+
+    sites = side_by_side(one, clients, _SITES_AT_ONCE)
+    return sorted(sites, key=lambda site: site.name)
+
+
+def _shape(samples: Samples) -> dict[str, Any]:
+    """Return the names of the families, and the number of samples."""
+    present = {family_of(key.name) for key, _value in samples}
+    return {"families": [name for name in FAMILIES if name in present], "series": len(samples)}
+
+
+def _findings(sites: Sequence[Site]) -> dict[str, Any]:
+    """Return what is missing, and when the sites were read."""
+    missing: list[dict[str, Any]] = []
+    for site in sites:
+        missing += [{"site": site.name, **asdict(one)} for one in site.missing]
+    checked = min((site.checked for site in sites), default=0.0)
+    return {"complete": not missing, "missing": missing, "checked": iso(checked)}
+
+
+def _warnings(sites: Sequence[Site]) -> tuple[str, ...]:
+    """Return one line for all that is missing of a part of a site for the same kind of reason."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for site in sites:
+        for one in site.missing:
+            found.setdefault((site.name, one.part, one.category), []).append(one.reason)
+    lines: list[str] = []
+    for (site_name, _part, _category), reasons in found.items():
+        line = reasons[0]
+        if len(reasons) > 1:
+            line = f"{line} There are {len(reasons) - 1} more like this in missing."
+        if site_name:
+            line = f"Site {site_name}: {line}"
+        lines.append(line)
+    return tuple(lines)

@@ -1,0 +1,138 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: metrics
+short_description: Write metrics of clusters to a file for Prometheus
+version_added: "0.1.0"
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Writes nodes, VMs, storages, what tenants use and may use, and the age of the newest snapshot
+    and backup of each VM as a text file, which the textfile collector of node_exporter reads.
+    C(docs/metrics.md) lists the metrics.
+  - If sites are defined, and neither O(host) nor O(site) is given, all sites are in one file.
+  - A site or a node that does not answer does not fail the task. It is written as such, and its
+    figures are left out, so that a value is never older than the file. RV(missing) has the reasons,
+    and warnings are shown.
+  - The file is replaced as a whole. Counters in it continue from run to run.
+  - This takes four requests for each site, and those of O(snapshots), O(backups) and O(volumes).
+extends_documentation_fragment:
+  - pve.fleet.metrics_options.file
+  - pve.fleet.metrics_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+requirements:
+  - prometheus_client
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details:
+      - The difference names the metrics, without their values.
+  idempotent:
+    support: none
+    details:
+      - The file has the time of the query, so that it changes in every run.
+seealso:
+  - module: pve.fleet.metrics_info
+  - module: pve.fleet.drift_info
+"""
+
+EXAMPLES = r"""
+- name: Write the metrics of a cluster
+  pve.fleet.metrics:
+    path: /var/lib/prometheus/node-exporter/proxmox.prom
+    quotas:
+      acme: {vms: 20, memory: 64G}
+  register: metrics
+
+- name: Show what could not be read
+  ansible.builtin.debug:
+    msg: "{{ metrics.missing | map(attribute='reason') }}"
+  when: not metrics.complete
+"""
+
+RETURN = r"""
+file:
+  description: Path of the file.
+  returned: success
+  type: str
+  sample: /var/lib/prometheus/node-exporter/proxmox.prom
+families:
+  description: Names of the metrics in the file.
+  returned: success
+  type: list
+  elements: str
+  sample: [proxmox_cluster_connection_status, proxmox_machines_total]
+series:
+  description: Number of time series in the file.
+  returned: success
+  type: int
+  sample: 120
+complete:
+  description: Whether everything could be read.
+  returned: success
+  type: bool
+  sample: false
+missing:
+  description: What could not be read.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    site: {description: "The site, empty without sites.", type: str, sample: ""}
+    part:
+      description: V(site), V(node), V(privileges), V(vms), V(disk), V(snapshots) or V(backups).
+      type: str
+      sample: node
+    subject: {description: "The node, tenant or VMID that it is about, or empty.", type: str,
+      sample: pve3}
+    category: {description: "Category of the error, as in C(error.category).", type: str, sample:
+      NodeUnhealthy}
+    reason: {description: Why., type: str, sample: "Could not read node pve3 and the VMs on it: the
+        node is offline."}
+checked:
+  description: Time of the query in ISO 8601 format, UTC.
+  returned: success
+  type: str
+  sample: "2026-11-20T20:15:33Z"
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: ConfigurationError
+    reason: path
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
+from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import run, run_at_sites
+from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import metrics_spec
+
+ENTRY = Entry(
+    run,
+    metrics_spec(),
+    sites=Sites(lambda _params: [""], run_at_sites, every=True),
+    libraries=(LIBRARY,),
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
