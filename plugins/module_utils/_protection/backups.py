@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The backups of VMs on the storages of the cluster: how many, and how old the newest is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.contents import Contents, read_contents
+from .._cluster.state import ClusterState, VmRow
+from .._core.errors import FleetError, PermissionDenied
+from .._tasks.read import read_removals
+from .model import Copies
+from .privileges import Privileges
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_VISIBLE = "Datastore.Audit"
+_ALL = "Datastore.Allocate"
+_ON_STORAGE, _ON_VM = "Datastore.AllocateSpace", "VM.Backup"
+
+
+def read_backups(
+    client: Client,
+    cluster: ClusterState,
+    rows: Iterable[VmRow],
+    held: Privileges,
+) -> dict[int, Copies | FleetError]:
+    """Return the backups of each VM by VMID, or why they are not known.
+
+    One request for each storage with backups, on each node where it is not shared, and, where there
+    are backups, two for each node that is online, about removed VMs.
+    """
+    contents = read_contents(client, cluster, "backup")
+    removals: Mapping[int, int] = {}
+    if contents.volumes:
+        online = [name for name, node in cluster.nodes.items() if node.online]
+        removals = read_removals(client, online)
+    made = times_of(contents, removals)
+    return {row.vmid: judge(row.vmid, made, contents, held, cluster) for row in rows}
+
+
+def times_of(contents: Contents, removals: Mapping[int, int]) -> dict[int, list[int]]:
+    """Return when the backups of each VM were made, by VMID (pure).
+
+    A backup from before the last removal of a guest is one of that guest: VMIDs are used again.
+    """
+    made: dict[int, list[int]] = {}
+    for _row, volume in contents.volumes:
+        if _is_of_container(volume) or volume.get("vmid") is None:
+            continue
+        vmid = int(volume["vmid"])
+        when = int(volume.get("ctime") or 0)
+        if when > removals.get(vmid, -1):
+            made.setdefault(vmid, []).append(when)
+    return made
+
+
+def _is_of_container(volume: Mapping[str, Any]) -> bool:
+    return volume.get("subtype", "qemu") != "qemu"
+
+
+def judge(
+    vmid: int,
+    made: Mapping[int, list[int]],
+    contents: Contents,
+    held: Privileges,
+    cluster: ClusterState,
+) -> Copies | FleetError:
+    """Return the backups of a VM that were found, or why none was found says nothing (pure).
+
+    Those that were found have a doubt where others may be hidden.
+    """
+    times = made.get(vmid, [])
+    doubt = _doubt(vmid, contents, held, cluster)
+    if doubt is not None and not times:
+        return doubt
+    return Copies(len(times), max(times, default=0), doubt)
+
+
+def _doubt(
+    vmid: int, contents: Contents, held: Privileges, cluster: ClusterState
+) -> FleetError | None:
+    """Return why backups of a VM may be missing among those that were found, or None."""
+    attempted = f"Could not find out when VM {vmid} was backed up last"
+    for _row, error in contents.unread:
+        return error.on(attempted=attempted)
+    missing = missing_privilege(vmid, held, cluster)
+    if not missing:
+        return None
+    return PermissionDenied(
+        attempted=attempted,
+        answer=f"the caller lacks {missing}",
+        next_step="Grant it, or leave the backups out",
+        reason=missing,
+    )
+
+
+def missing_privilege(vmid: int, held: Privileges, cluster: ClusterState) -> str:
+    """Return a privilege without which backups of a VM are hidden, or an empty text (pure).
+
+    PVE leaves volumes out of a listing that the caller has no right to use (pve-storage:
+    PVE/API2/Storage/Content.pm and PVE/Storage.pm, check_volume_access).
+    """
+    if _VISIBLE not in held.below("/storage"):
+        return f"{_VISIBLE} on /storage"
+    for row in cluster.storages:
+        path = f"/storage/{row.storage}"
+        on_storage = held.on(path)
+        if "backup" not in row.content or _ALL in on_storage:
+            continue
+        if _ON_STORAGE not in on_storage:
+            return f"{_ON_STORAGE} on {path}"
+        if _ON_VM not in held.on(f"/vms/{vmid}"):
+            return f"{_ON_VM} on /vms/{vmid}"
+    return ""

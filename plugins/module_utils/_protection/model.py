@@ -1,0 +1,24 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What protects a VM (data)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._core.errors import FleetError
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Snapshots or backups of one VM: how many there are, and when the newest was made.
+
+    The time is in seconds since the epoch, 0 where there is none. `doubt` is why there may be more
+    of them, and newer ones.
+    """
+
+    number: int
+    newest: int
+    doubt: FleetError | None = None

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the caller may do where, from one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Privileges:
+    """The privileges of the caller by path, as C(GET /access/permissions) without a path has them.
+
+    The value of a privilege is 1 where it holds for paths below too. The answer has the paths of
+    all ACLs and of the members of all pools; any other path has what its parent hands down
+    (pve-access-control: PVE/RPCEnvironment.pm, get_effective_permissions).
+    """
+
+    by_path: Mapping[str, Mapping[str, int]]
+
+    def on(self, path: str) -> frozenset[str]:
+        """Return the privileges on a path such as C(/vms/100)."""
+        listed = self.by_path.get(path)
+        if listed is not None:
+            return frozenset(listed)
+        if path == "/":
+            return frozenset()
+        parent = path.rpartition("/")[0] or "/"
+        return self.below(parent)
+
+    def below(self, path: str) -> frozenset[str]:
+        """Return the privileges on everything below a path, as far as no ACL there takes them."""
+        listed = self.by_path.get(path)
+        if listed is None:
+            return self.on(path)
+        return frozenset(name for name, inherited in listed.items() if inherited)

@@ -1,0 +1,124 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report as a document with a version (pure): C(docs/report.schema.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._core.times import iso, seconds
+from .._drift.document import document_of as drift_of
+from .costs import costs_of, csv_of, sum_of
+from .guests import guests_of
+from .history import History, entry_of, extended, growth_of, trend_of
+from .model import Prices, Row, SiteLook, Wanted
+from .risks import Findings, risks_of
+from .sites import site_of
+from .tenants import tenants_of_site
+
+VERSION = 1
+
+
+def document_of(
+    looks: Sequence[SiteLook],
+    wanted: Wanted,
+    history: History,
+    now: float,
+) -> dict[str, Any]:
+    """Return the report on all sites. C(complete) is whether everything could be read."""
+    checked = str(iso(now))
+    sites: list[dict[str, Any]] = []
+    tenants: list[dict[str, Any]] = []
+    vms: list[dict[str, Any]] = []
+    for look in looks:
+        guests = guests_of(look, wanted)
+        sites.append(_with_times(site_of(look, guests)))
+        tenants += tenants_of_site(look, guests, wanted)
+        vms += guests
+    drift = _drift(looks, checked)
+    risks = risks_of(Findings(sites, tenants, vms, drift, wanted, now))
+    entry = entry_of(checked, sites, tenants)
+    return {
+        "version": VERSION,
+        "checked": checked,
+        "complete": _is_complete(sites, vms, drift),
+        "snapshot_days": wanted.snapshot_days,
+        "backup_days": wanted.backup_days,
+        "attention": risks,
+        "sites": sites,
+        "tenants": tenants,
+        "vms": vms,
+        "drift": drift,
+        "growth": growth_of(history, entry),
+        "trend": trend_of(history, entry),
+        "costs": _costs(tenants, wanted.prices, checked),
+    }
+
+
+def history_with(report: Row, history: History) -> dict[str, Any] | None:
+    """Return the history with this report, None where its file has to be left as it is."""
+    entry = entry_of(report["checked"], report["sites"], report["tenants"])
+    return extended(history, entry)
+
+
+def csv_with(report: Row) -> str | None:
+    """Return the costs as CSV, None without prices."""
+    costs = report["costs"]
+    if costs is None:
+        return None
+    return csv_of(report["tenants"], costs["tenants"], costs["currency"], costs["month"])
+
+
+def _with_times(site: dict[str, Any]) -> dict[str, Any]:
+    """Return a site whose failed tasks also have the time in seconds since the epoch."""
+    tasks = []
+    for task in site["failed_tasks"]:
+        ended = seconds(str(task["ended"])) or 0
+        tasks.append({**task, "seconds": ended})
+    return {**site, "failed_tasks": tasks}
+
+
+def _drift(looks: Sequence[SiteLook], checked: str) -> dict[str, Any] | None:
+    """Return what differs from the estate as module drift_info does, None without an estate."""
+    compared = [look.drift for look in looks if look.drift is not None]
+    if not compared:
+        return None
+    return drift_of(compared, checked)
+
+
+def _is_complete(
+    sites: Sequence[Row],
+    vms: Sequence[Row],
+    drift: Row | None,
+) -> bool:
+    if drift is not None and not drift["complete"]:
+        return False
+    for site in sites:
+        if site["reason"] or site["missing"] or site["privileges"]:
+            return False
+    return not any(vm["reason"] for vm in vms)
+
+
+def _costs(
+    tenants: Sequence[Row],
+    prices: Prices | None,
+    checked: str,
+) -> dict[str, Any] | None:
+    """Return the costs of a month at the use of now, None without prices."""
+    if prices is None:
+        return None
+    rows = costs_of(tenants, prices)
+    return {
+        "month": checked[:7],
+        "currency": prices.currency,
+        "prices": {
+            "core": str(prices.core),
+            "memory": str(prices.memory),
+            "storage": str(prices.storage),
+        },
+        "tenants": rows,
+        "total": sum_of(rows),
+    }

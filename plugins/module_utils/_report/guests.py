@@ -1,0 +1,138 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One VM as the report shows it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._cluster.quota import Figures
+from .._cluster.tenant import tenant_of, tenants_of
+from .._core.errors import FleetError
+from .._core.times import iso
+from .._guest.addresses import agent_is_on
+from .._protection.model import Copies
+from .._snapshot.model import Snapshot
+from .._vm.config.view import HIDDEN
+from .._vm.create.quota_race import figures_of
+from .._vm.model import Actual
+from .model import DAY, Guest, SiteLook, Wanted
+
+OK = "ok"
+OLD = "old"
+NONE = "none"
+UNKNOWN = "unknown"
+_UNREAD = FleetError(answer="backups could not be read")
+
+
+def guests_of(look: SiteLook, wanted: Wanted) -> list[dict[str, Any]]:
+    """Return the VMs of a site by VMID, without templates. Memory and disk are in bytes."""
+    return [_guest(guest, look, wanted) for guest in look.guests]
+
+
+def _guest(guest: Guest, look: SiteLook, wanted: Wanted) -> dict[str, Any]:
+    row = guest.row
+    tenant, _why = tenant_of(row.tags, wanted.prefix)
+    owners = tenants_of(row.tags, wanted.prefix)
+    used = figures_of_guest(guest, look.volumes)
+    name = row.own_name
+    status = row.status
+    agent: bool | None = None  # not known
+    pending: list[str] | None = None
+    if guest.actual is not None:
+        name = guest.actual.target.get("name", "")
+        status = guest.actual.status
+        agent = agent_is_on(guest.actual.live.get("agent", ""))
+        pending = _pending(guest.actual)
+    return {
+        "site": look.site,
+        "vmid": row.vmid,
+        "name": name,
+        "tenant": tenant or "",
+        "owners": [owner.removeprefix(wanted.prefix) for owner in owners],
+        "node": row.node,
+        "status": status,
+        "cores": used.cores,
+        "memory": used.memory,
+        "disk": used.disk,
+        "agent": agent,
+        "pending": pending,
+        "snapshots": _snapshots(guest.snapshots, look.time, wanted.snapshot_days),
+        "backup": _backup(guest, look, wanted.backup_days),
+        "reason": guest.reason or None,
+    }
+
+
+def figures_of_guest(guest: Guest, volumes: Mapping[int, int] | None) -> Figures:
+    """Return what a VM counts against quotas and costs; less than that where it is not known."""
+    row = guest.row
+    listed = Figures(1, row.cores, row.memory, row.disk)
+    configured = Figures()
+    if guest.actual is not None:
+        configured = figures_of(guest.actual.live)
+    stored = (volumes or {}).get(row.vmid, 0)
+    return Figures(
+        vms=1,
+        cores=configured.cores or listed.cores,
+        memory=configured.memory or listed.memory,
+        disk=max(configured.disk, listed.disk, stored),
+    )
+
+
+def _pending(actual: Actual) -> list[str]:
+    """Return the options of a running VM that apply after its next stop or reboot."""
+    if not actual.running:
+        return []
+    options = (actual.live.keys() | actual.target.keys()) - HIDDEN
+    return sorted(key for key in options if actual.live.get(key) != actual.target.get(key))
+
+
+def _snapshots(
+    snapshots: Sequence[Snapshot] | None,
+    now: float,
+    days: int,
+) -> dict[str, Any] | None:
+    """Return the number of snapshots, the oldest, and those older than `days`, oldest first."""
+    if snapshots is None:
+        return None
+    limit = now - days * DAY
+    old = [one.name for one in snapshots if one.time < limit]
+    times = [one.time for one in snapshots]
+    return {
+        "count": len(snapshots),
+        "oldest": iso(min(times, default=0)),
+        "old": old,
+    }
+
+
+def _backup(guest: Guest, look: SiteLook, days: int) -> dict[str, Any]:
+    """Return the newest backup of a VM, and whether it is `ok`, `old`, `none` or `unknown`.
+
+    Where others may be hidden, one that is new enough is `ok` all the same, and an old one is not
+    known to be the newest.
+    """
+    found = look.backups.get(guest.row.vmid, _UNREAD)
+    if isinstance(found, FleetError):
+        return _unknown_backup(found)
+    state = _state_of(found, look.time - days * DAY)
+    row = {"state": state, "time": iso(found.newest), "count": found.number, "reason": None}
+    if found.doubt is None:
+        return row
+    if state == OLD:
+        return _unknown_backup(found.doubt)
+    return {**row, "count": None, "reason": found.doubt.message}
+
+
+def _unknown_backup(error: FleetError) -> dict[str, Any]:
+    return {"state": UNKNOWN, "time": None, "count": None, "reason": error.message}
+
+
+def _state_of(backups: Copies, limit: float) -> str:
+    if not backups.number:
+        return NONE
+    if backups.newest < limit:
+        return OLD
+    return OK

@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What earlier reports found, and what has grown since the last one (pure)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from operator import index
+from typing import Any, TypeAlias
+
+from .._cluster.quota import KINDS, Figures, total
+from .._core.times import seconds
+from .model import Row
+
+VERSION = 1
+# Reports that are kept, more than a year of daily ones.
+KEPT = 400
+_HIGHEST = 1 << 62
+_MALFORMED = (
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+Use: TypeAlias = "Mapping[str, Mapping[str, Figures | None] | None]"
+"""Figures by site, then by tenant; None for what was not known."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One report: when the sites were read, and what was used."""
+
+    checked: str
+    use: Use = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class History:
+    """The reports so far, the oldest first. `reason` is why the file cannot be used: it is kept."""
+
+    entries: Sequence[Entry] = ()
+    reason: str = ""
+
+
+def read_history(text: str | None) -> History:
+    """Return the history in the text of its file, an empty one without a file."""
+    if text is None or not text.strip():
+        return History()
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return _unusable(f"it is not JSON ({error})")
+    try:
+        version = document["version"]
+        if version != VERSION:
+            return _unusable(f"it has version {json.dumps(version)}, not {VERSION}")
+        entries = [_read_entry(report) for report in document["reports"]]
+    except _MALFORMED:
+        return _unusable("it is not complete")
+    return History(sorted(entries, key=_age))
+
+
+def _unusable(why: str) -> History:
+    step = "The file is kept as it is. Move it away to begin a new one"
+    return History(reason=f"Growth is unknown, because of the history of reports: {why}. {step}.")
+
+
+def _age(entry: Entry) -> int:
+    return seconds(entry.checked) or 0
+
+
+def _read_entry(given: Any) -> Entry:
+    """Return a report of the file. Raises one of _MALFORMED."""
+    checked = given["checked"]
+    if seconds(checked) is None:
+        raise ValueError(checked)
+    use = {str(name): _read_site(site) for name, site in given["sites"].items()}
+    return Entry(checked, use)
+
+
+def _read_site(given: Any) -> dict[str, Figures | None] | None:
+    if given is None:
+        return None
+    return {str(tenant): _read_figures(figures) for tenant, figures in given.items()}
+
+
+def _read_figures(given: Any) -> Figures | None:
+    if given is None:
+        return None
+    amounts = {kind: index(given[kind]) for kind in KINDS}
+    if min(amounts.values()) < 0 or max(amounts.values()) > _HIGHEST:
+        raise ValueError(given)
+    return Figures(**amounts)
+
+
+def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> Entry:
+    """Return what this report adds to the history."""
+    use: dict[str, dict[str, Figures | None] | None] = {}
+    for site in sites:
+        use[site["site"]] = None
+        if not site["reason"]:
+            use[site["site"]] = {}
+    for tenant in tenants:
+        of_site = use[tenant["site"]]
+        if of_site is None:
+            continue
+        of_site[tenant["tenant"]] = None
+        if not tenant["reason"]:
+            amounts = {kind: tenant[kind] for kind in KINDS}
+            of_site[tenant["tenant"]] = Figures(**amounts)
+    return Entry(checked, use)
+
+
+def extended(history: History, entry: Entry) -> dict[str, Any] | None:
+    """Return the file with this report, or None where the file has to be left as it is."""
+    if history.reason:
+        return None
+    entries = [*history.entries, entry]
+    reports = [asdict(one) for one in entries[-KEPT:]]
+    return {
+        "version": VERSION,
+        "reports": [{"checked": one["checked"], "sites": one["use"]} for one in reports],
+    }
+
+
+def growth_of(history: History, entry: Entry) -> dict[str, Any]:
+    """Return what has grown since the last report: `since`, the `total`, and each tenant by site.
+
+    A figure is None where it is not known now, or was not known then. A tenant that was not there
+    had nothing.
+    """
+    growth: dict[str, Any] = {
+        "since": None,
+        "reason": history.reason or None,
+        "total": None,
+        "tenants": {},
+    }
+    if not history.entries:
+        return growth
+    last = history.entries[-1]
+    growth["since"] = last.checked
+    for site, now in entry.use.items():
+        then = last.use.get(site)
+        growth["tenants"][site] = _grown_at_site(then, now)
+    growth["total"] = _difference(sum_of(last.use, entry.use), sum_of(entry.use, entry.use))
+    return growth
+
+
+def _grown_at_site(
+    then: Mapping[str, Figures | None] | None,
+    now: Mapping[str, Figures | None] | None,
+) -> dict[str, dict[str, int] | None]:
+    """Return what each tenant has grown at a site, also those that are gone."""
+    if now is None:
+        return {}
+    if then is None:
+        return dict.fromkeys(now)
+    grown: dict[str, dict[str, int] | None] = {}
+    for tenant in sorted(now.keys() | then.keys()):
+        before = then.get(tenant, Figures())
+        after = now.get(tenant, Figures())
+        grown[tenant] = _difference(before, after)
+    return grown
+
+
+def _difference(before: Figures | None, after: Figures | None) -> dict[str, int] | None:
+    if before is None or after is None:
+        return None
+    return {kind: getattr(after, kind) - getattr(before, kind) for kind in KINDS}
+
+
+def sum_of(use: Use, of_now: Use) -> Figures | None:
+    """Return the sum of all sites, None where it is not known, or where the report was about other
+    sites than the one of now.
+    """
+    if use.keys() != of_now.keys():
+        return None
+    parts: list[Figures] = []
+    for of_site in use.values():
+        if of_site is None:
+            return None
+        known = [figures for figures in of_site.values() if figures is not None]
+        if len(known) < len(of_site):
+            return None
+        parts += known
+    return total(parts)
+
+
+def trend_of(history: History, entry: Entry) -> list[dict[str, Any]]:
+    """Return the figures of all sites over time, of each report that knew them all."""
+    entries = [*history.entries, entry]
+    trend: list[dict[str, Any]] = []
+    for one in entries[-KEPT:]:
+        figures = sum_of(one.use, entry.use)
+        if figures is not None:
+            trend.append({"checked": one.checked, **asdict(figures)})
+    return trend

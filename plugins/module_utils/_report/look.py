@@ -1,0 +1,201 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read one site for the report, each question once. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._api.caching import CachingReader
+from .._cluster.contents import read_volumes
+from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
+from .._core.errors import FleetError
+from .._core.parallel import side_by_side
+from .._drift.look import look_at
+from .._drift.model import Look, Scope
+from .._facts.cluster_info import run as read_cluster
+from .._facts.node_info import run as read_nodes
+from .._facts.partial_read import PartialRead
+from .._fleet.items import Estate
+from .._protection.backups import read_backups
+from .._protection.model import Copies
+from .._protection.privileges import Privileges
+from .._snapshot.read import tree_of
+from .._vm.live.read import read_wherever
+from .model import Guest, Row, SiteLook, Wanted
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_READERS = 16
+_FAILED_TASKS = 50
+
+
+def look_at_site(
+    client: Client,
+    site: str,
+    wanted: Wanted,
+    estate: Estate | None,
+    scope: Scope | None,
+) -> SiteLook:
+    """Return what the report needs of a site.
+
+    Two requests for each VM, two for each storage on a node, three for each node, and seven more.
+    With an estate, its VMs are compared with what is read for the report. A site that cannot be
+    read has the reason instead.
+    """
+    reader = CachingReader.around(client)
+    drift: Look | None = None
+    if estate is not None and scope is not None:
+        drift = look_at(estate, reader, scope, site)
+    now = client.clock.time()
+    try:
+        return _look(reader, site, wanted, drift, now)
+    except FleetError as error:
+        return SiteLook(site, now, reason=error.message, drift=drift)
+
+
+def _look(
+    client: Client,
+    site: str,
+    wanted: Wanted,
+    drift: Look | None,
+    now: float,
+) -> SiteLook:
+    """Return what the report needs. Raises FleetError where the listing cannot be read."""
+    rows = client.get("cluster", "resources", attempted="Could not read the cluster")
+    state = _own_part(client, cluster_state_of(rows))
+    state = with_names(client, state, missing=True)
+    facts = {**wanted.facts}
+    if facts.get("max_vms_per_node") is None:
+        facts["max_vms_per_node"] = client.connection.max_vms_per_node
+    of_nodes = read_nodes({**facts, "details": True}, client).values
+    of_cluster = read_cluster({**facts, "failed_tasks": _FAILED_TASKS}, client).values["cluster"]
+    read = PartialRead(client)
+    held = _privileges(read)
+    volumes = _volumes(read, client, state)
+    rows = [row for _vmid, row in sorted(state.vms.items()) if not row.template]
+    backups = _backups(read, client, state, rows, held)
+    guests = _guests(client, state, rows)
+    missing = [*of_nodes["missing"], *of_cluster["missing"], *read.missing]
+    return SiteLook(
+        site=site,
+        time=now,
+        state=state,
+        cluster=_own_storages(client, of_cluster),
+        nodes=[row for row in of_nodes["nodes"] if _is_own(client, row["node"])],
+        missing=_distinct(missing),
+        guests=guests,
+        backups=backups,
+        volumes=volumes,
+        privileges=held,
+        drift=drift,
+    )
+
+
+def _is_own(client: Client, node: str) -> bool:
+    """Return whether the site uses a node of its cluster."""
+    own = client.connection.own_nodes
+    return not own or node in own
+
+
+def _own_part(client: Client, state: ClusterState) -> ClusterState:
+    """Return the VMs, nodes and storages that the site uses of its cluster."""
+    own_storages = client.connection.own_storages
+    vms = {vmid: row for vmid, row in state.vms.items() if _is_own(client, row.node)}
+    nodes = {name: row for name, row in state.nodes.items() if _is_own(client, name)}
+    storages = [row for row in state.storages if _is_own(client, row.node)]
+    if own_storages:
+        storages = [row for row in storages if row.storage in own_storages]
+    return ClusterState(
+        vms=vms,
+        nodes=nodes,
+        storages=tuple(storages),
+        pools=state.pools,
+        taken=state.taken,
+        read_at=state.read_at,
+    )
+
+
+def _own_storages(client: Client, cluster: Row) -> Row:
+    """Return the facts of a cluster with the storages that the site uses."""
+    own = client.connection.own_storages
+    if not own:
+        return cluster
+    storages = [row for row in cluster["storages"] if row["storage"] in own]
+    return {**cluster, "storages": storages}
+
+
+def _privileges(read: PartialRead) -> Privileges | None:
+    """Return what the login may do, or None where that cannot be read."""
+    held = read.read("privileges of the login", "access", "permissions")
+    if held is None:
+        return None
+    return Privileges(held)
+
+
+def _volumes(
+    read: PartialRead,
+    client: Client,
+    state: ClusterState,
+) -> Mapping[int, int] | None:
+    """Return the bytes of all disks by VMID, or None with the reason in `missing`."""
+    try:
+        return read_volumes(client, state)
+    except FleetError as error:
+        read.add("disks on storages", error)
+        return None
+
+
+def _backups(
+    read: PartialRead,
+    client: Client,
+    state: ClusterState,
+    rows: Sequence[VmRow],
+    held: Privileges | None,
+) -> Mapping[int, Copies | FleetError]:
+    """Return the backups of each VM or why they are not known; none with the reason in `missing`.
+
+    Without privileges it cannot be known which backups are hidden.
+    """
+    if held is None:
+        return {}
+    try:
+        return read_backups(client, state, rows, held)
+    except FleetError as error:
+        read.add("backups", error)
+        return {}
+
+
+def _guests(client: Client, state: ClusterState, rows: Sequence[VmRow]) -> list[Guest]:
+    """Return the VMs as they are; one on a node that is offline has the reason."""
+    offline = {name for name, node in state.nodes.items() if not node.online}
+
+    def one(row: VmRow) -> Guest:
+        if row.node in offline:
+            return Guest(row, reason=f"node {row.node} is offline")
+        try:
+            return _read(client, row)
+        except FleetError as error:
+            return Guest(row, reason=error.message)
+
+    return side_by_side(one, rows, _READERS)
+
+
+def _read(client: Client, row: VmRow) -> Guest:
+    """Return a VM as it is on whatever node it is now. Raises FleetError."""
+    try:
+        actual = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
+        snapshots = client.get(*actual.path, "snapshot")
+    except FleetError as error:
+        raise error.on(attempted=f"VM {row.vmid} could not be read") from error
+    return Guest(row, actual, tuple(tree_of(snapshots).by_age()))
+
+
+def _distinct(missing: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each part that is missing once."""
+    by_part = {str(entry["part"]): entry for entry in reversed(missing)}
+    return [by_part[part] for part in sorted(by_part)]

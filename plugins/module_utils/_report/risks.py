@@ -1,0 +1,368 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What needs attention, the gravest first (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.quantities import readable_size
+from .._drift.model import DRIFTED, MISSING, PENDING, UNKNOWN, UNWANTED
+from .._facts.node_info import read_rules
+from .._facts.nodes import storage_faults
+from .guests import NONE, OLD
+from .model import DAY, Row, Wanted
+
+CRITICAL = "critical"
+WARNING = "warning"
+NOTICE = "notice"
+_BYTES = ("memory", "disk")
+_DRIFT = {
+    DRIFTED: "differs from the estate",
+    MISSING: "is missing",
+    UNWANTED: "should not exist",
+    PENDING: "waits for a reboot to be as in the estate",
+}
+
+_NO_DRIFT: Row = {"vms": (), "unlisted": ()}
+
+Items = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the report found, in which risks are looked for. `time` is when it was read."""
+
+    sites: Sequence[Row]
+    tenants: Sequence[Row]
+    vms: Sequence[Row]
+    drift: Row | None
+    wanted: Wanted
+    time: float
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A kind of risk, and what finds its items. The title is a format of `wanted`."""
+
+    kind: str
+    severity: str
+    title: str
+    find: Callable[[Findings], Items]
+
+
+def risks_of(findings: Findings) -> list[dict[str, Any]]:
+    """Return the risks that were found: critical ones, then warnings, then notices.
+
+    Each has `kind`, `severity`, `title`, `count` and `items`. An item has a `text` and what it is
+    about: `site`, and one of `node`, `tenant` and `vmid`, or none.
+    """
+    risks: list[dict[str, Any]] = []
+    for risk in RISKS:
+        items = list(risk.find(findings))
+        if items:
+            shown = {
+                "kind": risk.kind,
+                "severity": risk.severity,
+                "title": risk.title.format(wanted=findings.wanted),
+                "count": len(items),
+                "items": items,
+            }
+            risks.append(shown)
+    return risks
+
+
+def _item(row: Row, text: str, **about: Any) -> dict[str, Any]:
+    nothing: Mapping[str, Any] = {"node": None, "tenant": None, "vmid": None}
+    return {"site": row["site"], **nothing, **about, "text": text}
+
+
+def _of_vms(vms: Iterable[Row], text: str = "{name}") -> Items:
+    """Yield an item for each VM; the text is a format of its `name` and of `vm`."""
+    for vm in vms:
+        shown = text.format(name=name_of(vm), vm=vm)
+        yield _item(vm, shown, vmid=vm["vmid"])
+
+
+def name_of(vm: Row) -> str:
+    """Return how the report calls a VM."""
+    name = vm["name"] or f"VM {vm['vmid']}"
+    if vm["tenant"]:
+        return f"{vm['tenant']}/{name}"
+    return str(name)
+
+
+def _unread_sites(found: Findings) -> Items:
+    for site in found.sites:
+        if site["reason"]:
+            yield _item(site, site["reason"])
+
+
+def _quorum(found: Findings) -> Items:
+    for site in found.sites:
+        if site["quorate"] is False:
+            yield _item(site, "The cluster has no quorum: nothing can be changed")
+
+
+def _critical_nodes(found: Findings) -> Items:
+    yield from _nodes(found, CRITICAL)
+
+
+def _warned_nodes(found: Findings) -> Items:
+    yield from _nodes(found, WARNING)
+
+
+def _nodes(found: Findings, status: str) -> Items:
+    for site in found.sites:
+        for node in site["nodes"]:
+            health = node["health"]
+            if health["status"] == status:
+                text = f"{node['node']}: {'; '.join(health['reasons'])}"
+                yield _item(site, text, node=node["node"])
+
+
+def _storages(found: Findings) -> Items:
+    rules = read_rules(found.wanted.facts)
+    for site in found.sites:
+        for storage in site["storages"]:
+            if storage["shared"]:
+                for fault in storage_faults({**storage, "available": True}, rules):
+                    yield _item(site, fault)
+
+
+def _services(found: Findings) -> Items:
+    for site in found.sites:
+        health = site["health"] or {"reasons": ()}
+        for reason in health["reasons"]:
+            if reason.startswith("the HA service"):
+                yield _item(site, reason)
+
+
+def _unknown_parts(found: Findings) -> Items:
+    for site in found.sites:
+        for entry in site["missing"]:
+            yield _item(site, entry["reason"])
+        for lack in site["privileges"]:
+            privilege = f"The login lacks {lack['privilege']} on {lack['path']}"
+            yield _item(site, f"{privilege}: {lack['effect']}")
+
+
+def _exceeded_quotas(found: Findings) -> Items:
+    for tenant in found.tenants:
+        for quota in tenant["quotas"]:
+            if quota["exceeded"]:
+                amounts = [quota["used"], quota["limit"]]
+                if quota["kind"] in _BYTES:
+                    amounts = [readable_size(amount) for amount in amounts]
+                text = f"{tenant['tenant']}: {quota['kind']} {amounts[0]} of {amounts[1]}"
+                yield _item(tenant, text, tenant=tenant["tenant"])
+
+
+def _backups(found: Findings, state: str) -> list[Row]:
+    """Return the VMs that could be read and whose backups have a state."""
+    read = [vm for vm in found.vms if not vm["reason"]]
+    return [vm for vm in read if vm["backup"]["state"] == state]
+
+
+def _without_backup(found: Findings) -> Items:
+    vms = _backups(found, NONE)
+    return _of_vms(vms)
+
+
+def _old_backups(found: Findings) -> Items:
+    for vm in _backups(found, OLD):
+        date = vm["backup"]["time"].partition("T")[0]
+        yield _item(vm, f"{name_of(vm)}: the newest is of {date}", vmid=vm["vmid"])
+
+
+def _unknown_backups(found: Findings) -> Items:
+    vms = _backups(found, UNKNOWN)
+    return _of_vms(vms, "{name}: {vm[backup][reason]}")
+
+
+def _unread_vms(found: Findings) -> Items:
+    vms = [vm for vm in found.vms if vm["reason"]]
+    return _of_vms(vms, "{name}: {vm[reason]}")
+
+
+def _without_tenant(found: Findings) -> Items:
+    vms = [vm for vm in found.vms if not vm["owners"]]
+    return _of_vms(vms)
+
+
+def _several_tenants(found: Findings) -> Items:
+    vms = [vm for vm in found.vms if len(vm["owners"]) > 1]
+    for vm in vms:
+        owners = ", ".join(vm["owners"])
+        yield _item(vm, f"{name_of(vm)}: {owners}", vmid=vm["vmid"])
+
+
+def _pending_reboots(found: Findings) -> Items:
+    vms = [vm for vm in found.vms if vm["pending"]]
+    for vm in vms:
+        options = ", ".join(vm["pending"])
+        yield _item(vm, f"{name_of(vm)}: {options}", vmid=vm["vmid"])
+
+
+def _old_snapshots(found: Findings) -> Items:
+    read = [vm for vm in found.vms if vm["snapshots"] is not None]
+    vms = [vm for vm in read if vm["snapshots"]["old"]]
+    for vm in vms:
+        names = ", ".join(vm["snapshots"]["old"])
+        yield _item(vm, f"{name_of(vm)}: {names}", vmid=vm["vmid"])
+
+
+def _without_agent(found: Findings) -> Items:
+    vms = [vm for vm in found.vms if vm["agent"] is False]
+    return _of_vms(vms)
+
+
+def _drifted(found: Findings) -> Items:
+    drift = found.drift or _NO_DRIFT
+    for vm in drift["vms"]:
+        text = _DRIFT.get(vm["status"])
+        if text is not None:
+            yield _item(vm, f"{name_of(vm)} {text}", vmid=vm["vmid"])
+    yield from _of_vms(drift["unlisted"], "{name} is not in the estate")
+
+
+def _unknown_drift(found: Findings) -> Items:
+    drift = found.drift or _NO_DRIFT
+    vms = [vm for vm in drift["vms"] if vm["status"] == UNKNOWN]
+    return _of_vms(vms, "{name}: {vm[reason]}")
+
+
+def _failed_tasks(found: Findings) -> Items:
+    for site in found.sites:
+        for task in site["failed_tasks"]:
+            if task["seconds"] >= found.time - DAY:
+                who = f"{task['type']} {task['id'] or ''}".strip()
+                yield _item(site, f"{who} by {task['user']} on {task['node']}: {task['status']}")
+
+
+RISKS = (
+    Risk(
+        kind="site",
+        severity=CRITICAL,
+        title="Sites that could not be read",
+        find=_unread_sites,
+    ),
+    Risk(
+        kind="quorum",
+        severity=CRITICAL,
+        title="Clusters without quorum",
+        find=_quorum,
+    ),
+    Risk(
+        kind="node",
+        severity=CRITICAL,
+        title="Nodes in trouble",
+        find=_critical_nodes,
+    ),
+    Risk(
+        kind="ha",
+        severity=CRITICAL,
+        title="HA services in trouble",
+        find=_services,
+    ),
+    Risk(
+        kind="quota",
+        severity=CRITICAL,
+        title="Quotas that are exceeded",
+        find=_exceeded_quotas,
+    ),
+    Risk(
+        kind="storage",
+        severity=WARNING,
+        title="Storages that are nearly full",
+        find=_storages,
+    ),
+    Risk(
+        kind="node_warning",
+        severity=WARNING,
+        title="Nodes to watch",
+        find=_warned_nodes,
+    ),
+    Risk(
+        kind="unknown",
+        severity=WARNING,
+        title="Parts of this report that are missing",
+        find=_unknown_parts,
+    ),
+    Risk(
+        kind="unread",
+        severity=WARNING,
+        title="VMs that could not be read",
+        find=_unread_vms,
+    ),
+    Risk(
+        kind="no_backup",
+        severity=WARNING,
+        title="VMs without a backup",
+        find=_without_backup,
+    ),
+    Risk(
+        kind="old_backup",
+        severity=WARNING,
+        title="VMs whose newest backup is older than {wanted.backup_days} days",
+        find=_old_backups,
+    ),
+    Risk(
+        kind="backup_unknown",
+        severity=WARNING,
+        title="VMs whose backups cannot be known",
+        find=_unknown_backups,
+    ),
+    Risk(
+        kind="several_tenants",
+        severity=WARNING,
+        title="VMs with several tenants",
+        find=_several_tenants,
+    ),
+    Risk(
+        kind="no_tenant",
+        severity=WARNING,
+        title="VMs without a tenant",
+        find=_without_tenant,
+    ),
+    Risk(
+        kind="drift",
+        severity=WARNING,
+        title="Differences from the estate",
+        find=_drifted,
+    ),
+    Risk(
+        kind="drift_unknown",
+        severity=WARNING,
+        title="VMs that could not be compared with the estate",
+        find=_unknown_drift,
+    ),
+    Risk(
+        kind="failed_task",
+        severity=NOTICE,
+        title="Tasks that failed in the last 24 hours",
+        find=_failed_tasks,
+    ),
+    Risk(
+        kind="reboot",
+        severity=NOTICE,
+        title="VMs with changes that wait for a reboot",
+        find=_pending_reboots,
+    ),
+    Risk(
+        kind="old_snapshot",
+        severity=NOTICE,
+        title="VMs with snapshots older than {wanted.snapshot_days} days",
+        find=_old_snapshots,
+    ),
+    Risk(
+        kind="no_agent",
+        severity=NOTICE,
+        title="VMs without a guest agent",
+        find=_without_agent,
+    ),
+)

@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One site as the report shows it: its nodes with their room, storages and privileges (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .._protection.privileges import Privileges
+from .model import Row, SiteLook
+
+_OF_CLUSTER = (
+    "name",
+    "version",
+    "quorate",
+    "storages",
+    "containers",
+    "failed_tasks",
+    "health",
+)
+_OF_NODE = (
+    "node",
+    "status",
+    "maintenance",
+    "version",
+    "uptime",
+    "cpu",
+    "memory",
+    "disk",
+    "vms",
+    "containers",
+    "capacity",
+    "health",
+    "error",
+)
+_LEFT = ("cores_left", "memory_left", "vms_left")
+# Without these privileges, parts of the report are missing and no request fails.
+_SILENT = (
+    ("/vms", "VM.Audit", "VMs that the login may not see are missing"),
+    ("/nodes", "Sys.Audit", "the load and the room of nodes are unknown"),
+    ("/storage", "Datastore.Audit", "storages that the login may not see are missing"),
+)
+
+
+def site_of(look: SiteLook, guests: Sequence[Row]) -> dict[str, Any]:
+    """Return a site. `reason` is why it could not be read; the rest is null or empty then."""
+    site: dict[str, Any] = {
+        "site": look.site,
+        "reason": look.reason or None,
+        **dict.fromkeys(_OF_CLUSTER),
+        "storages": [],
+        "failed_tasks": [],
+        "nodes": [],
+        "vms": None,
+        "unread": None,
+        "templates": None,
+        "room": None,
+        "missing": [],
+        "privileges": [],
+    }
+    if look.state is None:
+        return site
+    unread = [guest for guest in guests if guest["reason"]]
+    templates = [row for row in look.state.vms.values() if row.template]
+    parts = [{"part": entry["part"], "reason": entry["reason"]} for entry in look.missing]
+    site |= {key: look.cluster[key] for key in _OF_CLUSTER}
+    site["nodes"] = [{key: node[key] for key in _OF_NODE} for node in look.nodes]
+    site["vms"] = len(guests)
+    site["unread"] = len(unread)
+    site["templates"] = len(templates)
+    site["room"] = _room(look.nodes)
+    site["missing"] = parts
+    site["privileges"] = _lacking(look.privileges)
+    return site
+
+
+def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
+    """Return what the placement rules leave on the nodes that take new VMs, memory in bytes.
+
+    None where that is not known of any node. A node above a limit has no room, and takes none from
+    the others.
+    """
+    open_nodes = [row for row in nodes if row["capacity"] and not row["maintenance"]]
+    if not open_nodes:
+        return None
+    room: dict[str, int | None] = {}
+    for key in _LEFT:
+        room[key] = _sum_of(row["capacity"][key] for row in open_nodes)
+    if room["cores_left"] is None:
+        return None
+    return room
+
+
+def _sum_of(amounts: Iterable[int | None]) -> int | None:
+    """Return the sum of what is left, None where it has no limit or is not known."""
+    known = [max(0, amount) for amount in amounts if amount is not None]
+    if not known:
+        return None
+    return sum(known)
+
+
+def _lacking(held: Privileges | None) -> list[dict[str, str]]:
+    """Return the privileges that the login lacks, and what that does to the report."""
+    found: list[dict[str, str]] = []
+    if held is None:
+        return found
+    for path, privilege, effect in _SILENT:
+        if privilege not in held.below(path):
+            lack = {
+                "path": path,
+                "privilege": privilege,
+                "effect": effect,
+            }
+            found.append(lack)
+    return found

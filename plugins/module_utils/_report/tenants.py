@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What each tenant has at each site, beside its quota (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .._cluster.quota import KINDS, Figures, Limits, total
+from .._cluster.state import ClusterState
+from .._cluster.tenant import tenant_of
+from .._drift.model import Look
+from .model import Row, SiteLook, Tenant, Wanted
+
+
+def tenants_of_site(
+    look: SiteLook,
+    guests: Sequence[Row],
+    wanted: Wanted,
+) -> list[dict[str, Any]]:
+    """Return the tenants with VMs at a site and those that are described for it.
+
+    The last one has an empty name, if there are VMs without a tenant or with several. `reason` says
+    why the figures are less than the tenant has; quotas, costs and growth rest on them.
+    """
+    described = {one.name: one.limits for one in wanted.tenants if _is_at(one, look.site)}
+    by_tenant: dict[str, list[Row]] = {name: [] for name in described}
+    for guest in guests:
+        by_tenant.setdefault(guest["tenant"], []).append(guest)
+    templates = _templates(look.state, wanted.prefix)
+    quotas = _quotas_of(look.drift)
+    rows: list[dict[str, Any]] = []
+    for name in sorted(by_tenant, key=_order):
+        own = by_tenant[name]
+        used = total(map(_figures, own)) + Figures(disk=templates[name])
+        row = {
+            "site": look.site,
+            "tenant": name,
+            **asdict(used),
+            "running": _running(own),
+            "quotas": quotas.get(name) or _used(described.get(name, {}), used),
+            "reason": why_less(look, own),
+        }
+        if look.reason:
+            row = _unknown(row)
+        rows.append(row)
+    return rows
+
+
+def _order(name: str) -> tuple[bool, str]:
+    """Return the place of a tenant among others: the empty name comes last."""
+    return not name, name
+
+
+def _is_at(tenant: Tenant, site: str) -> bool:
+    """Return whether a tenant may have VMs at a site; without several, that of the task has all."""
+    return not site or tenant.site in ("", site)
+
+
+def _running(guests: Iterable[Row]) -> int:
+    statuses = [guest["status"] for guest in guests]
+    return len(statuses) - statuses.count("stopped") - statuses.count("hibernated")
+
+
+def _unknown(row: Row) -> dict[str, Any]:
+    """Return a tenant at a site that could not be read."""
+    quotas = [{**quota, "used": None, "exceeded": None} for quota in row["quotas"]]
+    nothing = dict.fromkeys((*KINDS, "running"))
+    return {**row, **nothing, "quotas": quotas}
+
+
+def why_less(look: SiteLook, guests: Iterable[Row]) -> str | None:
+    """Return why the figures of VMs are less than they have, or None."""
+    if look.reason:
+        return look.reason
+    reasons = [guest["reason"] for guest in guests if guest["reason"]]
+    if not reasons:
+        return None
+    return f"{len(reasons)} of its VMs could not be read: {reasons[0]}"
+
+
+def _figures(guest: Row) -> Figures:
+    return Figures(
+        vms=1,
+        cores=guest["cores"],
+        memory=guest["memory"],
+        disk=guest["disk"],
+    )
+
+
+def _templates(state: ClusterState | None, prefix: str) -> Counter[str]:
+    """Return the bytes of the templates of each tenant, which a quota counts."""
+    found: Counter[str] = Counter()
+    if state is None:
+        return found
+    templates = [row for row in state.vms.values() if row.template]
+    for row in templates:
+        tenant, _why = tenant_of(row.tags, prefix)
+        if tenant is not None:
+            found[tenant] += row.disk
+    return found
+
+
+def _used(limits: Limits, used: Figures) -> list[dict[str, Any]]:
+    """Return use and limit of each quota; memory and disk in bytes."""
+    amounts = asdict(used)
+    kinds = [kind for kind in KINDS if kind in limits]
+    return [_quota(kind, amounts[kind], limits[kind]) for kind in kinds]
+
+
+def _quotas_of(drift: Look | None) -> dict[str, list[dict[str, Any]]]:
+    """Return use and limit of the quotas of an estate, by tenant."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    if drift is None:
+        return found
+    for one in drift.quotas:
+        quota = _quota(one.kind, one.used, one.limit)
+        found.setdefault(one.tenant, []).append(quota)
+    return found
+
+
+def _quota(kind: str, used: int, limit: int) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "used": used,
+        "limit": limit,
+        "exceeded": used > limit,
+    }

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module report_info.
+
+Written by `make options` from report_info.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def report_info_spec() -> Spec:
+    """Return the options of module report_info."""
+    return {
+        "of_sites": {"type": "list", "elements": "str", "default": []},
+        "estate": {"type": "dict"},
+        "tenants": {"type": "dict", "default": {}},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "placement": {"type": "dict"},
+        "memory_warn": {"type": "int", "default": 90},
+        "storage_warn": {"type": "int", "default": 90},
+        "snapshot_days": {"type": "int", "default": 30},
+        "backup_days": {"type": "int", "default": 7},
+        "prices": {
+            "type": "dict",
+            "options": {
+                "core": {"type": "str"},
+                "memory": {"type": "str"},
+                "storage": {"type": "str"},
+                "currency": {"type": "str"},
+            },
+        },
+        "history": {"type": "json", "default": ""},
+    }

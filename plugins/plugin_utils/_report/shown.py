@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Figures and times as the page shows them (pure). What is not known is `unknown`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from ...module_utils._core.quantities import readable_size
+from ...module_utils._core.times import seconds
+
+UNKNOWN = "unknown"
+_SPACE = "\u00a0"
+_MINUS = "\u2212"
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+_STEPS = ((86400, "day"), (3600, "hour"), (60, "minute"))
+_TIME = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)T(?P<clock>\d\d:\d\d)")
+
+
+def size(value: int | None) -> str:
+    """Return bytes in the largest unit of which there is one, such as C(12.5 GiB)."""
+    if value is None:
+        return UNKNOWN
+    return readable_size(value).replace(" ", _SPACE).replace("-", _MINUS)
+
+
+def count(value: int | None) -> str:
+    """Return a number with groups of three digits."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,}".replace("-", _MINUS)
+
+
+def change(value: int | None) -> str:
+    """Return a difference with its sign, empty for none."""
+    if not value:
+        return ""
+    return f"{value:+,}".replace("-", _MINUS)
+
+
+def change_size(value: int | None) -> str:
+    """Return the same for bytes."""
+    if value is not None and value > 0:
+        return f"+{size(value)}"
+    return size(value) if value else ""
+
+
+def share(used: int | None, total: int | None) -> int | None:
+    """Return percent, None where it is not known. Any use of nothing is more than all."""
+    if used is None or total is None:
+        return None
+    if not total:
+        return 101 if used else 0
+    return int(100 * used / total)
+
+
+def moment(time: str | None) -> str:
+    """Return a time in ISO 8601 as C(22 November 2026, 09:50 UTC)."""
+    found = _TIME.match(time or "")
+    if found is None:
+        return UNKNOWN
+    return f"{day(time)}, {found['clock']} UTC"
+
+
+def day(time: str | None) -> str:
+    """Return the date of a time in ISO 8601 as C(22 November 2026)."""
+    found = _TIME.match(time or "")
+    if found is None:
+        return UNKNOWN
+    month = _MONTHS[(int(found["month"]) - 1) % 12]
+    return f"{int(found['day'])} {month} {found['year']}"
+
+
+def duration(value: int | None) -> str:
+    """Return seconds in the largest unit of which there is one, such as C(3 days)."""
+    if value is None:
+        return UNKNOWN
+    for length, unit in _STEPS:
+        number = int(value) // length
+        if number == 1:
+            return f"1{_SPACE}{unit}"
+        if number:
+            return f"{number:,}{_SPACE}{unit}s"
+    return f"less than a{_SPACE}minute"
+
+
+def ago(time: str | None, now: str) -> str:
+    """Return how long ago a time in ISO 8601 was."""
+    then = seconds(time or "")
+    present = seconds(now)
+    if then is None or present is None:
+        return UNKNOWN
+    return f"{duration(max(0, present - then))} ago"
+
+
+def value(given: Any) -> str:
+    """Return the value of an option as it is compared."""
+    if given is None:
+        return "not set"
+    if isinstance(given, str):
+        return given
+    return json.dumps(given, sort_keys=True)
+
+
+FILTERS = {
+    "size": size,
+    "count": count,
+    "change": change,
+    "change_size": change_size,
+    "share": share,
+    "moment": moment,
+    "day": day,
+    "duration": duration,
+    "ago": ago,
+    "value": value,
+}
