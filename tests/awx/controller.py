@@ -1,0 +1,357 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A small stand-in for the API of AWX: what the modules of awx.awx need to create, find, change and
+associate objects. It accepts and refuses what facts.yml and rules.py say.
+
+It runs no jobs, and knows one user, who may do everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.awx import rules
+
+ENDPOINTS: dict[str, Any] = rules.FACTS["endpoints"]
+ENCRYPTED = "$encrypted$"
+TOKEN = "token-of-the-test"
+_EMPTY: Mapping[str, Any] = {"str": "", "int": 0, "bool": False, "dict": {}}
+_TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "dict": dict}
+_PATH = re.compile(r"^/api/v2/(?P<endpoint>\w+)/(?:(?P<id>\d+)/(?:(?P<part>\w+)/)?)?$")
+
+
+class Refused(Exception):
+    """A request that AWX answers with status 400."""
+
+
+@dataclass
+class Item:
+    """An object in AWX."""
+
+    endpoint: str
+    id: int
+    values: dict[str, Any]
+    links: dict[str, list[int]] = field(default_factory=dict)
+    survey: dict[str, Any] = field(default_factory=dict)
+    roles: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return str(self.values[ENDPOINTS[self.endpoint].get("identity", "name")])
+
+
+class Controller:
+    """AWX: `with Controller(playbooks) as awx: ... awx.environment`.
+
+    `playbooks` are the files that every project has.
+    """
+
+    def __init__(self, playbooks: tuple[str, ...] = ()) -> None:
+        self.playbooks = playbooks
+        self.items: dict[int, Item] = {}
+        self.members: dict[int, dict[str, list[int]]] = {}
+        self.writes: list[str] = []
+        self._lock = threading.Lock()
+        self._next = 0
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+
+    def __enter__(self) -> Controller:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the modules of awx.awx read."""
+        return {
+            "CONTROLLER_HOST": f"http://127.0.0.1:{self._server.server_address[1]}",
+            "CONTROLLER_OAUTH_TOKEN": TOKEN,
+        }
+
+    # What is there, for tests.
+
+    def all(self, endpoint: str) -> list[Item]:
+        return [item for item in self.items.values() if item.endpoint == endpoint]
+
+    def named(self, endpoint: str, name: str) -> Item:
+        (found,) = [item for item in self.all(endpoint) if item.name == name]
+        return found
+
+    def create(self, endpoint: str, values: Mapping[str, Any]) -> Item:
+        return self._add(endpoint, values)
+
+    def create_user(self, name: str) -> Item:
+        return self._add("users", {"username": name})
+
+    def granted(self, team: Item) -> set[tuple[str, str, str]]:
+        """Return what a team may do, as endpoint, name and role."""
+        found = set()
+        for item in self.items.values():
+            for role, number in item.roles.items():
+                if team.id in self.members[number].get("teams", []):
+                    found.add((item.endpoint, item.name, role.removesuffix("_role")))
+        return found
+
+    # Requests.
+
+    def answer(self, method: str, url: str, body: Any) -> tuple[int, Any]:
+        """Return status and body of the answer to a request."""
+        parts = urlsplit(url)
+        found = _PATH.match(parts.path)
+        if not found:
+            return 404, {"detail": "Not found."}
+        if method != "GET":
+            self.writes.append(f"{method} {parts.path}")
+        endpoint, number, part = found["endpoint"], found["id"], found["part"]
+        with self._lock:
+            try:
+                if endpoint == "roles":
+                    return self._role(method, int(number), part, body)
+                if number is None:
+                    return self._list(method, endpoint, dict(parse_qsl(parts.query)), body)
+                return self._one(method, self.items.get(int(number)), part, body)
+            except Refused as error:
+                return 400, {"__all__": [str(error)], "error": str(error)}
+
+    def _list(
+        self, method: str, endpoint: str, query: dict[str, str], body: Any
+    ) -> tuple[int, Any]:
+        if endpoint != "unified_job_templates" and endpoint not in ENDPOINTS:
+            return 404, {"detail": "Not found."}
+        if method == "GET":
+            return 200, _page([self._shown(item) for item in self._matching(endpoint, query)])
+        if method != "POST":
+            return 405, {"detail": "Method not allowed."}
+        return 201, self._shown(self._add(endpoint, body))
+
+    def _matching(self, endpoint: str, query: dict[str, str]) -> Iterator[Item]:
+        endpoints = [endpoint]
+        if endpoint == "unified_job_templates":
+            endpoints = rules.FACTS["unified_job_templates"]
+        alternatives = {k[4:]: v for k, v in query.items() if k.startswith("or__")}
+        wanted = {k: v for k, v in query.items() if not k.startswith("or__")}
+        for item in self.items.values():
+            if item.endpoint not in endpoints:
+                continue
+            values = {**item.values, "id": item.id}
+            if not all(str(values.get(key)) == value for key, value in wanted.items()):
+                continue
+            if not alternatives or any(str(values.get(k)) == v for k, v in alternatives.items()):
+                yield item
+
+    def _one(self, method: str, item: Item | None, part: str | None, body: Any) -> tuple[int, Any]:
+        if item is None:
+            return 404, {"detail": "Not found."}
+        if part == "survey_spec" and ENDPOINTS[item.endpoint].get("survey"):
+            return self._survey(method, item, body)
+        if part is not None:
+            return self._links(method, item, part, body)
+        if method == "PATCH":
+            item.values = self._checked(item.endpoint, {**item.values, **body}, set(body))
+        elif method != "GET":
+            return 405, {"detail": "Method not allowed."}
+        return 200, self._shown(item)
+
+    def _survey(self, method: str, item: Item, body: Any) -> tuple[int, Any]:
+        if method == "POST":
+            errors = rules.survey_errors(body)
+            if errors:
+                raise Refused(errors[0])
+            item.survey = body
+        elif method == "DELETE":
+            item.survey = {}
+        return 200, item.survey
+
+    def _links(self, method: str, item: Item, part: str, body: Any) -> tuple[int, Any]:
+        target = ENDPOINTS[item.endpoint].get("associations", {}).get(part)
+        if target is None:
+            return 404, {"detail": "Not found."}
+        linked = item.links.setdefault(part, [])
+        return self._association(method, linked, target, body)
+
+    def _role(self, method: str, number: int, part: str | None, body: Any) -> tuple[int, Any]:
+        if part not in ("users", "teams") or number not in self.members:
+            return 404, {"detail": "Not found."}
+        return self._association(method, self.members[number].setdefault(part, []), part, body)
+
+    def _association(
+        self, method: str, linked: list[int], target: str, body: Any
+    ) -> tuple[int, Any]:
+        if method == "GET":
+            return 200, _page([self._shown(self.items[number]) for number in linked])
+        number = body["id"]
+        if number not in self.items or self.items[number].endpoint != target:
+            raise Refused(f"there is no {target} {number}")
+        if body.get("disassociate"):
+            linked.remove(number)
+        elif number not in linked:
+            linked.append(number)
+        return 204, None
+
+    # Objects.
+
+    def _add(self, endpoint: str, body: Mapping[str, Any]) -> Item:
+        values = self._checked(endpoint, body, set(body))
+        self._next += 1
+        item = Item(endpoint, self._next, values)
+        for other in self.all(endpoint):
+            if _identity(other) == _identity(item):
+                raise Refused(f"{endpoint} with this name already exists")
+        for role in ENDPOINTS[endpoint].get("roles", []):
+            self._next += 1
+            item.roles[f"{role}_role"] = self._next
+            self.members[self._next] = {}
+        self.items[item.id] = item
+        return item
+
+    def _checked(self, endpoint: str, body: Mapping[str, Any], given: set[str]) -> dict[str, Any]:
+        """Return the values that AWX stores. Raises Refused. An unknown field is ignored."""
+        facts = ENDPOINTS[endpoint]
+        values: dict[str, Any] = {}
+        for name, kind in facts["fields"].items():
+            default = rules.FACTS["defaults"].get(f"{endpoint}.{name}", _EMPTY[kind])
+            values[name] = body.get(name, default)
+            if values[name] is None:
+                values[name] = default
+            if values[name] is None:
+                continue
+            if not isinstance(values[name], _TYPES[kind]):
+                raise Refused(f"{name}: {values[name]!r} is not a {kind}")
+        for name, target in facts.get("references", {}).items():
+            values[name] = self._reference(name, target, body.get(name))
+        for name in facts.get("required", []):
+            if not values[name]:
+                raise Refused(f"{name}: This field is required.")
+        check = getattr(self, f"_check_{endpoint}", None)
+        if check:
+            check(values, given)
+        return values
+
+    def _reference(self, name: str, target: str, number: Any) -> int | None:
+        if number is None:
+            return None
+        known = [target]
+        if target == "unified_job_templates":
+            known = rules.FACTS["unified_job_templates"]
+        if number not in self.items or self.items[number].endpoint not in known:
+            raise Refused(f"{name}: Invalid pk {number!r} - object does not exist.")
+        return int(number)
+
+    def _check_credential_types(self, values: dict[str, Any], _given: set[str]) -> None:
+        errors = rules.credential_type_errors(values["inputs"], values["injectors"])
+        if errors:
+            raise Refused(errors[0])
+        for one in values["inputs"].get("fields", []):
+            one.setdefault("type", "string")
+
+    def _check_credentials(self, values: dict[str, Any], _given: set[str]) -> None:
+        kind = self.items[values["credential_type"]].values
+        known = {one["id"]: one["type"] for one in kind["inputs"]["fields"]}
+        for name, value in values["inputs"].items():
+            if name not in known:
+                raise Refused(f"inputs: {name} is not a field of {kind['name']}")
+            if not isinstance(value, _TYPES["bool" if known[name] == "boolean" else "str"]):
+                raise Refused(f"inputs: {name} is not a {known[name]}")
+
+    def _check_job_templates(self, values: dict[str, Any], _given: set[str]) -> None:
+        if values["playbook"] not in self.playbooks:
+            raise Refused("playbook: Playbook not found for project.")
+        project = self.items[values["project"]]
+        values["organization"] = project.values["organization"]
+
+    def _check_inventory_sources(self, values: dict[str, Any], _given: set[str]) -> None:
+        if values["source"] == "scm" and not values["source_project"]:
+            raise Refused("source_project: Project required for scm type sources.")
+
+    def _check_schedules(self, values: dict[str, Any], given: set[str]) -> None:
+        errors = rules.schedule_errors(values["rrule"])
+        if errors:
+            raise Refused(errors[0])
+        if given & {"extra_data", "unified_job_template"}:
+            self._check_answers(values)
+
+    def _check_workflow_job_template_nodes(self, values: dict[str, Any], _given: set[str]) -> None:
+        if values["unified_job_template"]:
+            self._check_answers(values)
+
+    def _check_answers(self, values: dict[str, Any]) -> None:
+        template = self.items[values["unified_job_template"]]
+        survey = template.survey or {"spec": []}
+        errors = rules.answer_errors(survey, values["extra_data"])
+        # A node may leave required answers to its workflow.
+        errors = [error for error in errors if not error.endswith("value missing")]
+        if errors:
+            raise Refused(f"extra_data: {errors[0]}")
+
+    def _shown(self, item: Item) -> dict[str, Any]:
+        url = f"/api/v2/{item.endpoint}/{item.id}/"
+        related = {"survey_spec": f"{url}survey_spec/"}
+        summary = {"object_roles": {role: {"id": number} for role, number in item.roles.items()}}
+        shown = {
+            **item.values,
+            "id": item.id,
+            "url": url,
+            "type": item.endpoint.removesuffix("s"),
+            "related": related,
+            "summary_fields": summary,
+        }
+        if item.endpoint == "credentials":
+            shown["inputs"] = self._without_secrets(item)
+        if item.endpoint == "projects":
+            shown["scm_revision"] = "0" * 40
+        return shown
+
+    def _without_secrets(self, item: Item) -> dict[str, Any]:
+        kind = self.items[item.values["credential_type"]].values
+        secret = {one["id"] for one in kind["inputs"]["fields"] if one.get("secret")}
+        return {
+            name: ENCRYPTED if name in secret and value else value
+            for name, value in item.values["inputs"].items()
+        }
+
+
+def _identity(item: Item) -> tuple[Any, ...]:
+    """Return what two objects of one kind must not both have."""
+    owners = ("organization", "inventory", "workflow_job_template", "unified_job_template")
+    return (item.name, *(item.values.get(owner) for owner in owners))
+
+
+def _page(results: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"count": len(results), "next": None, "previous": None, "results": results}
+
+
+def _handler(controller: Controller) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def _serve(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            text = self.rfile.read(size)
+            status, answer = 401, {"detail": "Authentication credentials were not provided."}
+            if self.headers.get("Authorization") == f"Bearer {TOKEN}":
+                body = json.loads(text) if text else {}
+                status, answer = controller.answer(self.command, self.path, body)
+            data = b"" if answer is None else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.send_header("X-API-Product-Name", "AWX")
+            self.send_header("X-API-Product-Version", "24.6.1")
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _serve
+
+        def log_message(self, *_unused: Any) -> None:
+            return
+
+    return Handler

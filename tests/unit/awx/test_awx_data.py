@@ -1,0 +1,276 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The data for AWX in playbooks/awx, held against their schema and the rules of AWX itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT, resolve
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
+from tests.awx import rules
+from tests.awx.credential import inject
+from tests.awx.data import HOME, job_template, read, survey_of
+
+SCHEMA = json.loads((Path(rules.__file__).parent / "data.schema.json").read_text(encoding="utf-8"))
+FILES = ("credential_types", "job_templates", "workflows", "schedules")
+TEMPLATES: list[dict[str, Any]] = read("job_templates")
+LOGIN, SITES = read("credential_types")
+KINDS = ("fleet", "tenant")
+WANTED = {"host": "pve1.example.com", "token_id": "ops@pve!awx", "token_secret": "s3cret"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_data_are_as_their_schema(name: str) -> None:
+    schema = {"$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{name}"}
+    Draft202012Validator(schema).validate(read(name))
+
+
+@pytest.mark.parametrize("kind", [LOGIN, SITES], ids=lambda kind: str(kind["name"]))
+def test_credential_types_are_accepted_by_awx(kind: dict[str, Any]) -> None:
+    assert rules.credential_type_errors(kind["inputs"], kind["injectors"]) == []
+    assert kind["kind"] in rules.FACTS["credential_kinds"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"type": "integer"}, "type integer is not one of"),
+        ({"type": "boolean", "secret": True}, "secret is only for strings"),
+        ({"id": "tower"}, "is not a valid ID"),
+        ({"hint": "?"}, "unknown"),
+    ],
+)
+def test_the_rules_refuse_an_input_as_awx_does(change: dict[str, Any], error: str) -> None:
+    field = {"id": "one", "label": "One", "type": "string", **change}
+    assert error in rules.credential_type_errors({"fields": [field]}, {})[0]
+
+
+@pytest.mark.parametrize(
+    ("injectors", "error"),
+    [
+        ({"env": {"ANSIBLE_CONFIG": "x"}}, "ANSIBLE_CONFIG is not allowed"),
+        ({"env": {"PATH": "x"}}, "PATH is not allowed"),
+        ({"env": {"A": "{{ two }}"}}, "'two' is undefined"),
+        ({"env": {"A": "{{ tower.filename.ca }}"}}, "no attribute 'ca'"),
+        ({"file": {"template": "", "template.ca": ""}}, "must all have names"),
+    ],
+)
+def test_the_rules_refuse_an_injector_as_awx_does(injectors: dict[str, Any], error: str) -> None:
+    fields = {"fields": [{"id": "one", "label": "One", "type": "string"}]}
+    assert error in rules.credential_type_errors(fields, injectors)[0]
+
+
+def test_every_injected_variable_is_one_of_the_connection() -> None:
+    known = {name for names in ENVIRONMENT.values() for name in names}
+    for kind in (LOGIN, SITES):
+        assert set(kind["injectors"]["env"]) <= known
+
+
+def test_an_empty_field_means_unset(tmp_path: Path) -> None:
+    environment = inject(LOGIN, WANTED, tmp_path)
+    assert environment["PROXMOX_CA_PATH"] == environment["PROXMOX_VALIDATE_CERTS"] == ""
+    connection = resolve({}, environment)
+    assert connection.validate_certs
+    assert connection.ca == connection.password == ""
+    assert connection.token_id == WANTED["token_id"]
+
+
+def test_every_variable_of_the_connection_may_be_empty() -> None:
+    unset = resolve({}, {f"PROXMOX_{name.upper()}": value for name, value in WANTED.items()})
+    names = [name for names in ENVIRONMENT.values() for name in names]
+    assert len(names) > 20
+    empty = dict.fromkeys(names, "")
+    empty |= {f"PROXMOX_{name.upper()}": value for name, value in WANTED.items()}
+    assert resolve({}, empty) == unset
+    assert resolve({}, {**empty, "PROXMOX_PORT": "  "}) == unset
+
+
+def test_all_fields_reach_the_connection(tmp_path: Path) -> None:
+    values = {**WANTED, "ca": "-----BEGIN CERTIFICATE-----", "skip_tls_verification": True}
+    connection = resolve({}, inject(LOGIN, values, tmp_path))
+    assert Path(connection.ca).read_text(encoding="utf-8") == values["ca"]
+    assert not connection.validate_certs
+
+    values = {"host": "pve1", "user": "ops@pve", "password": "s3cret"}
+    connection = resolve({}, inject(LOGIN, values, tmp_path))
+    assert (connection.user, connection.password) == ("ops@pve", "s3cret")
+
+
+def test_a_credential_without_a_login_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no credentials"):
+        resolve({}, inject(LOGIN, {"host": "pve1"}, tmp_path))
+
+
+def test_the_sites_credential_writes_a_file(tmp_path: Path) -> None:
+    sites = [{"name": "north", **WANTED}, {"name": "south", **WANTED, "host": "pve2"}]
+    environment = inject(SITES, {"sites": yaml.safe_dump(sites), "site": "south"}, tmp_path)
+    connection = resolve(
+        {}, environment, lambda path: yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    )
+    assert (connection.site, connection.endpoint.host) == ("south", "pve2")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda one: f"{one['name']} {one['scopes']}")
+def test_surveys_are_accepted_by_awx(template: dict[str, Any], kind: str) -> None:
+    survey = survey_of(template, kind)
+    if survey and kind in template["scopes"]:
+        assert rules.survey_errors(survey) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"type": "number"}, "type number is not known"),
+        ({"type": "integer", "default": "4"}, "of another type"),
+        ({"type": "multiplechoice"}, "choices are missing"),
+        ({"type": "multiplechoice", "choices": ["a"], "default": "b"}, "not one of the choices"),
+        ({"required": "yes"}, "required is missing or not a bool"),
+        ({"min": "1"}, "min is not an integer"),
+    ],
+)
+def test_the_rules_refuse_a_question_as_awx_does(change: dict[str, Any], error: str) -> None:
+    question = {"variable": "a", "question_name": "A", "type": "text", "required": True, **change}
+    survey = {"name": "", "description": "", "spec": [question]}
+    assert error in rules.survey_errors(survey)[0]
+
+
+def test_a_tenant_can_neither_answer_nor_override_whose_vms() -> None:
+    workflow_variables = {
+        question["variable"] for one in read("workflows") for question in one["survey"]
+    }
+    own = [one for one in TEMPLATES if "tenant" in one["scopes"]]
+    assert len(own) >= 5
+    for template in own:
+        variables = {one["variable"] for one in survey_of(template, "tenant").get("spec", [])}
+        assert template["tenant_variable"] not in variables | workflow_variables
+        # Another variable of the same playbook must not widen it.
+        assert not variables & {"provision_all", "provision_connection", "tenant_name"}
+        assert not variables & {"estate_tenant", "provision_prune"}
+    for variable in workflow_variables:
+        assert "tenant" not in variable
+
+
+def test_nothing_dangerous_is_prompted_for_at_a_launch() -> None:
+    settings = yaml.safe_load((HOME / "vars" / "settings.yml").read_text(encoding="utf-8"))
+    assert set(settings["pve_awx_fixed"].values()) == {False}
+    known = rules.FACTS["endpoints"]["job_templates"]["fields"]
+    assert set(settings["pve_awx_fixed"]) <= set(known)
+    prompts = {name for name in known if name.startswith("ask_")}
+    harmless = {"ask_diff_mode_on_launch", "ask_job_type_on_launch", "ask_verbosity_on_launch"}
+    assert prompts - harmless == set(settings["pve_awx_fixed"])
+
+
+def test_survey_variables_are_those_of_the_roles(repo: Path) -> None:
+    known = set()
+    for file in repo.glob("roles/*/meta/argument_specs.yml"):
+        for entry in yaml.safe_load(file.read_text(encoding="utf-8"))["argument_specs"].values():
+            known |= set(entry["options"])
+    # Read by a playbook itself.
+    known |= {"tenant_state", "preflight_tenant", "snapshot_policy_force"}
+    asked = {one["variable"] for template in TEMPLATES for one in template.get("survey", [])}
+    asked |= {
+        template["tenant_variable"] for template in TEMPLATES if "tenant_variable" in template
+    }
+    assert asked - known == set()
+
+
+def test_every_job_template_has_a_playbook_in_the_project(repo: Path) -> None:
+    for template in TEMPLATES:
+        text = (HOME / "project" / template["playbook"]).read_text(encoding="utf-8")
+        imported = [
+            one["ansible.builtin.import_playbook"]
+            for one in yaml.safe_load(text)
+            if "ansible.builtin.import_playbook" in one
+        ]
+        estate, name = imported
+        assert estate == "read_estate.yml"
+        assert name.startswith("pve.fleet.")
+        assert (repo / "playbooks" / f"{name.removeprefix('pve.fleet.')}.yml").is_file()
+
+
+@pytest.mark.parametrize("one", read("schedules"), ids=lambda one: str(one["name"]))
+def test_schedules_are_accepted_by_awx(one: dict[str, Any]) -> None:
+    rrule = one["rrule"].replace("{{ pve_awx_time_zone }}", "Europe/Berlin")
+    assert "{{" not in rrule
+    assert rules.schedule_errors(rrule) == []
+    for kind in one["scopes"]:
+        template = job_template(one["job_template"], kind)
+        survey = survey_of(template, kind) or {"spec": []}
+        assert rules.answer_errors(survey, one.get("extra_data", {})) == []
+
+
+@pytest.mark.parametrize(
+    ("rrule", "error"),
+    [
+        ("DTSTART:20260101T000000 RRULE:FREQ=DAILY;INTERVAL=1", "no time zone"),
+        ("DTSTART:20260101T000000Z RRULE:FREQ=DAILY", "INTERVAL"),
+        ("RRULE:FREQ=DAILY;INTERVAL=1", "DTSTART"),
+        ("DTSTART:20260101T000000Z RRULE:FREQ=SECONDLY;INTERVAL=1", "SECONDLY"),
+        ("DTSTART:20260101T000000Z RRULE:FREQ=MONTHLY;INTERVAL=1;BYDAY=1MO", "BYDAY"),
+    ],
+)
+def test_the_rules_refuse_a_schedule_as_awx_does(rrule: str, error: str) -> None:
+    assert error in rules.schedule_errors(rrule)[0]
+
+
+def test_a_workflow_undoes_a_failed_change_and_nothing_else() -> None:
+    for workflow in read("workflows"):
+        nodes = {node["identifier"]: node for node in workflow["nodes"]}
+        seen: set[str] = set()
+        for node in workflow["nodes"]:
+            leads_to = {*node.get("success_nodes", []), *node.get("failure_nodes", [])}
+            assert leads_to <= seen, "AWX links only nodes that exist"
+            seen.add(node["identifier"])
+            template = job_template(node["job_template"], "tenant")
+            answers = {**_example(workflow["survey"]), **node.get("extra_data", {})}
+            survey = survey_of(template, "tenant") or {"spec": []}
+            asked = {one["variable"] for one in survey["spec"]}
+            used = {name: value for name, value in answers.items() if name in asked}
+            assert rules.answer_errors(survey, used) == [], "a required answer is missing"
+        assert nodes["check"]["success_nodes"] == ["snapshot"]
+        assert "failure_nodes" not in nodes["check"]
+        assert "failure_nodes" not in nodes["snapshot"]
+        assert nodes["change"]["failure_nodes"] == nodes["verify"]["failure_nodes"] == ["undo"]
+
+
+def _example(survey: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return an answer to each question."""
+    return {one["variable"]: one.get("default", "web1") for one in survey}
+
+
+def test_the_execution_environment_is_of_version_3(repo: Path) -> None:
+    home = repo / "extensions" / "execution_environment"
+    definition = yaml.safe_load((home / "execution-environment.yml").read_text(encoding="utf-8"))
+    assert definition["version"] == 3
+    assert set(definition["dependencies"]) == {"ansible_core", "ansible_runner", "galaxy"}
+    needed = yaml.safe_load((home / definition["dependencies"]["galaxy"]).read_text("utf-8"))
+    project = yaml.safe_load((HOME / "project/collections/requirements.yml").read_text("utf-8"))
+    assert (
+        needed["collections"]
+        == project["collections"]
+        == [
+            {"name": "pve.fleet"},
+            {"name": "awx.awx"},
+        ]
+    )
+
+
+def test_ansible_builder_accepts_the_execution_environment(repo: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ansible_builder")
+    home = repo / "extensions" / "execution_environment"
+    command = [sys.executable, "-m", "ansible_builder", "create", "--context", str(tmp_path)]
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = (tmp_path / "_build" / "requirements.yml").read_text(encoding="utf-8")
+    assert kept == (home / "requirements.yml").read_text(encoding="utf-8")
