@@ -115,6 +115,24 @@ options:
     ini:
       - section: inventory_proxmox
         key: group_by
+  compatible_with:
+    description:
+      - Adds the groups and facts of another inventory plugin to those of this one, so that what was
+        written for it continues to work.
+      - V(community.proxmox) adds the groups C(proxmox_all_qemu), C(proxmox_all_running),
+        C(proxmox_all_stopped), C(proxmox_all_templates), C(proxmox_NODE_qemu) and
+        C(proxmox_pool_POOL), and the facts C(proxmox_vmtype), C(proxmox_tags) as text,
+        C(proxmox_status) as V(running) or V(stopped), and C(proxmox_qmpstatus). With
+        O(fetch=config) each option of the VM is a fact such as C(proxmox_net0), with
+        O(fetch=snapshots) C(proxmox_snapshots) are names, and with O(fetch=addresses) there is
+        C(proxmox_agent_interfaces).
+      - Expressions see these facts. O(filters) see those from the listing.
+      - Environment variable E(PROXMOX_INVENTORY_COMPATIBLE_WITH).
+    type: str
+    version_added: 0.1.0
+    ini:
+      - section: inventory_proxmox
+        key: compatible_with
   hostnames:
     description:
       - How a host is named; the first of these that gives a name is used. The default is V(name).

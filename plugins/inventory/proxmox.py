@@ -48,44 +48,44 @@ EXAMPLES = r"""
 # fleet.proxmox.yml: every VM, with host and token from the environment
 plugin: pve.fleet.proxmox
 
----
-# One tenant, with addresses, for its playbooks
-plugin: pve.fleet.proxmox
-host: pve1.example.org
-token_id: automation@pve!inventory
-token_secret: "{{ lookup('ansible.builtin.env', 'FLEET_SECRET') }}"
-tenant: acme
-fetch: [addresses]
-address_subnets: [10.0.0.0/8]
-templates: false
+# In another file: one tenant, with addresses, for its playbooks
+#
+# plugin: pve.fleet.proxmox
+# host: pve1.example.org
+# token_id: automation@pve!inventory
+# token_secret: "{{ lookup('ansible.builtin.env', 'FLEET_SECRET') }}"
+# tenant: acme
+# fetch: [addresses]
+# address_subnets: [10.0.0.0/8]
+# templates: false
 
----
-# Two sites, groups by the first part of the name, and a cache
-plugin: pve.fleet.proxmox
-sites:
-  - name: north
-    host: pve-north.example.org
-    user: automation@pve
-    token_id: inventory
-    token_secret: 00000000-0000-4000-8000-000000000001
-  - name: south
-    host: pve-south.example.org
-    user: automation@pve
-    token_id: inventory
-    token_secret: 00000000-0000-4000-8000-000000000002
-dead_site: report
-filters:
-  - proxmox_status == 'running'
-  - "'web' in proxmox_tags"
-keyed_groups:
-  - key: proxmox_name | default('') | split('-') | first
-    prefix: role
-compose:
-  vm_memory_gib: proxmox_memory_bytes / 1024 ** 3
-cache: true
-cache_plugin: ansible.builtin.jsonfile
-cache_connection: ~/.cache/pve-fleet
-cache_timeout: 600
+# In another file: two sites, groups by the first part of the name, and a cache
+#
+# plugin: pve.fleet.proxmox
+# sites:
+#   - name: north
+#     host: pve-north.example.org
+#     user: automation@pve
+#     token_id: inventory
+#     token_secret: 00000000-0000-4000-8000-000000000001
+#   - name: south
+#     host: pve-south.example.org
+#     user: automation@pve
+#     token_id: inventory
+#     token_secret: 00000000-0000-4000-8000-000000000002
+# dead_site: report
+# filters:
+#   - proxmox_status == 'running'
+#   - "'web' in proxmox_tags"
+# keyed_groups:
+#   - key: proxmox_name | default('') | split('-') | first
+#     prefix: role
+# compose:
+#   vm_memory_gib: proxmox_memory_bytes / 1024 ** 3
+# cache: true
+# cache_plugin: ansible.builtin.jsonfile
+# cache_connection: ~/.cache/pve-fleet
+# cache_timeout: 600
 """
 
 import os
@@ -94,6 +94,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -108,7 +109,13 @@ from ansible.plugins.inventory import (
 )
 
 from ..module_utils._core.errors import FleetError
-from ..module_utils._entry import read_sites_file
+from ..module_utils._entry.start import read_sites_file
+from ..module_utils._inventory.compatible import (
+    COMMON_GROUPS,
+    all_facts,
+    groups_of,
+    listed_facts,
+)
 from ..module_utils._inventory.details import detail_variables
 from ..module_utils._inventory.hosts import Guest, group_names, plain_name, shortened, unique_names
 from ..module_utils._inventory.options import (
@@ -173,7 +180,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             may_stand = cache and not options.expressions.filters_look_elsewhere
             sync = old if old is not None and may_stand and self._is_young(old) else None
             if sync is None:
-                is_wanted = partial(self._is_wanted, options.expressions)
+                is_wanted = partial(self._is_wanted, options)
                 sync = run_sync(
                     connection,
                     os.environ,
@@ -296,11 +303,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if self._caches:
             self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
-    def _is_wanted(self, wanted: Expressions, guest: Guest) -> tuple[bool, str]:
+    def _is_wanted(self, options: InventoryOptions, guest: Guest) -> tuple[bool, str]:
         """Return whether all filters are true, and why that could not be decided."""
+        wanted = options.expressions
+        variables = guest.variables
+        if wanted.filters and options.compatible_with:
+            variables = listed_facts(guest)
         for expression in wanted.filters:
             try:
-                answer = str(self._compose(expression, guest.variables)).strip().lower()
+                answer = str(self._compose(expression, variables)).strip().lower()
                 why = (
                     ""
                     if answer in ("true", "false")
@@ -341,11 +352,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._warn(
             [*shortened(warnings, "names like these"), *shortened(more, "groups like these")]
         )
+        if options.compatible_with:
+            guests, groups = self._compatible(guests, groups)
         for group in sorted({group for found in groups for group in found}):
             self.inventory.add_group(group)
         mark = Marker()
         for guest, name, found in zip(guests, names, groups, strict=True):
             self._add(mark(guest.variables), name, found, options.expressions, mark)
+
+    def _compatible(
+        self, guests: list[Guest], groups: list[list[str]]
+    ) -> tuple[list[Guest], list[list[str]]]:
+        """Return the guests and their groups with what the other plugin adds to them."""
+        for group in COMMON_GROUPS:
+            self.inventory.add_group(group)
+        more = [[*found, *groups_of(guest)] for guest, found in zip(guests, groups, strict=True)]
+        return [replace(guest, variables=all_facts(guest)) for guest in guests], more
 
     def _add(
         self,

@@ -95,6 +95,15 @@ class TestListing:
         assert found.host_of(10004) == found.by_vmid(10004)["proxmox_name"] == "new"
         assert NODE_VMS not in simulator.counts()
 
+    def test_container_is_not_a_host(self, listed: Lister, simulator: Simulator) -> None:
+        container = {"node": "pve1", "config": {"hostname": "ct", "tags": "tenant_umbrella"}}
+        simulator.ask("POST", "/containers/110", container)
+        found = listed()
+        assert len(found.hosts) == 13
+        assert 110 not in {one["proxmox_vmid"] for one in found.hosts.values()}
+        assert found.group("tenant_umbrella") == []
+        assert simulator.counts() == {LISTING: 1}
+
     def test_as_ansible_finds_the_plugin_by_itself(self, listed: Lister) -> None:
         for enabled in ("auto", "host_list,script,auto,yaml,ini,toml"):
             found = listed(environ={"ANSIBLE_INVENTORY_ENABLED": enabled})

@@ -25,9 +25,12 @@ def examples() -> list[Any]:
         f"page {number}": text
         for number, text in enumerate(re.findall(r"```yaml\n(plugin:.*?)```", page, re.S))
     }
-    found.update(
-        {f"plugin {number}": text for number, text in enumerate(EXAMPLES.split("\n---\n"))}
-    )
+    # One document, as older ansible-test wants it: files after the first are comments.
+    first, *others = EXAMPLES.split("# In another file: ")
+    found["plugin 0"] = first
+    for number, text in enumerate(others, start=1):
+        lines = text.splitlines()[1:]
+        found[f"plugin {number}"] = "\n".join(line.removeprefix("#")[1:] for line in lines)
     found["example"] = (ROOT / "docs" / "examples" / "fleet.proxmox.yml").read_text(
         encoding="utf-8"
     )

@@ -38,6 +38,10 @@ EFFECTS: dict[str, tuple[str, Any]] = {
         "node,status",
         lambda found: all(name.startswith(("node_", "status_")) for name in found.groups),
     ),
+    "compatible_with": (
+        "community.proxmox",
+        lambda found: "proxmox_all_qemu" in found.groups,
+    ),
     "hostnames": ("vmid,name", lambda found: "vm-10000" in found.hosts),
     "fetch": (
         "config,snapshots",

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from .._api.client import Client
 from .._core.errors import FleetError
+from .._core.parallel import side_by_side
 from .._guest.addresses import (
     Address,
     AddressRule,
@@ -78,9 +78,8 @@ def fetch_details(
         return request.details(wanted, known.get(guest.key, {}))
 
     keys = [guest.key for guest in guests]
-    workers = max(1, min(limits.workers, len(guests)))
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        return dict(zip(keys, pool.map(fetch_one, guests), strict=True))
+    details = side_by_side(fetch_one, guests, limits.workers)
+    return dict(zip(keys, details, strict=True))
 
 
 class _Request:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from .._cluster.state import VmRow, cluster_state_of
 from .._cluster.tenant import owns, tenant_tag
 from .._core.errors import ConfigurationError, Conflict, UnknownVm
+from .._core.quantities import whole_number
 from .._vm.describe import describe_row
 from .listing import Rows
 from .names import with_figures
@@ -44,7 +45,7 @@ def find_vm(
     Answers that are not older than `since` are used first. What they lack is asked again at `now`,
     and a name then of every node. Raises FleetError.
     """
-    is_number = _is_number(term)
+    is_number = whole_number(term) is not None
     rows = answers.rows(since)
     if not is_number:
         suspects = [row for row in rows if row.get("name") == term]
@@ -133,10 +134,6 @@ def _matches(rows: Sequence[Mapping[str, Any]], term: str) -> list[VmRow]:
     A number is never a name: PVE lets a tenant name a VM like the VMID of another VM.
     """
     vms = cluster_state_of(rows).vms.values()
-    if _is_number(term):
+    if whole_number(term) is not None:
         return [row for row in vms if str(row.vmid) == term]
     return [row for row in vms if row.name == term]
-
-
-def _is_number(term: str) -> bool:
-    return term.isascii() and term.isdigit()

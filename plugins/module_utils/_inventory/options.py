@@ -16,6 +16,7 @@ from .._cluster.tenant import PREFIX, blank_owner, is_blank
 from .._core.errors import ConfigurationError
 from .._core.shown import shown
 from .._guest.addresses import FAMILIES, AddressRule, parse_subnets
+from .compatible import COMMUNITY_PROXMOX
 from .details import DETAILS, Limits
 from .hosts import GROUP_KINDS, Choice
 
@@ -30,6 +31,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "tags": "PROXMOX_INVENTORY_TAGS",
     "templates": "PROXMOX_INVENTORY_TEMPLATES",
     "group_by": "PROXMOX_INVENTORY_GROUP_BY",
+    "compatible_with": "PROXMOX_INVENTORY_COMPATIBLE_WITH",
     "hostnames": "PROXMOX_INVENTORY_HOSTNAMES",
     "fetch": "PROXMOX_INVENTORY_FETCH",
     "fetch_workers": "PROXMOX_INVENTORY_FETCH_WORKERS",
@@ -102,6 +104,7 @@ class InventoryOptions:
     dead_site: str
     stale: str
     expressions: Expressions
+    compatible_with: str = ""
 
 
 def read_options(
@@ -141,6 +144,7 @@ def read_options(
         dead_site=reader.one_of("dead_site", ("fail", "report"), "fail"),
         stale=reader.one_of("stale", ("refuse", "allow"), "refuse"),
         expressions=_expressions(reader),
+        compatible_with=reader.one_of("compatible_with", (COMMUNITY_PROXMOX,), ""),
     )
 
 

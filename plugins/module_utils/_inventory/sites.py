@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,11 +96,7 @@ def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
         except FleetError as error:
             return Listing(site, error=error)
 
-    if len(clients) == 1:
-        return [read_one(site) for site in clients]
-    workers = min(MAX_SITES_AT_ONCE, len(clients))
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        return list(pool.map(read_one, clients))
+    return side_by_side(read_one, list(clients), MAX_SITES_AT_ONCE)
 
 
 def _completed(

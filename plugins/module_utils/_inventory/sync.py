@@ -128,6 +128,8 @@ def fingerprint(
     filter may read them. Raises ConfigurationError for a sites file that cannot be read.
     """
     filters = list(map(str, options.expressions.filters))
+    if filters and options.compatible_with:
+        filters.append(options.compatible_with)
     settings = _without_secrets(connection)
     for option in _MANNERS:
         settings.pop(option, None)
@@ -246,12 +248,20 @@ def _sync_of(
     return Sync(
         guests=(*guests, *shown),
         details=details,
-        warnings=warnings + undecided,
+        warnings=_unverified(clients) + warnings + undecided,
         is_complete=len(read) == len(listings),
         taken=now,
         read={**old.read, **read},
         hidden=tuple(hidden),
     )
+
+
+def _unverified(clients: Mapping[str, Client]) -> list[str]:
+    """Return a warning for each endpoint whose certificate is not verified."""
+    found: dict[str, None] = {}
+    for client in clients.values():
+        found.update(dict.fromkeys(client.connection.warnings))
+    return list(found)
 
 
 def _without_answer(

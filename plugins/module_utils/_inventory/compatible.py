@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Groups and facts as the inventory plugin of community.proxmox 2.0.0 makes them (pure).
+
+Names and forms are those of its plugins/inventory/proxmox.py with `want_facts`, its peculiarities
+included: what was written for them must find them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from .._core import propstring
+from .hosts import Guest
+
+COMMUNITY_PROXMOX = "community.proxmox"
+# They are there without a host too.
+COMMON_GROUPS = (
+    "proxmox_all_lxc",
+    "proxmox_all_qemu",
+    "proxmox_all_running",
+    "proxmox_all_stopped",
+    "proxmox_all_templates",
+)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+_TAG_SEPARATORS = re.compile(r"[;,]")
+# Everything that begins like a disk, `scsihw` and `virtiofs0` too.
+_DISKS = ("virtio", "sata", "ide", "scsi")
+# QEMU's states in which a VM has no process.
+_OFF = ("stopped", "unknown")
+
+
+def groups_of(guest: Guest) -> list[str]:
+    """Return the groups of a guest; pools `a-b` and `a_b` share one, as they do there."""
+    if guest.template:
+        groups = ["all_templates"]
+    else:
+        groups = [
+            "all_qemu",
+            f"{guest.node}_qemu",
+            f"all_{_status(guest)}",
+        ]
+    if guest.pool:
+        groups.append(f"pool_{guest.pool}")
+    return list(map(_name, groups))
+
+
+def listed_facts(guest: Guest) -> dict[str, Any]:
+    """Return the guest's variables with the facts that the listing is enough for.
+
+    The listing has QEMU's state of a running VM (pve-manager, pvestatd.pm, update_qemu_status).
+    """
+    facts: dict[str, Any] = {
+        **guest.variables,
+        "proxmox_vmtype": "qemu",
+        "proxmox_status": _status(guest),
+        "proxmox_qmpstatus": guest.status,
+    }
+    del facts["proxmox_tags"]
+    if guest.tags:
+        facts["proxmox_tags"] = ";".join(guest.tags)
+    return facts
+
+
+def all_facts(guest: Guest) -> dict[str, Any]:
+    """Return the guest's variables with all facts, which replace variables of the same names."""
+    facts = listed_facts(guest)
+    config: Mapping[str, Any] = facts.get("proxmox_config", {})
+    for key, value in config.items():
+        facts[_name(key)] = _parsed(key, value)
+    tags = str(config.get("tags", "")).strip()
+    if tags:
+        parts = _TAG_SEPARATORS.split(tags)
+        facts["proxmox_tags_parsed"] = list(map(str.strip, parts))
+    if "proxmox_snapshots" in facts:
+        names = map(itemgetter("name"), facts["proxmox_snapshots"])
+        facts["proxmox_snapshots"] = list(names)
+    interfaces = _agent_interfaces(facts.get("proxmox_interfaces", ()), config)
+    if interfaces:
+        facts["proxmox_agent_interfaces"] = interfaces
+    return facts
+
+
+def _name(text: str) -> str:
+    return _UNSAFE.sub("_", f"proxmox_{text.lower()}".replace(" ", ""))
+
+
+def _status(guest: Guest) -> str:
+    """Return whether the VM has a process, which is the status that a node lists."""
+    if guest.status in _OFF:
+        return guest.status
+    return "running"
+
+
+def _parsed(key: str, value: Any) -> Any:
+    """Return an option as a dictionary where all its parts have a key, otherwise as it is."""
+    if key.startswith(_DISKS):
+        value = f"disk_image={value}"
+    is_plain = key == "description"
+    if is_plain or not isinstance(value, str):
+        return value
+    parts = propstring.keyed_parts(value)
+    if parts is None:
+        return value
+    return parts
+
+
+def _agent_interfaces(
+    rows: Sequence[Mapping[str, Any]],
+    config: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Return interfaces with their addresses, of `rows` with one address each.
+
+    Interfaces that are named like an option (`net0`) are those of cloud-init: no agent answered.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = row["name"]
+        if name in config:
+            continue
+        empty = {
+            "name": name,
+            "mac-address": row["mac"],
+            "ip-addresses": [],
+        }
+        address = f"{row['address']}/{row['prefix']}"
+        found.setdefault(name, empty)["ip-addresses"].append(address)
+    return list(found.values())

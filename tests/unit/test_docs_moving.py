@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/moving-from-community-proxmox.md names every option of the other collection, and replaces
+it by options that exist.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.pve.fleet.plugins.doc_fragments.connection import (
+    ModuleDocFragment as Connection,
+)
+from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import (
+    ModuleDocFragment as Inventory,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.storage_download_options import (
+    storage_download_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
+from ansible_collections.pve.fleet.plugins.modules import vm_info
+from tests.bench.environment import HOME
+
+REPO = Path(__file__).resolve().parents[2]
+PAGE = (REPO / "docs" / "moving-from-community-proxmox.md").read_text(encoding="utf-8")
+# The option names of community.proxmox 2.0.0, read from the documentation in its files.
+PEER: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("community_proxmox.yml").read_text(encoding="utf-8")
+)
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One option there, what replaces it here, and the rest of the line."""
+
+    option: str
+    ours: str
+    note: str
+
+
+@functools.cache
+def _documented(text: str) -> dict[str, Any]:
+    options: dict[str, Any] = yaml.safe_load(text)["options"]
+    return options
+
+
+def _ours(section: str) -> Mapping[str, Any]:
+    """Return the options here that a section of the page is about."""
+    connection = _documented(Connection.DOCUMENTATION)
+    specs: dict[str, Mapping[str, Any]] = {
+        "Connection": connection,
+        "proxmox_kvm": vm_spec(),
+        "proxmox_snap": snapshot_spec(),
+        "proxmox_template": storage_download_spec(),
+        "proxmox_vm_info": vm_info.ENTRY.spec,
+        "The inventory": {**connection, **_documented(Inventory.DOCUMENTATION), "plugin": {}},
+    }
+    return specs[section]
+
+
+def section_of(name: str) -> str:
+    (found,) = [one for one in PAGE.split("\n## ") if one.startswith(f"{name}\n")]
+    return found
+
+
+def rows(section: str) -> Iterator[Row]:
+    """Yield the lines of the table of options in a section."""
+    table = section_of(section).partition("| option | pve.fleet | |\n|---|---|---|\n")[2]
+    for line in table.splitlines():
+        if not line.startswith("|"):
+            return
+        option, ours, note = (cell.strip() for cell in line.strip("|").split(" |", 2))
+        yield Row(option.strip("`"), ours.strip("`"), note.strip("| "))
+
+
+@pytest.mark.parametrize("section", PEER["options"])
+def test_every_option_of_the_other_collection_has_a_row(section: str) -> None:
+    assert [row.option for row in rows(section)] == PEER["options"][section]
+
+
+@pytest.mark.parametrize("section", PEER["options"])
+def test_every_replacement_exists(section: str) -> None:
+    for row in rows(section):
+        if row.ours != NONE:
+            assert _exists(row.ours, _ours(section)), row
+
+
+def _exists(path: str, options: Mapping[str, Any]) -> bool:
+    """Return whether there is such an option, written as `disks[].size` or `cloud_init.user`."""
+    name, _dot, rest = path.replace("[]", "").partition(".")
+    option = options.get(name)
+    if option is None:
+        return False
+    below = option.get("options") or option.get("suboptions") or {}
+    return not rest or _exists(rest, below)
+
+
+@pytest.mark.parametrize("section", PEER["options"])
+def test_what_has_no_counterpart_says_what_to_do(section: str) -> None:
+    silent = [row.option for row in rows(section) if row.ours == NONE and not row.note]
+    assert silent in ([], ["want_proxmox_nodes_ansible_host"])
+
+
+def test_an_alias_that_the_page_promises_is_one() -> None:
+    connection = _documented(Connection.DOCUMENTATION)
+    for section in ("Connection", "The inventory"):
+        for row in rows(section):
+            if "accepted as well" in row.note:
+                assert row.option in connection[row.ours]["aliases"]
+            elif row.option not in connection:
+                aliases = connection.get(row.ours, {}).get("aliases", ())
+                assert row.option not in aliases, f"{row.option} is an alias"
+
+
+def test_timeout_is_never_the_replacement_of_timeout() -> None:
+    found = [
+        (section, row.ours)
+        for section in PEER["options"]
+        for row in rows(section)
+        if row.option == "timeout"
+    ]
+    assert found == [
+        ("proxmox_kvm", "task_timeout"),
+        ("proxmox_snap", "task_timeout"),
+        ("proxmox_template", "task_timeout"),
+    ]
+    assert "answer to one request" in str(
+        _documented(Connection.DOCUMENTATION)["timeout"]["description"]
+    )
+    assert "timeout" not in vm_spec()
+
+
+def test_states_are_those_of_the_module() -> None:
+    text = section_of("proxmox_kvm").partition("### States")[2].partition("### ")[0]
+    lines = re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)?", text, re.M)
+    assert [there for there, _here in lines] == PEER["states"]
+    allowed = vm_spec()["state"]["choices"]
+    assert [there for there, here in lines if here not in allowed] == ["current"]
+
+
+def _written(file: Path, name: str) -> dict[str, Any]:
+    """Return the options in a documentation text of a file, which is not imported."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        if node.targets[0].id == name and isinstance(node.value, ast.Constant):
+            return _documented(str(node.value.value))
+    raise AssertionError(f"{name} is not in {file}")
+
+
+def installed() -> Path:
+    """Return where the other collection is, which `make bench` installs."""
+    found = list(HOME.glob("lib/python*/site-packages/ansible_collections/community/proxmox"))
+    if not found:
+        pytest.skip("community.proxmox is not installed; make bench installs it")
+    return found[0]
+
+
+def test_recorded_options_are_those_of_the_collection() -> None:
+    home = installed()
+    manifest = yaml.safe_load((home / "MANIFEST.json").read_text(encoding="utf-8"))
+    assert manifest["collection_info"]["version"] == PEER["version"]
+    plugins = home / "plugins"
+    fragment = plugins / "doc_fragments" / "proxmox.py"
+    assert list(_written(fragment, "DOCUMENTATION")) == PEER["options"]["Connection"]
+    for module in ("proxmox_kvm", "proxmox_snap", "proxmox_template", "proxmox_vm_info"):
+        options = _written(plugins / "modules" / f"{module}.py", "DOCUMENTATION")
+        if module == "proxmox_kvm":
+            assert options["state"]["choices"] == PEER["states"]
+            options |= _written(fragment, "SELECTION")
+        assert sorted(options) == PEER["options"][module]
+    inventory = _written(plugins / "inventory" / "proxmox.py", "DOCUMENTATION")
+    assert sorted(inventory) == PEER["options"]["The inventory"]
