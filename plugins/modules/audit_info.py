@@ -14,8 +14,9 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Reports VMs with no, several or an unknown tenant, in a wrong pool, or with a volume of another
-    tenant, tokens that are old or never expire, rights of users that do not exist, and more rights,
-    privileges or VMs than a tenant is described to have.
+    tenant, containers with several or an unknown tenant or in a wrong pool, tokens that are old or
+    never expire, rights of users that do not exist, and more rights, privileges or VMs than a
+    tenant is described to have.
   - It does not fail because of findings. The playbook C(pve.fleet.audit) does.
   - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/).
 extends_documentation_fragment:
@@ -77,7 +78,7 @@ report:
   sample: ["Findings: 1", "no_tenant: VM web1 (100) has no tenant"]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.audit_info_options import (
     audit_info_spec,
 )

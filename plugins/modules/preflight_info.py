@@ -20,6 +20,7 @@ description:
   - Returns a table of passed and failed checks, with a next step for each failed one. A failed
     check does not fail the task; RV(passed) is false if a required check failed. The role
     P(pve.fleet.preflight#role) fails in that case.
+  - Lists what interrupted runs left unfinished about the VMs of O(tenant).
 extends_documentation_fragment:
   - pve.fleet.preflight_info_options
   - pve.fleet.connection
@@ -27,6 +28,7 @@ extends_documentation_fragment:
   - pve.fleet.attributes.info
 seealso:
   - module: pve.fleet.cluster_info
+  - module: pve.fleet.tidy
 """
 
 EXAMPLES = r"""
@@ -42,6 +44,16 @@ EXAMPLES = r"""
         content: snippets
     bridges: [vmbr0]
   register: preflight
+
+- name: List what interrupted runs left of a tenant's VMs
+  pve.fleet.preflight_info:
+    tenant: acme
+  register: left
+
+- name: Show what ends it
+  ansible.builtin.debug:
+    msg: "{{ item.name }} ({{ item.vmid }}): {{ item.detail }}. {{ item.next_step }}"
+  loop: "{{ left.unfinished }}"
 
 - name: Show the table
   ansible.builtin.debug:
@@ -66,8 +78,8 @@ checks:
   elements: dict
   contains:
     check:
-      description: Kind of check, such as V(endpoint), V(quorum), V(node), V(storage) or
-        V(privilege).
+      description: Kind of check, such as V(endpoint), V(quorum), V(node), V(storage),
+        V(privilege) or V(unfinished).
       type: str
       sample: privilege
     subject: {description: What was checked., type: str, sample: VM.Clone on /vms/9000}
@@ -96,9 +108,23 @@ table:
   type: list
   elements: str
   sample: ["PASS  quorum     cluster              quorate"]
+unfinished:
+  description: What interrupted runs left of the VMs of O(tenant), in the form of
+    RV(pve.fleet.tidy#module:unfinished). Empty without O(tenant).
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - vmid: 38648
+      name: web1
+      node: pve1
+      kind: creation
+      detail: it has the creation marker, and no task works on it
+      remedy: remove
+      next_step: Run the task that created it again, which completes it
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight_info_options import (
     preflight_info_spec,

@@ -135,7 +135,7 @@ error:
     done: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 

@@ -71,7 +71,7 @@ tenants:
       sample: {vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_info_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.info import run_info
 

@@ -101,7 +101,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.tidy_options import tidy_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tidy.run import run
 

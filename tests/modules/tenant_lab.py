@@ -5,8 +5,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.backend import ProxmoxerTransport
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._core.options import check_options
+from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_spec
+from ansible_collections.pve.fleet.plugins.module_utils._tenant import credentials
+from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
 
@@ -44,6 +58,9 @@ def state_of(lab: Lab) -> dict[str, Any]:
             path = ("nodes", row["node"], "qemu", row["vmid"])
             found[f"vm {row['vmid']}"] = get(*path, "config")
             found[f"snapshots {row['vmid']}"] = get(*path, "snapshot")
+        if row["type"] == "lxc":
+            path = ("nodes", row["node"], "lxc", row["vmid"])
+            found[f"container {row['vmid']}"] = get(*path, "config")
         if row["type"] == "storage":
             path = ("nodes", row["node"], "storage", row["storage"])
             found[f"volumes {row['node']} {row['storage']}"] = get(*path, "content")
@@ -67,3 +84,95 @@ def made(lab: Lab, name: str, **options: Any) -> dict[str, Any]:
     result = do(lab, "tenant", name=name, **{**RIGHTS, **options})
     (site,) = result["credentials"]["sites"]
     return {key: site[key] for key in ("host", "ca_path", "token_id", "token_secret")}
+
+
+def login_of(file: Path) -> dict[str, Any]:
+    """Return the token in the file of a tenant, as connection options."""
+    site = json.loads(file.read_text(encoding="utf-8").partition("\n")[2])["sites"][0]
+    return {key: site[key] for key in ("token_id", "token_secret")}
+
+
+class Interrupted(BaseException):
+    """The process was ended."""
+
+
+class _Steps(ProxmoxerTransport):
+    """Calls `step` before and after each write."""
+
+    step: Callable[[], None]
+
+    def send(self, request: Request) -> Any:
+        if request.method == "GET":
+            return super().send(request)
+        self.step()
+        answer = super().send(request)
+        self.step()
+        return answer
+
+
+def options_of(**given: Any) -> dict[str, Any]:
+    """Return the options of module tenant with their defaults."""
+    spec = tenant_spec()
+    return {**dict.fromkeys(spec), **check_options(spec, given)}
+
+
+def run_in_steps(lab: Lab, step: Callable[[], None], **given: Any) -> Result:
+    """Run module tenant, and call `step` before and after each write and each hand-over of a
+    login.
+    """
+    write = credentials.write
+
+    def hand_over(*arguments: Any) -> None:
+        step()
+        write(*arguments)
+        step()
+
+    transport = _Steps(lab.client.connection, Clock())
+    transport.step = step
+    with (
+        Client(lab.client.connection, transport=transport) as client,
+        mock.patch.object(credentials, "write", hand_over),
+    ):
+        return run(options_of(**given), client)
+
+
+def run_until(lab: Lab, point: int, **given: Any) -> bool:
+    """Run module tenant, and end it at this point of `run_in_steps`, the first of which is 1.
+
+    Return whether it was ended.
+    """
+    passed = 0
+
+    def step() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == point:
+            raise Interrupted
+
+    try:
+        run_in_steps(lab, step, **given)
+    except Interrupted:
+        return True
+    return False
+
+
+def run_around(
+    lab: Lab, point: int, other: Callable[[], object], **given: Any
+) -> tuple[Result | FleetError, bool]:
+    """Run module tenant, and do `other` at this point of `run_in_steps`.
+
+    Return what came of the run, and whether it had that many points.
+    """
+    passed = 0
+
+    def step() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == point:
+            other()
+
+    try:
+        came: Result | FleetError = run_in_steps(lab, step, **given)
+    except FleetError as error:
+        came = error
+    return came, passed >= point

@@ -59,6 +59,13 @@ def test_everything_is_there_for_root(lab: Lab) -> None:
     assert statuses(result, "bridge")["vmbr1 on pve3"] == "pass"
 
 
+@pytest.mark.parametrize("term", ["²", "9" * 5000], ids=["superscript", "endless"])
+def test_a_vm_that_no_number_names_is_not_found(lab: Lab, term: str) -> None:
+    result = preflight(lab, vms=[term], templates=[term])
+    assert statuses(result, "vm") == {term: "fail"}
+    assert statuses(result, "template") == {term: "fail"}
+
+
 def test_nothing_named_is_a_look_at_the_cluster(lab: Lab) -> None:
     result = preflight(lab)
     assert result["passed"]

@@ -8,45 +8,23 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.modules.access_lab import do, limited, refused
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, made, state_of
 
 NEW: dict[str, Any] = {"name": "initech", **RIGHTS}
 GONE: dict[str, Any] = {"name": "initech", "state": "absent", "confirm": "initech"}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
-@pytest.fixture(scope="module")
-def old_cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--pve-version", "8.4") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
+def lab(unused: Lab) -> Lab:
     """The demo cluster as it is at the start."""
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    return cluster
-
-
-@pytest.fixture
-def old(old_cluster: Lab) -> Lab:
-    """The same with Proxmox VE 8.4."""
-    old_cluster.simulator.reset()
-    return old_cluster
+    return unused
 
 
 def foreseen_and_done(lab: Lab, **options: Any) -> dict[str, Any]:
@@ -91,6 +69,54 @@ def test_created_as_foreseen_and_removed_without_a_trace(lab: Lab) -> None:
     assert {vm["name"] for vm in removal["vms"]} == {"app1", "app2", "copy", "golden"}
     assert removal["tenant"] is None
     assert state_of(lab) == before
+
+
+def test_tenant_with_all_that_it_can_have_is_removed_without_a_trace(lab: Lab) -> None:
+    """VMs with snapshots, a template with a clone, a group, rights elsewhere, a second token, a
+    registered tag, and a pool with a storage; beside another tenant with a container.
+    """
+    made(lab, "hooli")
+    container = {
+        "node": "pve2",
+        "pool": "hooli",
+        "config": {"rootfs": "ceph:vm-700-disk-0,size=1G"},
+    }
+    lab.simulator.ask("POST", "/containers/700", {**container, "running": True})
+    lab.client.write("PUT", "cluster", "options", data={"registered-tags": "prod"})
+    before = state_of(lab)
+    options = {**NEW, "operations": ["operate", "snapshot", "images"], "group": "initech"}
+    options |= {"image_storages": ["local"], "members": ["ops@pve"], "expire": "2099-01-01"}
+    do(lab, "tenant", **options)
+    do(lab, "tenant", name="initech", state="rotated", old_token="keep")
+    lab.client.write("PUT", "pools", data={"poolid": "initech", "storage": "ceph"})
+    for path, role in (("/storage/local-lvm", "PVEDatastoreUser"), ("/vms/700", "PVEAuditor")):
+        given = {"users": "tenant_initech@pve", "roles": role, "path": path}
+        lab.client.write("PUT", "access", "acl", data=given)
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech"}
+    do(lab, "vm", **own, name="app1", source="debian-13", state="started")
+    do(lab, "snapshot", tenant="initech", name="app1", snapshot="s1", vmstate=True)
+    do(lab, "snapshot", tenant="initech", name="app1", snapshot="s2")
+    do(lab, "vm", **own, name="golden", source="debian-13", full=True, state="template")
+    do(lab, "vm", **own, name="copy", source="golden", full=False)
+    removal = foreseen_and_done(lab, **GONE, group="initech")
+    for part in ("token 'tenant_initech@pve!fleet-2'", "group 'initech'", "'/storage/local-lvm'"):
+        assert any(part in line for line in removal["plan"]), part
+    assert state_of(lab) == before
+
+
+def test_bridge_of_a_template_that_the_tenant_was_not_given_is_a_warning(lab: Lab) -> None:
+    options = {**NEW, "bridges": ["vmbr1"], "templates": ["debian-13", "9001"]}
+    result = do(lab, "tenant", check=True, **options)
+    text = "has a NIC on vmbr0, which tenant 'initech' was not given"
+    warned = [line for line in result["warnings"] if text in line]
+    assert [line.split()[1] for line in warned] == ["debian-13", "9001"]
+    login = made(lab, "initech", bridges=["vmbr1"])
+    own = {**login, "tenant": "initech", "pool": "initech", "source": "debian-13"}
+    refusal = lab.run("vm", **own, name="a", nics=[{"bridge": "vmbr1"}])
+    assert "SDN.Use on /sdn/zones/localnetwork/vmbr0" in refusal["msg"]
+    more = do(lab, "tenant", **{**options, "bridges": ["vmbr0", "vmbr1"]})
+    assert not [line for line in more["warnings"] if text in line]
+    do(lab, "vm", **own, name="a", nics=[{"bridge": "vmbr1"}])
 
 
 def test_operations_decide_the_privileges(lab: Lab) -> None:
@@ -207,6 +233,10 @@ def test_info_shows_what_the_cluster_has(lab: Lab) -> None:
     assert one["tokens"][0]["expire"] == "2099-01-01T00:00:00Z"
     assert one["tokens"][0]["created"]
     assert one["roles"]["tenant_initech.template"] == ["VM.Audit", "VM.Clone"]
+    elsewhere = {"path": "/vms/100", "roles": "tenant_initech", "users": "tenant_initech@pve"}
+    lab.client.write("PUT", "access", "acl", data=elsewhere)
+    (one,) = do(lab, "tenant_info", name="initech")["tenants"]
+    assert one["pools"] == ["initech"]
     do(lab, "vm", name="x", tenant="hooli", memory="1G")
     names = [row["name"] for row in do(lab, "tenant_info")["tenants"]]
     assert names == ["hooli", "initech"]
@@ -388,6 +418,46 @@ def test_caller_without_the_right_to_give_a_right(lab: Lab) -> None:
     result = refused(lab, "tenant", **{**NEW, **login})
     assert result["error"]["category"] == "PermissionDenied"
     assert "Permissions.Modify" in result["msg"] or "Sys.Modify on /access" in result["msg"]
+
+
+def test_caller_who_may_manage_all_but_lacks_a_privilege_of_the_role(lab: Lab) -> None:
+    """Proxmox VE lets no one give more than they have (AccessControl.pm, check_acl)."""
+    privileges = {row["roleid"]: row["privs"] for row in lab.client.get("access", "roles")}
+    every = set(privileges["Administrator"].split(",")) - {"VM.Clone", "Permissions.Modify"}
+    data = {"roleid": "AlmostAll", "privs": ",".join(sorted(every))}
+    lab.client.write("POST", "access", "roles", data=data)
+    login = limited(lab, "helper", {"/": "AlmostAll"})
+    result = refused(lab, "tenant", **{**NEW, **login})
+    assert result["error"]["category"] == "PermissionDenied"
+    assert "Permissions.Modify" in result["msg"]
+    assert "initech" not in {row["poolid"] for row in lab.client.get("pools")}
+
+
+def test_group_that_vanished_is_created_again_and_does_not_stop_a_removal(lab: Lab) -> None:
+    before = state_of(lab)
+    options = {**NEW, "group": "initech", "members": ["ops@pve"]}
+    do(lab, "tenant", **options)
+    lab.client.write("DELETE", "access", "groups", "initech")
+    result = foreseen_and_done(lab, **options)
+    assert "Create group 'initech'" in result["plan"]
+    members = lab.client.get("access", "groups", "initech")["members"]
+    assert sorted(members) == ["ops@pve", "tenant_initech@pve"]
+    lab.client.write("DELETE", "access", "groups", "initech")
+    foreseen_and_done(lab, **GONE, group="initech")
+    assert state_of(lab) == before
+
+
+def test_role_that_others_use_goes_with_the_tenant(lab: Lab) -> None:
+    before = state_of(lab)
+    do(lab, "tenant", **NEW)
+    given = {"users": "ops@pve", "roles": "tenant_initech.storage", "path": "/storage/local"}
+    lab.client.write("PUT", "access", "acl", data=given)
+    result = foreseen_and_done(lab, **GONE)
+    assert (
+        "Take tenant_initech.storage for user ops@pve out of the rights on '/storage/local'"
+        in result["plan"]
+    )
+    assert state_of(lab) == before
 
 
 def test_what_was_done_before_a_failure_is_named_and_completed(lab: Lab) -> None:

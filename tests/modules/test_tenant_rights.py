@@ -21,8 +21,8 @@ from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.tenant_lab import made, state_of
 
 # Where the VMs of the tenants are. B's have snapshots, one is a template.
-A, B, B_TEMPLATE = 1000, 2000, 2001
-FORBIDDEN = 403
+A, B, B_TEMPLATE, B_CONTAINER = 1000, 2000, 2001, 2002
+ACCEPTED, FORBIDDEN = 200, 403
 Login = dict[str, Any]
 NODE = "pve1"
 
@@ -54,6 +54,8 @@ def world() -> Iterator[World]:
             vmid=B_TEMPLATE,
             state="template",
         )
+        container = {"node": NODE, "pool": "hooli", "config": {"tags": "tenant_hooli"}}
+        lab.simulator.ask("POST", f"/containers/{B_CONTAINER}", container)
         yield lab, logins[0], logins[1]
 
 
@@ -89,8 +91,22 @@ def own_vm(vmid: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("POST", f"{path}/template", {}),
         ("POST", f"{path}/migrate", {"target": "pve2"}),
         ("GET", f"{path}/agent/network-get-interfaces", {}),
+        ("POST", f"{path}/agent/exec", {"command": "id"}),
+        ("GET", f"{path}/agent/file-read", {"file": "/etc/shadow"}),
+        ("POST", f"{path}/vncproxy", {}),
+        ("POST", f"{path}/termproxy", {}),
+        ("PUT", f"{path}/sendkey", {"key": "ctrl-alt-delete"}),
+        ("POST", f"{path}/firewall/rules", {"type": "in", "action": "ACCEPT"}),
+        ("PUT", f"{path}/firewall/options", {"enable": 0}),
         ("PUT", f"{path}/cloudinit", {}),
         ("DELETE", path, {}),
+        ("POST", f"/nodes/{NODE}/vzdump", {"vmid": vmid, "storage": "local"}),
+        # a volume of A, given to it
+        (
+            "POST",
+            f"/nodes/{NODE}/qemu/{A}/move_disk",
+            {"disk": "scsi0", "target-vmid": vmid, "target-disk": "scsi7"},
+        ),
         # its volume, taken into a VM of A
         ("PUT", f"/nodes/{NODE}/qemu/{A}/config", {"scsi5": volume}),
         ("PUT", f"/nodes/{NODE}/qemu/{A}/config", {"scsi5": f"ceph:0,import-from={volume}"}),
@@ -127,6 +143,11 @@ CLUSTER: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
         ("PUT", "/nodes/pve1/qemu/9000/config", {"tags": "tenant_initech"}),
         ("POST", "/nodes/pve1/qemu/9000/clone", {"newid": 3004}),
         ("PUT", "/pools", {"poolid": "initech", "vms": "9000"}),
+    ],
+    "a container of B": [
+        ("GET", f"/nodes/{NODE}/lxc/{B_CONTAINER}/config", {}),
+        ("GET", f"/nodes/{NODE}/lxc/{B_CONTAINER}/status/current", {}),
+        ("PUT", "/pools", {"poolid": "initech", "vms": str(B_CONTAINER), "allow-move": 1}),
     ],
     "another template": [
         ("GET", "/nodes/pve2/qemu/9001/config", {}),
@@ -259,8 +280,11 @@ def test_listings_show_what_is_the_tenants_only(world: World) -> None:
     assert {row["storage"] for row in rows if row["type"] == "storage"} == {"ceph"}
     assert {row["pool"] for row in rows if row["type"] == "pool"} == {"initech"}
     assert {row["vmid"] for row in get(f"/nodes/{NODE}/qemu")} == {A, 9000}
-    # The one thing of others that PVE shows to every user (pve-manager: API2/Pool.pm, index).
-    assert [row["vmid"] for row in get("/pools", poolid="hooli")[0]["members"]] == [B, B_TEMPLATE]
+    # The one thing of others that PVE shows to every user, see test_pool.py.
+    members = get("/pools", poolid="hooli")[0]["members"]
+    assert [row["vmid"] for row in members] == [B, B_TEMPLATE, B_CONTAINER]
+    assert get(f"/nodes/{NODE}/lxc") == []
+    assert [row for row in rows if row["type"] == "lxc"] == []
     assert [row["poolid"] for row in get("/pools")] == ["initech"]
     assert [row["userid"] for row in get("/access/users", full=1)] == []
     assert {row["roleid"] for row in get("/access/acl")} <= {"tenant_initech"}
@@ -268,6 +292,29 @@ def test_listings_show_what_is_the_tenants_only(world: World) -> None:
     assert {int(row["vmid"]) for row in volumes} <= {A, 9000}
     assert get("/cluster/mapping/pci") == []
     assert get("/cluster/ha/resources") in ([], None)
+
+
+@pytest.mark.parametrize("tags", ["", "tenant_hooli", "tenant_hooli;tenant_initech"], ids=str)
+def test_registered_tag_alone_keeps_a_vm_from_leaving_its_tenant(world: World, tags: str) -> None:
+    """The token may change the options of its VM, so that nothing else refuses the request.
+
+    Source: qemu-server, PVE/API2/Qemu.pm, and pve-guest-common, PVE/GuestHelpers.pm,
+    assert_tag_permissions; the text was recorded.
+    """
+    lab, login, _other = world
+    path, free = f"/nodes/{NODE}/qemu/{A}/config", "tenant_initech;mine"
+    own = "tenant_initech"
+    assert ask(lab, login, "PUT", path, {"tags": free}).status_code == ACCEPTED
+    both = {"registered-tags": "tenant_initech;tenant_hooli"}
+    lab.client.write("PUT", "cluster", "options", data=both)
+    answer = ask(lab, login, "PUT", path, {"tags": tags})
+    assert answer.status_code == FORBIDDEN
+    assert "Sys.Modify for modifying tag 'tenant_" in answer.reason
+    assert ask(lab, login, "PUT", path, {"tags": own}).status_code == ACCEPTED
+    lab.client.write("PUT", "cluster", "options", data={"delete": "registered-tags"})
+    assert ask(lab, login, "PUT", path, {"tags": tags}).status_code == ACCEPTED
+    config = {"tags": own}
+    lab.client.write("PUT", "nodes", NODE, "qemu", A, "config", data=config)
 
 
 def test_both_tenants_are_refused_alike(world: World) -> None:
@@ -333,6 +380,18 @@ def test_modules_work_in_the_pool_with_its_token(world: World, own: dict[str, An
     assert checked["passed"], failed
     for name in ("blank", "app0", "app1", "twin"):
         twice("vm", **own, name=name, state="absent")
+
+
+@pytest.mark.parametrize("options", [{"source": "debian-13"}, {"memory": "1G"}], ids=str)
+def test_vm_without_the_pool_is_refused_with_the_next_step(
+    world: World, options: dict[str, Any]
+) -> None:
+    lab, login, _other = world
+    before = state_of(lab)
+    result = lab.run("vm", **login, **options, name="stray", tenant="initech", node=NODE)
+    assert result["error"]["category"] == "PermissionDenied"
+    assert "Set pool to a pool on which this user or token may create VMs" in result["msg"]
+    assert state_of(lab) == before
 
 
 def test_our_guard_refuses_what_proxmox_ve_would_let_an_administrator_do(world: World) -> None:

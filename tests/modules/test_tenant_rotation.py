@@ -5,21 +5,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._core.options import check_options
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tenant import credentials
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab, open_lab
-from tests.modules.tenant_lab import RIGHTS
+from tests.modules.tenant_lab import RIGHTS, login_of, run_until
 
 NEW: dict[str, Any] = {"name": "initech", **RIGHTS}
 ROTATED: dict[str, Any] = {"name": "initech", "state": "rotated"}
@@ -44,11 +38,6 @@ def file(lab: Lab, tmp_path: Path) -> Path:
     path = tmp_path / "initech.yml"
     do(lab, "tenant", **NEW, credentials_file=str(path))
     return path
-
-
-def login_of(file: Path) -> dict[str, Any]:
-    site = json.loads(file.read_text(encoding="utf-8").partition("\n")[2])["sites"][0]
-    return {key: site[key] for key in ("token_id", "token_secret")}
 
 
 def works(lab: Lab, login: dict[str, Any]) -> bool:
@@ -83,59 +72,8 @@ def test_rotated_as_foreseen_and_again(lab: Lab, file: Path) -> None:
     assert not kept["changed"]
 
 
-class Interrupted(BaseException):
-    """The process was ended."""
-
-
-class Mortal(Client):
-    """A client whose run ends before or after its write of this number."""
-
-    left: list[float]
-
-    def write(self, method: str, *segments: str | int, **more: Any) -> Any:
-        self.left[0] -= 0.5
-        if self.left[0] == 0:
-            raise Interrupted
-        answer = super().write(method, *segments, **more)
-        self.left[0] -= 0.5
-        if self.left[0] == 0:
-            raise Interrupted
-        return answer
-
-
-def rotate_until(lab: Lab, file: Path, halves: float, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Rotate, and end the run after this number of steps, each of which is a write or the
-    hand-over; a half is before a step. Return whether the run was ended.
-    """
-    client = Mortal(lab.client.connection)
-    client.left = [halves]
-    write = credentials.write
-
-    def hand_over(*arguments: Any) -> None:
-        client.left[0] -= 0.5
-        if client.left[0] == 0:
-            raise Interrupted
-        write(*arguments)
-        client.left[0] -= 0.5
-        if client.left[0] == 0:
-            raise Interrupted
-
-    spec = tenant_spec()
-    given = {**ROTATED, "credentials_file": str(file)}
-    options = {**dict.fromkeys(spec), **check_options(spec, given)}
-    with monkeypatch.context() as patch:
-        patch.setattr(credentials, "write", hand_over)
-        try:
-            run(options, client)
-        except Interrupted:
-            return True
-    return False
-
-
 @pytest.mark.parametrize("earlier", [0, 1], ids=["first rotation", "second rotation"])
-def test_interrupted_at_every_point_a_rerun_ends_well(
-    lab: Lab, file: Path, monkeypatch: pytest.MonkeyPatch, earlier: int
-) -> None:
+def test_interrupted_at_every_point_a_rerun_ends_well(lab: Lab, file: Path, earlier: int) -> None:
     options = {**ROTATED, "credentials_file": str(file)}
     for _number in range(earlier):
         do(lab, "tenant", **options)
@@ -143,7 +81,7 @@ def test_interrupted_at_every_point_a_rerun_ends_well(
     while True:
         points += 1
         before = login_of(file)
-        ended = rotate_until(lab, file, points / 2, monkeypatch)
+        ended = run_until(lab, points, **options)
         assert works(lab, login_of(file)), f"an outage after point {points}"
         assert [line for line in file.parent.iterdir() if line != file] == []
         if not ended:
@@ -215,6 +153,20 @@ def test_without_a_file_in_two_steps(lab: Lab) -> None:
     again = do(lab, "tenant", **ending, current_secret=second["token_secret"])
     assert not again["changed"]
     assert tokens(lab) == {"fleet-2"}
+
+
+def test_new_token_expires_as_the_one_in_use(lab: Lab, tmp_path: Path) -> None:
+    file = str(tmp_path / "initech.yml")
+    do(lab, "tenant", **NEW, expire="2099-01-01", credentials_file=file)
+    expires = {"expire": "2099-01-01T00:00:00Z"}
+    for _number in range(2):
+        result = do(lab, "tenant", **ROTATED, credentials_file=file)
+        (made,) = result["diff"]["after"].values()
+        (token,) = do(lab, "tenant_info", name="initech")["tenants"][0]["tokens"]
+        assert {"expire": made["expire"]} == {"expire": token["expire"]} == expires
+    do(lab, "tenant", **ROTATED, credentials_file=file, expire="2100-01-01")
+    (token,) = do(lab, "tenant_info", name="initech")["tenants"][0]["tokens"]
+    assert token["expire"] == "2100-01-01T00:00:00Z"
 
 
 def test_tenant_without_a_token_cannot_be_rotated(lab: Lab) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._tidy import run as tidy
 from ansible_collections.pve.fleet.plugins.module_utils._vm.live import making
 from tests.modules.estate_lab import Lab
 
@@ -68,6 +69,20 @@ def test_abandoned_vms_of_the_tenant_are_removed(quiet: Lab) -> None:
     assert found(again) == {20106: ("creation", "by_hand")}
 
 
+def test_volumes_that_no_configuration_names(quiet: Lab) -> None:
+    """Nothing can mark a volume as ours (pve-storage: notes are for backups only). Those with the
+    number of an abandoned VM go with it, and those of a VM that stays are left alone.
+    """
+    for vmid, notes in ((20100, MARKER), (20101, DONE)):
+        disk = f"ceph:vm-{vmid}-disk-7,size=1G"
+        there(quiet, vmid, "tenant_acme", description=notes, scsi7=disk)
+        quiet.simulator.steer(f"/vms/{vmid}", {"config": {"scsi7": None}})
+    assert found(quiet.run("tidy", tenant="acme")) == {20100: ("creation", "remove")}
+    left = {one["volid"] for one in quiet.simulator.ask("GET", "/volumes")}
+    assert not [volume for volume in left if "-20100-" in volume]
+    assert {"ceph:vm-20101-disk-0", "ceph:vm-20101-disk-7"} <= left
+
+
 @pytest.mark.parametrize(
     ("config", "kind", "command"),
     [
@@ -85,9 +100,7 @@ def test_abandoned_vms_of_the_tenant_are_removed(quiet: Lab) -> None:
 def test_what_is_listed_only(
     quiet: Lab, config: dict[str, Any], kind: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "ansible_collections.pve.fleet.plugins.module_utils._tidy.run._PATIENCE", 0.5
-    )
+    monkeypatch.setattr(tidy, "_PATIENCE", 0.5)
     there(quiet, 20100, "tenant_acme", **config)
     quiet.simulator.reset_log()
     result = quiet.run("tidy", tenant="acme")
@@ -114,6 +127,37 @@ def test_a_vm_that_is_being_made_is_not_removed(quiet: Lab) -> None:
     assert 20100 in numbers(quiet)
 
 
+def test_tasks_of_a_vm_that_moves_are_those_of_its_new_node(
+    quiet: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task works on it on the node to which it moves while it is waited for."""
+    monkeypatch.setattr(tidy, "_PATIENCE", 0.5)
+    there(quiet, 20100, description=MARKER)
+    quiet.simulator.steer("/vms/20100", {"node": "pve3"})
+    quiet.simulator.steer("/settings", {"task_ms": "qmstart=3600000"})
+    upid = quiet.client.write("POST", "nodes", "pve3", "qemu", 20100, "status", "start")
+    quiet.simulator.steer("/vms/20100", {"node": "pve2"})
+    back = [["PUT", "/vms/20100", {"node": "pve3"}]]
+    path = "/nodes/pve2/qemu/20100/pending$"
+    quiet.simulator.fault(method="GET", path=path, nth=3, steer=back)
+    result = quiet.run("tidy", tenant="acme")
+    assert found(result) == {20100: ("creation", "wait")}
+    (row,) = result["unfinished"]
+    assert row["node"] == "pve3"
+    assert upid in row["detail"]
+    assert 20100 in numbers(quiet)
+
+
+def test_a_removal_whose_answer_is_lost_is_followed_to_its_end(quiet: Lab) -> None:
+    """The task that works on it then is that of the removal."""
+    there(quiet, 20100, description=MARKER)
+    quiet.simulator.steer("/settings", {"task_ms": "qmdestroy=3000"})
+    quiet.simulator.fault(method="DELETE", path="/qemu/20100$", drop="after")
+    result = quiet.run("tidy", tenant="acme")
+    assert found(result) == {20100: ("creation", "remove")}
+    assert 20100 not in numbers(quiet)
+
+
 def test_a_vm_that_a_run_takes_over_right_before_is_left_alone(quiet: Lab) -> None:
     there(quiet, 20100, description=MARKER)
     there(quiet, 20101, description=MARKER)
@@ -128,3 +172,69 @@ def test_a_vm_that_a_run_takes_over_right_before_is_left_alone(quiet: Lab) -> No
     assert result["error"]["reason"] == "no longer abandoned"
     assert 20100 in numbers(quiet)
     assert 20101 not in numbers(quiet)
+
+
+def left(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Return what module preflight_info finds."""
+    result = lab.run("preflight_info", **options)
+    assert not result.get("failed"), result
+    return result
+
+
+def test_preflight_lists_what_tidy_finds(quiet: Lab) -> None:
+    there(quiet, 20100, description=MARKER)
+    there(quiet, 20101, "tenant_acme", lock="rollback")
+    there(quiet, 20102, "tenant_acme", description=DONE)
+    there(quiet, 20103, "tenant_globex", lock="snapshot")
+    quiet.simulator.reset_log()
+    result = left(quiet, tenant="acme")
+    assert quiet.simulator.writes() == []
+    assert result["unfinished"] == quiet.run("tidy", check=True, tenant="acme")["unfinished"]
+    assert found(result) == {20100: ("creation", "remove"), 20101: ("rollback", "by_hand")}
+    rows = [row for row in result["checks"] if row["check"] == "unfinished"]
+    assert [(row["subject"], row["status"], row["required"]) for row in rows] == [
+        ("vm-20100 (20100)", "fail", False),
+        ("vm-20101 (20101)", "fail", False),
+    ]
+    assert rows[0]["detail"] == "creation: it has the creation marker, and no task works on it"
+    assert "qm unlock 20101" in rows[1]["next_step"]
+    lines = [line for line in result["table"] if line.startswith("warn  unfinished")]
+    assert len(lines) == 2
+    assert "let module tidy remove it" in lines[0]
+    assert result["passed"]
+
+
+def test_preflight_says_when_nothing_is_unfinished(quiet: Lab) -> None:
+    there(quiet, 20100, "tenant_acme", description=DONE)
+    there(quiet, 20101, "tenant_globex", description=MARKER.replace("acme", "globex"))
+    quiet.simulator.reset_log()
+    result = left(quiet, tenant="acme")
+    # the three requests of any run, and the configuration of the tenant's VM
+    reads = [row["path"] for row in quiet.simulator.log()]
+    assert len([path for path in reads if "/qemu/" not in path]) == 3
+    assert [path for path in reads if "/20100/" in path] == ["/nodes/pve2/qemu/20100/pending"]
+    assert not [path for path in reads if "/20101/" in path]
+    (row,) = [row for row in result["checks"] if row["check"] == "unfinished"]
+    assert (row["subject"], row["status"], row["detail"]) == ("tenant acme", "pass", "nothing")
+    assert result["unfinished"] == []
+
+
+def test_preflight_without_a_tenant_does_not_look(quiet: Lab) -> None:
+    there(quiet, 20100, description=MARKER)
+    quiet.simulator.reset_log()
+    result = left(quiet)
+    assert not [row for row in result["checks"] if row["check"] == "unfinished"]
+    assert result["unfinished"] == []
+    assert len(quiet.simulator.log()) == 3
+
+
+def test_preflight_when_a_vm_cannot_be_read(quiet: Lab) -> None:
+    """Whether something is unfinished is not known then, and nothing says that there is not."""
+    there(quiet, 20100, "tenant_acme")
+    quiet.simulator.fault(
+        method="GET", path="/nodes/pve2/qemu/20100/pending", status=500, message="boom", times=None
+    )
+    result = left(quiet, tenant="acme")
+    (row,) = [row for row in result["checks"] if row["check"] == "unfinished"]
+    assert (row["status"], row["detail"]) == ("unknown", "boom")
+    assert result["unfinished"] == []

@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
@@ -19,6 +20,7 @@ from tests.demo.lab import Lab
 from tests.plays.commands import run
 from tests.plays.provision_helpers import PROVISION, Player, writes
 
+REPO = Path(__file__).resolve().parents[2]
 TENANT, ROTATE = "pve.fleet.tenant", "pve.fleet.rotate"
 ESTATE: dict[str, Any] = {
     "tenants": {
@@ -60,14 +62,8 @@ def tenant_player(tmp_path: Path, lab: Lab, file: Path) -> Player:
     return Player(directory, {"PROXMOX_SITES_FILE": str(file)})
 
 
-def access_of(lab: Lab) -> Any:
-    found = [lab.call("GET", f"/access/{part}") for part in ("roles", "acl", "groups")]
-    users = lab.call("GET", "/access/users", full=1)
-    return json.dumps([*found, users, lab.call("GET", "/pools")], sort_keys=True)
-
-
 def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_path: Path) -> None:
-    before = access_of(lab)
+    before = lab.state()
     mark = lab.mark()
     foreseen = player.play(TENANT, "--check", "--diff", **ESTATE).expect()
     assert writes(lab, mark) == []
@@ -137,10 +133,30 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     assert "confirm=initech" in refused.output
     assert writes(lab, mark) == []
     player.play(TENANT, **gone, tenant_confirm="initech").expect()
-    assert access_of(lab) == before
+    assert lab.state() == before
     assert lab.machines() == []
     assert not file.exists()
     assert player.play(TENANT, **gone, tenant_confirm="initech").expect().changed == 0
+
+
+def test_first_steps_of_the_getting_started_page(lab: Lab, tmp_path: Path) -> None:
+    """The files of the page, from an administrator's password to the first VM of the tenant."""
+    text = (REPO / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    (tenant_file,) = re.findall(r"^```text\n(tenants:\n.*?)^```", text, re.M | re.S)
+    (estate_file,) = re.findall(r"^```yaml\n(provision_vms:\n.*?)^```", text, re.M | re.S)
+    (tmp_path / "tenant.yml").write_text(tenant_file, encoding="utf-8")
+    (tmp_path / "estate.yml").write_text(estate_file, encoding="utf-8")
+    where = {name: lab.environment[name] for name in ("PROXMOX_HOST", "PROXMOX_CA_PATH")}
+    login = {"PROXMOX_USER": "root@pam", "PROXMOX_PASSWORD": "fleetpw123"}
+    administrator = Player(tmp_path, {**where, **login})
+    made = administrator.play(TENANT, "-e", "@tenant.yml", "-e", "tenant_name=acme").expect()
+    assert "fleetpw123" not in made.output
+    tenant = Player(tmp_path, {**where, "PROXMOX_SITES_FILE": str(tmp_path / "acme.sites.yml")})
+    both = ("-e", "@tenant.yml", "-e", "@estate.yml")
+    assert tenant.play(PROVISION, *both).expect().changed == 1
+    assert tenant.play(PROVISION, *both).expect().changed == 0
+    (vm,) = lab.machines()
+    assert (vm.name, vm.tenant, vm.status) == ("acme-web1", "acme", "running")
 
 
 @pytest.mark.parametrize("kind", ["vault", "variable"])
@@ -205,6 +221,47 @@ def test_mistakes_stop_before_the_first_request(
     assert lab.requests_since(mark) == []
 
 
+@pytest.mark.parametrize(
+    ("access", "words"),
+    [
+        ({"owner": "x@nowhere"}, "there is no realm nowhere; the cluster has pam, pve"),
+        ({"expire": "2001-01-01"}, "'2001-01-01T00:00:00Z' has passed"),
+        ({"group": "staff", "members": ["ghost@pve"]}, "there is no user ghost@pve"),
+    ],
+    ids=str,
+)
+def test_bad_input_stops_before_the_first_write(
+    lab: Lab, player: Player, access: dict[str, Any], words: str
+) -> None:
+    mark = lab.mark()
+    output = (
+        player.play(TENANT, **{**ESTATE, "tenant_settings": {"access": access}}).expect(2).output
+    )
+    assert words in output
+    assert writes(lab, mark) == []
+
+
+def test_group_that_vanished_is_created_again(lab: Lab, player: Player) -> None:
+    options = {**ESTATE, "tenant_settings": {"access": {"group": "staff", "members": ["ops@pve"]}}}
+    player.play(TENANT, **options).expect()
+    lab.call("DELETE", "/access/groups/staff")
+    assert "Create group 'staff'" in player.play(TENANT, **options).expect().output
+    assert player.play(TENANT, **options).expect().changed == 0
+    assert "ops@pve" in lab.call("GET", "/access/groups/staff")["members"]
+
+
+def test_login_that_may_not_give_a_right(lab: Lab, player: Player) -> None:
+    reads = ["Datastore.Audit", "Pool.Audit", "SDN.Audit", "Sys.Audit", "VM.Audit"]
+    privileges = [*reads, "Pool.Allocate", "Realm.AllocateUser", "Sys.Modify", "User.Modify"]
+    login = lab.make_token("helper@pve", "tt", privileges)
+    mark = lab.mark()
+    output = player.play(TENANT, **ESTATE, tenant_connection=login).expect(2).output
+    assert "PermissionDenied" in output
+    assert "Permissions.Modify" in output
+    assert login["token_secret"] not in output
+    assert writes(lab, mark) == []
+
+
 def test_cause_is_shown_where_the_output_is_hidden(lab: Lab, player: Player) -> None:
     settings = {"access": {"storages": ["tape"]}}
     options = {**ESTATE, "tenant_settings": settings, "tenant_credentials": "variable"}
@@ -217,6 +274,8 @@ def test_audit_has_an_exit_status_and_writes_json(lab: Lab, player: Player, tmp_
     output = player.play("pve.fleet.audit", **options).expect(2).output
     assert "no_expiry: Token root@pam!fleet never expires" in output
     written = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))
+    schema = json.loads((REPO / "docs" / "audit.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(written, schema)
     assert not written["passed"]
     assert {one["kind"] for one in written["findings"]} == {"no_expiry"}
     for user, name in (("root@pam", "fleet"), ("ops@pve", "auto")):

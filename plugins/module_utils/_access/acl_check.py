@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import NotFound, PermissionDenied
 from .._resource.change import Change, Desired
 from .._resource.protocols import Api
+from .._resource.values import require_existing
 from .grants import Grant
 from .role import read_privileges
 
@@ -28,7 +29,8 @@ def check_acl(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
     adds = change.adds.get("grants", frozenset())
     removes = change.removes.get("grants", frozenset())
     roles = read_roles(client)
-    _require_roles(roles, adds, attempted)
+    asked = {grant.role for grant in adds}
+    require_existing("role", asked, roles, attempted, check="the roles in grants")
     _require_subjects(client, adds, attempted)
     judge_giver(held_on(client, path), roles, adds, removes, attempted)
     if adds and not _exists(client, path):
@@ -46,18 +48,6 @@ def held_on(client: Api, path: str) -> Mapping[str, Any]:
     """Return the privileges of the caller on a path, each with whether it propagates."""
     answer: Mapping[str, Any] = client.get("access", "permissions", path=path) or {}
     return answer.get(path) or {}
-
-
-def _require_roles(roles: Roles, adds: Iterable[Grant], attempted: str) -> None:
-    missing = sorted({grant.role for grant in adds} - roles.keys())
-    if missing:
-        raise NotFound(
-            attempted=attempted,
-            answer=f"there is no role {', '.join(missing)}",
-            next_step="Create it first, or check the roles in grants",
-            reason="unknown role",
-            details={"roles": missing},
-        )
 
 
 def _require_subjects(client: Api, adds: Collection[Grant], attempted: str) -> None:

@@ -46,23 +46,34 @@ REALM = Table(
 )
 
 
-def require_directory(client: Api, name: str) -> None:
-    """Raise ConfigurationError for a realm that does not exist, or that has no directory."""
-    attempted = f"Realm '{name}' was not synchronized"
+def kinds_of_realms(client: Api) -> dict[str, str]:
+    """Return the type of each realm by its name; one request."""
     rows = client.get("access", "domains", attempted="Could not list the realms") or []
-    kinds = {str(row["realm"]): str(row["type"]) for row in rows}
+    return {str(row["realm"]): str(row["type"]) for row in rows}
+
+
+def kind_of_realm(client: Api, name: str, attempted: str, next_step: str) -> str:
+    """Return the type of a realm. Raises ConfigurationError where it does not exist."""
+    kinds = kinds_of_realms(client)
     if name not in kinds:
         raise ConfigurationError(
             attempted=attempted,
             answer=f"there is no realm '{name}'; the cluster has {', '.join(sorted(kinds))}",
-            next_step="Check the name",
+            next_step=next_step,
             reason="unknown realm",
             details={"realms": sorted(kinds)},
         )
-    if kinds[name] not in _SYNCHRONIZED:
+    return kinds[name]
+
+
+def require_directory(client: Api, name: str) -> None:
+    """Raise ConfigurationError for a realm that does not exist, or that has no directory."""
+    attempted = f"Realm '{name}' was not synchronized"
+    kind = kind_of_realm(client, name, attempted, next_step="Check the name")
+    if kind not in _SYNCHRONIZED:
         raise ConfigurationError(
             attempted=attempted,
-            answer=f"it is of type {kinds[name]}, and only LDAP and AD realms have a directory",
+            answer=f"it is of type {kind}, and only LDAP and AD realms have a directory",
             next_step="Name a realm of type ldap or ad",
             reason="realm without directory",
         )

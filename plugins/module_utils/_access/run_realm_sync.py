@@ -140,7 +140,7 @@ class RealmSync(Resource[Result]):
     def __init__(self, client: Api, name: str, params: Mapping[str, Any]) -> None:
         self.client = client
         self.name = name
-        self.timeout = params["task_timeout"]
+        self.timeout = validate.count(params["task_timeout"], 300, "task_timeout")
         step = Step(
             "sync",
             f"Synchronize realm '{name}'",

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from .._api.settings import Connection
-from .._core.errors import ConfigurationError, Conflict, NotFound, PermissionDenied
+from .._core.errors import ConfigurationError, Conflict, PermissionDenied
 from .._resource.change import Change, Desired
 from .._resource.protocols import Api
-from .._resource.values import refuse_past
+from .._resource.values import refuse_past, require_existing
+from .realm import kind_of_realm
 
 ROOT = "root@pam"
 # The kinds of realms whose passwords PVE keeps (Auth/PVE.pm and Auth/PAM.pm, store_password).
@@ -40,7 +39,16 @@ def check_user(
         _require_realm(client, name, attempted, with_password=bool(desired.secrets))
     groups = change.adds.get("groups", frozenset())
     if groups:
-        _require_groups(client, groups, attempted)
+        rows = client.get("access", "groups") or []
+        known = {str(row["groupid"]) for row in rows}
+        require_existing(
+            "group",
+            groups,
+            known,
+            attempted,
+            check="the names in groups",
+            bounds=" that this user or token may see",
+        )
     return ()
 
 
@@ -63,32 +71,12 @@ def _keep_a_way_in(connection: Connection, name: str, change: Change) -> None:
 
 def _require_realm(client: Api, name: str, attempted: str, *, with_password: bool) -> None:
     realm = name.rpartition("@")[2]
-    kinds = {str(row["realm"]): str(row["type"]) for row in client.get("access", "domains") or []}
-    if realm not in kinds:
+    mend = "Check the part behind the @: Proxmox VE itself would accept it"
+    kind = kind_of_realm(client, realm, attempted, next_step=mend)
+    if with_password and kind not in _WITH_PASSWORDS:
         raise ConfigurationError(
             attempted=attempted,
-            answer=f"there is no realm '{realm}'; the cluster has {', '.join(sorted(kinds))}",
-            next_step="Check the part behind the @: Proxmox VE itself would accept it",
-            reason="unknown realm",
-            details={"realms": sorted(kinds)},
-        )
-    if with_password and kinds[realm] not in _WITH_PASSWORDS:
-        raise ConfigurationError(
-            attempted=attempted,
-            answer=f"the passwords of realm '{realm}' ({kinds[realm]}) are not kept by Proxmox VE",
+            answer=f"the passwords of realm '{realm}' ({kind}) are not kept by Proxmox VE",
             next_step="Leave out user_password",
             reason="realm without passwords",
-        )
-
-
-def _require_groups(client: Api, groups: Collection[str], attempted: str) -> None:
-    known = {str(row["groupid"]) for row in client.get("access", "groups") or []}
-    missing = sorted(set(groups) - known)
-    if missing:
-        raise NotFound(
-            attempted=attempted,
-            answer=f"there is no group {', '.join(missing)} that this user or token may see",
-            next_step="Create it first, or check the names in groups",
-            reason="unknown group",
-            details={"groups": missing},
         )

@@ -59,14 +59,17 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     params = {**params, "storages": _storages(params)}
     _validate(params)
     rows, version = _first_contact(params, client)
+    unfinished: list[dict[str, Any]] = []
     if version is not None:
-        rows += _checks(params, client, version)
+        more, unfinished = _checks(params, client, version)
+        rows += more
     failed = [one for one in rows if one["status"] == FAIL and one["required"]]
     values = {
         "passed": not failed,
         "checks": rows,
         "failed_checks": failed,
         "table": table(rows),
+        "unfinished": unfinished,
     }
     return Result(False, values)
 
@@ -117,7 +120,7 @@ def _validate(params: Mapping[str, Any]) -> None:
     for bridge in _given(params, "bridges"):
         validate.bridge(bridge, "bridges")
     for option in ("templates", "vms"):
-        numbers = [term for term in _given(params, option) if term.isdigit()]
+        numbers = [term for term in _given(params, option) if whole_number(term) is not None]
         for number in numbers:
             validate.vmid(number, option)
 
@@ -159,17 +162,22 @@ def _parse_version(text: str) -> Version:
     return major, minor
 
 
-def _checks(params: Mapping[str, Any], client: Client, version: Version) -> list[Row]:
-    """Return the rows of everything that needs the listing of the cluster."""
+def _checks(
+    params: Mapping[str, Any], client: Client, version: Version
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """Return the rows of everything that needs the listing of the cluster, and what interrupted
+    runs left of the tenant's VMs.
+    """
     read = PartialRead(client)
     listing = read.read("listing of the cluster", "cluster", "resources")
     if listing is None:
         reason = read.missing[0]["reason"]
         step = "Check the cluster's file system and services, then try again"
-        return [
+        rows = [
             row("listing", "cluster", FAIL, reason, step),
             _skipped("it cannot be checked without the listing of the cluster"),
         ]
+        return rows, []
     cluster = cluster_state_of(listing)
     status = standing(read.read("cluster status", "cluster", "status"))
     states = _node_states(read, cluster, status["members"])
@@ -206,7 +214,14 @@ def _checks(params: Mapping[str, Any], client: Client, version: Version) -> list
         unfound=frozenset(unfound),
     )
     asked = questions(_given(params, "tasks"), subjects, version)
-    return rows + _privileges(client, asked)
+    rows += _privileges(client, asked)
+    unfinished: list[dict[str, Any]] = []
+    if params.get("tenant"):
+        from .unfinished import find_leftovers  # it loads most of what module vm needs
+
+        found, unfinished = find_leftovers(params, client, cluster)
+        rows += found
+    return rows, unfinished
 
 
 def _node_states(
@@ -253,7 +268,7 @@ def _find_all(
     """Return what each name or VMID means, and the cluster state with the names read for it."""
     found: list[Found] = []
     for term in terms:
-        is_vmid = term.isdigit()
+        is_vmid = whole_number(term) is not None
         try:
             vm = _find_term(find, cluster, term)
             if vm is None and not is_vmid:
@@ -267,7 +282,7 @@ def _find_all(
 
 def _find_term(find: Find, cluster: ClusterState, term: str) -> VmRow | None:
     """Return the VM that a VMID or a name means. Raises Conflict for an ambiguous name."""
-    number = int(term) if term.isdigit() else 0
+    number = whole_number(term)
     if number:
         return find(cluster, vmid=number, name=None)
     return find(cluster, vmid=None, name=term)
@@ -283,10 +298,11 @@ def _vmids(found: list[Found]) -> tuple[int, ...]:
     """Return the VMIDs of what was named; a VMID counts even where it is not visible."""
     vmids: list[int] = []
     for term, vm, _error in found:
+        number = whole_number(term)
         if vm is not None:
             vmids.append(vm.vmid)
-        elif term.isdigit():
-            vmids.append(int(term))
+        elif number is not None:
+            vmids.append(number)
     return tuple(vmids)
 
 

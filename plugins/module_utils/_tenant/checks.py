@@ -7,20 +7,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._access.acl_check import judge_giver
+from .._access.acl_check import held_on, judge_giver
+from .._access.realm import kinds_of_realms
 from .._access.role import read_privileges
 from .._cluster.bridges import KnownBridges
 from .._cluster.lookup import find_template
-from .._cluster.state import with_names
+from .._cluster.state import ClusterState, VmRow, with_names
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
+from .._core.quantities import whole_number
 from .._preflight.needs import Question, Subjects, holds, questions
 from .._resource.change import Change, Desired
 from .._resource.protocols import Api
+from .._resource.table import Precheck
+from .._vm.live.requirements import bridges_of
 from .facts import Facts, own_rights
 from .model import Tenant
 from .rights import bridge_path
+from .work import PlannedPart
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -34,21 +39,28 @@ def find_templates(client: Client, tenant: Tenant, facts: Facts) -> dict[str, in
     there, and Conflict for an ambiguous name.
     """
     cluster = facts.cluster
-    if any(not one.isdigit() for one in tenant.templates):
+    if any(whole_number(text) is None for text in tenant.templates):
         cluster = with_names(client, cluster, missing=True)
     found: dict[str, int] = {}
     missing: list[str] = []
-    for one in tenant.templates:
-        number = int(one) if one.isdigit() else None
-        row = find_template(cluster, vmid=number, name=None if number else one)
-        if row is None or not row.template:
-            missing.append(one)
-            continue
-        found[one] = row.vmid
+    for text in tenant.templates:
+        row = _find_vm(cluster, text)
+        if row is not None and row.template:
+            found[text] = row.vmid
+        else:
+            missing.append(text)
     if missing:
-        names = ", ".join(sorted(row.name for row in cluster.vms.values() if row.template))
+        names = [row.name for row in cluster.vms.values() if row.template]
         raise _unknown(tenant, "template", missing, names)
     return found
+
+
+def _find_vm(cluster: ClusterState, text: str) -> VmRow | None:
+    """Return the VM of a VMID, or the template of a name; None where there is none."""
+    number = whole_number(text)
+    if number is not None:
+        return find_template(cluster, vmid=number)
+    return find_template(cluster, name=text)
 
 
 def require_objects(client: Client, tenant: Tenant, facts: Facts) -> None:
@@ -60,14 +72,39 @@ def require_objects(client: Client, tenant: Tenant, facts: Facts) -> None:
     _require(tenant, "user", tenant.members, facts.users)
     _require_bridges(client, tenant, facts)
     if tenant.user not in facts.users:
-        realms = {str(row["realm"]) for row in client.get("access", "domains") or []}
-        _require(tenant, "realm", {tenant.user.rpartition("@")[2]}, realms)
+        realm = tenant.user.rpartition("@")[2]
+        _require(tenant, "realm", {realm}, kinds_of_realms(client))
+
+
+def bridges_of_templates(
+    client: Client, tenant: Tenant, facts: Facts, templates: Mapping[str, int]
+) -> list[str]:
+    """Return a warning for each template whose bridges the tenant was not given, so that Proxmox VE
+    refuses to clone it (qemu-server: PVE/API2/Qemu.pm, clone_vm).
+
+    One request for each template that the tenant does not have yet.
+    """
+    if "provision" not in tenant.operations:
+        return []
+    given = own_rights(tenant, facts)
+    known = {name.rpartition("/")[2] for name in tenant.bridges}
+    warnings: list[str] = []
+    for name, vmid in templates.items():
+        if f"/vms/{vmid}" in given:
+            continue
+        node = facts.cluster.vms[vmid].node
+        config = client.get("nodes", node, "qemu", vmid, "config")
+        missing = ", ".join(sorted(bridges_of(config) - known))
+        if missing:
+            text = f"Template {name} has a NIC on {missing}, which {tenant.label} was not given"
+            warnings.append(f"{text}: Proxmox VE refuses to clone it. Add it to bridges")
+    return warnings
 
 
 def _require(tenant: Tenant, kind: str, asked: Iterable[str], known: Collection[str]) -> None:
     missing = sorted(set(asked) - set(known))
     if missing:
-        raise _unknown(tenant, kind, missing, ", ".join(sorted(known)))
+        raise _unknown(tenant, kind, missing, known)
 
 
 def _require_bridges(client: Client, tenant: Tenant, facts: Facts) -> None:
@@ -75,39 +112,51 @@ def _require_bridges(client: Client, tenant: Tenant, facts: Facts) -> None:
     not read.
     """
     given = own_rights(tenant, facts)
-    new = [name for name in tenant.bridges if bridge_path(name) not in given]
-    asked = [name for name in new if "/" not in name]
-    if not asked:
-        return
+    asked: list[str] = []
+    for name in tenant.bridges:
+        is_vnet = "/" in name
+        if not is_vnet and bridge_path(name) not in given:
+            asked.append(name)
+    if asked:
+        _require(tenant, "bridge", asked, _all_bridges(client, facts))
+
+
+def _all_bridges(client: Client, facts: Facts) -> set[str]:
+    """Return the bridges of all nodes that answer; one request for each node that is online."""
     bridges = KnownBridges(client)
     for name, node in sorted(facts.cluster.nodes.items()):
         if node.online:
             bridges.learn(name)
-    known = {name for seen in bridges.seen.values() for name in seen or ()}
-    _require(tenant, "bridge", asked, known)
+    found: set[str] = set()
+    for names in bridges.seen.values():
+        found.update(names or ())
+    return found
 
 
-def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: str) -> FleetError:
-    category = NotFound if kind in ("user", "template") else ConfigurationError
+def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: Iterable[str]) -> FleetError:
+    """Return the error for objects that do not exist; `known` are those that do."""
+    category: type[FleetError] = ConfigurationError
+    if kind in ("user", "template"):
+        category = NotFound
+    names = ", ".join(sorted(known)) or "none that this user or token may see"
     return category(
         attempted=f"{tenant.label} was not changed",
-        answer=f"there is no {kind} {', '.join(missing)}; the cluster has {known or 'none'}",
+        answer=f"there is no {kind} {', '.join(missing)}; the cluster has {names}",
         next_step="Create it first, or check the name",
         reason=f"unknown {kind}",
         details={f"{kind}s": list(missing)},
     )
 
 
-def giver_check(roles: Mapping[str, frozenset[str]], facts: Facts) -> Any:
+def giver_check(roles: Mapping[str, frozenset[str]], facts: Facts) -> Precheck:
     """Return a check of rights while all is planned; `roles` will exist then."""
     known = {name: read_privileges(row) for name, row in facts.roles.items()}
     known.update(roles)
 
     def check(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
         path = desired.keys["path"]
-        answer: Mapping[str, Any] = client.get("access", "permissions", path=path) or {}
         judge_giver(
-            answer.get(path) or {},
+            held_on(client, path),
             known,
             change.adds.get("grants", frozenset()),
             change.removes.get("grants", frozenset()),
@@ -118,14 +167,13 @@ def giver_check(roles: Mapping[str, frozenset[str]], facts: Facts) -> Any:
     return check
 
 
-def require_privileges(client: Client, tenant: Tenant, kinds: Collection[str]) -> None:
-    """Raise PermissionDenied where the caller lacks what the changes of these kinds need."""
-    tasks = sorted(_TASKS & set(kinds))
-    asked = questions(tasks, Subjects(pool=tenant.pool), client.version())
+def require_privileges(client: Client, tenant: Tenant, planned: Sequence[PlannedPart]) -> None:
+    """Raise PermissionDenied where the caller lacks what the planned changes need."""
+    kinds = {one.kind for one in planned}
+    tasks = sorted(_TASKS & kinds)
     lacking: list[str] = []
-    for question in asked:
-        answer: Mapping[str, Any] = client.get("access", "permissions", path=question.path) or {}
-        if not holds(question, answer.get(question.path)):
+    for question in questions(tasks, Subjects(pool=tenant.pool), client.version()):
+        if not holds(question, held_on(client, question.path)):
             lacking.append(_text(question))
     if lacking:
         raise PermissionDenied(

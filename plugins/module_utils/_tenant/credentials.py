@@ -7,19 +7,18 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from .._api.settings import Connection
 from .._core.errors import ConfigurationError, Conflict
+from .._core.files import replace_file, why_not_writable
 from .._core.result import Result
 
 _MODE = 0o600
-_HEAD = "# Login of tenant {name}, written by pve.fleet.tenant. Use it as sites_file."
-_FIRST_LINE = re.compile(r"# Login of tenant (?P<name>\S+), written by pve\.fleet\.tenant\b")
+_FIRST_LINE = "# Login of tenant {name}, written by pve.fleet.tenant."
+_HEAD = f"{_FIRST_LINE} Use it as sites_file."
 
 
 def site_of(name: str, connection: Connection, token_id: str, secret: str) -> dict[str, Any]:
@@ -51,13 +50,10 @@ def read_token(path: str, name: str) -> tuple[str, str] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(path, str(error)) from error
     head, _newline, body = text.partition("\n")
-    found = _FIRST_LINE.match(head)
-    try:
-        site = json.loads(body)["sites"][0] if found and found["name"] == name else None
-        if site is not None:
+    if head.startswith(_FIRST_LINE.format(name=name)):
+        with suppress(ValueError, LookupError, TypeError):
+            site = json.loads(body)["sites"][0]
             return str(site["token_id"]), str(site["token_secret"])
-    except (ValueError, LookupError, TypeError):
-        pass
     raise Conflict(
         attempted=f"credentials_file {path} was not used",
         answer=f"the file exists and is not the login of tenant {name}",
@@ -68,11 +64,9 @@ def read_token(path: str, name: str) -> tuple[str, str] | None:
 
 def require_writable(path: str) -> None:
     """Raise ConfigurationError where the file cannot be written; nothing is written for that."""
-    directory = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(directory):
-        raise _unusable(path, f"there is no directory {directory}")
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise _unusable(path, f"this user cannot write to {directory}")
+    why = why_not_writable(path)
+    if why:
+        raise _unusable(path, why)
 
 
 def write(path: str, name: str, content: Mapping[str, Any]) -> None:
@@ -80,22 +74,10 @@ def write(path: str, name: str, content: Mapping[str, Any]) -> None:
     moment.
     """
     text = json.dumps(content, indent=2, sort_keys=True)
-    directory = os.path.dirname(os.path.abspath(path))
-    beside = ""
     try:
-        number, beside = tempfile.mkstemp(prefix=".pve-fleet-", dir=directory)
-        with os.fdopen(number, "w", encoding="utf-8") as stream:
-            os.fchmod(stream.fileno(), _MODE)
-            stream.write(f"{_HEAD.format(name=name)}\n{text}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-        beside = ""
+        replace_file(path, f"{_HEAD.format(name=name)}\n{text}\n", _MODE)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    finally:
-        if beside:
-            os.unlink(beside)
 
 
 def keep(path: str, name: str, content: Mapping[str, Any]) -> Result:

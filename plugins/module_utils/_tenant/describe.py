@@ -42,14 +42,18 @@ def usage(tenant: Tenant, facts: Facts) -> Figures:
     return total(figures_by_vm(facts.cluster, tenant.tag, tenant.prefix).values())
 
 
+def over_quota(tenant: Tenant, facts: Facts) -> Mapping[str, Mapping[str, int]]:
+    """Return C(wanted), which its VMs have, and C(limit) of each kind that exceeds its quota."""
+    return excess(tenant.quota or {}, Figures(), usage(tenant, facts))
+
+
 def notes(tenant: Tenant, facts: Facts) -> list[str]:
     """Return warnings about more than the quota, and about rights by other roles."""
-    over = excess(tenant.quota or {}, Figures(), usage(tenant, facts))
-    lines = [
-        f"{tenant.label} exceeds its quota: {kind} {row['wanted']} of {row['limit']}"
-        for kind, row in over.items()
-    ]
-    for path, grants in sorted(other_rights(tenant, facts).items()):
+    lines: list[str] = []
+    for kind, row in over_quota(tenant, facts).items():
+        figures = f"{kind} {row['wanted']} of {row['limit']}"
+        lines.append(f"{tenant.label} exceeds its quota: {figures}")
+    for path, grants in other_rights(tenant, facts).items():
         names = ", ".join(grant.text() for grant in sorted(grants))
         lines.append(f"{tenant.label} has rights that its roles do not give: {names} on {path}")
     return lines

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from .._access.role import ROLE
 from .._access.token import TOKEN
 from .._access.user import USER
 from .._cluster.state import ClusterState, cluster_state_of
+from .._cluster.tenant import parse_tags
 from .._resource.table import Table
 from .model import Tenant
 
@@ -24,76 +25,129 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 Row = Mapping[str, Any]
+Rights = Mapping[str, frozenset[Grant]]
+"""Who has which role, by path of the access control list."""
+Entry = tuple[str, Grant]
+"""One right: its path, and who has which role there."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container: its pool is None without one."""
+
+    vmid: int
+    name: str
+    pool: str | None
+    tags: tuple[str, ...]
+    template: bool
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        if self.name:
+            return f"container '{self.name}' ({self.vmid})"
+        return f"container {self.vmid}"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Users by name with their tokens, groups and roles by name, and all rights by path."""
+    """Users by name with their tokens, groups and roles by name, all rights by path, and containers
+    by VMID.
+    """
 
     cluster: ClusterState
     users: Mapping[str, Row]
     groups: Mapping[str, Row]
     roles: Mapping[str, Row]
-    rights: Mapping[str, frozenset[Grant]]
+    rights: Rights
     version: tuple[int, int]
-    containers: Mapping[int, str] = field(default_factory=dict)  # pool of each, empty without one
+    containers: Mapping[int, Container] = field(default_factory=dict)
 
     def tokens_of(self, user: str) -> dict[str, Row]:
         """Return the tokens of a user by name."""
-        tokens = self.users.get(user, {}).get("tokens") or []
-        return {str(row["tokenid"]): row for row in tokens}
+        row = self.users.get(user, {})
+        return _rows_by("tokenid", row.get("tokens"))
 
 
 def read_facts(client: Client) -> Facts:
     """Return the facts; five requests."""
     rows = client.get("cluster", "resources", attempted="Could not read the cluster") or []
-    users = client.get("access", "users", params={"full": "1"}) or []
-    groups = client.get("access", "groups") or []
-    roles = client.get("access", "roles") or []
-    rights: dict[str, set[Grant]] = {}
-    for row in client.get("access", "acl", attempted="Could not read the rights") or []:
-        rights.setdefault(str(row["path"]), set()).add(read_grant(row))
+    users = client.get("access", "users", params={"full": "1"})
+    groups = client.get("access", "groups")
+    roles = client.get("access", "roles")
+    acl = client.get("access", "acl", attempted="Could not read the rights") or []
     return Facts(
         cluster=cluster_state_of(rows),
-        users={str(row["userid"]): row for row in users},
-        groups={str(row["groupid"]): row for row in groups},
-        roles={str(row["roleid"]): row for row in roles},
-        rights={path: frozenset(grants) for path, grants in rights.items()},
+        users=_rows_by("userid", users),
+        groups=_rows_by("groupid", groups),
+        roles=_rows_by("roleid", roles),
+        rights=by_path((str(row["path"]), read_grant(row)) for row in acl),
         version=client.version(),
-        containers={
-            int(row["vmid"]): str(row.get("pool") or "") for row in rows if row.get("type") == "lxc"
-        },
+        containers=_containers(rows),
     )
 
 
-def own_rights(tenant: Tenant, facts: Facts) -> dict[str, frozenset[Grant]]:
+def _rows_by(key: str, rows: Iterable[Row] | None) -> dict[str, Row]:
+    """Return the rows of a listing by the property that names each; None is an empty listing."""
+    return {str(row[key]): row for row in rows or ()}
+
+
+def _containers(rows: Iterable[Row]) -> dict[int, Container]:
+    """Return the containers of the cluster's listing by VMID."""
+    found: dict[int, Container] = {}
+    for row in rows:
+        if row.get("type") == "lxc":
+            container = _container(row)
+            found[container.vmid] = container
+    return found
+
+
+def _container(row: Row) -> Container:
+    return Container(
+        vmid=int(row["vmid"]),
+        name=str(row.get("name") or ""),
+        pool=row.get("pool") or None,
+        tags=parse_tags(row.get("tags")),
+        template=bool(row.get("template")),
+    )
+
+
+def by_path(entries: Iterable[Entry]) -> Rights:
+    """Return rights by path, in the order of the paths."""
+    found: dict[str, set[Grant]] = {}
+    for path, grant in sorted(entries):
+        grants = found.setdefault(path, set())
+        grants.add(grant)
+    return {path: frozenset(grants) for path, grants in found.items()}
+
+
+def entries_of(rights: Rights) -> list[Entry]:
+    """Return rights one by one, sorted by path and then by who has which role."""
+    found: list[Entry] = []
+    for path, grants in rights.items():
+        found += [(path, grant) for grant in grants]
+    return sorted(found)
+
+
+def own_rights(tenant: Tenant, facts: Facts) -> Rights:
     """Return the rights by path that give a role of the tenant, to whomever (pure)."""
     own = set(tenant.roles.values())
-    found: dict[str, frozenset[Grant]] = {}
-    for path, grants in facts.rights.items():
-        ours = frozenset(grant for grant in grants if grant.role in own)
-        if ours:
-            found[path] = ours
-    return found
+    entries = entries_of(facts.rights)
+    return by_path(entry for entry in entries if entry[1].role in own)
 
 
-def other_rights(tenant: Tenant, facts: Facts) -> dict[str, frozenset[Grant]]:
+def other_rights(tenant: Tenant, facts: Facts) -> Rights:
     """Return the rights by path that its user, group and tokens have by other roles (pure)."""
     own = set(tenant.roles.values())
-    tokens = {f"{tenant.user}!{name}" for name in facts.tokens_of(tenant.user)}
-    subjects = {("user", tenant.user), *(("token", name) for name in tokens)}
-    if tenant.group:
-        subjects.add(("group", tenant.group))
-    found: dict[str, frozenset[Grant]] = {}
-    for path, grants in facts.rights.items():
-        others = frozenset(
-            grant
-            for grant in grants
-            if grant.role not in own and (grant.kind, grant.who) in subjects
-        )
-        if others:
-            found[path] = others
-    return found
+    subjects = {("user", tenant.user), ("group", tenant.group)}
+    for name in facts.tokens_of(tenant.user):
+        subjects.add(("token", f"{tenant.user}!{name}"))
+    found: list[Entry] = []
+    for path, grant in entries_of(facts.rights):
+        is_its_own = (grant.kind, grant.who) in subjects
+        if is_its_own and grant.role not in own:
+            found.append((path, grant))
+    return by_path(found)
 
 
 def listed(table: Table) -> Table:

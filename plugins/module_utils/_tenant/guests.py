@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .._cluster.state import VmRow
 from .._cluster.tenant import owns, tenants_of
 from .._core.errors import Conflict
-from .facts import Facts
+from .facts import Container, Facts
 from .model import Tenant
 
 
@@ -22,48 +22,67 @@ class Guests:
 
     `outside` have its tag and are not in its pool, `untagged` are in its pool without a tenant's
     tag. `foreign` are in its pool and other tenants', or have more than one tenant's tag;
-    `containers` are in its pool. Neither is ever removed.
+    `containers` are in its pool or have its tag. Neither is ever removed.
     """
 
     own: tuple[VmRow, ...]
     outside: tuple[VmRow, ...]
     untagged: tuple[VmRow, ...]
     foreign: tuple[VmRow, ...]
-    containers: tuple[int, ...]
+    containers: tuple[Container, ...]
 
     @property
     def strays(self) -> list[str]:
         """What messages say of the guests that stop a removal."""
-        lines = [f"{_label(row)} has the tag, but is in {_place(row)}" for row in self.outside]
-        lines += [f"{_label(row)} is in the pool without a tenant" for row in self.untagged]
-        lines += [f"{_label(row)} has the tags {', '.join(row.tags)}" for row in self.foreign]
-        lines += [f"container {vmid} is in the pool" for vmid in self.containers]
+        lines: list[str] = []
+        for row in self.outside:
+            lines.append(f"{_label(row)} has the tag, but is in {_place(row)}")
+        for row in self.untagged:
+            lines.append(f"{_label(row)} is in the pool without a tenant")
+        for row in self.foreign:
+            lines.append(f"{_label(row)} has the tags {', '.join(row.tags)}")
+        for one in self.containers:
+            lines.append(f"{one.label} is in {_place(one)}")
         return lines
 
 
 def guests_of(tenant: Tenant, facts: Facts) -> Guests:
     """Return the guests of a tenant and the strays, by VMID."""
-    own: list[VmRow] = []
-    outside: list[VmRow] = []
-    untagged: list[VmRow] = []
-    foreign: list[VmRow] = []
+    groups: dict[str, list[VmRow]] = {"own": [], "outside": [], "untagged": [], "foreign": []}
     for _vmid, row in sorted(facts.cluster.vms.items()):
-        owners = tenants_of(row.tags, tenant.prefix)
-        pooled = row.pool == tenant.pool
-        if owns(tenant.tag, row.tags, tenant.prefix):
-            (own if pooled else outside).append(row)
-        elif tenant.tag in owners or (pooled and owners):
-            foreign.append(row)
-        elif pooled:
-            untagged.append(row)
-    containers = [vmid for vmid, pool in facts.containers.items() if pool == tenant.pool]
+        group = _group_of(tenant, row)
+        if group is not None:
+            groups[group].append(row)
     return Guests(
-        own=tuple(own),
-        outside=tuple(outside),
-        untagged=tuple(untagged),
-        foreign=tuple(foreign),
-        containers=tuple(sorted(containers)),
+        own=tuple(groups["own"]),
+        outside=tuple(groups["outside"]),
+        untagged=tuple(groups["untagged"]),
+        foreign=tuple(groups["foreign"]),
+        containers=tuple(_containers(tenant, facts)),
     )
+
+
+def _group_of(tenant: Tenant, row: VmRow) -> str | None:
+    """Return the field of `Guests` that a VM belongs to, None where it is neither the tenant's nor
+    in its pool.
+    """
+    is_pooled = row.pool == tenant.pool
+    owners = tenants_of(row.tags, tenant.prefix)
+    if owns(tenant.tag, row.tags, tenant.prefix):
+        return "own" if is_pooled else "outside"
+    if tenant.tag in owners:
+        return "foreign"
+    if is_pooled:
+        return "foreign" if owners else "untagged"
+    return None
+
+
+def _containers(tenant: Tenant, facts: Facts) -> Iterator[Container]:
+    """Yield the containers that are in the pool of a tenant or have its tag, by VMID."""
+    for _vmid, one in sorted(facts.containers.items()):
+        owners = tenants_of(one.tags, tenant.prefix)
+        if one.pool == tenant.pool or tenant.tag in owners:
+            yield one
 
 
 def require_no_strays(tenant: Tenant, guests: Guests) -> None:
@@ -90,5 +109,5 @@ def _label(row: VmRow) -> str:
     return f"VM '{row.own_name}' ({row.vmid})" if row.own_name else f"VM {row.vmid}"
 
 
-def _place(row: VmRow) -> str:
+def _place(row: VmRow | Container) -> str:
     return f"pool '{row.pool}'" if row.pool else "no pool"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._access.role import read_privileges
@@ -14,12 +14,14 @@ from .._cluster.quota import figures_by_vm, total
 from .._cluster.tenant import PREFIX, blank_owner, is_blank, tenants_of
 from .._core import times
 from .._core.result import Result
-from .facts import Facts, read_facts
-from .model import TOKEN_MARK
+from .facts import Entry, Facts, entries_of, read_facts
+from .model import creation_day
 from .rights import KINDS
 
 if TYPE_CHECKING:
     from .._api.client import Client
+
+_POOLS = "/pool/"
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -28,73 +30,88 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     Raises ValidationFailed for a name without a value.
     """
     name = params.get("name")
+    prefix = str(params.get("tenant_prefix") or PREFIX).lower()
     if name is not None and is_blank(name):
         raise blank_owner("name")
-    prefix = str(params.get("tenant_prefix") or PREFIX).lower()
     facts = read_facts(client)
     tags = tags_of(facts, prefix)
     if name is not None:
-        tags &= {f"{prefix}{name}".lower()}
-    return Result(False, {"tenants": [show(tag, prefix, facts) for tag in sorted(tags)]})
+        tags.intersection_update([f"{prefix}{name}".lower()])
+    tenants = [show(tag, prefix, facts) for tag in sorted(tags)]
+    return Result(False, {"tenants": tenants})
 
 
 def tags_of(facts: Facts, prefix: str) -> set[str]:
     """Return the tags of all tenants that have a VM, a role or a user (pure)."""
-    found = {tag for row in facts.cluster.vms.values() for tag in tenants_of(row.tags, prefix)}
-    suffixes = tuple(suffix for suffix in KINDS if suffix)
-    for name in facts.roles:
-        if name.startswith(prefix):
-            found.add(_without(name, suffixes))
-    for user in facts.users:
-        if user.startswith(prefix):
-            found.add(user.partition("@")[0])
-    return found - {prefix}
+    found: set[str] = set()
+    for row in facts.cluster.vms.values():
+        found.update(tenants_of(row.tags, prefix))
+    found.update(map(_without_suffix, facts.roles))
+    found.update(map(_name_of, facts.users))
+    found.discard(prefix)
+    return {name for name in found if name.startswith(prefix)}
 
 
-def _without(name: str, suffixes: tuple[str, ...]) -> str:
-    for suffix in suffixes:
-        name = name.removesuffix(suffix)
-    return name
+def _without_suffix(role: str) -> str:
+    """Return the tag in the name of a tenant's role."""
+    for suffix in KINDS:
+        role = role.removesuffix(suffix)
+    return role
+
+
+def _name_of(user: str) -> str:
+    """Return the name of a user without its realm."""
+    return user.partition("@")[0]
 
 
 def show(tag: str, prefix: str, facts: Facts) -> dict[str, Any]:
     """Return one tenant as the cluster has it (pure)."""
-    roles = {tag, *(f"{tag}{suffix}" for suffix in KINDS)} & facts.roles.keys()
-    rights: list[dict[str, Any]] = []
-    for path, grants in sorted(facts.rights.items()):
-        for grant in sorted(grants):
-            if grant.role in roles:
-                rights.append({"path": path, grant.kind: grant.who, "role": grant.role})
-    users = sorted({row["user"] for row in rights if "user" in row} | _users_named(tag, facts))
-    groups = sorted({row["group"] for row in rights if "group" in row})
+    names = [f"{tag}{suffix}" for suffix in KINDS]
+    roles: dict[str, list[str]] = {}
+    for name in sorted(facts.roles.keys() & names):
+        roles[name] = sorted(read_privileges(facts.roles[name]))
+    entries = [entry for entry in entries_of(facts.rights) if entry[1].role in roles]
+    rights: list[dict[str, str]] = []
+    pools: list[str] = []
+    for path, grant in entries:
+        rights.append({"path": path, grant.kind: grant.who, "role": grant.role})
+        if grant.role == tag and path.startswith(_POOLS):
+            pools.append(path[len(_POOLS) :])
+    named = {user for user in facts.users if _name_of(user) == tag}
+    users = sorted(named | _subjects(entries, "user"))
     figures = figures_by_vm(facts.cluster, tag, prefix)
     return {
-        "name": tag[len(prefix) :],
+        "name": tag.removeprefix(prefix),
         "tag": tag,
-        "pools": [row["path"][len("/pool/") :] for row in rights if row["role"] == tag],
+        "pools": pools,
         "users": users,
-        "groups": groups,
-        "tokens": [token for user in users for token in _tokens(user, facts)],
-        "roles": {name: sorted(read_privileges(facts.roles[name])) for name in sorted(roles)},
+        "groups": sorted(_subjects(entries, "group")),
+        "tokens": _tokens(users, facts),
+        "roles": roles,
         "rights": rights,
         "vms": sorted(figures),
         "usage": vars(total(figures.values())),
     }
 
 
-def _users_named(tag: str, facts: Facts) -> set[str]:
-    return {user for user in facts.users if user.partition("@")[0] == tag}
+def _subjects(rights: Sequence[Entry], kind: str) -> set[str]:
+    """Return the users, groups or tokens that have one of these rights."""
+    found: set[str] = set()
+    for _path, grant in rights:
+        if grant.kind == kind:
+            found.add(grant.who)
+    return found
 
 
-def _tokens(user: str, facts: Facts) -> list[dict[str, Any]]:
+def _tokens(users: Sequence[str], facts: Facts) -> list[dict[str, Any]]:
+    """Return the tokens of these users as the module reports them."""
     found: list[dict[str, Any]] = []
-    for name, row in sorted(facts.tokens_of(user).items()):
-        created = TOKEN_MARK.search(str(row.get("comment") or ""))
-        found.append(
-            {
+    for user in users:
+        for name, row in sorted(facts.tokens_of(user).items()):
+            token = {
                 "token_id": f"{user}!{name}",
                 "expire": times.iso(int(row.get("expire") or 0)),
-                "created": created[1] if created else None,
+                "created": creation_day(row),
             }
-        )
+            found.append(token)
     return found

@@ -20,7 +20,7 @@ from .rights import KINDS
 # A tenant's name is part of a tag, a role, a user and a file.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]{0,31}")
 # What the comment of a token that was made for a tenant says of its age.
-TOKEN_MARK = re.compile(r"created (\d{4}-\d\d-\d\d)")
+_TOKEN_MARK = re.compile(r"created (\d{4}-\d\d-\d\d)")
 _VNET = re.compile(r"[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){1,2}")
 
 
@@ -78,7 +78,19 @@ class Tenant:
     def is_marked(self, comment: object) -> bool:
         """Return whether a user, group or token with this comment was made for the tenant."""
         text = str(comment or "")
-        return text == self.mark or text.startswith((f"{self.mark},", f"{self.mark}:"))
+        begins_with_mark = text.startswith((f"{self.mark},", f"{self.mark}:"))
+        return begins_with_mark or text == self.mark
+
+
+def creation_day(token: Mapping[str, Any]) -> str | None:
+    """Return the day (YYYY-MM-DD) on which a token was created, None where its comment lacks it.
+
+    Proxmox VE does not keep it; module tenant writes it into the comment.
+    """
+    found = _TOKEN_MARK.search(str(token.get("comment") or ""))
+    if found is None:
+        return None
+    return found[1]
 
 
 def read_tenant(params: Mapping[str, Any]) -> Tenant:
@@ -97,7 +109,7 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         pool=validate.pool(params.get("pool") or name),
         comment=params.get("comment"),
         operations=operations,
-        templates=tuple(dict.fromkeys(str(one) for one in params.get("templates") or ())),
+        templates=tuple(dict.fromkeys(map(str, params.get("templates") or ()))),
         storages=_checked(params, "storages", validate.storage),
         image_storages=_checked(params, "image_storages", validate.storage),
         bridges=_checked(params, "bridges", _bridge),
@@ -113,7 +125,10 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
 
 
 def _checked(params: Mapping[str, Any], option: str, check: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(check(str(one), option) for one in params.get(option) or ()))
+    """Return the values of an option, each once. Raises ValidationFailed where one is refused."""
+    values = params.get(option) or ()
+    checked = [check(str(value), option) for value in values]
+    return tuple(dict.fromkeys(checked))
 
 
 def _bridge(value: str, what: str) -> str:

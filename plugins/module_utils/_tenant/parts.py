@@ -20,7 +20,18 @@ from .._pool.table import POOL
 from .._resource.change import Desired
 from .._resource.decide import read_desired
 from .._resource.table import Table
-from .facts import LISTED_ACL, LISTED_GROUP, LISTED_ROLE, LISTED_USER, Facts, own_rights
+from .facts import (
+    LISTED_ACL,
+    LISTED_GROUP,
+    LISTED_ROLE,
+    LISTED_USER,
+    Entry,
+    Facts,
+    Rights,
+    by_path,
+    entries_of,
+    own_rights,
+)
 from .model import Tenant
 from .rights import bridge_path, privileges_of
 
@@ -60,15 +71,14 @@ def group_parts(tenant: Tenant, facts: Facts) -> list[Part]:
 
 def wanted_privileges(tenant: Tenant, facts: Facts) -> dict[str, frozenset[str]]:
     """Return the privileges of each role of the tenant, by the name of the role."""
-    by_suffix = privileges_of(tenant.operations, facts.version)
-    used = {suffix for suffix, paths in _paths(tenant, {}).items() if paths}
-    if tenant.templates:
-        used.add(".template")
-    return {
-        tenant.roles[suffix]: privileges
-        for suffix, privileges in by_suffix.items()
-        if suffix in used
-    }
+    vmids = dict.fromkeys(tenant.templates, 0)  # any will do: what counts is whether there is one
+    paths = _paths(tenant, vmids)
+    found: dict[str, frozenset[str]] = {}
+    for suffix, privileges in privileges_of(tenant.operations, facts.version).items():
+        is_used = bool(paths[suffix])
+        if is_used:
+            found[tenant.roles[suffix]] = privileges
+    return found
 
 
 def role_parts(tenant: Tenant, facts: Facts) -> list[Part]:
@@ -115,18 +125,17 @@ def _paths(tenant: Tenant, templates: Mapping[str, int]) -> dict[str, list[str]]
     }
 
 
-def wanted_rights(
-    tenant: Tenant, facts: Facts, templates: Mapping[str, int]
-) -> dict[str, frozenset[Grant]]:
+def wanted_rights(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> Rights:
     """Return the rights of the tenant by path; `templates` are their VMIDs by what names them."""
     kind, who = tenant.subject
-    roles = wanted_privileges(tenant, facts)
-    found: dict[str, set[Grant]] = {}
+    wanted = wanted_privileges(tenant, facts)
+    found: list[Entry] = []
     for suffix, paths in _paths(tenant, templates).items():
         role = tenant.roles[suffix]
-        for path in paths if role in roles else ():
-            found.setdefault(path, set()).add(Grant(kind, who, role, True))
-    return {path: frozenset(grants) for path, grants in sorted(found.items())}
+        grant = Grant(kind, who, role, propagate=True)
+        if role in wanted:
+            found += [(path, grant) for path in paths]
+    return by_path(found)
 
 
 def right_parts(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> list[Part]:
@@ -135,13 +144,25 @@ def right_parts(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> l
     """
     wanted = wanted_rights(tenant, facts, templates)
     parts = [rights_on(path, grants) for path, grants in wanted.items()]
-    for path, grants in sorted(own_rights(tenant, facts).items()):
-        surplus = {grant[:3]: grant for grant in grants}
-        for grant in wanted.get(path, ()):
-            surplus.pop(grant[:3], None)
-        if surplus:
-            parts.append(rights_on(path, surplus.values(), present=False))
+    surplus = by_path(surplus_entries(tenant, facts, wanted))
+    for path, grants in surplus.items():
+        parts.append(rights_on(path, grants, present=False))
     return parts
+
+
+def surplus_entries(tenant: Tenant, facts: Facts, wanted: Rights) -> list[Entry]:
+    """Return the rights by roles of the tenant that are not among the wanted ones.
+
+    Whether a right propagates does not count: no one has a role on a path twice.
+    """
+    known: set[tuple[str, str, str, str]] = set()
+    for path, grant in entries_of(wanted):
+        known.add((path, grant.kind, grant.who, grant.role))
+    found: list[Entry] = []
+    for path, grant in entries_of(own_rights(tenant, facts)):
+        if (path, grant.kind, grant.who, grant.role) not in known:
+            found.append((path, grant))
+    return found
 
 
 def rights_on(path: str, grants: Iterable[Grant], *, present: bool = True) -> Part:

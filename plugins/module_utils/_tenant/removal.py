@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._access.grants import Grant
@@ -33,6 +35,10 @@ from .facts import (
     LISTED_ROLE,
     LISTED_USER,
     Facts,
+    Rights,
+    Row,
+    by_path,
+    entries_of,
     other_rights,
     own_rights,
     read_facts,
@@ -41,7 +47,7 @@ from .guests import Guests, guests_of, names_of, require_no_strays
 from .model import Tenant
 from .parts import Part, rights_on, tag_part
 from .token import absent_token_part, existing_tokens
-from .work import Report, carry_out, diff_of, plan_parts, summaries, with_precheck
+from .work import PlannedPart, Report, carry_out, diff_of, plan_parts, summaries, with_precheck
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -59,40 +65,52 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster, missing=True))
     guests = guests_of(tenant, facts)
-    if params.get("strays") == "stop":
+    if params["strays"] == "stop":
         require_no_strays(tenant, guests)
     leaving = _leaving(guests, params)
-    planned = plan_parts(_parts(tenant, facts, guests, leaving, reader), reader)
+    planned = plan_parts(_parts(tenant, facts, leaving, reader), reader)
     foreseen = _work_on_vms(tenant, params, leaving, client, check_mode=True)
-    rows = _rows(tenant, foreseen)
-    if not check_mode and (rows or planned):
+    _all_removed(tenant, foreseen)
+    rows = _removed_rows(foreseen)
+    changed = bool(rows or planned)
+    if changed and not check_mode:
         _require_confirmed(tenant, params, leaving)
-    if planned:
-        require_privileges(reader, tenant, {one.kind for one in planned})
+    require_privileges(reader, tenant, planned)
     report = Report()
     if not check_mode:
-        done = _work_on_vms(tenant, params, leaving, client, check_mode=False)
-        report.done += [line for row in map(row_of, done.outcomes) for line in row["done"]]
-        report.run(lambda: _all_removed(tenant, done))
+        work = _work_on_vms(tenant, params, leaving, client, check_mode=False)
+        report.done += _lines(work, "done")
+        report.run(lambda: _all_removed(tenant, work))
         carry_out(planned, client, report)
-    diff = diff_of(planned)
-    before = {**{_name_of(row): row["vm"] or {} for row in rows}, **diff["before"]}
     values = {
         "tenant": None,
         "credentials": None,
-        "vms": [{key: row[key] for key in ("name", "vmid", "node")} for row in rows],
-        "plan": [*(line for row in rows for line in row["plan"]), *summaries(planned)],
+        "vms": [_which(row) for row in rows],
+        "plan": [*_lines(foreseen, "plan"), *summaries(planned)],
         "done": report.done,
     }
-    warnings = [*report.warnings, *_kept(tenant, facts, guests, params)]
-    changed = bool(rows or planned)
-    return Result(changed, values, {"before": before, "after": diff["after"]}, tuple(warnings))
+    warnings = (*report.warnings, *_kept(tenant, facts, guests, params))
+    return Result(changed, values, _diff(rows, planned), warnings)
+
+
+def _which(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which VM a report is about."""
+    return {"name": row["name"], "vmid": row["vmid"], "node": row["node"]}
+
+
+def _diff(rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedPart]) -> dict[str, Any]:
+    """Return what the removal changes: the VMs, and then the other parts."""
+    before: dict[str, Any] = {}
+    for row in rows:
+        before[_name_of(row)] = row["vm"] or {}
+    diff = diff_of(planned)
+    return {"before": {**before, **diff["before"]}, "after": diff["after"]}
 
 
 def _leaving(guests: Guests, params: Mapping[str, Any]) -> list[VmRow]:
     """Return the VMs that go with the tenant."""
     rows = list(guests.own)
-    if params.get("strays") == "remove":
+    if params["strays"] == "remove":
         rows += [*guests.outside, *guests.untagged]
     return sorted(rows, key=lambda row: row.vmid)
 
@@ -105,26 +123,44 @@ def _work_on_vms(
     *,
     check_mode: bool,
 ) -> Work:
-    """Remove the VMs as module vms does, each after a look at whose it is."""
-    of_tenant = {"tenant": tenant.name, "tenant_prefix": tenant.prefix}
-    listed = [{"vmid": row.vmid, **(of_tenant if tenant.tag in row.tags else {})} for row in rows]
-    given = {name: params[name] for name in _OF_VMS if params.get(name) is not None}
-    options = with_defaults(fleet_spec(), {**given, "vms": listed, "remove": True})
+    """Remove the VMs as module vms does, each after its owner was checked."""
+    listed: list[dict[str, Any]] = []
+    for row in rows:
+        item: dict[str, Any] = {"vmid": row.vmid}
+        if tenant.tag in row.tags:
+            item.update(tenant=tenant.name, tenant_prefix=tenant.prefix)
+        listed.append(item)
+    given: dict[str, Any] = {"vms": listed, "remove": True}
+    for name in _OF_VMS:
+        if params.get(name) is not None:
+            given[name] = params[name]
+    options = with_defaults(fleet_spec(), given)
     return work_on(read_estate(options, client), client, check_mode)
 
 
-def _rows(tenant: Tenant, work: Work) -> list[dict[str, Any]]:
-    """Return the VMs that are removed. Raises the errors of those that cannot be."""
-    _all_removed(tenant, work)
-    return [row for row in map(row_of, work.outcomes) if row["changed"]]
+def _removed_rows(work: Work) -> list[dict[str, Any]]:
+    """Return the reports on the VMs that are removed."""
+    rows = map(row_of, work.outcomes)
+    return [row for row in rows if row["changed"]]
+
+
+def _lines(work: Work, name: str) -> list[str]:
+    """Return the lines of all VMs: their C(plan), or what was C(done)."""
+    lines: list[str] = []
+    for outcome in work.outcomes:
+        lines += row_of(outcome)[name]
+    return lines
 
 
 def _all_removed(tenant: Tenant, work: Work) -> Result:
     """Raise one error for all VMs that were not removed, or cannot be."""
-    errors = [outcome.error for outcome in work.outcomes if outcome.error is not None]
+    errors: list[FleetError] = []
+    for outcome in work.outcomes:
+        if outcome.error is not None:
+            errors.append(outcome.error)
     if not errors:
         return Result()
-    error: FleetError = errors[0]
+    error = errors[0]
     if len(work.outcomes) > 1:
         answer = " ".join(one.message for one in errors)
         error = failure_of_several(errors, answer, len(work.outcomes))
@@ -148,25 +184,22 @@ def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence
     )
 
 
-def _parts(
-    tenant: Tenant, facts: Facts, guests: Guests, leaving: Sequence[VmRow], reader: Client
-) -> list[Part]:
+def _parts(tenant: Tenant, facts: Facts, leaving: Sequence[VmRow], reader: Client) -> list[Part]:
     """Return the removals of all that is not a VM, in the order of the work."""
-    parts = [
-        rights_on(path, grants, present=False)
-        for path, grants in sorted(_rights(tenant, facts).items())
-    ]
-    parts += [absent_token_part(tenant, name) for name in existing_tokens(tenant, facts)]
-    if _is_own_user(tenant, facts):
-        others = [name for name in facts.tokens_of(tenant.user) if name not in tenant.tokens]
+    parts: list[Part] = []
+    for path, grants in _rights(tenant, facts).items():
+        parts.append(rights_on(path, grants, present=False))
+    for name in existing_tokens(tenant, facts):
+        parts.append(absent_token_part(tenant, name))
+    if _is_own(tenant, facts.users, tenant.user):
+        others = facts.tokens_of(tenant.user).keys() - set(tenant.tokens)
         parts += [absent_token_part(tenant, name) for name in sorted(others)]
         user = Part(LISTED_USER, USER, read_desired(USER, _absent(tenant.user)))
-        connection = reader.connection
-        parts.append(with_precheck(user, lambda *about: check_user(connection, *about)))
-    if _is_own_group(tenant, facts):
+        parts += with_precheck([user], partial(check_user, reader.connection))
+    if _is_own(tenant, facts.groups, tenant.group):
         group = _absent(str(tenant.group))
         parts.append(Part(LISTED_GROUP, GROUP, read_desired(GROUP, group)))
-    for role in sorted(set(tenant.roles.values()) & facts.roles.keys()):
+    for role in sorted(facts.roles.keys() & tenant.roles.values()):
         parts.append(Part(LISTED_ROLE, ROLE, read_desired(ROLE, _absent(role))))
     return [*parts, _pool_part(tenant, leaving), tag_part(tenant, registered=False)]
 
@@ -177,52 +210,52 @@ def _absent(name: str) -> dict[str, Any]:
 
 def _pool_part(tenant: Tenant, leaving: Sequence[VmRow]) -> Part:
     """Return the removal of the pool, planned without the VMs that are gone by then."""
-    gone = frozenset(row.vmid for row in leaving)
-
-    def still_in(group: Members) -> Members:
-        return replace(group, read=lambda answer: group.read(answer) - gone)
-
-    members = tuple(still_in(group) for group in POOL.members)
-    reads = replace(POOL, members=members, precheck=check_pool)
+    gone = {row.vmid for row in leaving}
+    members = [_without(group, gone) for group in POOL.members]
+    reads = replace(POOL, members=tuple(members), precheck=check_pool)
     return Part(reads, POOL, read_desired(POOL, _absent(tenant.pool)))
 
 
-def _rights(tenant: Tenant, facts: Facts) -> dict[str, frozenset[Grant]]:
+def _without(group: Members, gone: AbstractSet[int]) -> Members:
+    """Return a group of members that reads all but some of them."""
+    return replace(group, read=lambda answer: group.read(answer) - gone)
+
+
+def _rights(tenant: Tenant, facts: Facts) -> Rights:
     """Return the rights that go, by path: those by its roles, on its pool, and of its user."""
-    found = {path: set(grants) for path, grants in own_rights(tenant, facts).items()}
     pool = f"/pool/{tenant.pool}"
-    found.setdefault(pool, set()).update(facts.rights.get(pool, ()))
-    for path, grants in other_rights(tenant, facts).items():
-        going = [grant for grant in grants if _goes(tenant, facts, grant)]
-        found.setdefault(path, set()).update(going)
-    return {path: frozenset(grants) for path, grants in found.items() if grants}
+    going = entries_of(own_rights(tenant, facts))
+    going += [(pool, grant) for grant in facts.rights.get(pool, ())]
+    for path, grant in entries_of(other_rights(tenant, facts)):
+        if _goes(tenant, facts, grant):
+            going.append((path, grant))
+    return by_path(going)
 
 
 def _goes(tenant: Tenant, facts: Facts, grant: Grant) -> bool:
     """Return whether a right by another role is of a user or group that goes."""
     if grant.kind == "group":
-        return _is_own_group(tenant, facts)
-    return _is_own_user(tenant, facts)
+        return _is_own(tenant, facts.groups, tenant.group)
+    return _is_own(tenant, facts.users, tenant.user)
 
 
-def _is_own_user(tenant: Tenant, facts: Facts) -> bool:
-    row = facts.users.get(tenant.user)
-    return row is not None and tenant.is_marked(row.get("comment"))
-
-
-def _is_own_group(tenant: Tenant, facts: Facts) -> bool:
-    row = facts.groups.get(tenant.group or "")
-    return row is not None and tenant.is_marked(row.get("comment"))
+def _is_own(tenant: Tenant, rows: Mapping[str, Row], name: str | None) -> bool:
+    """Return whether a user or group exists and was created for the tenant."""
+    if name is None or name not in rows:
+        return False
+    return tenant.is_marked(rows[name].get("comment"))
 
 
 def _kept(tenant: Tenant, facts: Facts, guests: Guests, params: Mapping[str, Any]) -> list[str]:
     """Return warnings about what stays."""
     lines: list[str] = []
-    if tenant.user in facts.users and not _is_own_user(tenant, facts):
-        lines.append(f"User '{tenant.user}' was not created for {tenant.label} and is kept")
-    if tenant.group in facts.groups and not _is_own_group(tenant, facts):
-        lines.append(f"Group '{tenant.group}' was not created for {tenant.label} and is kept")
+    users = ("User", facts.users, tenant.user)
+    groups = ("Group", facts.groups, tenant.group)
+    for noun, rows, name in (users, groups):
+        if name in rows and not _is_own(tenant, rows, name):
+            lines.append(f"{noun} '{name}' was not created for {tenant.label} and is kept")
     kept = replace(guests, own=())
-    if params.get("strays") == "remove":
+    if params["strays"] == "remove":
         kept = replace(kept, outside=(), untagged=())
-    return [*lines, *(f"Kept: {line}" for line in kept.strays)]
+    lines += [f"Kept: {line}" for line in kept.strays]
+    return lines

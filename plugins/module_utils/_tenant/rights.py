@@ -58,20 +58,25 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 def privileges_of(operations: Sequence[str], version: Version) -> dict[str, frozenset[str]]:
     """Return the privileges of each role by its suffix, without roles that have none."""
-    found: dict[str, set[str]] = {}
-    for operation in dict.fromkeys((BASE, *operations)):
+    needs = _needs_of(operations, version)
+    found: dict[str, frozenset[str]] = {}
+    for suffix, kinds in KINDS.items():
+        privileges: set[str] = set()
+        for need in needs:
+            if need.kind in kinds:
+                privileges.update(_least(need))
+        if privileges:
+            found[suffix] = frozenset(privileges)
+    return found
+
+
+def _needs_of(operations: Sequence[str], version: Version) -> list[Need]:
+    """Return what the operations need in this version of Proxmox VE."""
+    found: list[Need] = []
+    for operation in (BASE, *operations):
         for task in OPERATIONS[operation]:
-            for need in TASKS[task]:
-                for suffix in _suffixes(need, version):
-                    found.setdefault(suffix, set()).update(_least(need))
-    return {suffix: frozenset(names) for suffix, names in found.items()}
-
-
-def _suffixes(need: Need, version: Version) -> list[str]:
-    """Return the roles that a need is for, none where this version does not have it."""
-    if not need.since <= version < need.until:
-        return []
-    return [suffix for suffix, kinds in KINDS.items() if need.kind in kinds]
+            found += TASKS[task]
+    return [need for need in found if need.since <= version < need.until]
 
 
 def _least(need: Need) -> tuple[str, ...]:

@@ -19,7 +19,13 @@ from typing import Any
 
 from .._api.caching import CachingReader
 from .._api.client import Client
-from .._core.errors import AuthenticationError, ConfigurationError, NotFound, ValidationFailed
+from .._core.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    Conflict,
+    NotFound,
+    ValidationFailed,
+)
 from .._core.result import Result
 from . import credentials
 from .checks import require_privileges
@@ -29,11 +35,11 @@ from .model import Tenant
 from .parts import Part
 from .token import (
     absent_token_part,
+    create_token,
     existing_tokens,
     new_comment,
     rotation_of,
     token_part,
-    write_token,
 )
 from .work import PlannedPart, Report, carry_out, diff_of, plan_parts, summaries
 
@@ -55,9 +61,12 @@ class Turn:
 def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """Give the tenant another token; with C(finish) only complete what a run began."""
     _require_place(params)
+    path = params.get("credentials_file")
+    kept = credentials.read_token(path, tenant.name) if path else None
     reader = CachingReader(client)
     facts = read_facts(reader)
     in_use, secret = _login_in_use(tenant, params, facts)
+    tenant = _with_expiry(tenant, facts, in_use)
     turn = read_turn(tenant, facts, in_use, finish=bool(params.get("finish")))
     before = _plan_removal(tenant, turn.leftover, reader)
     made = _successor(tenant, facts, turn, client)
@@ -66,16 +75,18 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     old = None if keeps else turn.old
     after = _plan_removal(tenant, old, reader)
     whole = [*before, *planned, *after]
-    if whole:
-        require_privileges(reader, tenant, {"token"})
+    require_privileges(reader, tenant, whole)
     report, login = Report(), None
-    path = params.get("credentials_file")
     if whole and not check_mode:
         carry_out(before, client, report)
         if made is not None:
-            login = write_token(tenant, made, client, report, path)
-            kept = credentials.read_token(path, tenant.name) if path else None
-            in_use, secret = kept or _only_login(login)
+            login = create_token(tenant, made, client, report)
+            in_use, secret = _only_login(login)
+            report.run(partial(verify, tenant, client, in_use, secret))
+            if path:
+                report.run(partial(_hand_over, tenant, path, login, kept))
+                in_use, secret = credentials.read_token(path, tenant.name) or (in_use, secret)
+                login = None
         if after:
             report.run(partial(verify, tenant, client, in_use, secret))
         carry_out(after, client, report)
@@ -88,6 +99,32 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "done": report.done,
     }
     return Result(bool(whole), values, diff_of(whole), tuple(report.warnings))
+
+
+def _with_expiry(tenant: Tenant, facts: Facts, in_use: str) -> Tenant:
+    """Return the tenant; its new token expires as the one in use where the task says nothing."""
+    name = in_use.rpartition("!")[2]
+    expire = int(facts.tokens_of(tenant.user)[name].get("expire") or 0)
+    if tenant.expire is not None or not expire:
+        return tenant
+    return replace(tenant, expire=str(expire))
+
+
+def _hand_over(
+    tenant: Tenant, path: str, login: Mapping[str, Any], kept: tuple[str, str] | None
+) -> Result:
+    """Write the new login to the file.
+
+    Raises Conflict where the file is no longer as it was when the run began.
+    """
+    if credentials.read_token(path, tenant.name) == kept:
+        return credentials.keep(path, tenant.name, login)
+    raise Conflict(
+        attempted=f"The new login of {tenant.label} was not written to {path}",
+        answer="another run has written its own since this one began",
+        next_step="Use that login, and run this again if the tenant needs another one",
+        reason="changed since",
+    )
 
 
 def _plan_removal(tenant: Tenant, name: str | None, reader: Client) -> list[PlannedPart]:
@@ -145,28 +182,25 @@ def _login_in_use(
 def read_turn(tenant: Tenant, facts: Facts, in_use: str, *, finish: bool) -> Turn:
     """Return what is left to do (pure)."""
     name = in_use.rpartition("!")[2]
-    others = [one for one in existing_tokens(tenant, facts) if one != name]
-    other = others[0] if others else None
-    if other and rotation_of(facts, tenant, other) < rotation_of(facts, tenant, name):
+    first, second = tenant.tokens
+    other = second if name == first else first
+    if other not in existing_tokens(tenant, facts):
+        if finish:
+            return Turn(name)
+        return Turn(name, successor=other, old=name)
+    if rotation_of(facts, tenant, other) < rotation_of(facts, tenant, name):
         return Turn(name, old=other)  # handed over before, not yet completed
     if finish:
         return Turn(name, leftover=other)
-    first, second = tenant.tokens
-    successor = second if name == first else first
-    return Turn(name, leftover=other, successor=successor, old=name)
+    return Turn(name, leftover=other, successor=other, old=name)
 
 
 def _successor(tenant: Tenant, facts: Facts, turn: Turn, client: Client) -> Part | None:
-    """Return the new token; it expires as the one in use where the task says nothing."""
+    """Return the new token, None where none is to be created."""
     if turn.successor is None:
         return None
     number = rotation_of(facts, tenant, turn.in_use) + 1
-    part = token_part(tenant, turn.successor, new_comment(tenant, client, number))
-    if tenant.expire is not None:
-        return part
-    expire = int(facts.tokens_of(tenant.user)[turn.in_use].get("expire") or 0)
-    values = {**part.desired.values, "expire": expire}
-    return replace(part, desired=replace(part.desired, values=values))
+    return token_part(tenant, turn.successor, new_comment(tenant, client, number))
 
 
 def _plan_successor(made: Part | None, turn: Turn, reader: Client) -> list[PlannedPart]:
@@ -178,9 +212,9 @@ def _plan_successor(made: Part | None, turn: Turn, reader: Client) -> list[Plann
     return plan_parts([made], reader)
 
 
-def _only_login(login: Mapping[str, Any] | None) -> tuple[str, str | None]:
-    site = (login or {"sites": [{}]})["sites"][0]
-    return str(site.get("token_id")), site.get("token_secret")
+def _only_login(login: Mapping[str, Any]) -> tuple[str, str]:
+    (site,) = login["sites"]
+    return str(site["token_id"]), str(site["token_secret"])
 
 
 def verify(tenant: Tenant, client: Client, token_id: str, secret: str | None) -> Result:

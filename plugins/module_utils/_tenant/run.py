@@ -7,13 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._access.role import check_role
 from .._access.user_check import check_user
 from .._api.caching import CachingReader
 from .._core.result import Result
-from .checks import find_templates, giver_check, require_objects, require_privileges
+from .checks import (
+    bridges_of_templates,
+    find_templates,
+    giver_check,
+    require_objects,
+    require_privileges,
+)
 from .describe import describe, notes
 from .facts import Facts, read_facts
 from .model import Tenant, read_tenant
@@ -55,10 +62,10 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     require_objects(reader, tenant, facts)
     templates = find_templates(reader, tenant, facts)
     planned = plan_parts(_parts(tenant, facts, templates, reader), reader)
+    unusable = bridges_of_templates(reader, tenant, facts, templates)
     token = plan_token(tenant, facts, reader)
     whole = [*planned, *token]
-    if whole:
-        require_privileges(reader, tenant, {one.kind for one in whole})
+    require_privileges(reader, tenant, whole)
     report, login = Report(), None
     if whole and not check_mode:
         carry_out(planned, client, report)
@@ -72,7 +79,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "plan": summaries(whole),
         "done": report.done,
     }
-    lines = [*warnings_of(whole), *report.warnings, *notes(tenant, facts)]
+    lines = [*unusable, *warnings_of(whole), *report.warnings, *notes(tenant, facts)]
     return Result(bool(whole), values, diff_of(whole), tuple(dict.fromkeys(lines)))
 
 
@@ -83,16 +90,13 @@ def _parts(
 
     While all is planned, checks that read the others see them as they will be.
     """
-    roles = [with_precheck(part, check_role) for part in role_parts(tenant, facts)]
+    roles = with_precheck(role_parts(tenant, facts), check_role)
     users = user_parts(tenant, facts)
     groups = group_parts(tenant, facts)
     if not groups:
-        connection = reader.connection
-        users = [
-            with_precheck(part, lambda *about: check_user(connection, *about)) for part in users
-        ]
-    check = giver_check(wanted_privileges(tenant, facts), facts)
-    rights = [with_precheck(part, check) for part in right_parts(tenant, facts, templates)]
+        users = with_precheck(users, partial(check_user, reader.connection))
+    may_give = giver_check(wanted_privileges(tenant, facts), facts)
+    rights = with_precheck(right_parts(tenant, facts, templates), may_give)
     pool = pool_part(tenant, facts)
     tag = tag_part(tenant, registered=tenant.registered)
     return [pool, *groups, *roles, *users, *rights, *unused_role_parts(tenant, facts), tag]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from .._access.realm import kinds_of_realms
 from .._api.caching import CachingReader
 from .._cluster.state import with_names
 from .._cluster.tenant import PREFIX
@@ -17,7 +18,7 @@ from .._core import validate
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .audit import Finding, judge_subjects, judge_tenant, judge_tokens, judge_vms, judge_volumes
+from .audit import Finding, judge_guests, judge_subjects, judge_tenant, judge_tokens, judge_volumes
 from .checks import find_templates
 from .facts import Facts, read_facts
 from .model import Tenant, read_tenant
@@ -38,16 +39,18 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     reader = CachingReader(client)
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster, missing=True))
-    realms = frozenset(str(row["realm"]) for row in reader.get("access", "domains") or [])
-    found = list(judge_vms(facts, {tenant.tag: tenant for tenant in tenants}, prefix))
+    by_tag = {tenant.tag: tenant for tenant in tenants}
+    found = list(judge_guests(facts, by_tag, prefix))
     warnings: list[str] = []
     if params["volumes"]:
         configs, warnings = _configs(reader, facts)
         found += judge_volumes(facts, configs, prefix)
+    realms = kinds_of_realms(reader)
     found += judge_tokens(facts, realms, client.clock.time(), max_age)
     found += judge_subjects(facts)
     for tenant in tenants:
-        found += judge_tenant(tenant, facts, find_templates(reader, tenant, facts))
+        templates = find_templates(reader, tenant, facts)
+        found += judge_tenant(tenant, facts, templates)
     values = {
         "passed": not found,
         "vms": len(facts.cluster.vms),
@@ -60,9 +63,10 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
 def _described(name: str, given: Mapping[str, Any] | None, prefix: str) -> Tenant:
     """Return a tenant as an estate describes it."""
     settings = given or {}
-    own = {option: settings.get(option) for option in _OF_TENANT}
-    access = {**_USUAL, **(settings.get("access") or {})}
-    return read_tenant({**access, **own, "name": name, "tenant_prefix": prefix})
+    options = {**_USUAL, **(settings.get("access") or {})}
+    for option in _OF_TENANT:
+        options[option] = settings.get(option)
+    return read_tenant({**options, "name": name, "tenant_prefix": prefix})
 
 
 def _configs(client: Client, facts: Facts) -> tuple[dict[int, Mapping[str, Any]], list[str]]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._resource.engine import apply_plan
+from .._resource.execute import with_done
 from .._resource.plan import Plan
 from .._resource.run import TableResource, plan_resource
+from .._resource.table import Precheck
 from .parts import Part
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Report:
             result = work()
         except FleetError as error:
             done = [*self.done, *error.details.get("done", [])]
-            raise error.on(details={**error.details, "done": done}) from error
+            raise with_done(error, done) from error
         self.done += result.values.get("done", [])
         self.warnings += result.warnings
         return result
@@ -80,12 +82,18 @@ def _write(part: Part, client: Client) -> Result:
 
 def summaries(planned: Sequence[PlannedPart]) -> list[str]:
     """Return the steps of all parts, in words."""
-    return [line for one in planned for line in one.plan.summaries]
+    lines: list[str] = []
+    for one in planned:
+        lines += one.plan.summaries
+    return lines
 
 
 def warnings_of(planned: Sequence[PlannedPart]) -> list[str]:
     """Return the warnings of all plans."""
-    return [line for one in planned for line in one.plan.warnings]
+    lines: list[str] = []
+    for one in planned:
+        lines += one.plan.warnings
+    return lines
 
 
 def diff_of(planned: Sequence[PlannedPart]) -> dict[str, dict[str, Any]]:
@@ -105,6 +113,6 @@ def _note(side: dict[str, Any], label: str, values: Mapping[str, Any]) -> None:
         side[label] = {**side.get(label, {}), **values}
 
 
-def with_precheck(part: Part, check: Any) -> Part:
-    """Return a part whose plan is checked by this function."""
-    return replace(part, reads=replace(part.reads, precheck=check))
+def with_precheck(parts: Iterable[Part], check: Precheck) -> list[Part]:
+    """Return parts whose plans are checked by this function."""
+    return [replace(part, reads=replace(part.reads, precheck=check)) for part in parts]

@@ -34,13 +34,6 @@ class Leftover:
         return {**place, **asdict(self)}
 
 
-def is_suspect(actual: Actual, bases: Collection[str]) -> bool:
-    """Return whether something about a VM may be unfinished."""
-    if actual.marker.building or actual.marker.stale:
-        return True
-    return bool(_locks(actual, ()) or _memory(actual) or _template(actual, bases))
-
-
 def leftovers_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -> list[Leftover]:
     """Return what is unfinished about a VM.
 

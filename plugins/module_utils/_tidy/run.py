@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +16,19 @@ from .._cluster.view import ClusterView
 from .._core import validate
 from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout, failure_of_several
 from .._core.parallel import side_by_side
+from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.items import removal_of
+from .._resource.plan import Plan, Step
 from .._vm.apply import RemovedVm, apply_to_vm
 from .._vm.context import RunContext
 from .._vm.live.allocation import base_storages
-from .._vm.live.making import await_made, is_unfinished, owner_tags, tasks_on
+from .._vm.live.making import MAKING, await_made, is_unfinished, owner_tags, tasks_on
 from .._vm.live.read import read_wherever
 from .._vm.model import Actual
 from .._vm.plan.update import plan_absent
 from .._vm.run import read_vm_options
-from .leftover import REMOVE, Leftover, is_suspect, leftovers_of
+from .leftover import REMOVE, Leftover, leftovers_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -38,15 +40,21 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A VM with what is unfinished about it."""
+    """A VM with what is unfinished about it, one thing or more."""
 
     actual: Actual
     leftovers: tuple[Leftover, ...]
 
     @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What is unfinished, as the module reports it."""
+        return [leftover.row(self.actual) for leftover in self.leftovers]
+
+    @property
     def is_removable(self) -> bool:
         """Whether the VM is to be removed."""
-        return any(one.remedy == REMOVE for one in self.leftovers)
+        remedies = {leftover.remedy for leftover in self.leftovers}
+        return REMOVE in remedies
 
 
 class AbandonedVm(RemovedVm):
@@ -68,18 +76,34 @@ class AbandonedVm(RemovedVm):
             )
         return current
 
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        """Return what is left to do, once no task works on it: after a lost answer it is our own
+        removal that does.
+        """
+        if uncertain:
+            for _left in poll(self.client.clock, self.context.settings.task_timeout):
+                if not self._is_worked_on():
+                    break
+        return super().replan(done, uncertain)
+
+    def _is_worked_on(self) -> bool:
+        try:
+            return bool(tasks_on(self.client, super()._look(self.actual.node)))
+        except NotFound:
+            return False
+
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Remove what interrupted runs left of the tenant's VMs; in check mode list it only.
 
     A VM that cannot be removed does not stop the others.
     """
-    tag = validate.tag(tenant_tag(params["tenant"], params["tenant_prefix"]), "tenant")
-    found = find_unfinished(client, tag, params["tenant_prefix"])
-    rows = [one.row(vm.actual) for vm in found for one in vm.leftovers]
+    prefix = params["tenant_prefix"]
+    tag = validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
+    found = find_unfinished(client, fetch_cluster_state(client), tag, prefix)
+    view = ClusterView(client)
     results: list[Result] = []
     errors: list[FleetError] = []
-    view = ClusterView(client)
     for vm in found:
         if not vm.is_removable:
             continue
@@ -91,77 +115,104 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if errors:
         texts = " ".join(error.message for error in errors)
         failure = failure_of_several(errors, texts, len(results) + len(errors))
-    values = {
-        "unfinished": rows,
-        "plan": [line for one in results for line in one.values["plan"]],
-        "done": [line for one in results for line in one.values["done"]],
-    }
-    diffs = [one.diff for one in results if isinstance(one.diff, Mapping)]
-    changed = any(one.changed for one in results)
-    return Result(changed, values, diffs or {"before": {}, "after": {}}, failure=failure)
+    return replace(_report(found, results), failure=failure)
 
 
 def _remove(
     params: Mapping[str, Any], client: Client, actual: Actual, view: ClusterView, check_mode: bool
 ) -> Result:
+    """Remove a VM; in check mode return what that would do."""
     options = read_vm_options(removal_of(params, actual.vmid, actual.target.get("name", "")))
     context = RunContext(client, options.desired, options.settings, check_mode, view)
-    return apply_to_vm(AbandonedVm(context, plan_absent(options.desired, actual), actual))
+    plan = plan_absent(options.desired, actual)
+    return apply_to_vm(AbandonedVm(context, plan, actual))
 
 
-def find_unfinished(client: Client, tag: str, prefix: str) -> list[Unfinished]:
+def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
+    """Return all that is unfinished, and what came of the removals together."""
+    rows: list[dict[str, Any]] = []
+    for vm in found:
+        rows.extend(vm.rows)
+    plan: list[str] = []
+    done: list[str] = []
+    diffs: list[Mapping[str, Any]] = []
+    for removal in removals:
+        plan.extend(removal.values["plan"])
+        done.extend(removal.values["done"])
+        if isinstance(removal.diff, Mapping):
+            diffs.append(removal.diff)
+    changed = any(removal.changed for removal in removals)
+    values = {"unfinished": rows, "plan": plan, "done": done}
+    return Result(changed, values, diffs or {"before": {}, "after": {}})
+
+
+def find_unfinished(
+    client: Client, cluster: ClusterState, tag: str, prefix: str
+) -> list[Unfinished]:
     """Return the VMs of a tenant about which something is unfinished, by VMID.
 
-    One request for each VM that has the tenant's tag or that of no tenant. A VM that is being made
-    is waited for. Raises FleetError.
+    `cluster` is the listing with its storages. One request for each VM that has the tenant's tag or
+    that of no tenant. A VM that is being made is waited for. Raises FleetError.
     """
-    cluster = fetch_cluster_state(client)
-    rows = [row for _vmid, row in sorted(cluster.vms.items()) if _may_be_of(row, tag, prefix)]
+    bases = base_storages(cluster)
+    rows: list[VmRow] = []
+    for _vmid, row in sorted(cluster.vms.items()):
+        if _may_be_of(row, tag, prefix):
+            rows.append(row)
 
     def inspect(row: VmRow) -> Unfinished | None:
-        return _inspect(client, cluster, row, tag, prefix)
+        vm = _inspect(client, row, bases)
+        if vm is not None and owns(tag, owner_tags(vm.actual.target, prefix), prefix):
+            return vm
+        return None
 
-    return [vm for vm in side_by_side(inspect, rows, _READERS) if vm is not None]
+    found = side_by_side(inspect, rows, _READERS)
+    return list(filter(None, found))
 
 
 def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
     """Return whether a VM may be the tenant's; an unfinished clone has the tags of its source."""
-    if row.lock in ("clone", "create"):
+    if row.lock in MAKING:
         return True
-    return tag in row.tags or not tenants_of(row.tags, prefix)
+    owners = tenants_of(row.tags, prefix)
+    return not owners or tag in owners
 
 
-def _inspect(
-    client: Client, cluster: ClusterState, row: VmRow, tag: str, prefix: str
-) -> Unfinished | None:
-    """Return what is unfinished about a VM, or None."""
-    bases = base_storages(cluster)
+def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished | None:
+    """Return a VM with what is unfinished about it, None where it is complete or gone.
+
+    `bases` are the storages with base volumes. The first reading has the power state of the
+    listing, which saves a request for each VM that is complete.
+    """
     try:
-        actual = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
-        if not is_suspect(actual, bases):
+        listed = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
+        if not leftovers_of(listed, (), bases):
             return None
-        actual = read_wherever(client, row.vmid, actual.node, pool=row.pool)
+        actual = read_wherever(client, row.vmid, listed.node, pool=row.pool)
         tasks = tasks_on(client, actual)
         if is_unfinished(actual) and not tasks:
             settled = _settled(client, actual)
-            tasks = tasks_on(client, actual)
-            actual = settled or actual
             if settled is None:
                 return None
+            actual = settled
+            tasks = tasks_on(client, actual)
     except NotFound:
         return None
-    if not owns(tag, owner_tags(actual.target, prefix), prefix):
+    leftovers = leftovers_of(actual, tasks, bases)
+    if not leftovers:
         return None
-    leftovers = tuple(leftovers_of(actual, tasks, bases))
-    return Unfinished(actual, leftovers) if leftovers else None
+    return Unfinished(actual, tuple(leftovers))
 
 
 def _settled(client: Client, actual: Actual) -> Actual | None:
-    """Return the VM once no task works on it, or as it is where that takes long; None if gone."""
+    """Return a VM with a marker once no task works on it, or as it is where that takes long.
+
+    None where it is gone, or completed by then. Raises NotFound where it is gone after that time.
+    """
     try:
         settled = await_made(client, actual, _PATIENCE)
     except TaskTimeout:
-        return actual
+        settled = read_wherever(client, actual.vmid, actual.node)
     if settled is None or not is_unfinished(settled):
         return None
     return replace(settled, pool=actual.pool)
