@@ -56,14 +56,15 @@ options:
     description:
       - Whether the certificate of the API must be signed by a trusted CA and hold the
         name of O(host). The default is V(true).
+      - V(false) gives a warning; set O(ca_path) instead.
       - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
   ca_path:
     description:
-      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files,
-        or as the PEM text itself. On a node it is C(/etc/pve/pve-root-ca.pem).
-      - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
+      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text
+        itself. On a node it is C(/etc/pve/pve-root-ca.pem).'
+      - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
     type: str
@@ -89,19 +90,13 @@ options:
   retries:
     description:
       - How often a request is tried in all when the network or a proxy fails. Left
-        out, it is tried for O(retry_timeout), but three times only at an address where
-        nothing answers at all, and for a node that the cluster cannot reach.
-      - A request that changes something is sent again only when it certainly did not
-        happen.
+        out, it is tried for O(retry_timeout).
       - Environment variable E(PROXMOX_RETRIES).
     type: int
   retry_timeout:
     description:
       - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox
-        VE fails for a while, such as with status 503. It holds for the first request
-        of a task as for every later one. The default is V(30).
-      - Waiting for a running task of Proxmox VE tolerates such a failure for at least
-        two minutes.
+        VE fails for a while. The default is V(30).
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
   lock_timeout:
@@ -112,10 +107,10 @@ options:
     type: float
   site:
     description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file).
+      - The name of the site to work on, one of O(sites) or of O(sites_file), instead
+        of O(host).
       - Without it the site that is marked as the default is used, or the one named
         V(default), or the only one.
-      - Mutually exclusive with O(host).
       - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
         is ignored where no sites are defined.
     type: str
@@ -185,10 +180,8 @@ options:
       node:
         description:
           - The node to use on this site when nothing else names or chooses one.
-          - Without a site this is the environment variable E(PROXMOX_NODE).
-          - Where neither is set, E(PVE_NODE_SELECTOR) is a list of preferred nodes,
-            separated by commas. A new VM goes to one of them, or to another node where
-            none of them fits.
+          - Without a site this is the environment variable E(PROXMOX_NODE), or E(PVE_NODE_SELECTOR)
+            with preferred nodes, separated by commas.
         type: str
         aliases: [default_node]
       nodes:
@@ -296,6 +289,7 @@ options:
     description:
       - Whether the certificate of the API must be signed by a trusted CA and hold the
         name of O(host). The default is V(true).
+      - V(false) gives a warning; set O(ca_path) instead.
       - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
@@ -304,9 +298,9 @@ options:
         key: validate_certs
   ca_path:
     description:
-      - The CA to trust, as a path to a PEM file or a directory of hashed PEM files,
-        or as the PEM text itself. On a node it is C(/etc/pve/pve-root-ca.pem).
-      - Without it the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
+      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text
+        itself. On a node it is C(/etc/pve/pve-root-ca.pem).'
+      - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
     type: str
@@ -344,10 +338,7 @@ options:
   retries:
     description:
       - How often a request is tried in all when the network or a proxy fails. Left
-        out, it is tried for O(retry_timeout), but three times only at an address where
-        nothing answers at all, and for a node that the cluster cannot reach.
-      - A request that changes something is sent again only when it certainly did not
-        happen.
+        out, it is tried for O(retry_timeout).
       - Environment variable E(PROXMOX_RETRIES).
     type: int
     ini:
@@ -356,10 +347,7 @@ options:
   retry_timeout:
     description:
       - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox
-        VE fails for a while, such as with status 503. It holds for the first request
-        of a task as for every later one. The default is V(30).
-      - Waiting for a running task of Proxmox VE tolerates such a failure for at least
-        two minutes.
+        VE fails for a while. The default is V(30).
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
     ini:
@@ -376,10 +364,10 @@ options:
         key: lock_timeout
   site:
     description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file).
+      - The name of the site to work on, one of O(sites) or of O(sites_file), instead
+        of O(host).
       - Without it the site that is marked as the default is used, or the one named
         V(default), or the only one.
-      - Mutually exclusive with O(host).
       - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
         is ignored where no sites are defined.
     type: str
@@ -452,10 +440,8 @@ options:
       node:
         description:
           - The node to use on this site when nothing else names or chooses one.
-          - Without a site this is the environment variable E(PROXMOX_NODE).
-          - Where neither is set, E(PVE_NODE_SELECTOR) is a list of preferred nodes,
-            separated by commas. A new VM goes to one of them, or to another node where
-            none of them fits.
+          - Without a site this is the environment variable E(PROXMOX_NODE), or E(PVE_NODE_SELECTOR)
+            with preferred nodes, separated by commas.
         type: str
         aliases: [default_node]
       nodes:

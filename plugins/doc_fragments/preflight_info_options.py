@@ -28,7 +28,8 @@ options:
       - The name of a module stands for all of its tasks. V(vm) and V(vms) are V(vm_create),
         V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is V(vm_clone),
         V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is V(image_download),
-        and V(snapshot_info) and V(drift_info) are V(vm_info).
+        V(snapshot_info), V(drift_info) and V(estate_info) are V(vm_info), and V(metrics_info)
+        and V(report_info) are V(metrics).
     type: list
     elements: str
     choices:
@@ -40,11 +41,14 @@ options:
       - cluster_options
       - cluster_options_info
       - drift_info
+      - estate_info
       - group
       - group_info
       - ha
       - image_download
       - image_upload
+      - metrics
+      - metrics_info
       - network
       - node_info
       - pool
@@ -52,6 +56,7 @@ options:
       - pool_members
       - realm_info
       - realm_sync
+      - report_info
       - role
       - role_info
       - rollback
@@ -137,4 +142,14 @@ options:
     description: Oldest version of Proxmox VE that is accepted.
     type: str
     default: '8.0'
+  tenant:
+    description:
+      - Tenant of whose VMs everything is listed that interrupted runs left unfinished, as
+        M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
+      - This takes one request for each VM that has the tenant's tag or that of no tenant.
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
 """

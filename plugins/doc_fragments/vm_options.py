@@ -33,15 +33,10 @@ options:
   state:
     description:
       - V(present) makes sure that the VM exists with these options and leaves its power state
-        alone; a new VM stays off.
-      - V(started) and V(stopped) also switch it on or off. V(started) resumes what is paused
-        or hibernated.
-      - V(paused) lets it stand still in memory, V(hibernated) writes its memory to disk and stops
-        it, V(resumed) undoes both. These three want a VM that is not stopped.
-      - V(restarted) reboots a running VM in every run and starts a stopped one, V(reset) presses
-        the reset button.
-      - V(template) stops the VM and converts it into a template, which cannot be undone.
-      - V(absent) stops the VM and removes it with its disks.
+        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it with
+        its disks.
+      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power, and
+        V(template) converts it into a template, see C(docs/vm.md).
     type: str
     choices:
       - present
@@ -69,13 +64,11 @@ options:
     default: false
   source:
     description:
-      - What a new VM is made from. An existing VM is not changed by it.
-      - Digits are the VMID of a template or VM to clone.
-      - C(storage:path) is a volume; one that ends in C(.iso) is put into a CD drive, any other
-        is imported as first disk.
-      - Any other text is the exact name of one template, or else of one ISO or importable image,
-        with or without ending.
-      - Left out, a new VM is blank, with the disks of O(disks).
+      - 'What a new VM is made from: the VMID or exact name of a template or VM, a volume such
+        as V(local:iso/debian.iso) or V(local:import/debian.qcow2), or the file name of one ISO
+        or importable image.'
+      - Left out, a new VM is blank, with the disks of O(disks). An existing VM is not changed
+        by it.
     type: str
   full:
     description:
@@ -103,21 +96,18 @@ options:
 options:
   node:
     description:
-      - Node of the VM. An existing VM is migrated there unless O(migrate=false).
-      - Left out, a VM stays where it is unless O(rebalance=true), and a new
-        one goes to the default node of the connection, or else to the online
-        node that O(placement) chooses among those with the storages and bridges
-        it needs.
-      - It wins over O(placement).
+      - Node of the VM, which wins over O(placement). An existing VM on another
+        node is migrated there unless O(migrate=false).
+      - Left out, a VM stays where it is, and a new one goes to the default
+        node of the connection, or else to the one that O(placement) chooses.
     type: str
   tenant:
     description:
-      - The tenant of the VM. The VM has the tag O(tenant_prefix) + O(tenant),
-        which every update keeps.
-      - A VM without exactly this tenant's tag is refused before anything is
-        written, however it is named.
-      - Left out, VMs of every tenant can be changed, so it is an error when
-        it is given without a value, such as that of a variable that is empty.
+      - The tenant of the VM, which has the tag O(tenant_prefix) + O(tenant).
+        A VM without exactly this tag is refused before anything is written,
+        however it is named.
+      - Left out, VMs of every tenant can be changed, so an empty value is an
+        error.
     type: str
   tenant_prefix:
     description: What a tenant's tag starts with.
@@ -148,10 +138,10 @@ options:
     type: bool
   memory:
     description:
-      - Memory such as V(4G) or V(512M). Units are binary, a bare number is
-        MiB. At most 2 TiB.
-      - With C(memory) in O(hotplug) it consists of modules, and a change becomes
-        the next size that they add up to.
+      - Memory such as V(4G) or V(512M), at most 2 TiB. Units are binary, a
+        bare number is MiB.
+      - With C(memory) in O(hotplug) a change becomes the next size that memory
+        modules add up to.
     type: raw
   balloon:
     description: Least memory of the balloon device, V(0) switches the device
@@ -187,7 +177,6 @@ options:
         such as V(1,fstrim_cloned_disks=1), or a dictionary with these keys,
         C(enabled) among them.
       - A new VM uses it unless this option or its template says otherwise.
-        An existing VM keeps what it has.
     type: raw
   onboot:
     description: Whether the VM starts with its node.
@@ -216,8 +205,7 @@ options:
   tags:
     description:
       - Tags of the VM. Other tags stay unless O(tags_exact=true).
-      - A VM that is cloned from a template does not get the tags of the template,
-        but for that of a tenant. Tags that an existing VM has are not changed.
+      - A clone does not get the tags of its template, but for that of a tenant.
     type: list
     elements: str
   tags_exact:
@@ -228,12 +216,10 @@ options:
   options:
     description:
       - Any other option of PVE by its own name, such as C(watchdog), C(rng0),
-        C(hostpci0) or C(smbios1).
-      - A property string can be given as text or as a dictionary of its sub-keys;
-        only what is given is compared.
+        C(hostpci0) or C(smbios1), as text or as a dictionary of its sub-keys.
+        Only what is given is compared, and a null removes the option.
       - What Proxmox VE 9.2 does not know is refused before any write, unless
         the server is newer.
-      - A null removes the option.
     type: dict
   disks:
     description: Disks and CD drives. Those that are not listed are left alone.
@@ -254,9 +240,9 @@ options:
       size:
         description:
           - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is
-            GiB. Larger than now grows the disk.
-          - Smaller than now is refused before anything is written. V(efidisk0)
-            and V(tpmstate0) have no size to choose.
+            GiB. A disk can grow, and a size below that of the disk is refused
+            before anything is written.
+          - V(efidisk0) and V(tpmstate0) have no size to choose.
         type: raw
       storage:
         description: The storage. A disk that is on another one is moved.
@@ -314,8 +300,8 @@ options:
     description:
       - Whether disks that O(disks) does not list are detached. Their volumes
         stay, as unused disks.
-      - Firmware, CD and cloud-init drives are not meant. Without O(disks) nothing
-        is detached.
+      - Firmware, CD and cloud-init drives are not meant, and without O(disks)
+        nothing is detached.
     type: bool
     default: false
   nics:
@@ -440,12 +426,10 @@ options:
         type: str
       user_data:
         description:
-          - Full user data that replaces what PVE generates, beginning with
-            C(#cloud-config) or C(#!). It is checked as YAML.
-          - PVE's API cannot upload snippets. So the text is written to the
-            file of O(cloud_init.snippets.user) in O(cloud_init.snippet_directory),
-            on the machine where the task runs, and only where it differs.
-          - A diff shows its checksum only.
+          - User data that replaces what PVE generates, beginning with C(#cloud-config)
+            or C(#!). A diff shows its checksum only.
+          - PVE's API cannot upload it, so the task writes it to the file of
+            O(cloud_init.snippets.user) in O(cloud_init.snippet_directory).
         type: str
       snippet_directory:
         description:
@@ -475,7 +459,6 @@ options:
         the class.
       - Dictionaries are merged by key, O(disks) and O(nics) by slot, tags add
         up, and other lists are replaced.
-      - An empty list of disks or network cards takes none of the class.
     type: str
   classes:
     description: Named sizes. Each holds options of this module, such as C(cores),
@@ -484,8 +467,8 @@ options:
     default: {}
   networks:
     description:
-      - Named networks for O(nics[].network). Each is the name of a bridge,
-        or a dictionary with C(bridge) and any of C(vlan), C(trunks), C(firewall),
+      - Named networks for O(nics[].network), each the name of a bridge, or
+        a dictionary with C(bridge) and any of C(vlan), C(trunks), C(firewall),
         C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
       - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and
         V(management) are C(vmbr2) unless given here.
@@ -493,12 +476,11 @@ options:
     default: {}
   storage_classes:
     description:
-      - Named storages for O(disks[].storage_class). Each is the name of a storage,
+      - Named storages for O(disks[].storage_class), each the name of a storage,
         or a dictionary with C(storage) and any of C(type), C(format), C(cache),
         C(ssd), C(discard), C(iothread), C(backup), C(replicate).
-      - C(type) is V(thin) or V(thick). The storage decides that, not the disk.
-        A storage that allocates the other way is refused before any write.
-        V(thin) switches C(discard) on unless the class or the disk says otherwise.
+      - C(type) is V(thin) or V(thick). A storage that allocates the other way
+        is refused before any write.
     type: dict
     default: {}
   memory_floor:
@@ -512,15 +494,11 @@ options:
     default: local-lvm
   vmid_choice:
     description:
-      - How the number of a new VM is chosen that names none. Numbers of VMs
-        that exist never change.
-      - With V(by_name), the number follows from tenant and name. A VM that
-        is created again gets the number it had, as long as no other VM has
-        it, also on another site. Runs that create the same VM at the same time
-        try the same number, so that Proxmox VE lets exactly one of them create
-        it.
-      - With V(lowest), it is the lowest free number. Runs that create the same
-        VM at the same time can then create two VMs, which the next run reports.
+      - How a new VM that names no number gets one. V(by_name) derives it from
+        tenant and name, so that a VM that is created again gets the number
+        it had, and runs at the same time create one VM.
+      - V(lowest) takes the lowest free number; runs at the same time can then
+        create two VMs.
     type: str
     choices: [by_name, lowest]
     default: by_name
@@ -548,11 +526,9 @@ options:
   placement:
     description:
       - How the node of a new VM is chosen, and with O(rebalance=true) that
-        of an existing one. The result and the error tell why each node was
-        taken or refused.
-      - Only online nodes with the storages and bridges that the VM needs come
-        into question.
-      - Every VM on a node counts, running or not; templates do not.
+        of an existing one, among the online nodes with the storages and bridges
+        that it needs.
+      - The result and the error tell why each node was taken or refused.
     type: dict
     suboptions:
       nodes:
@@ -566,16 +542,10 @@ options:
         elements: str
       strategy:
         description:
-          - Which of the nodes that fit is taken.
-          - V(least_used) takes the one with the smallest share of its memory
-            given to VMs, in steps of 5 %, then the one with fewest VMs.
-          - V(round_robin) takes the one with fewest VMs.
-          - Where several nodes are equal, the name of the VM decides, so that
-            VMs that are created at the same time spread.
-          - V(first) takes the first of O(placement.nodes), or the first by
-            name.
-          - V(random) draws one by O(placement.seed) and the VM's name. The
-            same seed, name and nodes give the same node.
+          - 'Which of the nodes that fit is taken: V(least_used) has the smallest
+            share of its memory given to VMs, V(round_robin) the fewest VMs,
+            V(first) is the first of O(placement.nodes) or by name, and V(random)
+            is drawn by O(placement.seed).'
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used
@@ -606,16 +576,15 @@ options:
       storage_overcommit:
         description:
           - How often the free bytes of a storage may be given to new and growing
-            disks. Most storages take them only as the guest writes them.
-          - A storage of type C(lvm) takes them at once, so there all of them
-            must be free, whatever this says.
-          - It also applies where O(node) names the node.
+            disks, also where O(node) names the node.
+          - On a storage that takes them at once, such as one of type C(lvm),
+            all of them must be free, whatever this says.
         type: float
         default: 10.0
       affinity:
         description:
-          - Other VMs to place on the same node as this one. Each entry is a
-            tag, or C(name:) and a shell pattern for names, as in V(name:db-*).
+          - Other VMs to place on the same node as this one, each a tag, or
+            C(name:) and a shell pattern for names, as in V(name:db-*).
           - With O(tenant) only VMs of that tenant are meant. Where there is
             none yet, any node will do.
         type: list
@@ -640,18 +609,14 @@ options:
   shared_sources:
     description:
       - Names and VMIDs of VMs and templates that every tenant may clone.
-      - With O(tenant), a VM can be created from what has this tenant's tag,
-        from a template without a tenant tag, and from these. This holds for
-        their disks in O(source) and O(disks[].import_from) too.
+      - With O(tenant), other sources must have this tenant's tag, or be templates
+        without the tag of a tenant.
     type: list
     elements: str
   quota:
     description:
       - The most that the O(tenant) may have. A task that would exceed it fails
-        before its first write.
-      - What is exceeded already stops only what grows.
-      - Where several runs exceed it together, the VM with the highest number
-        among the new ones is removed again and its run fails.
+        before its first write; what is exceeded already stops only what grows.
     type: dict
     suboptions:
       vms:

@@ -71,16 +71,19 @@ from typing import Any
 
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
+from ansible.utils.display import Display
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._api.client import connect
 from ..module_utils._cluster.tenant import PREFIX, blank_owner, is_blank
 from ..module_utils._core.errors import FleetError
-from ..module_utils._entry import read_sites_file
+from ..module_utils._entry.start import read_sites_file
 from ..module_utils._inventory.find import find_vm
 from ..module_utils._inventory.options import ENVIRONMENT
 from ..module_utils._spec.connection_options import connection_spec
 from ..plugin_utils._listing import SharedListing
+
+display = Display()
 
 
 class LookupModule(LookupBase):
@@ -99,6 +102,8 @@ class LookupModule(LookupBase):
             tenant = self._owner("tenant", options)
             prefix = self._owner("tenant_prefix", options) or PREFIX
             with connect(connection, os.environ, read_file=read_sites_file) as client:
+                for warning in client.connection.warnings:
+                    display.warning(warning)
                 began = time.time()
                 since = began if self.get_option("refresh") else 0.0
                 listing = SharedListing(client)

@@ -115,7 +115,7 @@ error:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.acl_options import acl_spec
 

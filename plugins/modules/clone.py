@@ -145,7 +145,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets

@@ -127,7 +127,7 @@ cluster:
       "2026-11-20T20:15:33Z"}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.cluster_info_options import (
     cluster_info_spec,

@@ -124,7 +124,7 @@ error:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.cluster_options_options import (
     cluster_options_spec,

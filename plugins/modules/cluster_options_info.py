@@ -79,7 +79,7 @@ cluster_options:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 
 ENTRY = Entry(partial(run_info, CLUSTER_OPTIONS), {})

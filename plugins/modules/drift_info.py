@@ -19,8 +19,9 @@ description:
   - The comparison is the plan of M(pve.fleet.vms), so what is reported is what a run of
     C(pve.fleet.provision) would change.
   - What cannot be read is reported as unknown, with the reason, and never as without drift.
-  - This takes as many requests as M(pve.fleet.vms) makes without a change, one more for each node
-    with VMs that are not in the list, and three for each node if something differs.
+  - This takes as many requests as M(pve.fleet.vms) makes without a change, one more for each VM
+    that is not found and for each node with VMs that are not in the list, and three for each node
+    if something differs.
 extends_documentation_fragment:
   - pve.fleet.drift_info_options
   - pve.fleet.connection
@@ -141,7 +142,7 @@ report:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import run, run_at_sites
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import sites_of
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.drift_info_options import (

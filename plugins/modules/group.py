@@ -81,7 +81,7 @@ error:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.group_options import group_spec
 

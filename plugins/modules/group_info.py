@@ -56,7 +56,7 @@ groups:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.group_options import group_info_spec
 

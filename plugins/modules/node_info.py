@@ -141,7 +141,7 @@ checked:
   sample: "2026-11-20T20:15:33Z"
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.node_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.node_info_options import (
     node_info_spec,

@@ -117,7 +117,7 @@ error:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import pool_spec

@@ -16,6 +16,7 @@ description:
   - Returns one resource pool or all of them, each with its members.
   - One request reads one pool. All pools take one request for the list, and one more for each pool.
   - Needs Proxmox VE 8.1 or newer. The list has the pools on which the token has C(Pool.Audit).
+    Proxmox VE shows a pool that is named to every user, with its members.
 extends_documentation_fragment:
   - pve.fleet.pool_options.info
   - pve.fleet.connection
@@ -58,7 +59,7 @@ pools:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import pool_info_spec

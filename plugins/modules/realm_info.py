@@ -57,7 +57,7 @@ realms:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.realm import REALM
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.realm_options import realm_info_spec
 

@@ -105,7 +105,7 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import run_realm_sync
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.realm_options import realm_sync_spec
 
 ENTRY = Entry(run_realm_sync, realm_sync_spec())

@@ -89,7 +89,7 @@ error:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.role_options import role_spec
 

@@ -56,7 +56,7 @@ roles:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.role_options import role_info_spec
 

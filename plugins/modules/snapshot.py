@@ -137,7 +137,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
 

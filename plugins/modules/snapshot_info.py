@@ -107,7 +107,7 @@ vms:
           sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_info_spec
 

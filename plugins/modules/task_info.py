@@ -112,7 +112,7 @@ checked:
   sample: "2026-11-20T20:15:33Z"
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.task_info_options import (
     task_info_spec,
 )

@@ -113,7 +113,7 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_token import run_token
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_spec
 
 ENTRY = Entry(run_token, token_spec(), returned_secrets=("secret",))

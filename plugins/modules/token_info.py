@@ -63,7 +63,7 @@ tokens:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.token import TOKEN
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_info_spec
 

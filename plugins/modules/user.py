@@ -108,7 +108,7 @@ from typing import Any
 from ansible_collections.pve.fleet.plugins.module_utils._access.user import user_table
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource import run as engine
 from ansible_collections.pve.fleet.plugins.module_utils._spec.user_options import user_spec
 

@@ -67,7 +67,7 @@ users:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.user import USER
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.user_options import user_info_spec
 

@@ -13,15 +13,24 @@ version_added: "0.1.0"
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, updates and removes a virtual machine, and changes its power state. A VM that already
-    is as described is not changed.
-  - Only what the task sets is changed. Keys of a disk or NIC that the task does not set keep their
-    values, and so do MAC addresses, volumes, tags, and other disks and NICs.
+  - Creates, updates and removes a virtual machine, and changes its power state. Only what the task
+    sets is changed, and a VM that already is as described is not changed. Check mode, diff mode and
+    the real run use the same plan, and check mode only reads.
+  - "A first VM: C(pve.fleet.vm: {name: web1, source: debian-13, cores: 2, memory: 4G, state:
+    started}). Only O(name) is required. With several tenants, set O(tenant) in every task."
+  - "B(Which VM:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(full), O(class)."
+  - "B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for)."
+  - "B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(bios), O(machine), O(agent), and
+    any other option of PVE in O(options)."
+  - "B(Guest:) O(cloud_init), and addresses in O(nics[].ip)."
+  - "B(Place and limits:) O(node), O(placement), O(migrate), O(pool), O(tags), O(quota)."
+  - "B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment
+    by E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH)."
+  - The guide C(docs/vm.md) of this collection has all options by purpose, each with an example.
+    Below they are listed by name.
   - An empty text removes an option, such as O(cpu), so that the default of Proxmox VE applies
     again. Settings that every VM has, such as its memory, cannot be removed; for them an empty text
     is ignored.
-  - Check mode, diff mode and the real run use the same plan. Check mode only reads.
-  - The VM is looked up by O(vmid), or else by O(name), on every node of the cluster.
 extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
@@ -31,7 +40,14 @@ extends_documentation_fragment:
   - pve.fleet.vm_options.identity
   - pve.fleet.vm_options.life
 seealso:
+  - module: pve.fleet.vms
+    description: Many VMs in one task, planned together.
+  - module: pve.fleet.clone
+    description: A copy of a VM, of its state now or of a snapshot.
+  - module: pve.fleet.snapshot
+    description: Snapshots, and going back to them.
   - module: pve.fleet.vm_info
+    description: What there is, without a change.
   - plugin: pve.fleet.proxmox
     plugin_type: inventory
 """
@@ -71,7 +87,7 @@ EXAMPLES = r"""
 - name: Create a UEFI VM that boots an installation ISO
   pve.fleet.vm:
     name: build1
-    source: local:iso/debian-13.iso
+    source: local:iso/debian-13-netinst.iso
     bios: uefi
     machine: q35
     cores: 4
@@ -87,7 +103,7 @@ EXAMPLES = r"""
 - name: Create a VM from a cloud image on a storage with content import
   pve.fleet.vm:
     name: db1
-    source: local:import/debian-13.qcow2
+    source: local:import/debian-13-genericcloud-amd64.qcow2
     disks:
       - storage: local-lvm
         size: 40G
@@ -227,7 +243,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets

@@ -100,7 +100,7 @@ vms:
       sample: [{type: Ready, status: true, reason: Running}]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_info import run
 

@@ -15,6 +15,10 @@ author:
 description:
   - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
     VM. Each VM is managed as M(pve.fleet.vm) does it.
+  - "B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
+    O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose in
+    the guide C(docs/vm.md) of this collection. The guide C(docs/fleet.md) shows this module by
+    example."
   - The cluster is read once, and all VMs are planned together. Nodes, VMIDs and quotas are
     determined for the whole list, so limits, affinity and anti-affinity also apply between the new
     VMs.
@@ -165,7 +169,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
     run,

@@ -17,7 +17,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.errors import UnsupportedError
 
-from ..module_utils._entry import Entry
+from ..module_utils._entry.start import Entry
 
 # where a failed module's result has its error in a form of its own, so that failed_when and texts
 # find it so

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 
 # What the interpreter or the loader of programs reads when a process starts.
 _AT_THE_START = ("PYTHON", "LD_", "DYLD_", "OPENSSL_")
@@ -30,7 +31,7 @@ def why_a_module(
     if switched_off:
         return "pve_fleet_in_process is false"
     if not libraries_are_here:
-        return "the controller's Python has no proxmoxer or no requests"
+        return "the controller's Python lacks proxmoxer or another library of the module"
     if connection != "local":
         return f"the connection is {connection}"
     if becomes_another:
@@ -45,6 +46,7 @@ def why_a_module(
     return ""
 
 
+@lru_cache
 def is_own_python(interpreter: str, own: str = sys.executable) -> bool:
     """Return whether the interpreter that a user set is the one that runs here.
 

@@ -24,7 +24,7 @@ from ansible.utils.vars import merge_hash
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
-from ..module_utils._entry import Entry
+from ..module_utils._entry.start import COUNTING, Entry
 from . import _arguments, _diffs, _eligibility, _interrupted, _prefetch, _progress
 from ._clients import CLIENTS, Kept
 from ._gc import gc_slowed
@@ -46,11 +46,13 @@ display = Display()
 # What a file imports at its first need, so that a process of its own does not load it in vain. Here
 # it is loaded before the workers are forked.
 _LATE = {
-    "_api.client": ("_api.limiting", "_core.classify"),
+    "_api.client": ("_api.limiting", "_api.path_templates", "_core.classify"),
     "_vm.run": ("_vm.apply", "_vm.create.make", "_vm.live.moving"),
 }
 # Libraries that a file imports at its first need, for the same reason.
 _LATE_LIBRARIES = ("concurrent.futures.thread", "difflib", "uuid", "yaml")
+# What localhost has without an inventory. Ansible sets this variable itself, over any other value.
+_PLAYBOOK_PYTHON = "{{ ansible_playbook_python }}"
 _ROOMS = f"{__package__.rpartition('.')[0]}.module_utils"
 
 
@@ -113,6 +115,7 @@ class InProcess(ActionBase):
 
     def _as_a_module(self, variables: dict[str, Any]) -> dict[str, Any]:
         """Run the module as if there were no action plugin."""
+        self._pass_on_counting()
         in_background = self._task.async_val and not self._connection.has_native_async
         with gc_slowed():
             found: dict[str, Any] = self._execute_module(
@@ -123,6 +126,14 @@ class InProcess(ActionBase):
         if found.get("failed") and "error" not in found:
             found = {**self.ENTRY.no_result(found), **found}
         return found
+
+    def _pass_on_counting(self) -> None:
+        """Let a module on another host count its requests too, where the controller does."""
+        if not os.environ.get(COUNTING):
+            return
+        given = list(self._task.environment or ())
+        if {COUNTING: "1"} not in given:
+            self._task.environment = [*given, {COUNTING: "1"}]
 
     def _here(
         self,
@@ -208,17 +219,23 @@ class InProcess(ActionBase):
         place = variables
         if self._task.delegate_to:
             place = delegated.get(self._task.delegate_to, variables)
-        interpreter = constants.config.get_config_value("INTERPRETER_PYTHON", variables=place)
         switch = self._setting(variables, "pve_fleet_in_process", "PVE_FLEET_IN_PROCESS")
         return _eligibility.why_a_module(
             switched_off=switch is False,
-            libraries_are_here=LIBRARIES_ARE_HERE,
+            libraries_are_here=LIBRARIES_ARE_HERE and not self.ENTRY.missing_library(),
             connection=str(getattr(self._connection, "transport", "")),
             becomes_another=self._becomes_another(),
             in_background=bool(self._task.async_val),
-            interpreter=str(self._templar.template(interpreter) or ""),
+            interpreter=self._interpreter(variables, place),
             environment=environment,
         )
+
+    def _interpreter(self, variables: Mapping[str, Any], place: Mapping[str, Any]) -> str:
+        """Return the interpreter that is set for the place of the task, or an empty text."""
+        setting = constants.config.get_config_value("INTERPRETER_PYTHON", variables=place)
+        if setting == _PLAYBOOK_PYTHON:  # most often, and to template it takes half a millisecond
+            return str(variables.get("ansible_playbook_python", sys.executable))
+        return str(self._templar.template(setting) or "")
 
     def _becomes_another(self) -> bool:
         """Return whether Ansible would run a command of this task as another user, by its own

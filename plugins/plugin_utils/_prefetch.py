@@ -15,11 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import Any
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.protocols import Sender
 from ..module_utils._api.request import Request
+from ..module_utils._core.parallel import leave_signals_to_the_main_thread
 
 Segments = tuple[str, ...]
 Question = tuple[Segments, tuple[tuple[str, str], ...]]
@@ -58,14 +60,15 @@ class Prefetching:
 
 
 class _Early:
-    """A question that is asked in a thread of its own."""
+    """A question that a thread asks, and its answer."""
 
     def __init__(self, read: Read, segments: Segments, query: Mapping[str, str]) -> None:
+        self._read = read
+        self._segments = segments
+        self._query = query
         self._asked = time.monotonic()
         self._answer: tuple[Any] | None = None
-        arguments = (read, segments, query)
-        self._thread = threading.Thread(target=self._ask, args=arguments, daemon=True)
-        self._thread.start()
+        self._over = threading.Event()
 
     @property
     def is_fresh(self) -> bool:
@@ -74,13 +77,40 @@ class _Early:
 
     def answer(self) -> tuple[Any] | None:
         """Wait for the answer; return it as the only one of a tuple, or None if there is none."""
-        self._thread.join()
+        self._over.wait()
         return self._answer
 
-    def _ask(self, read: Read, segments: Segments, query: Mapping[str, str]) -> None:
+    def ask(self) -> None:
+        """Ask the question."""
         # The task asks again after a failure, and reports it.
         with suppress(Exception):
-            self._answer = (read(segments, query),)
+            self._answer = (self._read(self._segments, self._query),)
+
+    def end(self) -> None:
+        """Wake those who wait for the answer."""
+        self._over.set()
+
+
+class _Askers:
+    """Threads that ask questions. They live as long as their process, which is that of one task."""
+
+    def __init__(self) -> None:
+        self._questions: SimpleQueue[_Early] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+
+    def ask(self, early: _Early) -> None:
+        """Let a thread ask this question, one that is idle if there is one."""
+        self._questions.put(early)
+        if not self._idle.acquire(blocking=False):
+            threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        leave_signals_to_the_main_thread()
+        while True:
+            early = self._questions.get()
+            early.ask()
+            self._idle.release()
+            early.end()
 
 
 class Prefetcher:
@@ -97,6 +127,7 @@ class Prefetcher:
         self._noted: list[tuple[tuple[str, str], Question]] = []
         self._early: dict[Question, _Early] = {}  # by the whole path
         self._asked: list[_Early] = []  # all of them, until they are over
+        self._askers = _Askers()
         self._wrote = False
         self._started = False
 
@@ -178,6 +209,7 @@ class Prefetcher:
         for below, query in usual:
             segments = ("nodes", node, "qemu", vmid, *below)
             early = _Early(read, segments, dict(query))
+            self._askers.ask(early)
             self._asked.append(early)
             self._early[(segments, query)] = early
 

@@ -62,6 +62,13 @@ class CachingReader(Client):
         self._client = client.wrapped()
         self._assemble(replace(self._client._parts, layers=(Caching,)))
 
+    @classmethod
+    def around(cls, client: Client) -> CachingReader:
+        """Return the client itself where it asks each question once, else one that does."""
+        if isinstance(client, cls):
+            return client
+        return cls(client)
+
     def direct(self) -> Client:
         """Return the client that asks again each time."""
         return self._client

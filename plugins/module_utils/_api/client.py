@@ -112,7 +112,7 @@ class Client:
         return self._with(progress=progress)
 
     def noted(self, notes: Notes) -> Client:
-        """Return a client that keeps notes of its tasks, and of the steps it is told of."""
+        """Return a client that keeps notes of its tasks and of the steps reported to it."""
         return self._with(notes=notes)
 
     def for_threads(self, clock: Clock) -> Client:

@@ -117,6 +117,22 @@ class Connection:
         """What must never be shown."""
         return tuple(secret for secret in (self.password, self.token_secret) if secret)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know of this connection.
+
+        The text is the same for each task, because Ansible shows equal warnings once.
+        """
+        if self.validate_certs:
+            return ()
+        text = (
+            f"The certificate of {self.endpoint} is not verified (validate_certs=false): another"
+            " server in its place would get the credentials, and could report any state. Set"
+            " ca_path to the CA of the cluster (/etc/pve/pve-root-ca.pem on a node), and remove"
+            " validate_certs"
+        )
+        return (text,)
+
 
 def resolve(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
@@ -175,6 +191,16 @@ def site_names(
     own = _Layer("option", _known(options))
     sites = _sites(own, _Layer("", {}, environ), read_file)
     return [str(site["name"]) for site in sites]
+
+
+def unchosen_sites(
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> list[str]:
+    """Return the names of all sites where neither a host nor a site is chosen, else none."""
+    has_host = _Layer("option", _known(options)).get("host")[1]
+    if has_host or named_site(options, environ):
+        return []
+    return site_names(options, environ, read_file)
 
 
 class _Layer:
@@ -287,7 +313,8 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
         raise ConfigurationError(
             attempted="Could not find out where Proxmox VE is",
             answer="no endpoint is given",
-            next_step="Set the option host, or PROXMOX_HOST in the environment, or name a site",
+            next_step="Set the option host, or PROXMOX_HOST in the environment, or sites_file"
+            " (PROXMOX_SITES_FILE)",
             reason="missing endpoint",
             dispatched=False,
         )

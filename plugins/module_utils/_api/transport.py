@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import traceback
 import warnings
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -80,6 +81,9 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     # may also end at the server's own certificate when that is what the user trusts.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0x20)
     context.verify_flags |= getattr(ssl, "VERIFY_X509_PARTIAL_CHAIN", 0x80000)
+    # With TLS 1.2 a server can ask for another handshake, with another certificate, after a request
+    # was sent. pveproxy never does: pve-http-server, AnyEvent.pm, OP_NO_RENEGOTIATION.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     if connection.client_cert:
         try:
             context.load_cert_chain(connection.client_cert, connection.client_key or None)
@@ -163,7 +167,7 @@ def transport_error(error: Exception, connection: Connection) -> FleetError:
     text = " ".join(str(cause).split())
     tls_errors = (ssl.SSLError, ssl.CertificateError)
     if isinstance(error, requests.exceptions.SSLError) or isinstance(cause, tls_errors):
-        return _tls_error(text, connection)
+        return _tls_error(text, connection, while_connecting=_in_handshake(cause))
     if isinstance(error, requests.exceptions.ConnectTimeout):
         return _network(
             f"{connection.endpoint} did not answer within {connection.connect_timeout:g} s",
@@ -249,6 +253,20 @@ _TLS_FAILURES = (
         "certificate expired",
     ),
     _TlsFailure(
+        ("certificate is not yet valid",),
+        "the certificate of {} is not valid yet",
+        "Compare the clocks of this machine and of the node",
+        "certificate not valid yet",
+    ),
+    # At the end of a chain it is that of a CA: then the text has "in certificate chain".
+    _TlsFailure(
+        ("self-signed certificate (", "self signed certificate ("),
+        "the certificate of {} is signed by no CA, and not trusted by itself",
+        "Set ca_path to a copy of this certificate (/etc/pve/local/pveproxy-ssl.pem on the node),"
+        " after you have compared their fingerprints",
+        "self-signed certificate",
+    ),
+    _TlsFailure(
         ("certificate_verify_failed", "certificate verify failed"),
         "the certificate of {} is not signed by a trusted CA",
         "Set ca_path to the CA of the cluster (/etc/pve/pve-root-ca.pem on a node)",
@@ -261,6 +279,14 @@ _TLS_FAILURES = (
         "no TLS",
     ),
 )
+# A server that gets our refusal of a second handshake ends the connection with this alert.
+_RENEGOTIATION = _TlsFailure(
+    ("handshake_failure", "handshake failure"),
+    "{} wants another TLS handshake in the middle of a connection, which is refused",
+    "Check what answers at this address: Proxmox VE never does this. A proxy before it must not"
+    " renegotiate: let it use TLS 1.3",
+    "renegotiation",
+)
 _CLIENT_CERTIFICATE = _TlsFailure(
     (),
     "{} does not accept our client certificate",
@@ -270,9 +296,12 @@ _CLIENT_CERTIFICATE = _TlsFailure(
 _WRONG_CA = "ca_path does not hold the CA that signed it: take /etc/pve/pve-root-ca.pem from a node"
 
 
-def _tls_error(text: str, connection: Connection) -> FleetError:
-    """Return the error for a failed TLS handshake, with the option that corrects it."""
-    failure = _tls_failure(text.lower())
+def _tls_error(text: str, connection: Connection, *, while_connecting: bool) -> FleetError:
+    """Return the error for a failure of TLS, with the option that corrects it.
+
+    `while_connecting` says that it was in the handshake, before any request was sent.
+    """
+    failure = _tls_failure(text.lower(), while_connecting)
     if failure is None:
         return _network(
             f"TLS with {connection.endpoint} failed: {text}",
@@ -282,17 +311,31 @@ def _tls_error(text: str, connection: Connection) -> FleetError:
     next_step = failure.next_step
     if failure.reason == _NOT_TRUSTED and connection.ca:
         next_step = _WRONG_CA
-    answer = failure.answer.format(connection.endpoint)
-    return _network(answer, next_step, failure.reason, dispatched=False, retryable=False)
+    # With TLS 1.3 a client certificate is refused after the handshake: no request was read then.
+    never_sent = while_connecting or failure is _CLIENT_CERTIFICATE
+    return _network(
+        failure.answer.format(connection.endpoint),
+        next_step,
+        failure.reason,
+        dispatched=False if never_sent else None,
+        retryable=False,
+    )
 
 
-def _tls_failure(text: str) -> _TlsFailure | None:
-    for failure in _TLS_FAILURES:
+def _tls_failure(text: str, while_connecting: bool) -> _TlsFailure | None:
+    possible = _TLS_FAILURES if while_connecting else (_RENEGOTIATION,)
+    for failure in possible:
         if any(sign in text for sign in failure.signs):
             return failure
     if "alert" in text and "certificate" in text:
         return _CLIENT_CERTIFICATE
     return None
+
+
+def _in_handshake(error: BaseException) -> bool:
+    """Return whether an error of Python's `ssl` is of the handshake that begins a connection."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code.co_name == "do_handshake" for frame, _line in frames)
 
 
 def _network(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from operator import attrgetter
 
 from .._core.errors import Conflict, ForeignTenant, NotFound
+from .._core.quantities import whole_number
 from .state import ClusterState, VmRow
 from .tenant import is_of_others, owns, tenants_of
 
@@ -246,7 +247,7 @@ def require_template(
     if found is not None:
         return found
     what = "template or image of that name"
-    if source.isdigit():
+    if whole_number(source) is not None:
         what = "VM of that number"
     listed = ", ".join(names) or "none"
     raise NotFound(

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core import validate
 from .._core.errors import QuotaExceeded
-from .._core.quantities import GIB, MIB, parse_size, render_size
+from .._core.quantities import GIB, MIB, parse_size, render_size, whole_number
 from .state import ClusterState
 from .tenant import PREFIX, owns, tenant_tag
 
@@ -80,10 +80,11 @@ def _limits(given: Any, what: str) -> Limits:
         if kind in _UNITS:
             limits[kind] = parse_size(value, bare=_UNITS[kind], what=option)
             continue
-        if isinstance(value, bool) or not str(value).isdigit():
+        number = whole_number(str(value))
+        if number is None:
             step = "Give a whole number, 0 or more"
             raise validate.refused(option, value, "is not a number", step)
-        limits[kind] = int(value)
+        limits[kind] = number
     return limits
 
 

@@ -79,6 +79,13 @@ class StorageRow:
     planned: int = 0  # what VMs of the same run will take
     thick: bool | None = None  # whether it allocates whole volumes; None until it is asked
 
+    @property
+    def place(self) -> str:
+        """The node of a local storage, an empty text for one that nodes share."""
+        if self.shared:
+            return ""
+        return self.node
+
 
 @dataclass(frozen=True)
 class ClusterState:
@@ -91,6 +98,10 @@ class ClusterState:
     taken: AbstractSet[int]  # every VMID in use, containers too
     read_at: float = 0.0  # by the client's monotonic clock
     asked: frozenset[str] = frozenset()  # nodes that gave the names of their VMs themselves
+
+    def is_container(self, vmid: int | None) -> bool:
+        """Return whether a number is a container's."""
+        return vmid in self.taken - self.vms.keys()
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:
         """Return the row of a storage on a node, or None."""
@@ -181,8 +192,23 @@ def ask_nodes(
             if listed is None or listed.node != node:
                 continue
             fresh = _vm({**row, "node": node, "maxcpu": row.get("cpus")})
-            vms[fresh.vmid] = replace(fresh, pool=listed.pool, fresh=full)
+            status = fresh.status
+            if not full:
+                status = _on_state(fresh.status, listed.status)
+            vms[fresh.vmid] = replace(fresh, status=status, pool=listed.pool, fresh=full)
     return replace(cluster, vms=vms, asked=frozenset(answered))
+
+
+def _on_state(of_node: str, of_cluster: str) -> str:
+    """Return the power state of a VM from the list of its node, and from that of the cluster.
+
+    The node has C(running) for all that have a process, also a paused one (qemu-server:
+    PVE/QemuServer.pm, vmstatus). The cluster has QEMU's own state, a few seconds old (pve-manager:
+    PVE/Service/pvestatd.pm, update_qemu_status).
+    """
+    if of_node != "running" or of_cluster in ("stopped", "unknown"):
+        return of_node
+    return of_cluster
 
 
 def with_names(client: Client, cluster: ClusterState, *, missing: bool = False) -> ClusterState:
@@ -222,54 +248,6 @@ def power_of(row: Mapping[str, Any]) -> str:
     if machine in ("", "stopped"):
         return status
     return machine
-
-
-def read_volumes(client: Client, cluster: ClusterState) -> dict[int, int]:
-    """Return the bytes of all disks by VMID, with detached ones and without cloud-init drives.
-
-    One request for each storage that takes images, on each node where it is not shared.
-    """
-    sizes: dict[str, tuple[int, int]] = {}
-    read: set[str] = set()
-    for row in cluster.storages:
-        if row.shared and row.storage in read:
-            continue
-        if not _is_readable(row, cluster.nodes.get(row.node)):
-            continue
-        path = ("nodes", row.node, "storage", row.storage, "content")
-        try:
-            volumes = client.get(*path, content="images")
-        except (NetworkError, NodeUnhealthy):
-            continue
-        read.add(row.storage)
-        place = row.node
-        if row.shared:
-            place = ""
-        for volume in volumes:
-            volid = volume["volid"]
-            if volume.get("vmid") and "cloudinit" not in volid:
-                sizes[f"{place}/{volid}"] = (int(volume["vmid"]), _bytes_of(volume))
-    used: dict[int, int] = {}
-    for vmid, size in sizes.values():
-        used[vmid] = used.get(vmid, 0) + size
-    return used
-
-
-def _is_readable(row: StorageRow, node: NodeRow | None) -> bool:
-    """Return whether the images of a storage can be listed on its node."""
-    if node is not None and not node.online:
-        return False
-    if not row.available:
-        return False
-    return "images" in row.content
-
-
-def _bytes_of(volume: Mapping[str, Any]) -> int:
-    """Return the size of a volume; an inactive qcow2 volume on LVM has only an approximate one.
-
-    Source: pve-storage, LVMPlugin.pm, list_images.
-    """
-    return int(volume.get("size") or volume.get("approximate-size") or 0)
 
 
 def cluster_state_of(rows: Iterable[Mapping[str, Any]]) -> ClusterState:

@@ -29,6 +29,18 @@ def is_in_use(client: Reader, vmid: int) -> bool:
     return False
 
 
+def require_no_container(cluster: ClusterState, vmid: int | None, attempted: str) -> None:
+    """Raise Conflict for a VMID that is a container's (pure)."""
+    if not cluster.is_container(vmid):
+        return
+    raise VmidTaken(
+        attempted=attempted,
+        answer=f"a container has the number {vmid}",
+        next_step="Choose another vmid, or leave it out",
+        reason="taken vmid",
+    )
+
+
 def require_visible(
     client: Client,
     cluster: ClusterState,

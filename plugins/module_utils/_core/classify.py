@@ -37,6 +37,7 @@ from .errors import (
     QuotaExceeded,
     TaskFailed,
     UnknownSnapshot,
+    UnknownTask,
     UnknownVm,
     ValidationFailed,
     VmidTaken,
@@ -203,7 +204,7 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     _Text(
         r"no such task",
-        NotFound,
+        UnknownTask,
         "unknown task",
         "The task's record is gone or belongs to another node",
     ),
@@ -235,7 +236,7 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     # Taken.
     _Text(
-        r"VM \d+ already exists|config file already exists|\.conf' failed: File exists",
+        r"(?:VM|CT) \d+ already exists|config file already exists|\.conf' failed: File exists",
         VmidTaken,
         "vmid taken",
         "Choose another VMID",
@@ -364,6 +365,7 @@ _TEXTS: tuple[_Text, ...] = (
         where="task",
     ),
     # Anything else that is missing.
+    _Text(r"no such group", NotFound, "unknown group", "Create the group first"),
     _Text(
         r"does not exist|\bno such\b|is not HA managed|not a pool member",
         NotFound,

@@ -256,6 +256,10 @@ class UnknownVm(NotFound):
     """There is no such VM, or it is not on the node that was asked."""
 
 
+class UnknownTask(NotFound):
+    """The node does not know the task: its record is gone, or belongs to another node."""
+
+
 class UnknownSnapshot(NotFound):
     """The VM has no such snapshot."""
 

@@ -6,11 +6,25 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+
+# Signals with a handler in Python: those of Ansible, and the one of its keyword `timeout`.
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
+
+def leave_signals_to_the_main_thread() -> None:
+    """Block the signals of a task in the calling thread, which is not the main one.
+
+    Python runs handlers in the main thread alone. Of two signals in quick succession, as Ansible
+    sends them to a worker, Linux may give both to a thread that is awake; then the main thread
+    waits on, and the process does not end.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
 
 
 def side_by_side(
@@ -26,7 +40,11 @@ def side_by_side(
         return [work(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # not loaded for one thing alone
 
-    pool = ThreadPoolExecutor(max_workers=most, thread_name_prefix="pve-fleet")
+    pool = ThreadPoolExecutor(
+        max_workers=most,
+        thread_name_prefix="pve-fleet",
+        initializer=leave_signals_to_the_main_thread,
+    )
     try:
         return list(pool.map(work, items))
     finally:  # a task whose time is up does not wait for those that are at work

@@ -56,6 +56,17 @@ def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
         raise _refused(what, str(error)) from None
 
 
+def keyed_parts(text: str) -> dict[str, str] | None:
+    """Return the keys and values of a text of any format, None where a part of it has no key."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not equals:
+            return None
+        found[key] = value
+    return found
+
+
 def parse_exactly(text: str, fmt: Format) -> dict[str, str]:
     """Return the sub-keys and values of a property string as PVE reads it, blanks included.
 

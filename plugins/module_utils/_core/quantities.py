@@ -138,3 +138,12 @@ def render_gib(size: int) -> str:
     """Return bytes as the GiB figure of a new volume (C(storage:1.5)); PVE takes decimals there."""
     text = f"{Decimal(size) / GIB:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def readable_size(size: int) -> str:
+    """Return bytes for people, in the largest unit of which there is one: C(12.5 GiB)."""
+    for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if abs(size) >= factor:
+            amount = f"{size / factor:.1f}".removesuffix(".0")
+            return f"{amount} {unit}"
+    return f"{size} B"

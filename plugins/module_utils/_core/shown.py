@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
+
+_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
 
 
 def shown(value: Any) -> str:
@@ -32,3 +35,10 @@ def _plain(value: Any) -> str:
 
 def _one_line(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def printable(text: str) -> str:
+    """Return a text without what cannot be written to a file or shown: control characters other
+    than tab and line feed, and halves of characters, become the replacement character.
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)

@@ -16,6 +16,7 @@ import ipaddress
 import re
 
 from .errors import ValidationFailed
+from .quantities import whole_number
 from .shown import shown
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
@@ -84,10 +85,10 @@ def dns_name(value: str, what: str = "name") -> str:
 
 def vmid(value: object, what: str = "vmid") -> int:
     """Return a VMID as a number from 100 to 999999999."""
-    text = str(value)
-    if not re.fullmatch("[0-9]+", text) or not MIN_VMID <= int(text) <= MAX_VMID:
+    number = whole_number(str(value))
+    if number is None or not MIN_VMID <= number <= MAX_VMID:
         raise refused(what, value, "is not a VMID", f"Use a number from {MIN_VMID} to {MAX_VMID}")
-    return int(text)
+    return number
 
 
 def tag(value: str, what: str = "tags") -> str:

@@ -48,10 +48,18 @@ def compare(planned: Planned, blind: str) -> Compared:
     elif vm_plan is not None:
         found.steps = vm_plan.plan.summaries
         _add_plan(found, planned.item.desired, vm_plan)
-    if found.status == MISSING and blind:
+    if blind and seems_gone(planned, found):
         found.status = UNKNOWN
         found.reason = blind
     return found
+
+
+def seems_gone(planned: Planned, found: Compared) -> bool:
+    """Return whether a VM was not found: one that is missing, or one that is to be absent."""
+    if found.status == MISSING:
+        return True
+    is_absent = planned.item.desired.state == "absent"
+    return is_absent and found.status == IN_SYNC
 
 
 def _identity(planned: Planned) -> Compared:
@@ -109,6 +117,14 @@ def status_of(options: list[Difference]) -> str:
     if all(option.only_waits for option in options):
         return PENDING
     return DRIFTED
+
+
+def is_unfinished(planned: Planned) -> bool:
+    """Return whether a VM exists that a run did not finish making."""
+    vm_plan = planned.vm_plan
+    if vm_plan is None or vm_plan.actual is None:
+        return False
+    return vm_plan.actual.marker.building
 
 
 def _differences(desired: Desired, vm_plan: VmPlan, actual: Actual) -> list[Difference]:

@@ -51,8 +51,11 @@ def read_ignored(given: Iterable[str]) -> Ignored:
 
 
 def names_of(name: str, tenant: str, vmid: int | None) -> Names:
-    """Return what a VM is called, in lower case: VMID, name and TENANT/NAME."""
-    return (str(vmid), name.lower(), f"{tenant}/{name}".lower())
+    """Return what a VM is called, in lower case: name, TENANT/NAME, and VMID where it has one."""
+    names = (name.lower(), f"{tenant}/{name}".lower())
+    if vmid is None:
+        return names
+    return (str(vmid), *names)
 
 
 def _pattern(text: str) -> Pattern:

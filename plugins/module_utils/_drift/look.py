@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from .._cluster.quota import KINDS, Figures, Limits, total
 from .._cluster.state import ask_nodes
+from .._cluster.visible import require_visible
 from .._core.errors import FleetError
+from .._core.parallel import side_by_side
 from .._fleet.items import Estate, Item
 from .._fleet.plan import Planned, Planner, counting, meant
 from .._tasks.query import MAX_TASKS, Query
@@ -18,7 +20,7 @@ from .._tasks.read import found_in, read_removals, read_tasks
 from .._tasks.row import Task, describe_task, is_of_earlier_guest
 from .._vm.create.quota_race import read_usage
 from .._vm.model import Desired
-from .compare import compare, status_of
+from .compare import compare, is_unfinished, seems_gone, status_of
 from .ignore import Ignored, names_of
 from .model import (
     DRIFTED,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 # Tasks that leave the VM as it is: consoles and backups.
 _HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
+_LOOKS_AT_ONCE = 8
 # How a VM differs that exists.
 _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED))
 _OF_TASK = (
@@ -54,9 +57,9 @@ _OF_TASK = (
 def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
     """Return what differs at one site.
 
-    As many requests as module vms makes without a change, one more for each node with a VM that is
-    not in the estate, and, where something differs, three for each node about tasks. A site that
-    cannot be read leaves its VMs unknown.
+    As many requests as module vms makes without a change, one more for each VM that is not found
+    and each node with a VM that is not in the estate, and, where something differs, three for each
+    node about tasks. A site that cannot be read leaves its VMs unknown.
     """
     look = Look(site)
     try:
@@ -70,9 +73,11 @@ def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
             vm.status = UNKNOWN
         return look
     look.nodes = silent_nodes(planner.cluster, site)
-    blind = blind_spot(planner.cluster)
-    for planned in plans:
-        _add(look, compare(planned, blind), scope.ignored)
+    blind = blind_spot(planner.seen)
+    vms = [compare(planned, blind) for planned in plans]
+    _find_hidden(client, planner, plans, vms)
+    for planned, vm in zip(plans, vms, strict=True):
+        _add(look, vm, scope.ignored, is_unfinished(planned))
     if scope.unlisted:
         _add_unlisted(look, client, planner, plans, scope)
     _add_quotas(look, client, planner, estate.items)
@@ -80,8 +85,38 @@ def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
     return look
 
 
-def _add(look: Look, vm: Compared, ignored: Ignored) -> None:
-    """Add a VM without what is ignored of it."""
+def _find_hidden(
+    client: Client,
+    planner: Planner,
+    plans: list[Planned],
+    vms: list[Compared],
+) -> None:
+    """Make VMs unknown that were not found, and whose number a VM has that the caller may not see.
+
+    A VM that this collection made has the first number of an order that follows from its name. One
+    request for each VM that was not found.
+    """
+
+    def look_for(pair: tuple[Planned, Compared]) -> None:
+        planned, vm = pair
+        desired = planned.item.desired
+        try:
+            number = desired.vmid or desired.numbers.free(planner.cluster.taken)
+            attempted = f"{desired.label} could not be compared"
+            require_visible(client, planner.cluster, number, attempted)
+        except FleetError as error:
+            vm.status = UNKNOWN
+            vm.reason = error.message
+
+    gone: list[tuple[Planned, Compared]] = []
+    for planned, vm in zip(plans, vms, strict=True):
+        if seems_gone(planned, vm) and planned.item.desired.numbers.by_name:
+            gone.append((planned, vm))
+    side_by_side(look_for, gone, _LOOKS_AT_ONCE)
+
+
+def _add(look: Look, vm: Compared, ignored: Ignored, unfinished: bool) -> None:
+    """Add a VM without what is ignored of it. One that is `unfinished` is never in sync."""
     names = names_of(vm.name, vm.tenant, vm.vmid)
     if vm.status != IN_SYNC and ignored.vm(names):
         look.ignored += 1
@@ -93,6 +128,8 @@ def _add(look: Look, vm: Compared, ignored: Ignored) -> None:
         look.ignored += dropped
         vm.options = kept
         vm.status = status_of(kept)
+        if unfinished and vm.status == IN_SYNC:
+            vm.status = DRIFTED
 
 
 def _add_unlisted(

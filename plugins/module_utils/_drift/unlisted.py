@@ -59,17 +59,16 @@ def silent_nodes(cluster: ClusterState, site: str) -> list[Silent]:
     return found
 
 
-def blind_spot(cluster: ClusterState) -> str:
+def blind_spot(seen: ClusterState) -> str:
     """Return why a VM that was not found by its name may exist, or an empty text.
 
     The listing has no name of a VM whose node reports no statistics (pve-manager: PVE/API2Tools.pm,
-    extract_vm_stats).
+    extract_vm_stats). `seen` is the cluster after all nodes were asked; one that is down, or that
+    does not answer, named no VM.
     """
-    nameless = [row for row in cluster.vms.values() if not row.name]
     hidden: dict[int, str] = {}
-    for row in nameless:
-        node = cluster.nodes.get(row.node)
-        if node is not None and not node.online:
+    for row in seen.vms.values():
+        if not row.name and row.node not in seen.asked:
             hidden[row.vmid] = row.node
     if not hidden:
         return ""

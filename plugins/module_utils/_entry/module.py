@@ -17,7 +17,7 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._api.client import Client
 from .._api.endpoint import credentials_in
-from .._api.settings import Connection, resolve
+from .._api.settings import Connection, resolve, unchosen_sites
 from .._cluster.tenant import require_named_owners
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
 from .._core.options import shorter_refusal
@@ -52,16 +52,20 @@ Conditions = Callable[[FleetError], list[dict[str, Any]]]
 _URLS = ("host", "api_host", "endpoint", "url", "source_url")
 _NOT_STARTED = (126, 127)  # how a shell ends that cannot run the interpreter
 VERBOSE = 3  # from here on a result tells the requests
+# The variable of the environment with which a result counts them. The callback plugin metrics sets
+# it.
+COUNTING = "PVE_FLEET_COUNT_REQUESTS"
 
 
 @dataclass(frozen=True)
 class Sites:
     """What a task about several sites needs: `names` are those of its arguments, an empty one for
-    the site of the task itself.
+    the site of the task itself. `every`: a task that chooses no site is about all of them.
     """
 
     names: Callable[[dict[str, Any]], Sequence[str]]
     run: RunAtSites
+    every: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,8 @@ class Entry:
     `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets`
     finds what must not be shown beside the options with `no_log`. `conditions` are those of a
     failure, where the module's results have some. `returned_secrets` are keys of a result whose
-    values are not printed. A module declares one as `ENTRY`; its own process and the controller's
-    both read it.
+    values are not printed. `libraries` are those that only this module needs. A module declares one
+    as `ENTRY`; its own process and the controller's both read it.
     """
 
     run: Run
@@ -85,6 +89,7 @@ class Entry:
     on_failure: OnFailure | None = None
     returned_secrets: tuple[str, ...] = ()
     sites: Sites | None = None
+    libraries: tuple[str, ...] = ()
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
@@ -130,10 +135,17 @@ class Entry:
 
     def _require_libraries(self, module: AnsibleModule) -> None:
         """End with Ansible's own text when a library is missing."""
-        for library in LIBRARIES:
+        library = self.missing_library()
+        if library:
+            error = ConfigurationError(reason=f"missing library {library}", dispatched=False)
+            module.fail_json(**{**self.failed(error), "msg": missing_required_lib(library)})
+
+    def missing_library(self) -> str:
+        """Return a library that the module needs and this Python lacks, or an empty text."""
+        for library in (*LIBRARIES, *self.libraries):
             if importlib.util.find_spec(library) is None:
-                error = ConfigurationError(reason=f"missing library {library}", dispatched=False)
-                module.fail_json(**{**self.failed(error), "msg": missing_required_lib(library)})
+                return library
+        return ""
 
     def failed(self, error: FleetError) -> dict[str, Any]:
         """Return what the result of a failed task holds: `changed`, `msg`, `error`, and conditions
@@ -184,13 +196,15 @@ class Entry:
             require_named_owners(arguments, given)
             params = {key: value for key, value in arguments.items() if key in self.spec}
             places = self._places(arguments, params, environ)
+            warnings = tuple(text for connection in places for text in connection.warnings)
             with ExitStack() as stack:
                 clients = [stack.enter_context(lend(connection)) for connection in places]
                 result = self._run(
                     params, list(zip(places.values(), clients, strict=True)), check_mode
                 )
             values = result.as_dict(diff=diff)
-            failed, warnings = result.failure is not None, result.warnings
+            failed = result.failure is not None
+            warnings += result.warnings
         except FleetError as error:
             more = self.on_failure(arguments, error) if self.on_failure is not None else {}
             values = {**more, **self.failed(error)}
@@ -198,6 +212,8 @@ class Entry:
             values = {**self.failed(unexpected(error)), "exception": traceback.format_exc()}
         if clients and verbosity >= VERBOSE:
             values["requests"] = [line for client in clients for line in client.record()]
+        if environ.get(COUNTING):
+            values["request_counts"] = _counts(clients)
         return Outcome(failed, values, warnings)
 
     def _places(
@@ -211,6 +227,8 @@ class Entry:
         names: Sequence[str] = [""]
         if self.sites is not None:
             names = self.sites.names(params)
+            if self.sites.every:
+                names = unchosen_sites(options, environ, read_sites_file) or names
         found: dict[Connection, list[str]] = {}
         for name in names:
             own = {**options, "site": name} if name else options
@@ -228,6 +246,13 @@ class Entry:
         if self.sites is None or (first == [""] and not others):
             return self.run(params, client, check_mode)
         return self.sites.run(params, clients, check_mode)
+
+
+def _counts(clients: Sequence[Client]) -> list[dict[str, Any]]:
+    """Return how often each endpoint was called, for the callback plugin metrics."""
+    from .._api.path_templates import count_requests  # not loaded where they are not counted
+
+    return count_requests(row for client in clients for row in list(client.requests))
 
 
 def _module_class(entry: Entry) -> Any:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._core.quantities import readable_size
+
 Row = Mapping[str, Any]
 
 # States of the HA manager in which a node does not do its work.
@@ -112,11 +114,18 @@ def with_details(
             "cores": cpu.get("cpus"),
             "used": status.get("cpu"),
             "model": cpu.get("model"),
-            "loadavg": [float(value) for value in loadavg],
+            "loadavg": [_decimal(value) for value in loadavg],
         },
         "memory": _usage(memory.get("used"), memory.get("total")),
         "disk": _usage(root.get("used"), root.get("total")),
     }
+
+
+def _decimal(value: float | None) -> float | None:
+    """Return a figure as a decimal number, None where the node sends an empty one."""
+    if value is None:
+        return None
+    return float(value)
 
 
 def _without_details(node: dict[str, Any], reason: str | None) -> dict[str, Any]:
@@ -261,12 +270,16 @@ def verdict(grave: list[str], minor: list[str]) -> dict[str, Any]:
 
 
 def _overcommitted(left: Mapping[str, Any]) -> list[str]:
-    units = {"memory_left": " bytes of memory", "cores_left": " cores", "vms_left": " VMs"}
+    units = {"memory_left": "memory", "cores_left": "cores", "vms_left": "VMs"}
     reasons: list[str] = []
     for key, unit in units.items():
         amount = left.get(key)
-        if amount is not None and amount < 0:
-            reasons.append(f"the placement rules allow {-amount}{unit} less than it has")
+        if amount is None or amount >= 0:
+            continue
+        excess = str(-amount)
+        if key == "memory_left":
+            excess = readable_size(-amount)
+        reasons.append(f"{unit}: {excess} more than the placement rules allow")
     return reasons
 
 

@@ -47,10 +47,14 @@ class PartialRead:
         except AuthenticationError:
             raise
         except FleetError as error:
-            entry = {"part": part, "category": error.category, "reason": error.message}
-            with self._lock:
-                self.missing.append(entry)
+            self.add(part, error)
             return None
+
+    def add(self, part: str, error: FleetError) -> None:
+        """Note why a part could not be read."""
+        entry = {"part": part, "category": error.category, "reason": error.message}
+        with self._lock:
+            self.missing.append(entry)
 
     def rows(self, part: str, *segments: str) -> list[Row]:
         """Return the rows of a listing, none where it cannot be read."""

@@ -59,7 +59,8 @@ class _Gate:
     def halve(self, now: float) -> None:
         """Halve the limit, once in a while."""
         self._successes = 0
-        if not self.maximum or now - self._halved_at <= CALM:
+        is_calm = now - self._halved_at > CALM
+        if not self.maximum or not is_calm:
             return
         self._halved_at = now
         in_use = max(self.busy, 1)
@@ -131,8 +132,11 @@ class ConcurrencyLimiter:
     def limits(self) -> Mapping[Resource, int]:
         """Return the present limit of each resource that was used so far."""
         with self._changed:
-            limited = {key: gate for key, gate in self._limiter.items() if gate.maximum}
-            return {key: gate.limit for key, gate in limited.items()}
+            found: dict[Resource, int] = {}
+            for resource, gate in self._limiter.items():
+                if gate.maximum:
+                    found[resource] = gate.limit
+            return found
 
     def close(self) -> None:
         """Admit no further task."""
@@ -141,9 +145,10 @@ class ConcurrencyLimiter:
             self._changed.notify_all()
 
     def _take(self, resources: frozenset[Resource]) -> bool:
-        gates = [self._gate(resource) for resource in resources]
-        if any(gate.is_full for gate in gates):
-            return False
+        gates = list(map(self._gate, resources))
+        for gate in gates:
+            if gate.is_full:
+                return False
         for gate in gates:
             gate.busy += 1
         return True

@@ -144,9 +144,12 @@ class Turn:
         if not self._turns.is_down(self._actual.vmid):
             return
         runs = False
+        timeout: float = self._timeout
+        if error is not None:
+            timeout = 0
         try:
             waited_in_vain = isinstance(error, GuestNotReady)
-            runs = not waited_in_vain and self._runs(0 if error is not None else self._timeout)
+            runs = not waited_in_vain and self._runs(timeout)
         finally:
             self._turns.leave(self._actual.vmid, runs=runs)
         if not runs and error is None:
@@ -271,7 +274,9 @@ class Executor:
     def _turn_of(self, planned: Planned, vm_plan: VmPlan) -> Turn | None:
         """Return the turn of a VM that runs and is to run when all is done, or None."""
         actual, desired = vm_plan.actual, planned.item.desired
-        if actual is None or not actual.running or desired.state not in _RUNS_AGAIN:
+        if actual is None or not actual.running:
+            return None
+        if desired.state not in _RUNS_AGAIN:
             return None
         row = planned.row or planned.found
         if row is None:
@@ -325,12 +330,10 @@ def foresee(plans: list[Planned]) -> list[Outcome]:
     """Return what carrying the plans out would come to."""
 
     def one(planned: Planned) -> Outcome:
+        if planned.vm_plan is None:
+            return Outcome(planned, error=planned.error)
         try:
-            return Outcome(
-                planned,
-                preview(planned.vm_plan) if planned.vm_plan else None,
-                planned.error,
-            )
+            return Outcome(planned, preview(planned.vm_plan), planned.error)
         except FleetError as error:
             return Outcome(planned, error=error)
 
@@ -341,32 +344,31 @@ def _storages(vm_plan: VmPlan) -> frozenset[Resource]:
     """Return the storages that a new VM's disks are made on."""
     if vm_plan.draft is None:
         return frozenset()
-    node, shared = vm_plan.draft.node, vm_plan.draft.shared
-    return frozenset(
-        ("storage", name if name in shared else f"{node}/{name}")
-        for name in vm_plan.draft.needs.storages
-    )
+    draft = vm_plan.draft
+    found: set[Resource] = set()
+    for name in draft.needs.storages:
+        place = name
+        if name not in draft.shared:
+            place = f"{draft.node}/{name}"
+        found.add(("storage", place))
+    return frozenset(found)
 
 
 def _first(vm_plan: VmPlan, storages: frozenset[Resource]) -> frozenset[Resource]:
     """Return what the first task of a plan uses; nothing where there is none."""
     tasks = (step for step in vm_plan.plan.steps if step.is_task and step.method != "FILE")
     first = next(tasks, None)
-    return (
-        resources_of(
-            first.path,
-            first.data,
-            storages,
-        )
-        if first is not None
-        else frozenset()
-    )
+    if first is None:
+        return frozenset()
+    return resources_of(first.path, first.data, storages)
 
 
 def _vmid(vm_plan: VmPlan) -> int:
     if vm_plan.draft is not None:
         return vm_plan.draft.vmid
-    return vm_plan.actual.vmid if vm_plan.actual is not None else 0
+    if vm_plan.actual is not None:
+        return vm_plan.actual.vmid
+    return 0
 
 
 def _given_up() -> FleetError:

@@ -59,10 +59,18 @@ class Item:
         return self.options.desired
 
     @property
+    def name_in_dns(self) -> str:
+        """Its name in lower case, as DNS compares names; empty without one."""
+        name = self.desired.name or ""
+        return name.lower()
+
+    @property
     def label(self) -> str:
         """The VM as a list of several shows it: with its tenant."""
         name = self.desired.name or f"VM {self.desired.vmid}"
-        return f"{self.desired.tenant}/{name}" if self.desired.tenant else name
+        if self.desired.tenant:
+            return f"{self.desired.tenant}/{name}"
+        return name
 
 
 @dataclass(frozen=True)
@@ -75,11 +83,12 @@ class Scope:
 
     @property
     def label(self) -> str:
-        said = [
-            f"tag {self.tenant_tag}" if self.tenant_tag else "",
-            f"pool {self.pool}" if self.pool else "",
-        ]
-        return " and ".join(filter(None, said))
+        bounds: list[str] = []
+        if self.tenant_tag:
+            bounds.append(f"tag {self.tenant_tag}")
+        if self.pool:
+            bounds.append(f"pool {self.pool}")
+        return " and ".join(bounds)
 
 
 @dataclass(frozen=True)
@@ -122,8 +131,8 @@ def read_estate(
         must_exist=params.get("tenants_required") is not False,
     )
     if sites is not None:
-        chosen = [entry for entry in chosen if entry.site in sites]
-        others = [entry for entry in others if entry.site in sites]
+        chosen = _at_sites(chosen, sites)
+        others = _at_sites(others, sites)
     read = removal_listed if params.get("remove") else merge
     items: list[Item] = []
     mistakes = Mistakes()
@@ -138,15 +147,17 @@ def read_estate(
             mistakes.note(entry.index, entry.options, error)
     mistakes.raise_any()
     require_distinct(listed)
-    scope = read_scope(params) if prunes else None
-    if scope is not None:
-        refuse_misspelt(
-            others,
-            str(params.get("tenant") or ""),
-            scope.tenant_tag or "",
-        )
-        _require_inside(items, scope)
+    if not prunes:
+        return Estate(params, items, others)
+    scope = read_scope(params)
+    tenant = str(params.get("tenant") or "")
+    refuse_misspelt(others, tenant, scope.tenant_tag or "")
+    _require_inside(items, scope)
     return Estate(params, items, others, scope)
+
+
+def _at_sites(entries: list[Listed], sites: Collection[str]) -> list[Listed]:
+    return [entry for entry in entries if entry.site in sites]
 
 
 def fold_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,9 +179,10 @@ def merge(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     Raises FleetError for a class that is not there.
     """
     shared = {name: params.get(name) for name in shared_spec()}
-    classes = {**(shared.get("classes") or {}), **(own.get("classes") or {})}
     label = own.get("class") or shared.get("class")
-    named = class_options(label, classes) if label else {}
+    named: Mapping[str, Any] = {}
+    if label:
+        named = class_options(label, _classes_of(shared, own))
     layers: list[Mapping[str, Any]] = [without_left_out(shared), named, without_left_out(own)]
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -179,15 +191,22 @@ def merge(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return with_defaults(vm_spec(), merged)
 
 
+def _classes_of(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the classes that a VM can have: its own over those for all."""
+    for_all = shared.get("classes") or {}
+    of_vm = own.get("classes") or {}
+    return {**for_all, **of_vm}
+
+
 def read_scope(params: Mapping[str, Any]) -> Scope:
     """Return what may be pruned. Raises ValidationFailed where nothing bounds it."""
     prefix = params.get("tenant_prefix") or "tenant_"
-    tag = (
-        validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
-        if params.get("tenant")
-        else None
-    )
-    pool = validate.pool(params["pool"]) if params.get("pool") else None
+    tag: str | None = None
+    pool: str | None = None
+    if params.get("tenant"):
+        tag = validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
+    if params.get("pool"):
+        pool = validate.pool(params["pool"])
     if tag is None and pool is None:
         raise validate.refused(
             "prune",
@@ -214,9 +233,11 @@ def removal_listed(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     Others, such as a missing class, are ignored.
     """
     shared = {name: params.get(name) for name in _OF_LISTED_REMOVAL}
-    classes = {**(params.get("classes") or {}), **(own.get("classes") or {})}
-    content = classes.get(own.get("class") or params.get("class"))
-    of_class = {"protection": content.get("protection")} if isinstance(content, Mapping) else {}
+    label = own.get("class") or params.get("class")
+    content = _classes_of(params, own).get(str(label))
+    of_class: dict[str, Any] = {}
+    if isinstance(content, Mapping):
+        of_class = {"protection": content.get("protection")}
     protection = check_options({"protection": {"type": "bool"}}, of_class)
     mine = {name: own.get(name) for name in ("name", "vmid", *_OF_LISTED_REMOVAL)}
     return with_defaults(
@@ -228,11 +249,10 @@ def _require_inside(items: list[Item], scope: Scope) -> None:
     """Raise ValidationFailed where a VM of the list is outside the scope of prune."""
     for item in items:
         desired = item.desired
-        inside = scope.tenant_tag in (None, desired.tenant_tag) and scope.pool in (
-            None,
-            desired.pool,
-        )
-        if not inside and desired.state != "absent":
+        is_of_tenant = scope.tenant_tag in (None, desired.tenant_tag)
+        is_of_pool = scope.pool in (None, desired.pool)
+        is_inside = is_of_tenant and is_of_pool
+        if not is_inside and desired.state != "absent":
             raise ValidationFailed(
                 attempted=f"vms[{item.index}], {desired.label}, was refused",
                 answer=(

@@ -8,7 +8,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from .unfinished import find_unfinished, is_unfinished_in, within
 
 if TYPE_CHECKING:
     from .._api.client import Client
+    from .._vm.create.draft import Draft
 
 # VMs that are read at once.
 READERS = 10
@@ -49,12 +50,31 @@ class Planned:
     def changes(self) -> bool:
         return self.vm_plan is not None and self.vm_plan.plan.changed
 
+    @property
+    def actual(self) -> Actual | None:
+        """The VM as it was read for its plan."""
+        if self.vm_plan is None:
+            return None
+        return self.vm_plan.actual
+
+    @property
+    def draft(self) -> Draft | None:
+        """The VM that the plan creates."""
+        if self.vm_plan is None:
+            return None
+        return self.vm_plan.draft
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether the VM is to be removed."""
+        return self.item.desired.state == "absent"
+
 
 class Planner:
     """Plans VMs one after the other, each seeing what those before it will be."""
 
     def __init__(self, client: Client, check_mode: bool) -> None:
-        self._memory = CachingReader(client)
+        self._memory = CachingReader.around(client)
         self._check_mode = check_mode
         self.cluster = fetch_cluster_state(self._memory)  # as it was
         self._seen = self.cluster  # the same with what the nodes themselves say
@@ -77,29 +97,28 @@ class Planner:
         """Return which VM each item means, without a plan yet."""
         located = self._locate(items)
         self._ask_nodes_of(located)
-        if any(_is_unknown(one) for one in located):
+        if any(map(_is_unknown, located)):
             # the listing may have had an old name of what seems to be missing
             located = self._locate(items)
         return located
 
     def plan_located(self, located: list[Planned]) -> list[Planned]:
         """Return the plan of each VM, in the same order. Removals come first: they free quota."""
-        going = [one for one in located if one.item.desired.state == "absent"]
-        staying = [one for one in located if one.item.desired.state != "absent"]
-        removals = self._plan_all(going)
-        self.leaving |= {vmid for one in removals if one.vm_plan is not None for vmid in meant(one)}
-        return sorted([*removals, *self._plan_all(staying)], key=lambda one: one.item.index)
+        going: list[Planned] = []
+        staying: list[Planned] = []
+        for one in located:
+            group = going if one.is_removal else staying
+            group.append(one)
+        planned = self._plan_all(going)
+        for one in planned:
+            if one.vm_plan is not None:
+                self.leaving |= meant(one)
+        planned += self._plan_all(staying)
+        return sorted(planned, key=lambda one: one.item.index)
 
     def _plan_all(self, located: list[Planned]) -> list[Planned]:
         found = side_by_side(self._read, located, READERS)
-        return [
-            self._plan(planned, actual)
-            for planned, actual in zip(
-                located,
-                found,
-                strict=True,
-            )
-        ]
+        return list(map(self._plan, located, found))
 
     def prune(
         self,
@@ -108,7 +127,7 @@ class Planner:
         planned: list[Planned],
     ) -> list[Planned]:
         """Return the plans to remove what lies within the scope and is not in the list."""
-        listed = {vmid for one in planned for vmid in meant(one)}
+        listed = meant_by(planned)
         rows = out_of_list(self.cluster, scope, listed)
         unfinished, self.notes = find_unfinished(
             self._memory.direct(),
@@ -137,6 +156,11 @@ class Planner:
         if planned.found is None:
             return None
         return self._planned.cluster.vms.get(planned.found.vmid)
+
+    @property
+    def seen(self) -> ClusterState:
+        """The cluster as it was, with what the nodes that were asked say of their VMs."""
+        return self._seen
 
     def _context(self, item: Item) -> RunContext:
         context = RunContext(
@@ -170,8 +194,11 @@ class Planner:
         Where a VM is not found by its name all nodes are asked, else those of the VMs that are
         there.
         """
-        nodes = {one.found.node for one in located if one.found is not None}
-        if any(_is_unknown(one) for one in located):
+        nodes: set[str] = set()
+        for one in located:
+            if one.found is not None:
+                nodes.add(one.found.node)
+        if any(map(_is_unknown, located)):
             nodes = set(self.cluster.nodes)
         self._seen = ask_nodes(self._memory, self._seen, nodes, full=True)
         self._planned.see(self._seen)
@@ -224,12 +251,16 @@ class Planner:
 
         Two tenants may each have a VM of a name; without a tenant a name means one VM of them all.
         """
-        tag = item.desired.tenant_tag
-        for other in self._named.get(item.desired.name or "", ()):
-            same_owner = None in (tag, other.desired.tenant_tag) or tag == other.desired.tenant_tag
-            if same_owner and item.desired.vmid is None and item.desired.state != "absent":
+        desired = item.desired
+        if desired.vmid is not None or desired.state == "absent":
+            return
+        name = desired.name or ""
+        for other in self._named.get(name, ()):
+            tags = {desired.tenant_tag, other.desired.tenant_tag}
+            is_same_owner = None in tags or len(tags) == 1
+            if is_same_owner:
                 raise Conflict(
-                    attempted=f"{item.desired.label} was not planned",
+                    attempted=f"{desired.label} was not planned",
                     answer=f"vms[{other.index}] will have that name",
                     next_step="Give one of the two another name, or a vmid of its own",
                     reason="name taken",
@@ -239,7 +270,8 @@ class Planner:
         """Raise Conflict where an earlier item of the list means the same VM."""
         if item.pruned:
             return
-        self.leaving -= {actual.vmid} if item.desired.state != "absent" else set()
+        if item.desired.state != "absent":
+            self.leaving -= {actual.vmid}
         other = self._owners.setdefault(actual.vmid, item)
         if other is not item:
             raise _same(item, other, row_of_actual(actual))
@@ -250,8 +282,10 @@ class Planner:
         It is another one where its source is a template that this run creates.
         """
         source = item.desired.source
-        at = self._templates.get(source.name or str(source.vmid)) if source is not None else None
-        if at is None or not isinstance(error, NotFound):
+        if source is None or not isinstance(error, NotFound):
+            return error
+        at = self._templates.get(source.name or str(source.vmid))
+        if at is None:
             return error
         return error.on(
             attempted=f"{item.desired.label} was not planned",
@@ -299,12 +333,12 @@ def row_after(vm_plan: VmPlan) -> VmRow | None:
     if config is None:
         return None
     if draft is not None:
-        config = {
-            **config,
-            "name": desired.name or "",
-            **({"template": "1"} if desired.state == "template" else {}),
-        }
-        status = "running" if desired.state == "started" else "stopped"
+        config = {**config, "name": desired.name or ""}
+        if desired.state == "template":
+            config["template"] = "1"
+        status = "stopped"
+        if desired.state == "started":
+            status = "running"
         return row_of(
             draft.vmid,
             draft.node,
@@ -336,8 +370,16 @@ def meant(planned: Planned) -> set[int]:
     """Return the VMIDs that an item means: the VM that was read, and the one in the listing
     (pure).
     """
-    actual = planned.vm_plan.actual if planned.vm_plan is not None else None
-    return {known.vmid for known in (planned.found, actual) if known is not None}
+    found: set[int] = set()
+    for known in (planned.found, planned.actual):
+        if known is not None:
+            found.add(known.vmid)
+    return found
+
+
+def meant_by(planned: Iterable[Planned]) -> set[int]:
+    """Return the VMIDs that any of these items means (pure)."""
+    return set().union(*map(meant, planned))
 
 
 def refuse_look_alikes(
@@ -350,13 +392,14 @@ def refuse_look_alikes(
 
     DNS ignores the case of a name: the other VM would be pruned because of a typing error.
     """
-    listed = {vmid for one in planned for vmid in meant(one)}
-    there = {row.name.lower(): row for row in out_of_list(cluster, scope, listed)}
+    unlisted = out_of_list(cluster, scope, meant_by(planned))
+    by_name = {row.name.lower(): row for row in unlisted}
     checked: list[Planned] = []
     for one in planned:
-        new = one.vm_plan is not None and one.vm_plan.draft is not None
-        row = there.get((one.item.desired.name or "").lower()) if new else None
-        checked.append(one if row is None else Planned(one.item, error=_look_alike(one.item, row)))
+        row = by_name.get(one.item.name_in_dns)
+        if row is not None and one.draft is not None:
+            one = Planned(one.item, error=_look_alike(one.item, row))
+        checked.append(one)
     return checked
 
 
@@ -374,8 +417,8 @@ def _look_alike(item: Item, row: VmRow) -> Conflict:
 
 def still_unwanted(unwanted: list[Planned], planned: list[Planned]) -> list[Planned]:
     """Return the plans of VMs to prune without those that turned out to be in the list (pure)."""
-    listed = {vmid for one in planned for vmid in meant(one)}
-    return [one for one in unwanted if not meant(one) & listed]
+    listed = meant_by(planned)
+    return [one for one in unwanted if listed.isdisjoint(meant(one))]
 
 
 def counting(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
@@ -384,17 +427,9 @@ def counting(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
     for one in planned:
         vm_plan = one.vm_plan
         if vm_plan is not None and vm_plan.context.desired.leaving != leaving:
-            asked, context = (
-                _with_leaving(known, leaving) for known in (vm_plan.asked, vm_plan.context)
-            )
-            one = replace(
-                one,
-                vm_plan=replace(
-                    vm_plan,
-                    asked=asked,
-                    context=context,
-                ),
-            )
+            asked = _with_leaving(vm_plan.asked, leaving)
+            context = _with_leaving(vm_plan.context, leaving)
+            one = replace(one, vm_plan=replace(vm_plan, asked=asked, context=context))
         found.append(one)
     return found
 
@@ -413,10 +448,12 @@ def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
         row, desired = planner.as_it_is(one), one.item.desired
         if row is None:
             continue
-        renamed = desired.vmid is not None and bool(desired.name) and row.name != desired.name
-        owned = desired.tenant_tag is None and bool(tenants_of(row.tags, desired.tenant_prefix))
-        if renamed or owned:
-            named = desired.name or str(desired.vmid)
+        named = desired.name or str(desired.vmid)
+        owners = tenants_of(row.tags, desired.tenant_prefix)
+        is_by_number = desired.vmid is not None and desired.name
+        is_renamed = is_by_number and row.name != desired.name
+        is_owned = owners and desired.tenant_tag is None
+        if is_renamed or is_owned:
             label = "/".join(filter(None, (desired.tenant, named)))
             foreign.append(f"{label} ({_whose(row, desired)})")
     if foreign:
@@ -448,9 +485,10 @@ def refuse_given_away(
     """Raise Conflict where a VM to prune is in the list under its name, but for another tenant
     (pure).
     """
-    mine = {(item.desired.name or "").lower() for item in items}
-    elsewhere = {entry.name.lower() for entry in others if entry.name} - mine
-    leaving = [(one.item.desired.name or "").lower() for one in unwanted]
+    mine = {item.name_in_dns for item in items}
+    elsewhere = {entry.name.lower() for entry in others}
+    elsewhere -= {"", *mine}
+    leaving = [one.item.name_in_dns for one in unwanted]
     given_away = [name for name in leaving if name in elsewhere]
     if given_away:
         raise Conflict(
@@ -476,16 +514,17 @@ def out_of_list(
 
     Never a template (pure).
     """
-    return [
-        row
-        for _vmid, row in sorted(cluster.vms.items())
-        if row.vmid not in listed and not row.template and within(row, scope)
-    ]
+    found: list[VmRow] = []
+    for vmid, row in sorted(cluster.vms.items()):
+        is_candidate = vmid not in listed and not row.template
+        if is_candidate and within(row, scope):
+            found.append(row)
+    return found
 
 
 def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
     """Raise Conflict where a VM to prune has left the scope since it was planned."""
-    if row is not None and (within(row, scope) or is_unfinished_in(scope, actual.target, row.pool)):
+    if _is_inside(scope, actual, row):
         return
     raise Conflict(
         attempted=f"{actual.label} was left alone",
@@ -493,6 +532,14 @@ def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
         next_step="Someone else has changed it: check its owner and run again",
         reason="outside the scope",
     )
+
+
+def _is_inside(scope: Scope, actual: Actual, row: VmRow | None) -> bool:
+    if row is None:
+        return False
+    if within(row, scope):
+        return True
+    return is_unfinished_in(scope, actual.target, row.pool)
 
 
 def _same(item: Item, other: Item, row: VmRow) -> Conflict:

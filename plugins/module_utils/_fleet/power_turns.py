@@ -34,19 +34,23 @@ class Member:
         """
         if set(self.apart_from) & set(other.apart_from):
             return True
-        return any(match.fits(other.row) for match in self.apart_from) or any(
-            match.fits(self.row) for match in other.apart_from
-        )
+        return self._keeps_away(other) or other._keeps_away(self)
+
+    def _keeps_away(self, other: Member) -> bool:
+        return any(match.fits(other.row) for match in self.apart_from)
 
 
 def restarts(vm_plan: VmPlan) -> bool:
     """Return whether a plan takes a running VM down and starts it again (pure)."""
-    if vm_plan.actual is None or not vm_plan.actual.running:
+    if vm_plan.actual is None:
         return False
-    actions = [step.action for step in vm_plan.plan.steps]
-    if {"reboot", "reset"} & set(actions):
-        return True
-    return bool(_OFF & set(actions)) and "start" in actions
+    if not vm_plan.actual.running:
+        return False
+    actions = {step.action for step in vm_plan.plan.steps}
+    is_restart = not actions.isdisjoint(("reboot", "reset"))
+    goes_off = not actions.isdisjoint(_OFF)
+    comes_back = "start" in actions
+    return is_restart or (goes_off and comes_back)
 
 
 def takes_down(path: tuple[str | int, ...]) -> bool:
@@ -96,8 +100,8 @@ class Turns:
             member = self._down.pop(vmid, None)
             if member is None:
                 return
-            if not runs:
-                self._lost = self._lost or f"'{member.row.name}' ({member.row.vmid})"
+            if not runs and not self._lost:
+                self._lost = f"'{member.row.name}' ({member.row.vmid})"
             if not self._down:
                 self._taken = 0
             self._changed.notify_all()
@@ -108,9 +112,10 @@ class Turns:
             return vmid in self._down
 
     def _has_room(self, member: Member) -> bool:
-        if self._size and self._taken >= self._size:
+        is_full = self._taken >= self._size > 0
+        if is_full:
             return False
-        return not any(member.excludes(other) for other in self._down.values())
+        return not any(map(member.excludes, self._down.values()))
 
 
 def _not_after(member: Member, lost: str) -> FleetError:

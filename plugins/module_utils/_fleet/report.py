@@ -107,8 +107,8 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     summary["failed"] = len(rows)
     lines = [f"failed {len(rows)}", *causes[:_SHOWN_CAUSES]]
     if arguments.get("details") is not False:
-        wrong = [row for row in rows if "error" in row]
-        rows = [{**_NOT_WORKED_ON, **row} for row in wrong or rows]
+        shown = [row for row in rows if "error" in row] or rows
+        rows = [{**_NOT_WORKED_ON, **row} for row in shown]
     return {"vms": rows, "refused": True, "summary": summary, "report": lines}
 
 
@@ -119,7 +119,9 @@ def _refused_rows(
     """Return name and tenant of each VM of the run, with its own cause where it has one."""
     rows: list[dict[str, Any]] = []
     for index, item in enumerate(arguments.get("vms") or ()):
-        given = item if isinstance(item, Mapping) else {}
+        given: Mapping[str, Any] = {}
+        if isinstance(item, Mapping):
+            given = item
         tenant = _tenant_of(given, arguments)
         if not _is_chosen(tenant, arguments):
             continue
@@ -131,11 +133,11 @@ def _refused_rows(
 def _tenant_of(own: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Return the tenant of a VM: its own, else that of the defaults, else that of the task."""
     defaults = arguments.get("defaults")
-    layers = [own, defaults, arguments]
-    for layer in layers:
-        if isinstance(layer, Mapping) and layer.get("tenant"):
-            return str(layer["tenant"])
-    return ""
+    found = ""
+    for layer in (arguments, defaults, own):
+        if isinstance(layer, Mapping):
+            found = str(layer.get("tenant") or found)
+    return found
 
 
 def _is_chosen(tenant: str, arguments: Mapping[str, Any]) -> bool:
@@ -162,6 +164,7 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
     """Return the report on one VM: which VM it is, and what module vm returns of it."""
     item = outcome.planned.item
     vm_plan = outcome.planned.vm_plan
+    actual = outcome.planned.actual
     desired = item.desired
     row: dict[str, Any] = {
         "name": desired.name,
@@ -182,10 +185,10 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
         row["site"] = item.site
     if vm_plan is not None:
         row["plan"] = vm_plan.plan.summaries
-    if vm_plan is not None and vm_plan.actual is not None:
-        row["vmid"] = vm_plan.actual.vmid
-        row["node"] = vm_plan.actual.node
-        row["name"] = desired.name or vm_plan.actual.name
+    if actual is not None:
+        row["vmid"] = actual.vmid
+        row["node"] = actual.node
+        row["name"] = desired.name or actual.name
     if outcome.result is not None:
         _add_result(row, outcome, outcome.result)
     if outcome.error is not None:
@@ -218,15 +221,15 @@ def _add_error(
     error: FleetError,
 ) -> None:
     """Add the error of a VM, with VMID and node of a new one that failed after its creation."""
-    vm_plan = outcome.planned.vm_plan
+    draft = outcome.planned.draft
     done = list(error.details.get("done", []))
     row.update(error.as_result())
     row["done"] = done
     row["changed"] = bool(done)
     row["conditions"] = conditions_of_failure(error)
-    if done and vm_plan is not None and vm_plan.draft is not None:
-        row["vmid"] = outcome.vmid or vm_plan.draft.vmid
-        row["node"] = row["node"] or vm_plan.draft.node
+    if done and draft is not None:
+        row["vmid"] = outcome.vmid or draft.vmid
+        row["node"] = row["node"] or draft.node
 
 
 def _status(row: Mapping[str, Any]) -> str | None:
@@ -244,12 +247,11 @@ def _action(outcome: Outcome, row: Mapping[str, Any]) -> str:
         return "failed"
     if outcome.result is None:
         return "kept"
-    vm_plan = outcome.planned.vm_plan
-    if vm_plan is None or not row["changed"]:
+    if not row["changed"]:
         return "unchanged"
-    if vm_plan.draft is not None:
+    if outcome.planned.draft is not None:
         return "created"
-    if outcome.planned.item.desired.state == "absent":
+    if outcome.planned.is_removal:
         return "removed"
     return "changed"
 
@@ -263,16 +265,17 @@ def _warnings(
     lines: list[str] = []
     waiting: list[str] = []
     for outcome in outcomes:
-        warnings = outcome.result.warnings if outcome.result is not None else ()
-        for line in warnings:
-            lines.append(line)
-            if line.endswith(WAITS_FOR_STOP):
-                waiting.append(line)
+        if outcome.result is None:
+            continue
+        for line in outcome.result.warnings:
+            group = waiting if line.endswith(WAITS_FOR_STOP) else lines
+            group.append(line)
     if len(waiting) > 1:
-        lines = [line for line in lines if line not in waiting]
-        number = sum(1 for row in rows if row["pending"])
+        pending = [row for row in rows if row["pending"]]
+        number = len(pending)
         state = "have changes that wait for their next stop or reboot"
-        lines.append(f"{number} VMs {state}; reboot=if_needed applies them")
+        waiting = [f"{number} VMs {state}; reboot=if_needed applies them"]
+    lines += waiting
     if kept:
         lines.append(f"{kept} VMs that are not in the list were not removed, because others failed")
     return tuple(dict.fromkeys(lines))

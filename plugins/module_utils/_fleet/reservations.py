@@ -53,9 +53,10 @@ def row_of(
 
 
 def _with_planned(row: StorageRow, taken: Taken) -> StorageRow:
-    size = taken.storages.get(row.storage, 0)
-    if not size or not (row.shared or row.node == taken.node):
+    is_on_node = row.shared or row.node == taken.node
+    if not is_on_node:
         return row
+    size = taken.storages.get(row.storage, 0)
     return replace(row, planned=row.planned + size)
 
 

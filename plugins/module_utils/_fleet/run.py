@@ -89,12 +89,22 @@ def sites_of(params: Mapping[str, Any]) -> list[str]:
     Raises FleetError for a mistake in the list, where it names sites at all.
     """
     settings = params.get("tenant_settings") or {}
-    named = [one for one in (*settings.values(), *params["vms"]) if isinstance(one, Mapping)]
-    if not any(one.get("site") for one in named):
+    given = [*settings.values(), *params["vms"]]
+    if not any(map(_names_site, given)):
         return [""]
     estate = read_estate(params, None)
     found = {item.site for item in estate.items}
-    return sorted(found or {""})
+    return sorted(found) or [""]
+
+
+def _names_site(given: Any) -> bool:
+    """Return whether the settings of a tenant or the options of a VM name a site.
+
+    They are not checked yet.
+    """
+    if not isinstance(given, Mapping):
+        return False
+    return bool(given.get("site"))
 
 
 def _failed_as_a_whole(planned: Planned, error: FleetError) -> Outcome:
@@ -113,12 +123,21 @@ def _of_site(outcome: Outcome, site: str) -> Outcome:
 
 def _reported(works: Sequence[Work], params: Mapping[str, Any], check_mode: bool) -> Result:
     """Return the result of the run: VMs in the order of the list, then those that were pruned."""
-    outcomes = [outcome for work in works for outcome in work.outcomes]
-    outcomes.sort(key=lambda outcome: (outcome.planned.item.pruned, outcome.planned.item.index))
+    outcomes: list[Outcome] = []
+    notes: list[str] = []
+    for work in works:
+        outcomes += work.outcomes
+        notes += work.notes
+    outcomes.sort(key=_place)
     details = params.get("details") is not False
     result = report(outcomes, check_mode=check_mode, details=details)
-    notes = tuple(note for work in works for note in work.notes)
     return replace(result, warnings=(*result.warnings, *notes))
+
+
+def _place(outcome: Outcome) -> tuple[bool, int]:
+    """Return what sorts outcomes: VMs of the list in its order, then those that were pruned."""
+    item = outcome.planned.item
+    return item.pruned, item.index
 
 
 def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
@@ -138,7 +157,9 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
     planned_at = client.clock.monotonic()
     planner = Planner(client, check_mode)
     located = planner.look_up(items)
-    unwanted = planner.prune(params, scope, located) if scope is not None else []
+    unwanted: list[Planned] = []
+    if scope is not None:
+        unwanted = planner.prune(params, scope, located)
     plans = counting(planner.plan_located(located), planner.leaving)
     if params.get("remove"):
         refuse_foreign(plans, planner)
@@ -148,7 +169,10 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
         refuse_given_away(unwanted, estate.items, estate.others, scope)
     if check_mode:
         outcomes = foresee(plans)
-        outcomes += _kept(unwanted) if _failed(outcomes) else foresee(unwanted)
+        if _failed(outcomes):
+            outcomes += _kept(unwanted)
+        else:
+            outcomes += foresee(unwanted)
         return Work(outcomes, planner.notes)
     reservations = Reservations(client, planner.cluster)
     executor = Executor(client, reservations, most, planned_at, batch)
@@ -184,14 +208,12 @@ def _execute(executor: Executor, plans: list[Planned]) -> list[Outcome]:
     late: list[Planned] = []
     for planned in plans:
         is_template = planned.found is not None and planned.found.template
-        if is_template and planned.item.desired.state == "absent":
-            late.append(planned)
-        else:
-            first.append(planned)
+        group = late if is_template and planned.is_removal else first
+        group.append(planned)
     outcomes = executor.execute(first)
     if late:
         outcomes += executor.execute(late)
-    return sorted(outcomes, key=lambda outcome: outcome.planned.item.index)
+    return sorted(outcomes, key=_place)
 
 
 def _failed(outcomes: list[Outcome]) -> bool:
@@ -212,8 +234,8 @@ def _prune(
         return [Outcome(planned, error=planned.error or error) for planned in unwanted]
 
     def before(planned: Planned) -> None:
-        if planned.vm_plan is not None and planned.vm_plan.actual is not None:
-            actual = planned.vm_plan.actual
+        actual = planned.actual
+        if actual is not None:
             row: VmRow | None = cluster.vms.get(actual.vmid)
             still_within(scope, actual, row)
 

@@ -18,9 +18,12 @@ def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
     """Return the secrets in O(vms), O(defaults) and all classes, before anything is checked."""
     found = class_secrets(arguments)
     spec = item_spec()
-    vms, defaults = arguments.get("vms"), arguments.get("defaults")
-    for given in [*(vms if isinstance(vms, list) else ()), defaults]:
-        found |= hidden_values(spec, given)
+    vms = arguments.get("vms")
+    defaults = arguments.get("defaults")
+    found |= hidden_values(spec, defaults)
+    if isinstance(vms, list):
+        for given in vms:
+            found |= hidden_values(spec, given)
     for one in _dictionaries(arguments.get("tenant_settings")):
         found |= hidden_values(spec, one.get("defaults"))
         found |= class_secrets({"vms": [one, one.get("defaults")]})
@@ -31,4 +34,8 @@ def _dictionaries(given: Any) -> list[Mapping[str, Any]]:
     """Return the dictionaries among the values of another one."""
     if not isinstance(given, Mapping):
         return []
-    return [one for one in given.values() if isinstance(one, Mapping)]
+    found: list[Mapping[str, Any]] = []
+    for one in given.values():
+        if isinstance(one, Mapping):
+            found.append(one)
+    return found

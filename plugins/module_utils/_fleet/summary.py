@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,26 +29,36 @@ def lines_of(
     `errors` are the failures by their place among the rows.
     """
     lines = [_counts(rows, check_mode)]
-    for action in ACTIONS:
-        chosen = [_named(row) for row in rows if row["action"] == action]
-        if chosen and action != "unchanged":
-            lines.append(f"{action}: {', '.join(chosen)}")
+    named: dict[str, list[str]] = {action: [] for action in ACTIONS}
+    for row in rows:
+        named[row["action"]].append(_named(row))
+    del named["unchanged"]
+    for action, names in named.items():
+        lines += _line(action, names)
     lines += _waiting(rows)
     rebooted = [_label(row) for row in rows if row["rebooted"]]
-    if rebooted:
-        lines.append(f"rebooted: {', '.join(rebooted)}")
+    lines += _line("rebooted", rebooted)
     for at in sorted(errors):
         lines += _failure(rows[at], errors[at])
     return lines
 
 
+def _line(what: str, names: Sequence[str]) -> list[str]:
+    """Return one line with the names of what is reported, none without any."""
+    if not names:
+        return []
+    return [f"{what}: {', '.join(names)}"]
+
+
 def _counts(rows: Sequence[Row], check_mode: bool) -> str:
     """Return the number of VMs of each action."""
-    number_of = Counter(row["action"] for row in rows)
-    counts = [f"{action} {number_of[action]}" for action in ACTIONS if number_of[action]]
-    waiting = sum(1 for row in rows if row["pending"])
-    if waiting:
-        counts.append(f"waiting for a reboot {waiting}")
+    number_of = dict.fromkeys(ACTIONS, 0)
+    number_of["waiting for a reboot"] = 0
+    for row in rows:
+        number_of[row["action"]] += 1
+        if row["pending"]:
+            number_of["waiting for a reboot"] += 1
+    counts = [f"{what} {number}" for what, number in number_of.items() if number]
     total = ", ".join(counts) or "there is no VM to work on"
     if check_mode:
         return f"Preview: {total}"
@@ -65,7 +74,7 @@ def _waiting(rows: Sequence[Row]) -> list[str]:
             by_options.setdefault(options, []).append(_label(row))
     lines: list[str] = []
     for options, labels in by_options.items():
-        lines.append(f"waiting for a reboot ({options}): {', '.join(labels)}")
+        lines += _line(f"waiting for a reboot ({options})", labels)
     return lines
 
 
@@ -86,8 +95,7 @@ def _failure(row: Row, error: FleetError) -> list[str]:
         lines.append(f"    task: {error.upid}")
     for line in error.log[-_LOG_LINES:]:
         lines.append(f"    log: {line}")
-    if row.get("done"):
-        lines.append(f"    done before: {', '.join(row['done'])}")
+    lines += _line("    done before", row.get("done", ()))
     if error.next_step:
         lines.append(f"    next step: {_one_line(error.next_step)}")
     return lines
@@ -106,15 +114,20 @@ def _label(row: Row) -> str:
 
 def _named(row: Row) -> str:
     """Return the label of a VM with the category of its failure, or else with its place."""
-    label = _label(row)
-    error = row.get("error") or {}
-    place = error.get("category")
-    if row["vmid"] and not place:
-        place = str(row["vmid"])
-        if row["node"]:
-            place += f" on {row['node']}"
+    places: list[str] = []
+    if row.get("error"):
+        places.append(row["error"]["category"])
+    elif row["vmid"]:
+        places.append(_place(row))
     if row.get("site"):
-        place = f"{place}, site {row['site']}" if place else f"site {row['site']}"
-    if not place:
+        places.append(f"site {row['site']}")
+    label = _label(row)
+    if not places:
         return label
-    return f"{label} ({place})"
+    return f"{label} ({', '.join(places)})"
+
+
+def _place(row: Row) -> str:
+    if row["node"]:
+        return f"{row['vmid']} on {row['node']}"
+    return str(row["vmid"])

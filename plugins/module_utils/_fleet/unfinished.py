@@ -46,7 +46,9 @@ def find_unfinished(
     rows: list[VmRow] = []
     notes: list[str] = []
     for row in sorted(cluster.vms.values(), key=lambda one: one.vmid):
-        if row.vmid in listed or row.template or not _may_be_unfinished(row, scope, numbers):
+        if row.vmid in listed or row.template:
+            continue
+        if not _may_be_unfinished(row, scope, numbers):
             continue
         left = max(0.0, until - client.clock.monotonic())
         try:
@@ -80,9 +82,10 @@ def is_unfinished_in(scope: Scope, config: Mapping[str, Any], pool: str | None) 
     """Return whether an unfinished VM is in the scope: the marker in its notes has that tenant, and
     it is in that pool (pure).
     """
-    marker = split_notes(str(config.get("description") or ""))[1]
-    is_of_tenant = marker.building and marker.tenant == scope.tenant_tag
-    return is_of_tenant and scope.pool in (None, pool)
+    _notes, marker = split_notes(config.get("description"))
+    is_of_tenant = marker.tenant == scope.tenant_tag
+    is_of_pool = scope.pool in (None, pool)
+    return marker.building and is_of_tenant and is_of_pool
 
 
 def within(row: VmRow, scope: Scope) -> bool:
@@ -128,7 +131,9 @@ def _may_be_unfinished(
     """Return whether a VM outside the scope may be an unfinished one in it (pure)."""
     if row.lock in MAKING:
         return not within(row, scope)
-    if scope.tenant_tag is None or owns(scope.tenant_tag, row.tags, scope.prefix):
+    if scope.tenant_tag is None:
+        return False
+    if owns(scope.tenant_tag, row.tags, scope.prefix):
         return False
     if scope.pool is not None:
         return row.pool == scope.pool

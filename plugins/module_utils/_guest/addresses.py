@@ -61,7 +61,7 @@ class AddressRule:
 
 
 def parse_subnets(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return the networks; raises ConfigurationError for a text that is none."""
+    """Return the networks; raises ConfigurationError for a text that is not one."""
     found: list[Network] = []
     for text in texts:
         try:

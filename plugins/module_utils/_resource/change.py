@@ -48,6 +48,6 @@ class Change:
     @property
     def visible(self) -> bool:
         """Whether a look at the resource shows that something differs; it never shows secrets."""
-        return bool(
-            self.creates or self.deletes or self.sets or self.adds or self.removes or self.fixed
-        )
+        is_whole = self.creates or self.deletes
+        parts = (self.sets, self.adds, self.removes, self.fixed)
+        return is_whole or any(parts)

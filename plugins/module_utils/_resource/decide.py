@@ -6,14 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .._core.errors import Conflict, ValidationFailed
 from .change import Change, Desired
 from .plan import Plan, Step
-from .table import Call, Members, Secret, Table, Values
+from .table import Call, Field, Key, Members, Secret, Table, Values
+
+Part = TypeVar("Part", Key, Field, Members, Secret)
+"""What a table has an option for."""
+
+Value = TypeVar("Value")
 
 CREATE, UPDATE, REMOVE, DELETE = "create", "update", "remove members", "delete"
 WRITE = "write a secret"
@@ -21,35 +26,42 @@ WRITE = "write a secret"
 
 def read_desired(table: Table, params: Mapping[str, Any]) -> Desired:
     """Return what the options ask for. Raises ValidationFailed."""
-    keys = {key.option: key.check(params[key.option], key.option) for key in table.keys}
-    values = {
-        one.option: one.want(params[one.option])
-        for one in table.fields
-        if params.get(one.option) is not None
-    }
-    members = {
-        group.option: _wanted_members(group, params[group.option])
-        for group in table.members
-        if params.get(group.option) is not None
-    }
+    values: dict[str, Any] = {}
+    for one in _given(table.fields, params):
+        values[one.option] = one.want(params[one.option])
+    members: dict[str, frozenset[Any]] = {}
+    for group in _given(table.members, params):
+        members[group.option] = _wanted_members(group, params[group.option])
+    secrets: dict[str, str] = {}
+    for secret in _given(table.secrets, params):
+        secrets[secret.option] = secret.check(params[secret.option], secret.option)
+    switches = {name: params.get(option) for option, name in table.switches.items()}
+    asked = [params.get(secret.asked[0]) == secret.asked[1] for secret in table.secrets]
     return Desired(
-        keys=keys,
+        keys=read_keys(table, params),
         present=params.get("state") != "absent",
         values=values,
         members=members,
         exact=_is_exact(params),
         force=bool(params.get("force")),
         recreate=bool(params.get("recreate")),
-        switches={
-            name: params[option] for option, name in table.switches.items() if params.get(option)
-        },
-        secrets={
-            one.option: one.check(params[one.option], one.option)
-            for one in table.secrets
-            if params.get(one.option) is not None
-        },
-        rewrites=any(params.get(one.asked[0]) == one.asked[1] for one in table.secrets),
+        switches=_not_empty(switches),
+        secrets=secrets,
+        rewrites=any(asked),
     )
+
+
+def read_keys(table: Table, params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the keys that the task names, in their canonical form. Raises ValidationFailed."""
+    keys: dict[str, str] = {}
+    for key in _given(table.keys, params):
+        keys[key.option] = key.check(params[key.option], key.option)
+    return keys
+
+
+def _given(parts: Sequence[Part], params: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a table whose options the task sets."""
+    return [part for part in parts if params.get(part.option) is not None]
 
 
 def _is_exact(params: Mapping[str, Any]) -> bool:
@@ -76,23 +88,29 @@ def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
     if not desired.present:
         return _compare_absent(table, desired, actual)
     if actual is None:
-        wanted = {option: items for option, items in desired.members.items() if items}
-        return Change(creates=True, sets=desired.values, adds=wanted)
-    fixed = {one.option for one in table.fields if one.fixed}
-    different = _different(table, desired, actual)
+        return Change(creates=True, sets=desired.values, adds=_not_empty(desired.members))
+    sets = _different(table, desired, actual)
+    fixed: list[str] = []
+    for one in table.fields:
+        if one.fixed and one.option in sets:
+            fixed.append(one.option)
+            del sets[one.option]
     adds: dict[str, frozenset[Any]] = {}
     removes: dict[str, frozenset[Any]] = {}
     for group in _groups(table, desired.members):
-        items, known = desired.members[group.option], actual[group.option]
-        adds[group.option] = items - known
+        wanted, known = desired.members[group.option], actual[group.option]
+        adds[group.option] = wanted - known
         if desired.exact:
-            removes[group.option] = _others(group, known, items)
+            removes[group.option] = _others(group, known, wanted)
+    writes: tuple[str, ...] = ()
+    if desired.rewrites:
+        writes = tuple(desired.secrets)
     return Change(
-        sets={option: value for option, value in different.items() if option not in fixed},
+        sets=sets,
         adds=_not_empty(adds),
         removes=_not_empty(removes),
-        fixed=tuple(option for option in different if option in fixed),
-        writes=tuple(desired.secrets) if desired.rewrites else (),
+        fixed=tuple(fixed),
+        writes=writes,
     )
 
 
@@ -115,17 +133,14 @@ def _compare_absent(table: Table, desired: Desired, actual: Values | None) -> Ch
     if actual is None:
         return Change()
     if not table.permanent:
-        return Change(
-            deletes=True,
-            removes=_not_empty(
-                {group.option: actual[group.option] for group in table.members if not group.own}
-            ),
-        )
-    removes = {}
+        return Change(deletes=True, removes=_not_empty(_pick(actual, table.apart)))
+    removes: dict[str, frozenset[Any]] = {}
     for group in _groups(table, desired.members):
         known = actual[group.option]
-        removes[group.option] = known - _others(group, known, desired.members[group.option])
-    return Change(sets=_different(table, desired, actual), removes=_not_empty(removes))
+        others = _others(group, known, desired.members[group.option])
+        removes[group.option] = known - others
+    sets = _different(table, desired, actual)
+    return Change(sets=sets, removes=_not_empty(removes))
 
 
 def _groups(table: Table, options: Iterable[str]) -> list[Members]:
@@ -138,8 +153,14 @@ def _others(group: Members, known: frozenset[Any], items: Iterable[Any]) -> froz
     return frozenset(item for item in known if group.identity(item) not in named)
 
 
-def _not_empty(sets: Mapping[str, frozenset[Any]]) -> dict[str, frozenset[Any]]:
-    return {option: items for option, items in sets.items() if items}
+def _not_empty(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the options that have a value other than nothing."""
+    return {option: value for option, value in values.items() if value}
+
+
+def _pick(values: Mapping[str, Value], options: Collection[str]) -> dict[str, Value]:
+    """Return the values of these options, in the order of the values."""
+    return {option: value for option, value in values.items() if option in options}
 
 
 def make_plan(table: Table, desired: Desired, actual: Values | None, change: Change) -> Plan:
@@ -166,9 +187,8 @@ def make_plan(table: Table, desired: Desired, actual: Values | None, change: Cha
             details={"options": list(change.fixed)},
         )
     old = actual or {}
-    gone = _plan_delete(
-        table, desired, old, compare(table, Desired(desired.keys, present=False), old)
-    )
+    absent = Desired(desired.keys, present=False)
+    gone = _plan_delete(table, desired, old, compare(table, absent, old))
     whole = replace(desired, exact=False, recreate=False)
     made = _plan_change(table, whole, None, compare(table, whole, None))
     return Plan((*gone.steps, *made.steps), gone.before, made.after)
@@ -195,44 +215,42 @@ def _plan_delete(table: Table, desired: Desired, actual: Values, change: Change)
 
 
 def _plan_change(table: Table, desired: Desired, actual: Values | None, change: Change) -> Plan:
+    """Return the plan of a creation or a change; without `actual` the resource does not exist."""
     steps: list[Step] = []
     then = after(table, desired, actual)
+    rest = change
     if change.creates:
         steps.append(_creation(table, desired, change))
-        apart = {group.option for group in table.members if not group.own}
-        adds = {option: items for option, items in change.adds.items() if option in apart}
-        change = replace(change, sets={}, adds=adds, creates=False)
-        touched = {*then}
-    else:
-        touched = {*change.sets, *change.adds, *change.removes}
-    own = {group.option for group in table.members if group.own}
-    steps += _updates(table, desired, then, change)
-    removes = {option: items for option, items in change.removes.items() if option not in own}
-    steps += _removals(table, desired, removes)
+        rest = replace(change, sets={}, adds=_pick(change.adds, table.apart), creates=False)
+    steps += _updates(table, desired, then, rest)
+    steps += _removals(table, desired, _pick(change.removes, table.apart))
     for secret in table.secrets:
         if secret.option in change.writes:
             steps.append(_writing(table, desired, secret))
+    shown = table.show(desired.keys, then)
     if actual is None:
-        return Plan(tuple(steps), {}, table.show(desired.keys, then))
-    before_shown, after_shown = table.show(desired.keys, actual), table.show(desired.keys, then)
-    return Plan(
-        tuple(steps),
-        {option: value for option, value in before_shown.items() if option in touched},
-        {option: value for option, value in after_shown.items() if option in touched},
-    )
+        return Plan(tuple(steps), {}, shown)
+    touched = {*change.sets, *change.adds, *change.removes}
+    before = _pick(table.show(desired.keys, actual), touched)
+    return Plan(tuple(steps), before, _pick(shown, touched))
 
 
 def after(table: Table, desired: Desired, actual: Values | None) -> dict[str, Any]:
     """Return the canonical values that the resource will have."""
-    known = dict(actual) if actual is not None else table.values({})
+    if actual is None:
+        known = table.values({})
+    else:
+        known = dict(actual)
     known.update(_merged(table, desired, known))
     for group in _groups(table, desired.members):
         items = desired.members[group.option]
         others = _others(group, known[group.option], items)
         if not desired.present:
             known[group.option] = others
-            continue
-        known[group.option] = items if desired.exact else others | items
+        elif desired.exact:
+            known[group.option] = items
+        else:
+            known[group.option] = others | items
     return known
 
 
@@ -270,10 +288,13 @@ def _creation(table: Table, desired: Desired, change: Change) -> Step:
 def _updates(table: Table, desired: Desired, then: Values, change: Change) -> list[Step]:
     """Return one update with all that one request can hold, and one for each batch of members."""
     data = _sent(table, change.sets)
-    names, added, steps = list(change.sets), {}, []
+    names = list(change.sets)
+    added: dict[str, frozenset[Any]] = {}
+    steps: list[Step] = []
     for group in table.members:
         adds = change.adds.get(group.option, frozenset())
-        if group.own and (adds or group.option in change.removes):
+        is_touched = adds or group.option in change.removes
+        if group.own and is_touched:
             names.append(group.option)
             data.update(_own(table, group, adds, then, change))
         elif group.batches is not None:
@@ -281,14 +302,15 @@ def _updates(table: Table, desired: Desired, then: Values, change: Change) -> li
         elif adds:
             added[group.option] = adds
             data[group.property] = group.joined(adds)
+    label = table.label(desired.keys)
+    parts: list[str] = []
+    if names:
+        parts.append(f"set {', '.join(names)} of {label}")
     if added:
         data.update(desired.switches)
-    if not names and not added:
-        return steps
-    label = table.label(desired.keys)
-    parts = [f"set {', '.join(names)} of {label}"] if names else []
-    if added:
         parts.append(f"add {_named(table, added)} to {label}")
+    if not parts:
+        return steps
     summary = _capital(" and ".join(parts))
     return [_step(UPDATE, summary, "PUT", table.update_call, desired, data), *steps]
 
@@ -322,19 +344,21 @@ def _batch_steps(
 
 def _removals(table: Table, desired: Desired, removes: Mapping[str, frozenset[Any]]) -> list[Step]:
     """Return one step for all members that one request can take out, and one for each batch."""
-    steps, listed = [], {}
+    steps: list[Step] = []
+    listed: dict[str, frozenset[Any]] = {}
     for group in _groups(table, removes):
         if group.batches is None:
             listed[group.option] = removes[group.option]
         else:
             steps += _batch_steps(table, desired, group, removes[group.option], removes=True)
-    if listed:
-        groups = _groups(table, listed)
-        data = {group.property: group.joined(listed[group.option]) for group in groups}
-        summary = f"Take {_named(table, listed)} out of {table.label(desired.keys)}"
-        sent = {**data, **table.removal}
-        steps.insert(0, _step(REMOVE, summary, "PUT", table.update_call, desired, sent))
-    return steps
+    if not listed:
+        return steps
+    data: dict[str, Any] = {}
+    for group in _groups(table, listed):
+        data[group.property] = group.joined(listed[group.option])
+    data.update(table.removal)
+    summary = f"Take {_named(table, listed)} out of {table.label(desired.keys)}"
+    return [_step(REMOVE, summary, "PUT", table.update_call, desired, data), *steps]
 
 
 def _writing(table: Table, desired: Desired, secret: Secret) -> Step:

@@ -123,12 +123,17 @@ class Managed:
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         """Return the error with which the run ends (pure): with what had been done before it."""
-        return with_done(error, [step.summary for step in done]) if done else error
+        if not done:
+            return error
+        return with_done(error, [step.summary for step in done])
 
 
 def with_done(error: FleetError, done: Sequence[str]) -> FleetError:
     """Return an error that says what had been done before it."""
-    return error.on(details={**error.details, "done": list(done)} if done else error.details)
+    details = dict(error.details)
+    if done:
+        details["done"] = list(done)
+    return error.on(details=details)
 
 
 def attempted(summary: str) -> str:

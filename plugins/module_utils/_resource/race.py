@@ -82,6 +82,9 @@ def resolve_race(clock: Clock, rule: Rule, remove: Callable[[], None]) -> None:
 
 def _staying(rule: Rule, guests: Mapping[int, Any]) -> dict[int, Any]:
     """Return the guests that do not give way to the new one."""
-    lower = {number for number in guests if number < rule.number}
-    staying = lower.union(rule.known)
-    return {number: guests[number] for number in staying.intersection(guests)}
+    staying: dict[int, Any] = {}
+    for number, guest in guests.items():
+        is_lower = number < rule.number
+        if is_lower or number in rule.known:
+            staying[number] = guest
+    return staying

@@ -8,7 +8,7 @@ execute, report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .change import Desired
-from .decide import after, compare, make_plan, read_desired
+from .decide import after, compare, make_plan, read_desired, read_keys
 from .engine import Resource, apply_plan
 from .execute import Execution, Sent, Verdict, attempted
 from .plan import Plan, Step
@@ -98,13 +98,17 @@ class TableResource(Resource[Result]):
 
         def look() -> bool | None:
             rest = self.replan((), True)
-            return None if any(step.action == other.action for other in rest.steps) else True
+            actions = {other.action for other in rest.steps}
+            if step.action in actions:
+                return None
+            return True
 
         return look
 
     def judge(self, step: Step, error: FleetError) -> Verdict:
-        is_conflict = isinstance(error, (Conflict, NotFound))
-        return Verdict.STALE if is_conflict else Verdict.FAILED
+        if isinstance(error, (Conflict, NotFound)):
+            return Verdict.STALE
+        return Verdict.FAILED
 
     def preview(self) -> Result:
         values: Values | None = self.actual
@@ -118,8 +122,9 @@ class TableResource(Resource[Result]):
             final = read_values(self.table, self.client, self.desired.keys)
         done = tuple(dict.fromkeys(execution.done))  # a step that did not last is made again
         _require_reached(self.table, self.desired, final, list(done))
-        plan = self.plan if done else execution.rest  # else another run did all of it
-        plan = plan or Plan()
+        plan = execution.rest or Plan()  # where another run did all of it
+        if done:
+            plan = self.plan
         plan = replace(plan, warnings=(*plan.warnings, *execution.warnings))
         return _report(self.table, self.desired, plan, final, done)
 
@@ -135,7 +140,9 @@ def read_values(table: Table, client: Api, keys: Mapping[str, str]) -> dict[str,
     except NotFound:
         return None
     found = table.pick(answer, keys)
-    return None if found is None else table.values(found)
+    if found is None:
+        return None
+    return table.values(found)
 
 
 def plan_resource(
@@ -162,34 +169,39 @@ def run_info(
 
     Nothing is written.
     """
-    keys = {
-        key.option: key.check(params[key.option], key.option)
-        for key in table.keys
-        if params.get(key.option) is not None
-    }
+    keys = read_keys(table, params)
     if len(keys) == len(table.keys):
-        values = read_values(table, client, keys)
-        if not table.keys:
-            return Result(False, {table.kind: table.show(keys, values or table.values({}))})
-        return _found(table, [table.show(keys, values)] if values is not None else [])
+        return _named(table, keys, client)
     answer = client.get(
         *table.list_call.path_for(keys),
         params=table.list_call.data_for(keys),
         attempted=f"Could not list the {table.plural}",
     )
-    found = {tuple(table.keys_of(row).values()): row for row in table.rows(answer, keys)}
-    order = sorted(found)
+    rows: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for row in table.rows(answer, keys):
+        names = table.keys_of(row)
+        rows[tuple(names.values())] = row
+    listed = [rows[names] for names in sorted(rows)]
+    keys_in_order = [table.keys_of(row) for row in listed]
     if table.list_is_whole:
-        shown = [table.show(table.keys_of(found[one]), table.values(found[one])) for one in order]
-        return _found(table, shown)
-    keys_in_order = [table.keys_of(found[one]) for one in order]
-    read = side_by_side(
-        lambda keys: (keys, read_values(table, client, keys)), keys_in_order, _READS_AT_ONCE
-    )
-    return _found(table, [table.show(keys, values) for keys, values in read if values is not None])
+        found = [table.values(row) for row in listed]
+        return _result(table, zip(keys_in_order, found, strict=True))
+    read = side_by_side(partial(read_values, table, client), keys_in_order, _READS_AT_ONCE)
+    return _result(table, zip(keys_in_order, read, strict=True))
 
 
-def _found(table: Table, shown: list[dict[str, Any]]) -> Result:
+def _named(table: Table, keys: Mapping[str, str], client: Api) -> Result:
+    """Return the resource of these keys; one that has none is there in any case."""
+    values = read_values(table, client, keys)
+    if table.keys:
+        return _result(table, [(keys, values)])
+    shown = table.show(keys, values or table.values({}))
+    return Result(False, {table.kind: shown})
+
+
+def _result(table: Table, found: Iterable[tuple[Mapping[str, str], Values | None]]) -> Result:
+    """Return the resources that exist."""
+    shown = [table.show(keys, values) for keys, values in found if values is not None]
     return Result(False, {table.plural: shown})
 
 
@@ -202,9 +214,9 @@ def _require_reached(
     left = compare(table, desired, final)
     if not left.visible:
         return
-    different = sorted({*left.sets, *left.adds, *left.removes, *left.fixed}) or list(
-        desired.keys.values()
-    )
+    different = sorted({*left.sets, *left.adds, *left.removes, *left.fixed})
+    if not different:
+        different = list(desired.keys.values())
     raise Conflict(
         attempted=f"The changes of {table.label(desired.keys)} did not last",
         answer=f"Proxmox VE accepted them, but these still differ: {', '.join(different)}",
@@ -222,5 +234,7 @@ def _report(
     done: Sequence[str] = (),
 ) -> Result:
     remains = desired.present or table.permanent
-    shown = table.show(desired.keys, values) if values is not None and remains else None
+    shown: Values | None = None
+    if values is not None and remains:
+        shown = table.show(desired.keys, values)
     return result_of(plan, {table.kind: shown}, done=done, header=table.label(desired.keys))

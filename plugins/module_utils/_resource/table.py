@@ -154,8 +154,13 @@ class Members:
 
     def named(self, items: Iterable[Any]) -> list[str]:
         """Return members as messages name them."""
-        text = self.text or (lambda item: f"{self.noun} {item}")
-        return [text(item) for item in sorted(items)]
+        names: list[str] = []
+        for item in sorted(items):
+            if self.text is None:
+                names.append(f"{self.noun} {item}")
+            else:
+                names.append(self.text(item))
+        return names
 
     def joined(self, items: Iterable[Any]) -> str:
         """Return members as one request lists them."""
@@ -219,11 +224,18 @@ class Table:
         """The options of the module that the engine works on, beside C(state), C(exact), C(append),
         C(force) and C(recreate).
         """
-        keys = {key.option for key in self.keys}
-        fields = {one.option for one in self.fields}
-        members = {group.option for group in self.members}
-        secrets = {name for one in self.secrets for name in (one.option, one.asked[0])}
-        return frozenset(keys | fields | members | secrets | self.switches.keys())
+        found = set(self.switches)
+        found.update(key.option for key in self.keys)
+        found.update(one.option for one in self.fields)
+        found.update(group.option for group in self.members)
+        for secret in self.secrets:
+            found.update((secret.option, secret.asked[0]))
+        return frozenset(found)
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """The members that requests add and remove, because they are not part of the resource."""
+        return frozenset(group.option for group in self.members if not group.own)
 
     def keys_of(self, answer: Mapping[str, Any]) -> dict[str, str]:
         """Return what names a resource of a listing."""
@@ -233,13 +245,16 @@ class Table:
         """Return how messages call the resource."""
         if self.label_as:
             return self.label_as.format(**keys)
-        return f"{self.kind} '{'/'.join(keys[key.option] for key in self.keys)}'"
+        name = "/".join(keys[key.option] for key in self.keys)
+        return f"{self.kind} '{name}'"
 
     def values(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the canonical values of a resource as PVE answers with it."""
         reported = (*self.fields, *self.shown)
         found = {one.option: one.read(answer.get(one.property)) for one in reported}
-        return {**found, **{group.option: group.read(answer) for group in self.members}}
+        for group in self.members:
+            found[group.option] = group.read(answer)
+        return found
 
     def show(self, keys: Mapping[str, str], values: Values) -> dict[str, Any]:
         """Return the resource as modules report it."""

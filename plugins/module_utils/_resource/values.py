@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from .._core import times, validate
+from .._core.errors import NotFound
 
 
 def kept_text(option: str, longest: int | None = None) -> Callable[[Any], str]:
@@ -41,7 +42,9 @@ def as_flag(default: bool) -> Callable[[Any], bool]:
     """Return what reads a flag of PVE, which leaves out what has its default."""
 
     def read(value: Any) -> bool:
-        return default if value in (None, "") else bool(int(value))
+        if value in (None, ""):
+            return default
+        return bool(int(value))
 
     return read
 
@@ -85,3 +88,28 @@ def refuse_past(option: str, seconds: int, now: float) -> None:
             "has passed",
             "Choose a date in the future, or never",
         )
+
+
+def require_existing(
+    kind: str,
+    asked: Iterable[str],
+    known: Collection[str],
+    attempted: str,
+    *,
+    check: str,
+    bounds: str = "",
+) -> None:
+    """Raise NotFound for names that are not known, such as those of groups.
+
+    `check` is what the user has to check, `bounds` ends the sentence that there is no such name.
+    """
+    missing = sorted(set(asked).difference(known))
+    if not missing:
+        return
+    raise NotFound(
+        attempted=attempted,
+        answer=f"there is no {kind} {', '.join(missing)}{bounds}",
+        next_step=f"Create it first, or check {check}",
+        reason=f"unknown {kind}",
+        details={f"{kind}s": missing},
+    )

@@ -120,7 +120,9 @@ class Machine:
 
     `memory_bound` are options with which PVE cannot save the memory, `state_storage` and
     `state_bytes` where it saves it and the size of that volume. `tags_after` are the tags to
-    set after a rollback, None where those of the snapshot are right.
+    set after a rollback, None where those of the snapshot are right. Each rollback gives the VM
+    another `generation`, which is empty for a VM without one (qemu-server: QemuConfig.pm,
+    __snapshot_rollback_hook).
     """
 
     vmid: int
@@ -135,6 +137,7 @@ class Machine:
     state_storage: str = ""
     state_bytes: int = 0
     tags_after: tuple[str, ...] | None = None
+    generation: str = ""
     identity: Identity = Identity("", "", "")
 
     @property

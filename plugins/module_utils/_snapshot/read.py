@@ -75,6 +75,7 @@ def _read(client: Client, row: VmRow, cluster: ClusterState) -> Machine:
         memory_bound=tuple(sorted(memory_bound)),
         state_storage=state_storage,
         state_bytes=state_bytes,
+        generation=_text(config, "vmgenid"),
         identity=_identity(config, name, disks),
     )
 
@@ -222,5 +223,5 @@ def new_task(
     fresh = [row for row in rows if row.get("type") == kind and row["upid"] not in known]
     if not fresh:
         return None
-    latest = max(fresh, key=lambda row: int(row["starttime"]))
+    latest = max(fresh, key=lambda row: int(row.get("starttime") or 0))
     return latest["upid"]

@@ -7,20 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import AlreadyExists, FleetError, Locked, UnknownSnapshot
+from .._api.upid import TaskResult
+from .._core.errors import AlreadyExists, FleetError, Locked, UnknownSnapshot, UnknownTask
 from .._resource.engine import Resource
 from .._resource.execute import Execution, Sent, Verdict
 from .._resource.plan import Plan, Step
 from .model import REMOVE, ROLL_BACK, TAG, TAKE, TASK_OF_LOCK, Machine
 from .read import all_tasks, new_task, running_task, tree_of
 from .restart import wait_for_start
+from .untracked import LOCK, is_rolled_back, ran_before
 
 if TYPE_CHECKING:
     from .._api.client import Client
-    from .._api.upid import TaskResult
 
 # Seconds that the server's clock may differ from ours.
 _LEEWAY = 300
@@ -86,6 +87,27 @@ class SnapshotsOfVm(Resource[Outcome]):
             return self._new_rollback
         return lambda: self._is_done(step)
 
+    def send(self, step: Step) -> Sent:
+        try:
+            return super().send(step)
+        except FleetError as error:
+            if step.action != ROLL_BACK or not error.upid:
+                raise
+            if isinstance(error, UnknownTask) and self._is_rolled_back(step):
+                return self._untracked(step, error.upid)
+            if not step.data.get("start"):
+                raise
+            raise ran_before(error) from error
+
+    def _is_rolled_back(self, step: Step) -> bool:
+        name = str(step.path[-2])
+        return is_rolled_back(self.client, self.machine, name, self.timeout)
+
+    def _untracked(self, step: Step, upid: str) -> Sent:
+        sent = self.ended(step, TaskResult(upid, self.machine.node, ROLL_BACK, "OK"))
+        line = "the node does not know the task any more, but the VM is rolled back"
+        return replace(sent, warnings=(f"{step.summary}: {line}",))
+
     def _list_rollbacks(self) -> None:
         """Note the rollbacks so far: ours leaves no trace but its task."""
         client, machine = self.client, self.machine
@@ -132,7 +154,7 @@ class SnapshotsOfVm(Resource[Outcome]):
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         failure = super().failure(error, done)
-        return _left_locked(failure, self.machine) if isinstance(failure, Locked) else failure
+        return left_locked(failure, self.machine) if isinstance(failure, Locked) else failure
 
     def preview(self) -> Outcome:
         return Outcome(self.label, self.machine, self.plan)
@@ -142,14 +164,17 @@ class SnapshotsOfVm(Resource[Outcome]):
         return Outcome(self.label, final, self.plan, execution.done, execution.warnings)
 
 
-def _left_locked(error: Locked, machine: Machine) -> FleetError:
+def left_locked(error: Locked, machine: Machine) -> FleetError:
     """Return the error with the next step for a lock that a failed task left: PVE keeps it forever.
 
     `machine` is the VM as it was when no task for the lock was visible any more.
     """
     if machine.lock not in TASK_OF_LOCK:
         return error
+    more = ""
+    if machine.lock == LOCK:
+        more = ". Then start it if it ran before the rollback"
     unlock = f"'qm unlock {machine.vmid}' on node {machine.node}"
     repair = f"repair what it says, and remove the lock with {unlock}"
-    step = f"No task that holds the lock is visible. If one has failed, {repair}"
+    step = f"No task that holds the lock is visible. If one has failed, {repair}{more}"
     return error.on(next_step=step)

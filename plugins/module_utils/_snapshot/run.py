@@ -14,7 +14,7 @@ from .._cluster.allocation import with_allocations
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import keep_owners, tenants_of
 from .._core import validate
-from .._core.errors import FleetError, TaskTimeout, UnknownVm, failure_of_several
+from .._core.errors import FleetError, Locked, TaskTimeout, UnknownVm, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.identity import require_name, require_same_creation, require_same_disks
@@ -25,10 +25,11 @@ from .desired import read_desired
 from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, Desired, Machine, Tree
 from .plan import make_plan
 from .read import chained_storages, has_snapshots, read_machine, read_owned, running_task, tags_in
-from .resource import Outcome, SnapshotsOfVm
+from .resource import Outcome, SnapshotsOfVm, left_locked
 from .restart import START
 from .select import Owner, Target, is_selection, owner_of, targets
 from .storages import no_snapshots, require_state_room
+from .untracked import wait_for_unlocked
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -240,9 +241,11 @@ def _finish_running_task(context: RunContext, machine: Machine) -> bool:
     client = context.client
     kind = TASK_OF_LOCK[machine.lock or ""]
     upid = running_task(client, machine.node, machine.vmid, kind)
-    if upid is None:
-        return False
     is_rollback = kind == ROLL_BACK
+    if upid is None:
+        if is_rollback and context.desired.state == "rolled_back":
+            _wait_for_unlocked(client, machine)
+        return False
     try:
         attempted = f"The {kind} of {machine.label} did not end"
         client.wait(upid, timeout=context.timeout, attempted=attempted)
@@ -257,6 +260,13 @@ def _finish_running_task(context: RunContext, machine: Machine) -> bool:
     except FleetError:
         return False  # it failed, so this run starts over
     return is_rollback
+
+
+def _wait_for_unlocked(client: Client, machine: Machine) -> None:
+    try:
+        wait_for_unlocked(client, machine)
+    except Locked as error:
+        raise left_locked(error, machine) from None
 
 
 def _as_finished(machine: Machine, name: str) -> Machine:

@@ -29,11 +29,14 @@ def preflight_info_spec() -> Spec:
                 "cluster_options",
                 "cluster_options_info",
                 "drift_info",
+                "estate_info",
                 "group",
                 "group_info",
                 "ha",
                 "image_download",
                 "image_upload",
+                "metrics",
+                "metrics_info",
                 "network",
                 "node_info",
                 "pool",
@@ -41,6 +44,7 @@ def preflight_info_spec() -> Spec:
                 "pool_members",
                 "realm_info",
                 "realm_sync",
+                "report_info",
                 "role",
                 "role_info",
                 "rollback",
@@ -82,6 +86,8 @@ def preflight_info_spec() -> Spec:
         "bridges": {"type": "list", "elements": "str", "default": []},
         "pool": {"type": "str"},
         "min_version": {"type": "str", "default": "8.0"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
     }
 
 

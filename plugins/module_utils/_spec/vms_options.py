@@ -26,7 +26,11 @@ def fleet_spec() -> Spec:
         "tenants_required": {"type": "bool", "default": True},
         "remove": {"type": "bool", "default": False},
         "prune": {"type": "bool", "default": False},
-        "reboot_batch": {"type": "int", "default": 5},
+        "reboot_batch": {
+            "type": "int",
+            "default": 5,
+            "fallback": from_environment("PROXMOX_REBOOT_BATCH"),
+        },
         "details": {"type": "bool", "default": True},
         "parallel": {
             "type": "int",

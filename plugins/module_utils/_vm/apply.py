@@ -22,7 +22,7 @@ from .create.quota_race import Growth, check_grown
 from .describe import pending_keys
 from .live.allocation import base_storages
 from .live.find import guard
-from .live.read import read_wherever, require_same, require_untouched
+from .live.read import read_wherever, require_named, require_same, require_untouched
 from .live.snippets import current_content, with_snippet
 from .live.steps import VmSteps
 from .model import Actual
@@ -33,7 +33,12 @@ from .report import report
 # What takes a VM from its users: a last look goes before it.
 _ENDS = frozenset(("stop", "shutdown", "destroy"))
 # The same for a VM that stays: what cannot be undone.
-_FINAL = frozenset(("template",))
+_FINAL = frozenset(("template", "resize"))
+# What interrupts a guest, moves it, or gives others rights on it. PVE does it to whatever VM has
+# the number: it compares no digest for these (qemu-server: API2/Qemu.pm).
+_DISTURBS = frozenset(
+    ("stop", "shutdown", "reboot", "reset", "suspend", "migrate", "move_disk", "pool")
+)
 
 
 class ExistingVm(VmSteps, Resource[Result]):
@@ -69,6 +74,7 @@ class ChangedVm(ExistingVm):
         super().__init__(context, plan, actual)
         self._cluster = cluster
         self._written = set(written)
+        self._moved: set[str] = set()  # slots whose disk is another volume by now
         self._known = actual  # with the disks as a migration has left them
         self._images = images
         self._growth = growth
@@ -83,20 +89,37 @@ class ChangedVm(ExistingVm):
         return current
 
     def before(self, step: Step) -> None:
-        """Look again before a step that cannot be undone, unless PVE itself compares the digest."""
+        """Look again before a step that cannot be undone or disturbs a guest, unless PVE itself
+        compares the digest.
+        """
         is_removal = step.action == "config" and "force" in step.data
         is_final = is_removal or step.action in _FINAL
-        if not is_final or "digest" in step.data:
+        is_dangerous = is_final or step.action in _DISTURBS
+        if not is_dangerous or "digest" in step.data:
             return
-        known = self._known
+        desired, known = self.context.desired, self._known
         current = read_wherever(self.client, known.vmid, self._node, status=known.status)
-        guard(self.context.desired, current)
-        require_untouched(self.context.desired, known, current, self._written)
+        guard(desired, current)
+        if not is_final:
+            require_named(desired, known, current, self._written)
+            self._moved.add(str(step.data.get("disk")))
+            return
+        require_untouched(desired, known, current, self._slots_written_before(step))
         if step.action == "template":  # a base volume has another name
             slots = list(identity_of(known).volumes)
             if "disk" in step.data:
                 slots = [step.data["disk"]]
             self._written.update(slots)
+
+    def _slots_written_before(self, step: Step) -> set[str]:
+        """Return the options that may be others than in the plan's reading: all that the run
+        writes, except a disk that only grows.
+        """
+        slot = str(step.data.get("disk"))
+        is_there = slot in identity_of(self._known).volumes
+        if step.action != "resize" or slot in self._moved or not is_there:
+            return self._written
+        return self._written - {slot}
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         desired = self.context.desired

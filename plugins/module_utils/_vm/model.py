@@ -17,7 +17,7 @@ from .._cluster.rules import Rules
 from .._cluster.vmids import Band, Bands, Numbers, comes_early
 from .._guest.marker import Marker, split_notes
 
-# What a mapping says of a sub-key that shall go.
+# The value of a sub-key that is to be removed.
 REMOVE = None
 # As many VMIDs of its order as a VM may have got: with half of a band in use, no VM gets a later
 # one.
@@ -125,13 +125,31 @@ class Desired:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What a person should hear of the wish although it can be fulfilled."""
+        """Warnings about what is possible and seldom meant."""
         sockets = int(self.scalars.get("sockets") or 1)
         if sockets <= MOST_SOCKETS:
             return ()
         return (
             f"{self.label}: guests are seldom made for {sockets} sockets; give it cores instead",
         )
+
+    @property
+    def slots(self) -> set[str]:
+        """The slots of the drives that are named."""
+        return {disk.slot for disk in self.disks}
+
+    @property
+    def own_tags(self) -> set[str]:
+        """The tags that are wanted in any case: those that are listed, and the tenant's."""
+        tags = set(self.tags or ())
+        if self.tenant_tag:
+            tags.add(self.tenant_tag)
+        return tags
+
+    @property
+    def keeps_other_tags(self) -> bool:
+        """Whether the VM keeps tags that are not listed."""
+        return self.tags is None or not self.tags_exact
 
     @property
     def tenant_tag(self) -> str | None:

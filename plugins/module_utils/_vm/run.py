@@ -17,7 +17,7 @@ from .._cluster.rules import with_site
 from .._cluster.site import require_own_node, require_own_storages
 from .._cluster.state import FRESH, ClusterState
 from .._cluster.view import ClusterView
-from .._cluster.visible import require_visible
+from .._cluster.visible import require_no_container, require_visible
 from .._core.errors import Conflict, DigestChanged, ValidationFailed
 from .._core.result import Result
 from .._guest.marker import join_notes, split_notes
@@ -157,6 +157,9 @@ def plan_missing_vm(context: RunContext, cluster: ClusterState, searched: Cluste
             f"{context.desired.label} was not removed",
         )
         warnings = still_nameless(context.desired, searched)
+        if cluster.is_container(context.desired.vmid):
+            kept = f"a container has the number {context.desired.vmid}, and was left as it is"
+            warnings = (*warnings, kept)
         return VmPlan(context, context, Plan(warnings=warnings), cluster)
     power.check_state(context.desired, None)
     return plan_new_vm(context, cluster)
@@ -201,9 +204,9 @@ def plan_new_vm(context: RunContext, cluster: ClusterState) -> VmPlan:
 
     from .create.draft import draft_vm
 
-    require_visible(
-        context.client, cluster, context.desired.vmid, f"{context.desired.label} was not created"
-    )
+    vmid, attempted = context.desired.vmid, f"{context.desired.label} was not created"
+    require_no_container(cluster, vmid, attempted)
+    require_visible(context.client, cluster, vmid, attempted)
     identity = str(uuid.uuid4())
     draft = draft_vm(
         context.client, context.desired, cluster, run=os.urandom(6).hex(), identity=identity

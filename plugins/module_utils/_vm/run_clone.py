@@ -79,7 +79,10 @@ def read_clone_options(params: Mapping[str, Any]) -> VmOptions:
     source = desired.source
     if source is None or source.volume:
         raise validate.refused(
-            "source", params.get("source"), "is no VM", "Give the VMID or name of a template or VM"
+            "source",
+            params.get("source"),
+            "is not a VM",
+            "Give the VMID or name of a template or VM",
         )
     if source.vmid is not None and source.vmid == desired.vmid:
         raise validate.refused(

@@ -17,8 +17,14 @@ from ..._schema.formats import parse_option
 from ..model import Actual
 
 DRIVE = re.compile(r"^(?:(?:ide|sata|scsi|virtio)\d+|efidisk0|tpmstate0)$")
+# A drive, or a disk that no drive uses.
+VOLUME = re.compile(rf"{DRIVE.pattern}|^unused\d+$")
 # Disks that hold the state of the firmware: a VM cannot boot from them, and PVE decides their size.
 FIRMWARE = ("efidisk0", "tpmstate0")
+# The kinds of drives.
+DISK = "a disk"
+CD = "a CD drive"
+CLOUD_INIT = "the cloud-init drive"
 _CLOUD_INIT = re.compile(r":(?:.*[/-])?cloudinit(?:\.[a-z0-9]+)?$")
 
 
@@ -70,7 +76,8 @@ def with_power(actual: Actual, current: Mapping[str, Any]) -> Actual:
 
 def _with_lock(status: str, live: Mapping[str, str]) -> str:
     """Return the status; a stopped VM whose memory is on disk is hibernated."""
-    if status == "stopped" and live.get("lock") == "suspended":
+    is_saved = live.get("lock") == "suspended"
+    if status == "stopped" and is_saved:
         return "hibernated"
     return status
 
@@ -89,10 +96,8 @@ def _text(value: Any) -> str:
 def identity_of(actual: Actual) -> Identity:
     """Return what tells the VM from another one of its number."""
     volumes: dict[str, str] = {}
-    for slot, text in actual.target.items():
-        if not DRIVE.match(slot) and not slot.startswith("unused"):
-            continue
-        volume = volume_of(slot, text)
+    for slot in filter(VOLUME.match, actual.target):
+        volume = volume_of(slot, actual.target[slot])
         if volume:
             volumes[slot] = volume
     return identity_in(actual.live, name=actual.name, volumes=volumes)
@@ -122,21 +127,26 @@ def storage_of(drive: Mapping[str, str]) -> str | None:
     return storage
 
 
+def kind_of(drive: Mapping[str, str]) -> str:
+    """Return which of the three kinds of drives it is, as messages name it."""
+    volume = drive.get("file", "")
+    if _CLOUD_INIT.search(volume):
+        return CLOUD_INIT
+    if drive.get("media") == "cdrom":
+        return CD
+    return DISK
+
+
 def is_cloud_init(drive: Mapping[str, str]) -> bool:
     """Return whether a drive is the cloud-init drive."""
-    volume = drive.get("file", "")
-    return _CLOUD_INIT.search(volume) is not None
+    return kind_of(drive) == CLOUD_INIT
 
 
 def is_disk(drive: Mapping[str, str]) -> bool:
     """Return whether a drive is a disk, neither a CD drive nor the cloud-init drive."""
-    if is_cloud_init(drive):
-        return False
-    return drive.get("media") != "cdrom"
+    return kind_of(drive) == DISK
 
 
 def is_cd(drive: Mapping[str, str]) -> bool:
     """Return whether a drive is a CD drive, but not the cloud-init drive."""
-    if is_cloud_init(drive):
-        return False
-    return drive.get("media") == "cdrom"
+    return kind_of(drive) == CD

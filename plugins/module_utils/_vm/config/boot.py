@@ -18,16 +18,14 @@ from .actual import FIRMWARE, drives, is_cd, is_disk
 _NIC = re.compile(r"^net\d+$")
 
 
-def first_boot_order(config: Mapping[str, str], desired: Desired) -> str | None:
+def first_boot_order(config: Mapping[str, str], desired: Desired) -> str:
     """Return the order of a new VM: its first disk, its first CD, its first NIC.
 
-    It is set explicitly so that check mode can predict it.
+    An empty text where it has none of them. It is set explicitly so that check mode can predict it.
     """
     first: list[str] = []
     for names in _devices(config, desired).values():
         first += names[:1]
-    if not first:
-        return None
     return _order(first)
 
 
@@ -54,10 +52,11 @@ def order_after(
     before = text.split(";")
     written_cds: list[str] = []
     for slot, drive in drives(sets).items():
-        if is_cd(drive) and slot not in before:
+        is_listed = slot in before
+        if is_cd(drive) and not is_listed:
             written_cds.append(slot)
-    kept = [device for device in before if device not in gone]
-    after = [*kept, *sorted(written_cds)]
+    after = [device for device in before if device not in gone]
+    after += sorted(written_cds)
     if after == before:
         return None
     return _order(after)
@@ -76,9 +75,10 @@ def _devices(config: Mapping[str, str], desired: Desired) -> dict[str, list[str]
     disks: list[str] = []
     cds: list[str] = []
     for slot, drive in drives(config).items():
+        is_firmware = slot.startswith(FIRMWARE)
         if is_cd(drive):
             cds.append(slot)
-        elif is_disk(drive) and not slot.startswith(FIRMWARE):
+        elif is_disk(drive) and not is_firmware:
             disks.append(slot)
     keys = {*config, *desired.property_strings} - desired.unset
     nics = filter(_NIC.match, keys)

@@ -12,27 +12,25 @@ task does not mention is left alone, inside a property string too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from urllib.parse import quote
 
 from ..._cluster.tenant import parse_tags, tenants_of
-from ..._core.propstring import canonical, same
 from ..._core.quantities import render_size
 from ..._guest.marker import Marker, join_notes, split_notes
 from ..._schema.formats import (
     canonical_sub_key,
     parse_option,
     render_option,
-    rule_of,
-    sub_keys_of,
 )
+from ..._schema.values import differing_sub_keys, hotplug_features, is_same_option
 from ..model import Desired
 from .actual import DRIVE
 from .boot import boot_order, first_boot_order, order_after
 from .drives import DriveChange, change_drives
-from .hotplug import hotplug_features, in_dimms
+from .hotplug import in_dimms
 from .view import decode_keys
 
 # Sub-keys of a property string; None removes one.
@@ -66,20 +64,21 @@ class Change:
 
     def without(self, option: str) -> Change:
         """Return the change without what it does to an option."""
-        sets = {key: text for key, text in self.sets.items() if key != option}
+        sets = _without(self.sets, {option})
         return replace(self, sets=sets, deletes=self.deletes - {option})
 
 
 def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-    """Return what makes `target` the desired configuration; it is empty for a new VM."""
+    """Return what makes `target` the desired configuration; it is empty for a `new` VM."""
     update = _Update(desired, target, new)
     update.set_scalars()
-    update.set_name()
     update.set_agent()
     update.set_drives()
     update.unset_options()
-    update.set_property_strings()
+    for key, wanted in desired.property_strings.items():
+        update.set_property_string(key, wanted)
     update.set_boot()
+    update.predict_boot()
     update.predict_machine()
     update.predict_template()
     update.set_tags()
@@ -102,17 +101,16 @@ def with_images(
 
     A new disk without a size gets that of its image; a larger one grows once it is there.
     """
-    if not images:
-        return change
     shown = dict(change.drives.shown)
     grown_later: dict[str, int] = {}
     for disk in desired.disks:
-        size = images.get(disk.slot)
-        if not size or disk.slot in target:
+        image_size = images.get(disk.slot, 0)
+        is_imported = image_size and disk.slot not in target
+        if not is_imported:
             continue
         if disk.size is None:
-            shown[disk.slot] += f",size={render_size(size)}"
-        elif disk.size > size:
+            shown[disk.slot] += f",size={render_size(image_size)}"
+        elif disk.size > image_size:
             grown_later[disk.slot] = disk.size
     drives = replace(change.drives, shown=shown, grown_later=grown_later)
     return replace(change, drives=drives)
@@ -141,40 +139,43 @@ class _Update:
         """The configuration with what is set so far."""
         return {**self.target, **self.sets}
 
+    @property
+    def notes(self) -> tuple[str, Marker]:
+        """The notes of the VM, and the marker in them."""
+        return split_notes(self.target.get("description"))
+
     def _set_or_delete(self, key: str, text: str) -> None:
-        """Set an option; an empty text removes it."""
+        """Set an option; an empty text removes it where the VM has it."""
         if text:
             self.sets[key] = text
         else:
-            self.deletes.add(key)
+            self.deletes |= {key} & self.target.keys()
+
+    def _is_decided(self, key: str) -> bool:
+        """Return whether the task sets or removes a property string, or the VM has it."""
+        return key in {*self.desired.property_strings, *self.desired.unset, *self.target}
 
     def set_scalars(self) -> None:
-        """Set options that are one value, those of a new VM with our defaults."""
-        values = dict(self.desired.scalars)
+        """Set the name and options that are one value, those of a new VM with our defaults."""
+        values: dict[str, str] = {}
         if self.new:
-            for key, text in NEW_VM.items():
-                if key not in self.desired.unset:
-                    values.setdefault(key, text)
-        for key, value in values.items():
-            if not _is_same_scalar(key, value, self.target.get(key)):
-                self.sets[key] = value
-
-    def set_name(self) -> None:
-        """Set the name, where the task has one."""
-        name = self.desired.name
-        if name and name != self.target.get("name"):
-            self.sets["name"] = name
+            values.update(_without(NEW_VM, self.desired.unset))
+        if self.desired.name:
+            values["name"] = self.desired.name
+        values.update(self.desired.scalars)
+        for key, wanted in values.items():
+            found = self.target.get(key)
+            if not is_same_option(key, wanted, found):
+                self.sets[key] = wanted
 
     def set_agent(self) -> None:
         """Switch on the guest agent of a new VM, unless the task or the template sets it."""
         if not self.desired.default_agent:
             return
-        _notes, marker = split_notes(self.target.get("description"))
+        _notes, marker = self.notes
         is_made_now = self.new or marker.building
-        if not is_made_now:
-            return
-        mentioned = {*self.desired.property_strings, *self.desired.unset, *self.target}
-        if "agent" not in mentioned:
+        is_decided = self._is_decided("agent")
+        if is_made_now and not is_decided:
             self.sets["agent"] = "1"
 
     def set_drives(self) -> None:
@@ -198,127 +199,125 @@ class _Update:
                 unlisted.add(key)
         return unlisted
 
-    def set_property_strings(self) -> None:
-        """Set property strings; only the sub-keys that the task mentions count."""
-        for key, wanted in self.desired.property_strings.items():
-            existing = self._existing_values(key, wanted)
-            values = self._desired_values(key, wanted, existing)
-            differing = self._differing(key, values, existing)
-            if not differing:
-                continue
-            if existing:
-                values = {name: values[name] for name in values if name in differing}
-            self._write(key, values, existing)
+    def set_property_string(self, key: str, wanted: SubKeys) -> None:
+        """Set the sub-keys that differ, over those that the VM has; of a new one all of them.
 
-    def _existing_values(self, key: str, wanted: SubKeys) -> dict[str, str]:
-        """Return the sub-keys that the VM has, without those that the desired ones replace."""
-        existing = parse_option(key, self.target.get(key, ""))
-        if key == "boot":
-            replaced = "order" if "legacy" in wanted else "legacy"
-            existing.pop(replaced, None)
-        return existing
-
-    def _desired_values(
-        self, key: str, wanted: SubKeys, existing: Mapping[str, str]
-    ) -> dict[str, str | None]:
-        """Return the sub-keys to set, with what the task leaves to us."""
-        if key == "boot":
-            return self._boot_values(wanted)
-        if key == "memory":
-            return self._memory_values(wanted, existing)
-        is_new_nic = key.startswith("net") and not existing
-        if is_new_nic:
-            return {**_NEW_NIC, **wanted}
-        return dict(wanted)
-
-    def _boot_values(self, wanted: SubKeys) -> dict[str, str | None]:
-        """Return the sub-keys of the boot order; none where the VM has nothing to boot from."""
-        if "legacy" in wanted:
-            return dict(wanted)
-        config = self.config
-        for key in self.gone:
-            config.pop(key, None)
-        order = boot_order(wanted.get("order") or "", config, self.desired)
-        if not order:
-            return {}
-        return {"order": order}
-
-    def _memory_values(self, wanted: SubKeys, existing: Mapping[str, str]) -> dict[str, str | None]:
-        """Return the memory that a VM gets, which can be more where it is hotplugged in modules."""
-        values = dict(wanted)
-        if self.new or not _differing("memory", values, existing):
-            return values
-        config = self.config
-        if "memory" in hotplug_features(config):
-            size = int(values["current"] or 0)
-            values["current"] = str(in_dimms(size, config))
-        return values
-
-    def _differing(self, key: str, values: SubKeys, existing: Mapping[str, str]) -> set[str]:
-        """Return the names of the sub-keys to write."""
-        differing = _differing(key, values, existing)
-        if key == "machine" and self._is_pinned(values.get("type"), existing.get("type")):
-            differing.discard("type")
-        return differing
-
-    def _is_pinned(self, wanted: str | None, found: str | None) -> bool:
-        """Return whether PVE added a version to the machine type of a Windows guest that is
-        wanted.
-
-        It does so at creation and when the kind of guest changes (Machine.pm,
-        check_and_pin_machine_string).
+        Only those that the task mentions count.
         """
-        family = _FAMILIES.get(wanted or "")
-        if not family or not found:
-            return False
-        if not _is_windows(self.config):
-            return False
-        return re.match(rf"^{family}-\d", found) is not None
-
-    def _write(self, key: str, values: SubKeys, existing: Mapping[str, str]) -> None:
-        """Set a property string with these sub-keys over those it has; None removes one."""
+        existing = parse_option(key, self.target.get(key, ""))
+        values = self._desired_values(key, wanted, existing)
+        differing = differing_sub_keys(key, values, existing)
+        if not differing:
+            return
         merged = dict(existing)
         for name, value in values.items():
+            is_kept = existing and name not in differing
+            if is_kept:
+                continue
             if value is None:
                 merged.pop(name, None)
             else:
                 merged[name] = canonical_sub_key(key, name, value)
         self._set_or_delete(key, render_option(key, merged))
 
-    def set_boot(self) -> None:
-        """Set the first boot order of a new VM; else predict what PVE makes of the one there is."""
-        if self.new:
-            self._set_first_boot()
-        elif "boot" not in self.sets:
-            order = order_after(self.target, self.sets, self.gone)
-            if order is not None:
-                self.side_effects["boot"] = order
+    def _desired_values(
+        self, key: str, wanted: SubKeys, existing: Mapping[str, str]
+    ) -> dict[str, str | None]:
+        """Return the sub-keys to set, with what the task leaves to us or to PVE."""
+        rules = {
+            "boot": self._boot_values,
+            "machine": self._machine_values,
+            "memory": self._memory_values,
+        }
+        rule = rules.get(key)
+        if rule is not None:
+            return rule(wanted, existing)
+        is_new_nic = key.startswith("net") and not existing
+        if is_new_nic:
+            return {**_NEW_NIC, **wanted}
+        return dict(wanted)
 
-    def _set_first_boot(self) -> None:
-        mentioned = {*self.desired.property_strings, *self.desired.unset}
-        if "boot" in mentioned:
+    def _boot_values(self, wanted: SubKeys, _existing: Mapping[str, str]) -> dict[str, str | None]:
+        """Return the sub-keys of the boot order; none where the VM has nothing to boot from.
+
+        An order and the old form of one replace each other.
+        """
+        if "legacy" in wanted:
+            return {"order": None, **wanted}
+        config = _without(self.config, self.gone)
+        text = wanted.get("order") or ""
+        order = boot_order(text, config, self.desired)
+        if not order:
+            return {}
+        return {"order": order, "legacy": None}
+
+    def _memory_values(self, wanted: SubKeys, existing: Mapping[str, str]) -> dict[str, str | None]:
+        """Return the memory that a VM gets, which can be more where it is hotplugged in modules."""
+        values = dict(wanted)
+        config = self.config
+        features = hotplug_features(config.get("hotplug"))
+        if self.new:
+            return values
+        if "memory" not in features:
+            return values
+        if differing_sub_keys("memory", values, existing):
+            size = int(values["current"] or 0)
+            values["current"] = str(in_dimms(size, config))
+        return values
+
+    def _machine_values(
+        self, wanted: SubKeys, existing: Mapping[str, str]
+    ) -> dict[str, str | None]:
+        """Return the machine type with the version that PVE added to that of a Windows guest.
+
+        It does so at creation and when the kind of guest changes (Machine.pm,
+        check_and_pin_machine_string).
+        """
+        values = dict(wanted)
+        family = _FAMILIES.get(values.get("type") or "")
+        if family is None:
+            return values
+        if not _is_windows(self.config):
+            return values
+        found = existing.get("type", "")
+        is_pinned = re.match(rf"^{family}-\d", found)
+        if is_pinned:
+            values["type"] = found
+        return values
+
+    def set_boot(self) -> None:
+        """Set the first boot order of a new VM."""
+        if self.new and not self._is_decided("boot"):
+            order = first_boot_order(self.sets, self.desired)
+            self._set_or_delete("boot", order)
+
+    def predict_boot(self) -> None:
+        """Predict what PVE makes of the boot order of a VM that has one."""
+        if "boot" in self.sets:
             return
-        order = first_boot_order(self.sets, self.desired)
-        if order:
-            self.sets["boot"] = order
+        predicted = order_after(self.target, self.sets, self.gone)
+        if predicted is not None:
+            self.side_effects["boot"] = predicted
 
     def predict_machine(self) -> None:
         """Predict the machine type of a guest that becomes a Windows one: PVE adds its newest
         version.
         """
-        if self.new or "machine" in {*self.sets, *self.deletes}:
+        is_written = "machine" in {*self.sets, *self.deletes}
+        if self.new or is_written:
             return
         if not _is_windows(self.sets):
             return
         values = parse_option("machine", self.target.get("machine", ""))
-        family = _FAMILIES.get(values.get("type", "pc"))
-        if family:
-            values["type"] = f"{family}-newest"
+        kind = values.get("type", "pc")
+        if kind in _FAMILIES:
+            values["type"] = f"{_FAMILIES[kind]}-newest"
             self.side_effects["machine"] = render_option("machine", values)
 
     def predict_template(self) -> None:
         """Predict that the VM becomes a template."""
-        if self.desired.state == "template" and self.target.get("template") != "1":
+        is_template = self.target.get("template") == "1"
+        if self.desired.state == "template" and not is_template:
             self.side_effects["template"] = "1"
 
     def set_tags(self) -> None:
@@ -327,49 +326,50 @@ class _Update:
         A tenant's tag stays in any case, except one that an unfinished clone has from its source.
         """
         found = parse_tags(self.target.get("tags", ""))
-        wanted = set(self.desired.tags or ())
-        if self.desired.tenant_tag:
-            wanted.add(self.desired.tenant_tag)
-        kept = self._kept_tags(found, wanted)
-        added = wanted - {tag.lower() for tag in found}
-        if len(kept) == len(found) and not added:
-            return
-        tags = sorted({*kept, *added})
-        self._set_or_delete("tags", ";".join(tags))
+        wanted = self.desired.own_tags
+        kept = self._kept_tags(found)
+        added = wanted.difference(map(str.lower, found))
+        removed = len(found) - len(kept)
+        if added or removed:
+            tags = sorted({*kept, *added})
+            self._set_or_delete("tags", ";".join(tags))
 
-    def _kept_tags(self, found: Sequence[str], wanted: set[str]) -> list[str]:
+    def _kept_tags(self, found: Sequence[str]) -> list[str]:
         """Return the tags that the VM has and keeps."""
-        _notes, marker = split_notes(self.target.get("description"))
-        is_exact = self.desired.tags is not None and self.desired.tags_exact
-        owners = tenants_of(found, self.desired.tenant_prefix)
+        _notes, marker = self.notes
+        needed = self.desired.own_tags.union(tenants_of(found, self.desired.tenant_prefix))
         kept: list[str] = []
         for tag in found:
             lowered = tag.lower()
             if lowered in marker.inherited_tags:
                 continue
-            if is_exact and lowered not in wanted and lowered not in owners:
-                continue
-            kept.append(tag)
+            is_needed = lowered in needed
+            if is_needed or self.desired.keeps_other_tags:
+                kept.append(tag)
         return kept
 
     def set_notes(self) -> None:
         """Set the notes with the marker; this update finishes a VM that was being made."""
-        notes, marker = split_notes(self.target.get("description"))
-        wanted = notes
-        if self.desired.description is not None:
-            wanted = self.desired.description
-        if wanted == notes and not marker.building:
+        notes, marker = self.notes
+        wanted = self.desired.description
+        if wanted is None:
+            wanted = notes
+        is_same = wanted == notes
+        if is_same and not marker.building:
             return
         text = join_notes(wanted, Marker(origin=marker.origin))
-        if text or "description" in self.target:
-            self._set_or_delete("description", text)
+        self._set_or_delete("description", text)
 
     def set_ssh_keys(self) -> None:
-        """Set the SSH keys, compared decoded."""
+        """Set the SSH keys, compared decoded and without comments between them."""
         wanted = self.desired.ssh_keys
         if wanted is None:
             return
-        found = decode_keys(self.target.get("sshkeys", ""))
+        found: list[str] = []
+        for line in decode_keys(self.target.get("sshkeys", "")):
+            is_comment = line.startswith("#")
+            if not is_comment:
+                found.append(line)
         if list(wanted) != found:
             self._set_or_delete("sshkeys", quote("\n".join(wanted), safe=""))
 
@@ -378,58 +378,20 @@ class _Update:
         password = self.desired.password
         if not password:
             return
+        has_one = "cipassword" in self.target
         is_always_set = self.desired.update_password == "always"
-        is_missing = self.new or "cipassword" not in self.target
-        if is_always_set or is_missing:
-            self.sets["cipassword"] = password
-            self.secret = True
+        if has_one and not is_always_set:
+            return
+        self.sets["cipassword"] = password
+        self.secret = True
 
 
-def _is_same_scalar(key: str, wanted: str, found: str | None) -> bool:
-    """Return whether an option has the wanted value, PVE's default standing in for a missing
-    one.
-    """
-    rule = rule_of(key) or {}
-    if key == "nameserver":
-        return _is_same_list(wanted, found)
-    if key == "hotplug":
-        current = found
-        if current is None:
-            current = str(rule.get("default", ""))
-        return _hotplug_words(wanted) == _hotplug_words(current)
-    if found is not None:
-        return wanted == canonical(found, rule)
-    if "default" in rule:
-        return wanted == canonical(rule["default"], rule)
-    if rule.get("type") == "boolean":
-        return wanted in ("", "0")
-    return wanted == ""
-
-
-def _is_same_list(wanted: str, found: str | None) -> bool:
-    if found is None:
-        return False
-    return wanted.split() == found.replace(",", " ").split()
-
-
-def _hotplug_words(text: str) -> frozenset[str]:
-    if text == "1":
-        text = "network,disk,usb"
-    return frozenset(text.replace(";", ",").split(","))
-
-
-def _differing(key: str, values: SubKeys, found: Mapping[str, str]) -> set[str]:
-    """Return the names of the sub-keys that do not have the wanted value."""
-    fmt = sub_keys_of(key)
-    differing: set[str] = set()
-    for name, value in values.items():
-        if value is None:
-            holds = name not in found
-        else:
-            holds = same(name, value, found.get(name), fmt)
-        if not holds:
-            differing.add(name)
-    return differing
+def _without(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Return the options that are not among `keys`."""
+    left = dict(values)
+    for key in keys:
+        left.pop(key, None)
+    return left
 
 
 def _is_windows(config: Mapping[str, str]) -> bool:
@@ -438,16 +400,14 @@ def _is_windows(config: Mapping[str, str]) -> bool:
 
 def apply_to(change: Change, target: Mapping[str, str]) -> dict[str, str]:
     """Return the configuration that the change leads to, as PVE would show it."""
-    result = dict(target)
-    for key in change.deletes:
-        result.pop(key, None)
+    result = _without(target, change.deletes)
     result.update(change.sets)
     for slot in filter(DRIVE.match, change.sets):
         result[slot] = change.drives.shown.get(slot, change.sets[slot])
-    for slot in change.drives.removed:
-        result.pop(slot, None)
+    result = _without(result, change.drives.removed)
     result.update(change.drives.after)
     result.update(change.side_effects)
     if "tags" in result:
-        result["tags"] = ";".join(sorted(parse_tags(result["tags"])))
+        tags = parse_tags(result["tags"])
+        result["tags"] = ";".join(sorted(tags))
     return result

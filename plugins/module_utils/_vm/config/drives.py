@@ -16,7 +16,7 @@ from ..._core.propstring import same
 from ..._core.quantities import read_size, render_gib, render_size
 from ..._schema.formats import canonical_sub_key, render_option, sub_keys_of
 from ..model import Desired, Disk
-from .actual import drives, is_cloud_init, is_disk, storage_of
+from .actual import CD, DISK, drives, is_cloud_init, is_disk, kind_of, storage_of
 
 # What an EFI or TPM volume is created with; PVE decides its size.
 _FIRMWARE_OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -60,7 +60,8 @@ def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
     """
     update = _DriveUpdate(desired, drives(target))
     for disk in desired.disks:
-        if not disk.slot.startswith("unused"):
+        is_unused = disk.slot.startswith("unused")
+        if not is_unused:
             update.change_drive(disk)
         elif disk.slot in target:
             update.removed.add(disk.slot)
@@ -101,37 +102,40 @@ class _DriveUpdate:
 
     def change_drive(self, disk: Disk) -> None:
         """Create, update, detach or remove a drive."""
-        is_there = disk.slot in self.existing
-        if disk.state == "present" and is_there:
-            self._update(disk)
+        if disk.slot in self.existing:
+            self._change_existing(disk)
         elif disk.state == "present":
             self._create(disk)
-        elif is_there and disk.state == "detached":
+
+    def _change_existing(self, disk: Disk) -> None:
+        if disk.state == "present":
+            self._update(disk)
+        elif disk.state == "detached":
             self.detached.add(disk.slot)
-        elif is_there:
+        else:
             self.removed.add(disk.slot)
 
     def detach_unlisted(self) -> None:
         """Detach the disks that an exact list does not have; it does not cover firmware."""
-        listed = {disk.slot for disk in self.desired.disks}
-        unlisted = self.existing.keys() - listed - _FIRMWARE_OPTIONS.keys()
+        unlisted = self.existing.keys() - self.desired.slots - _FIRMWARE_OPTIONS.keys()
         for slot in unlisted:
             if is_disk(self.existing[slot]):
                 self.detached.add(slot)
 
     def add_efi_disk(self) -> None:
         """Add the disk that UEFI needs, where the task and the VM have none."""
-        if self.desired.scalars.get("bios") != "ovmf":
-            return
-        named = {disk.slot for disk in self.desired.disks}
-        if "efidisk0" in named or "efidisk0" in self.existing:
-            return
-        self._create(Disk("efidisk0", storage=self._main_storage()))
+        is_uefi = self.desired.scalars.get("bios") == "ovmf"
+        slots = {*self.desired.slots, *self.existing}
+        if is_uefi and "efidisk0" not in slots:
+            self._create(Disk("efidisk0", storage=self._main_storage()))
 
     def add_cloud_init_drive(self) -> None:
         """Add the cloud-init drive where cloud-init is asked for and the VM has none."""
         slot = self.desired.cloud_init_drive
-        if slot is None or any(map(is_cloud_init, self.existing.values())):
+        has_drive = any(map(is_cloud_init, self.existing.values()))
+        if has_drive:
+            return
+        if slot is None:
             return
         self._require_free(slot)
         storage = self.desired.cloud_init_storage or self._main_storage()
@@ -158,16 +162,17 @@ class _DriveUpdate:
 
     def _main_storage(self) -> str:
         """Return the storage of the first disk, for drives that belong to the VM as a whole."""
+        storages: list[str | None] = []
         for disk in self.desired.disks:
-            is_new_disk = disk.state == "present" and not disk.is_cdrom
-            if is_new_disk and disk.storage:
-                return disk.storage
-        for slot in sorted(self.existing):
-            drive = self.existing[slot]
-            storage = storage_of(drive)
-            if storage and drive.get("media") != "cdrom":
-                return storage
-        return self.desired.default_storage
+            is_present = disk.state == "present"
+            if is_present and not disk.is_cdrom:
+                storages.append(disk.storage)
+        for _slot, drive in sorted(self.existing.items()):
+            media = drive.get("media", "disk")
+            if media == "disk":
+                storages.append(storage_of(drive))
+        named = filter(None, storages)
+        return next(named, self.desired.default_storage)
 
     def _create(self, disk: Disk) -> None:
         if disk.volume:
@@ -194,19 +199,26 @@ class _DriveUpdate:
         for name, value in disk.options.items():
             if value is not None:
                 options[name] = value
-        self.storages[storage] = "images"
         shown = {**options, "file": f"{storage}:new"}
         if disk.size is not None:
             shown["size"] = render_size(disk.size)
-        written = {**options, "file": f"{storage}:{self._allocation_of(disk)}"}
+        written = {
+            **options,
+            "file": f"{storage}:{self._allocation_of(disk)}",
+            "import-from": disk.import_from,
+            "format": disk.format,
+        }
         if disk.import_from:
-            written["import-from"] = disk.import_from
             self.volumes[disk.import_from] = "import"
-        if disk.format:
-            written["format"] = disk.format
-            self.formats[slot] = storage, disk.format
+        self._need_space(disk, storage)
         self.sets[slot] = render_option(slot, written)
         self.shown[slot] = render_option(slot, shown)
+
+    def _need_space(self, disk: Disk, storage: str) -> None:
+        """Note what the storage of a new or moved volume must take."""
+        self.storages[storage] = "images"
+        if disk.format:
+            self.formats[disk.slot] = storage, disk.format
 
     def _allocation_of(self, disk: Disk) -> str:
         """Return how much PVE allocates: 0 for an image, GiB for a disk; firmware is always 1."""
@@ -243,16 +255,11 @@ class _DriveUpdate:
             after["size"] = render_size(size)
         storage = _new_storage(disk, existing)
         if storage is not None:
-            self._move(disk, storage)
+            self.moved[slot] = storage
+            self._need_space(disk, storage)
             after["file"] = f"{storage}:moved"
         if size is not None or storage is not None:
             self.after[slot] = render_option(slot, after)
-
-    def _move(self, disk: Disk, storage: str) -> None:
-        self.moved[disk.slot] = storage
-        self.storages[storage] = "images"
-        if disk.format:
-            self.formats[disk.slot] = storage, disk.format
 
 
 def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
@@ -260,12 +267,12 @@ def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
 
     A drive is only removed by a task that asks for that.
     """
-    wanted = "a disk"
+    found = kind_of(existing)
+    wanted = found
     if disk.is_cdrom:
-        wanted = "a CD drive"
-    elif not disk.has_content:
-        return
-    found = _kind_of(existing)
+        wanted = CD
+    elif disk.has_content:
+        wanted = DISK
     if wanted == found:
         return
     raise ValidationFailed(
@@ -277,14 +284,6 @@ def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
         ),
         reason="other kind of drive",
     )
-
-
-def _kind_of(drive: Mapping[str, str]) -> str:
-    if is_cloud_init(drive):
-        return "the cloud-init drive"
-    if is_disk(drive):
-        return "a disk"
-    return "a CD drive"
 
 
 def _with_options(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
@@ -309,9 +308,9 @@ def _is_enrolled(name: str, value: str, existing: Mapping[str, str]) -> bool:
     PVE notes all of them as C(2023k), whichever of the three values was written (qemu-server,
     OVMF.pm).
     """
-    if name != "ms-cert" or existing.get(name) != "2023k":
-        return False
-    return value.startswith("2023")
+    is_noted = existing.get(name) == "2023k"
+    is_asked_for = value.startswith("2023")
+    return name == "ms-cert" and is_noted and is_asked_for
 
 
 def _grown_size(label: str, disk: Disk, existing: Mapping[str, str]) -> int | None:
@@ -337,9 +336,7 @@ def _grown_size(label: str, disk: Disk, existing: Mapping[str, str]) -> int | No
 def _new_storage(disk: Disk, existing: Mapping[str, str]) -> str | None:
     """Return the storage that the disk is moved to, or None where it stays."""
     current = storage_of(existing)
-    if not current or not disk.storage:
-        return None
-    if disk.storage == current:
+    if current in (None, disk.storage):
         return None
     return disk.storage
 
@@ -354,9 +351,10 @@ def unconverted_disks(config: Mapping[str, str], bases: Collection[str]) -> list
         return []
     found: list[str] = []
     for slot, drive in drives(config).items():
-        if not is_disk(drive) or storage_of(drive) not in bases:
-            continue
-        name = drive["file"].rpartition(":")[2].rpartition("/")[2]
-        if not name.startswith(("base-", "basevol-")):
+        can_be_base = storage_of(drive) in bases and is_disk(drive)
+        volume = drive.get("file", "").rpartition(":")[2]
+        name = volume.rpartition("/")[2]
+        is_base = name.startswith(("base-", "basevol-"))
+        if can_be_base and not is_base:
             found.append(slot)
     return sorted(found)

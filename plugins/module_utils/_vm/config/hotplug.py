@@ -12,32 +12,39 @@ read from PVE.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ..._schema.formats import parse_option
+from ..._schema.values import changed_sub_keys, hotplug_features
 
 # Options of cloud-init: in the configuration at once, in the guest's drive after it is regenerated.
-CLOUD_INIT = frozenset(
-    "citype ciuser cipassword ciupgrade cicustom searchdomain nameserver sshkeys".split()
+_CLOUD_INIT = frozenset(
+    "citype ciuser cipassword ciupgrade cicustom ipconfig searchdomain nameserver sshkeys".split()
 )
-_FAST = frozenset(
+# Options that change at once.
+_FAST = _CLOUD_INIT.union(
     "description hookscript lock migrate_downtime migrate_speed name onboot protection shares"
-    " startup tags vmstatestorage cpuunits cpulimit".split()
+    " startup tags unused vmstatestorage cpuunits cpulimit".split()
 )
 _REPLUGGED_NIC = frozenset("model macaddr queues mtu".split())
 _FIXED_DRIVE = frozenset("aio discard iothread queues product cache ssd vendor ro".split())
 # The hotplug feature that an option needs to change while the VM runs.
 _FEATURE_OF = {"vcpus": "cpu", "memory": "memory", "tablet": "usb"}
-# Buses whose drives PVE cannot plug while a VM runs.
-_FIXED_BUSES = frozenset(("ide", "sata"))
+# The hotplug feature with which a device is added or removed; others PVE cannot plug.
+_PLUGGED_WITH = {"net": "network", "scsi": "disk", "virtio": "disk"}
 _WINDOWS = re.compile(r"^win(\d+)$")
 _MOST_DIMMS = 256
-_DEVICE = re.compile(r"^(net|scsi|virtio|ide|sata|usb)\d+$")
 
 
 def is_cloud_init_key(key: str) -> bool:
     """Return whether an option is part of the guest's cloud-init data."""
-    return key in CLOUD_INIT or key.startswith("ipconfig")
+    return _family_of(key) in _CLOUD_INIT
+
+
+def _family_of(key: str) -> str:
+    """Return the name of an option without the number of a device."""
+    return key.rstrip("0123456789")
 
 
 def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str, str]) -> bool:
@@ -45,77 +52,107 @@ def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str
 
     None: the option is unset.
     """
-    if key in _FAST or key.startswith("unused") or is_cloud_init_key(key):
+    family = _family_of(key)
+    if family in _FAST:
         return False
-    features = hotplug_features(live)
-    if key in _FEATURE_OF:
-        return _FEATURE_OF[key] not in features
-    if key == "balloon":
-        return _balloon_waits(old, new)
-    if key == "agent":
-        return _agent_waits(old, new)
-    if key == "hotplug":
-        return _hotplug_waits(new, features)
-    return _device_waits(key, old, new, live)
+    if family in _WHOLE:
+        return _WHOLE[family](old, new, live)
+    features = hotplug_features(live.get("hotplug"))
+    if family in _FEATURE_OF:
+        return _FEATURE_OF[family] not in features
+    if old is None or new is None:
+        return _PLUGGED_WITH.get(family) not in features
+    rule = _SUB_KEYS.get(family)
+    if rule is None:
+        return True
+    return rule(_Edit(key, old, new, features))
 
 
-def _balloon_waits(old: str | None, new: str | None) -> bool:
+def _balloon_waits(old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
     """Return whether the balloon device itself comes or goes, which a running VM cannot do."""
     had_device = old != "0"
     has_device = new != "0"
     return had_device != has_device
 
 
-def _agent_waits(old: str | None, new: str | None) -> bool:
-    if old is None or new is None:
-        return True
-    changed = _changed("agent", old, new)
-    return not changed <= {"fstrim_cloned_disks"}
-
-
-def _hotplug_waits(new: str | None, features: frozenset[str]) -> bool:
+def _hotplug_waits(_old: str | None, new: str | None, live: Mapping[str, str]) -> bool:
     """Return whether CPUs or memory can be hotplugged before the change or after it."""
-    after = hotplug_features({"hotplug": new or "1"})
-    either = features | after
+    before = hotplug_features(live.get("hotplug"))
+    after = hotplug_features(new)
+    either = before | after
     return not either.isdisjoint(("cpu", "memory"))
 
 
-def _device_waits(key: str, old: str | None, new: str | None, live: Mapping[str, str]) -> bool:
-    found = _DEVICE.match(key)
-    if not found:
+def _usb_waits(_old: str | None, _new: str | None, live: Mapping[str, str]) -> bool:
+    """Return whether PVE cannot plug USB devices: it does so for Linux, and Windows 8 and newer."""
+    features = hotplug_features(live.get("hotplug"))
+    if "usb" not in features:
         return True
-    family = found.group(1)
-    features = hotplug_features(live)
-    if family == "net":
-        return _nic_waits(key, old, new, features)
-    if family == "usb":
-        can_plug = _takes_usb(live.get("ostype", ""))
-        return not can_plug or "usb" not in features
-    if old is not None and new is not None:
-        return _drive_waits(key, old, new, features)
-    if family in _FIXED_BUSES:
-        return True
-    return "disk" not in features
-
-
-def _takes_usb(ostype: str) -> bool:
-    """Return whether PVE hotplugs USB devices of that guest: Linux, or Windows 8 and newer."""
-    if ostype == "l26":
-        return True
+    ostype = live.get("ostype", "")
     found = _WINDOWS.match(ostype)
-    if not found:
+    if found is None:
+        return ostype != "l26"
+    version = int(found.group(1))
+    return version < 8
+
+
+# What decides over a value as a whole.
+_WHOLE: Mapping[str, Callable[[str | None, str | None, Mapping[str, str]], bool]] = {
+    "balloon": _balloon_waits,
+    "hotplug": _hotplug_waits,
+    "usb": _usb_waits,
+}
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """A change of sub-keys of one option; `features` are the hotplug features that are on."""
+
+    key: str
+    old: str
+    new: str
+    features: frozenset[str]
+
+    @property
+    def changed(self) -> set[str]:
+        """The names of the sub-keys that differ."""
+        return changed_sub_keys(self.key, self.old, self.new)
+
+
+def _agent_waits(edit: _Edit) -> bool:
+    return not edit.changed <= {"fstrim_cloned_disks"}
+
+
+def _nic_waits(edit: _Edit) -> bool:
+    """Return whether a NIC would have to be plugged again, and cannot be."""
+    if "network" in edit.features:
         return False
-    return int(found.group(1)) > 7
+    is_replaced = not edit.changed.isdisjoint(_REPLUGGED_NIC)
+    if is_replaced:
+        return True
+    old_bridge = parse_option(edit.key, edit.old).get("bridge")
+    new_bridge = parse_option(edit.key, edit.new).get("bridge")
+    return not old_bridge or not new_bridge
 
 
-def hotplug_features(live: Mapping[str, str]) -> frozenset[str]:
-    """Return the hotplug features that are on; 1 means PVE's default (network, disk, usb)."""
-    text = live.get("hotplug", "1")
-    if text == "0":
-        return frozenset()
-    if text == "1":
-        return frozenset(("network", "disk", "usb"))
-    return frozenset(re.split(r"[,; ]+", text))
+def _drive_waits(edit: _Edit) -> bool:
+    drive = parse_option(edit.key, edit.old)
+    if drive.get("media") == "cdrom":
+        return False
+    if "file" in edit.changed:
+        return "disk" not in edit.features
+    return not edit.changed.isdisjoint(_FIXED_DRIVE)
+
+
+# What decides over sub-keys that change. All others wait.
+_SUB_KEYS: Mapping[str, Callable[[_Edit], bool]] = {
+    "agent": _agent_waits,
+    "ide": _drive_waits,
+    "net": _nic_waits,
+    "sata": _drive_waits,
+    "scsi": _drive_waits,
+    "virtio": _drive_waits,
+}
 
 
 def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
@@ -127,46 +164,12 @@ def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
     total = 1024
     size = 512
     if config.get("hugepages") == "1024":
-        total = 1024 * int(config.get("sockets") or 1)
+        total = 1024 * int(config.get("sockets", "1"))
         size = 1024
     if wanted <= total:
         return wanted
     for number in range(_MOST_DIMMS):
-        if total >= wanted:
-            break
         doubled = number // 32
-        total += size << doubled
+        if total < wanted:
+            total += size << doubled
     return total
-
-
-def _changed(key: str, old: str, new: str) -> set[str]:
-    """Return the names of the sub-keys that differ."""
-    before = parse_option(key, old)
-    after = parse_option(key, new)
-    differing: set[str] = set()
-    for name in before.keys() | after.keys():
-        if before.get(name) != after.get(name):
-            differing.add(name)
-    return differing
-
-
-def _nic_waits(key: str, old: str | None, new: str | None, features: frozenset[str]) -> bool:
-    """Return whether a NIC would have to be plugged, and cannot be: added, removed or replaced."""
-    if "network" in features:
-        return False
-    if old is None or new is None:
-        return True
-    if _changed(key, old, new) & _REPLUGGED_NIC:
-        return True
-    old_bridge = parse_option(key, old).get("bridge")
-    new_bridge = parse_option(key, new).get("bridge")
-    return not old_bridge or not new_bridge
-
-
-def _drive_waits(key: str, old: str, new: str, features: frozenset[str]) -> bool:
-    if parse_option(key, old).get("media") == "cdrom":
-        return False
-    changed = _changed(key, old, new)
-    if "file" in changed:
-        return "disk" not in features
-    return not changed.isdisjoint(_FIXED_DRIVE)

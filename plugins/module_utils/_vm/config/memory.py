@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._cluster.state import ClusterState, StorageRow
+from ..._cluster.state import ClusterState
 from ..._core.quantities import MIB
 from ..._schema.formats import parse_option
 from .actual import drives, is_disk, storage_of
@@ -33,29 +33,31 @@ def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) ->
     """Return the storage and the bytes of the volume for the memory of a VM.
 
     PVE makes it for a snapshot with memory and for hibernation, twice as large as the memory
-    (qemu-server: QemuConfig.pm, __snapshot_save_vmstate and find_vmstate_storage). The storage is
-    the one in C(vmstatestorage), or a shared one of the VM's disks, or a local one. Of several,
-    storages of files are preferred.
+    (qemu-server: QemuConfig.pm, __snapshot_save_vmstate and find_vmstate_storage).
     """
     size = 2 * memory_of(config) + _DEVICES
-    if config.get("vmstatestorage"):
-        return config["vmstatestorage"], size
-    names: set[str] = set()
-    for drive in drives(config).values():
-        storage = storage_of(drive)
-        if storage and is_disk(drive):
-            names.add(storage)
+    storage = config.get("vmstatestorage")
+    if not storage:
+        storage = _usual_storage(config, cluster, node)
+    return storage, size
+
+
+def _usual_storage(config: Mapping[str, str], cluster: ClusterState, node: str) -> str:
+    """Return a shared storage of the VM's disks, or a local one; of several one with files."""
     chosen: dict[bool, str] = {}
-    for name in sorted(names):
+    for name in _storages_of_disks(config):
         row = cluster.storage_on(name, node)
         is_shared = row is not None and row.shared
-        if is_shared not in chosen or _is_of_files(row):
+        is_of_files = row is not None and row.kind in _FILES
+        is_first = is_shared not in chosen
+        if is_first or is_of_files:
             chosen[is_shared] = name
     local = chosen.get(False, _FALLBACK)
-    return chosen.get(True, local), size
+    return chosen.get(True, local)
 
 
-def _is_of_files(row: StorageRow | None) -> bool:
-    if row is None:
-        return False
-    return row.kind in _FILES
+def _storages_of_disks(config: Mapping[str, str]) -> list[str]:
+    """Return the storages of a VM's disks, sorted by name."""
+    disks = filter(is_disk, drives(config).values())
+    names = set(map(storage_of, disks))
+    return sorted(filter(None, names))

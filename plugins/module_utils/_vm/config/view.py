@@ -15,17 +15,16 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..._cluster.tenant import parse_tags
-from ..._core.propstring import canonical
-from ..._core.quantities import read_size, render_size, whole_number
+from ..._core.quantities import read_size, render_size
 from ..._guest.marker import split_notes
-from ..._schema.formats import parse_option, rule_of, sub_keys_of
-from .actual import DRIVE, FIRMWARE, is_cloud_init, storage_of
+from ..._schema.formats import parse_option
+from ..._schema.values import typed_option, typed_sub_keys
+from .actual import FIRMWARE, VOLUME, is_cloud_init, storage_of
 
 # Not part of what a user configures: PVE generates them, or they are state.
 HIDDEN = frozenset(
     "digest meta smbios1 vmgenid lock snapstate parent runningmachine runningcpu".split()
 )
-_BOOLEANS = {"0": False, "1": True}
 _EMPTY: tuple[Any, ...] = ("", [], {})
 # Sub-keys of a disk that results show in another form, or not at all.
 _OF_VOLUME = frozenset(("file", "size", "format", "import-from"))
@@ -51,46 +50,9 @@ def show_value(key: str, text: str) -> Any:
     """Return one option's value as plain data."""
     if key in _SHOWN:
         return _SHOWN[key](text)
-    if DRIVE.match(key) or key.startswith("unused"):
+    if VOLUME.match(key):
         return _drive(key, text)
-    if not sub_keys_of(key):
-        return _typed(text, rule_of(key) or {})
-    values = _typed_sub_keys(key, parse_option(key, text))
-    if key == "memory":
-        return values.get("current")
-    if key == "boot":
-        return _boot(values)
-    return values
-
-
-def _typed_sub_keys(key: str, values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the sub-keys of an option in the types that the schema gives them."""
-    fmt = sub_keys_of(key)
-    typed: dict[str, Any] = {}
-    for name, value in values.items():
-        typed[name] = _typed(value, fmt.get(name, {}))
-    return typed
-
-
-def _boot(values: Mapping[str, Any]) -> Any:
-    """Return the devices of the boot order, or the old form of one as it is."""
-    if "order" not in values:
-        return values.get("legacy")
-    order = str(values["order"])
-    return order.split(";")
-
-
-def _typed(text: str, rule: Mapping[str, Any]) -> Any:
-    """Return a value in the type that the schema gives it."""
-    text = canonical(text, rule)
-    kind = rule.get("type")
-    if kind == "boolean":
-        return _BOOLEANS.get(text, text)
-    if kind == "integer":
-        number = whole_number(text.removeprefix("-"))
-        if number is not None:
-            return -number if text.startswith("-") else number
-    return text
+    return typed_option(key, text)
 
 
 def _drive(key: str, text: str) -> dict[str, Any]:
@@ -103,7 +65,7 @@ def _drive(key: str, text: str) -> dict[str, Any]:
         shown["volume"] = values.get("file")
     else:
         shown.update(_volume(key, values))
-    typed = _typed_sub_keys(key, values)
+    typed = typed_sub_keys(key, values)
     for name in sorted(typed.keys() - _OF_VOLUME):
         shown[name] = typed[name]
     return shown
@@ -116,15 +78,29 @@ def _volume(key: str, values: Mapping[str, str]) -> dict[str, str]:
     if storage:
         shown["storage"] = storage
     size = read_size(values.get("size"))
-    if size and key not in FIRMWARE:
+    is_firmware = key in FIRMWARE
+    if size and not is_firmware:
         shown["size"] = render_size(size)
     return shown
 
 
 def decode_keys(text: str) -> list[str]:
     """Return the lines of PVE's percent-encoded C(sshkeys)."""
-    lines = (line.strip() for line in unquote(text).splitlines())
+    lines = map(str.strip, unquote(text).splitlines())
     return list(filter(None, lines))
+
+
+def _show_memory(text: str) -> Any:
+    values = typed_sub_keys("memory", parse_option("memory", text))
+    return values.get("current")
+
+
+def _show_boot(text: str) -> Any:
+    """Return the devices of the boot order, or the old form of one as it is."""
+    values = parse_option("boot", text)
+    if "order" not in values:
+        return values.get("legacy")
+    return values["order"].split(";")
 
 
 def _show_tags(text: str) -> list[str]:
@@ -147,6 +123,8 @@ def _show_nameservers(text: str) -> list[str]:
 
 # How options are shown that are more than a text, a number or a property string.
 _SHOWN: Mapping[str, Callable[[str], Any]] = {
+    "boot": _show_boot,
+    "memory": _show_memory,
     "tags": _show_tags,
     "sshkeys": decode_keys,
     "cipassword": _show_password,

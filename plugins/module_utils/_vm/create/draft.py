@@ -133,7 +133,7 @@ def _require_content(desired: Desired) -> None:
         return
     raise ValidationFailed(
         attempted=f"{desired.label} was not created",
-        answer="there is no such VM, and nothing says what it should be",
+        answer="there is no such VM, and the task does not describe one",
         next_step="Check the vmid, or give name and source or disks",
         reason="unknown VM",
     )

@@ -19,6 +19,7 @@ from ..._core.errors import (
     Conflict,
     FleetError,
     NotFound,
+    PermissionDenied,
     PlaceTaken,
     TaskTimeout,
     VmidTaken,
@@ -199,6 +200,18 @@ class NewVm(VmSteps):
             return None
         return lambda: _is_ours(self.client, self._draft, self._node, self.timeout) or None
 
+    def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
+        """Return the error; a refusal that names no privilege is mostly that of the missing pool.
+
+        Proxmox VE wants VM.Allocate on the new number or on the pool that the request names.
+        """
+        failure = super().failure(error, done)
+        otherwise = (done, self._desired.pool, failure.details.get("acl_path"))
+        if isinstance(error, PermissionDenied) and not any(otherwise):
+            step = "Set pool to a pool on which this user or token may create VMs (VM.Allocate)"
+            return failure.on(next_step=f"{step}, or ask for a role with it on /vms")
+        return failure
+
     def before(self, step: Step) -> None:
         if step.action not in _BUILDING:
             self.check_races()
@@ -303,6 +316,6 @@ def _is_ours(client: Client, draft: Draft, node: str, timeout: int) -> bool:
     raise TaskTimeout(
         attempted=f"VM {draft.vmid} is still being made",
         answer=f"its lock ({lock}) is held for more than {timeout} s",
-        next_step="Look at the task list of the node, then run this again: it goes on from there",
+        next_step="Look at the task list of the node, then run this again: it continues from there",
         reason="lock",
     )

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..._cluster.contents import read_volumes
 from ..._cluster.quota import Figures, beyond, excess, figures_by_vm, growth, total
-from ..._cluster.state import ClusterState, ask_nodes, fetch_cluster_state, read_volumes, with_names
+from ..._cluster.state import ClusterState, ask_nodes, fetch_cluster_state, with_names
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._core.errors import FleetError
 from ..._core.quantities import read_size

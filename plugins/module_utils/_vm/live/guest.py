@@ -33,6 +33,8 @@ from ..model import Actual
 if TYPE_CHECKING:
     from ..._api.client import Client
 
+# What is waited for, by the option wait_for.
+_AWAITED = {"agent": "the guest agent", "address": "an address"}
 _FIRST_PAUSE = 0.5  # seconds
 _CALL = 10.0  # seconds that one question to the agent may take
 
@@ -134,16 +136,11 @@ def _is_awaited(request: GuestRequest, answer: Mapping[str, Any], why: str) -> b
 
 
 def _too_late(actual: Actual, request: GuestRequest, why: str) -> FleetError:
-    answer = "no answer of its agent"
-    if request.wait_for == "address":
-        answer = "no address that fits the choice"
-    answer = f"{answer} after {request.timeout} s"
-    if why:
-        answer = f"{answer}: {why}"
+    awaited = _AWAITED[request.wait_for]
     return GuestNotReady(
-        attempted=f"{actual.label} was waited for",
-        answer=answer,
-        next_step="Look at its console, or raise wait_timeout; the VM itself is made and runs",
+        attempted=f"Timed out after {request.timeout} s waiting for {awaited} of {actual.label}",
+        answer=why or "the guest has no address that fits the choice",
+        next_step="Look at its console, or raise wait_timeout; the VM itself is complete and runs",
         reason=f"waiting for {request.wait_for}",
     )
 

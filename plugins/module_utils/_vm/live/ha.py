@@ -161,7 +161,7 @@ def _not_done(began: str, wanted: str, timeout: float, result: TaskResult) -> Ta
     return TaskTimeout(
         attempted=began,
         answer=f"the HA manager took the request, but the VM is not {wanted} after {timeout:g} s",
-        next_step="Look at the HA manager's status, then run this again: it goes on from there",
+        next_step="Look at the HA manager's status, then run this again: it continues from there",
         reason="HA has not done it",
         upid=result.upid,
     )

@@ -133,7 +133,7 @@ def _is_container(vmid: int) -> VmidTaken:
 
 
 def await_made(client: Client, actual: Actual, timeout: float) -> Actual | None:
-    """Return the VM once it is complete, or nobody works on it any more; None where it is gone.
+    """Return the VM once it is complete, or no one works on it any more; None where it is gone.
 
     A marker without a task and without a change for QUIET seconds was left by a run that ended
     early: the VM is returned with it. Raises TaskTimeout after `timeout` seconds.

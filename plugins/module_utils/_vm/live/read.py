@@ -52,7 +52,7 @@ def is_elsewhere(error: FleetError) -> bool:
 def read_wherever(
     client: Client, vmid: int, node: str, *, status: str | None = None, pool: str | None = None
 ) -> Actual:
-    """Return the VM as it is, on that node or on the one it was moved to meanwhile.
+    """Return the VM as it is, on that node or on the one it was moved to since then.
 
     Raises what the node said.
     """
@@ -82,13 +82,21 @@ def require_same(
         require_name(known.label, identity, [known.name])
 
 
+def require_named(
+    desired: Desired, known: Actual, seen: Actual, written: Collection[str] = ()
+) -> None:
+    """Raise Conflict where the VM is another one than that of the plan, or was renamed by someone
+    else.
+    """
+    require_same(desired, known, seen, written)
+    require_name(known.label, identity_of(seen), [known.name, desired.name])
+
+
 def require_untouched(
     desired: Desired, known: Actual, seen: Actual, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict where the VM is not what it was when a plan to destroy was made: another one,
     renamed, or with other disks than those that the run itself writes.
     """
-    identity = identity_of(seen)
-    require_same(desired, known, seen, written)
-    require_name(known.label, identity, [known.name, desired.name])
-    require_same_disks(known.label, identity_of(known), identity, written)
+    require_named(desired, known, seen, written)
+    require_same_disks(known.label, identity_of(known), identity_of(seen), written)

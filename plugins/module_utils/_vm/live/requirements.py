@@ -99,7 +99,7 @@ def check_names(client: Client, desired: Desired) -> tuple[str, ...]:
     model = cpu.get("cputype") or ""
     if model.startswith("custom-"):
         doubts.append(f"{desired.label}: whether there is a CPU model {model} {unclear}")
-    unknown = list(_unknown_names(desired))
+    unknown = list(unknown_names(desired))
     if not unknown:
         return tuple(doubts)
     release = client.release()
@@ -112,7 +112,7 @@ def check_names(client: Client, desired: Desired) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Name:
+class UnknownName:
     """An option or sub-key, and why no known version takes it."""
 
     key: str
@@ -128,12 +128,12 @@ class _Name:
         return f"{self.key}.{self.part}"
 
 
-def _unknown_names(desired: Desired) -> Iterator[_Name]:
+def unknown_names(desired: Desired) -> Iterator[UnknownName]:
     """Yield the options and sub-keys of the task that no known version takes."""
     for key, text in desired.scalars.items():
         refusal = unknown_option(key, text)
         if refusal:
-            yield _Name(key, "", text, refusal)
+            yield UnknownName(key, "", text, refusal)
     property_strings = dict(desired.property_strings)
     for disk in desired.disks:
         property_strings[disk.slot] = disk.options
@@ -141,17 +141,17 @@ def _unknown_names(desired: Desired) -> Iterator[_Name]:
         if rule_of(key) is None:
             refusal = unknown_option(key, "")
             if refusal:
-                yield _Name(key, "", ",".join(values), refusal)
+                yield UnknownName(key, "", ",".join(values), refusal)
             continue
         for part, value in values.items():
             if value is None:
                 continue
             refusal = unknown_part(key, part, value)
             if refusal:
-                yield _Name(key, part, value, refusal)
+                yield UnknownName(key, part, value, refusal)
 
 
-def _unknown_name(name: _Name, number: str) -> ValidationFailed:
+def _unknown_name(name: UnknownName, number: str) -> ValidationFailed:
     """Return the error of a name that the server, of that version, does not have."""
     refusal = name.refusal
     if refusal.answer:
@@ -164,7 +164,7 @@ def _unknown_name(name: _Name, number: str) -> ValidationFailed:
     )
 
 
-def _correction(name: _Name) -> str:
+def _correction(name: UnknownName) -> str:
     """Return the next step for a name that PVE does not have: near ones, or all of them."""
     from difflib import get_close_matches  # not loaded where every value is valid
 

@@ -38,7 +38,7 @@ _SET_DIRECTORY = (
     " the task runs"
 )
 
-# What writes the cloud-init drive of a running VM anew, or leads to a start that does.
+# What writes the cloud-init drive of a running VM again, or leads to a start that does.
 _RENEWING = frozenset(("reboot", "shutdown", "stop"))
 
 
@@ -294,8 +294,8 @@ def with_snippet(
     """Return the plan with the file written first, where it does not hold the content already
     (pure).
 
-    `node` is where the VM will be. A VM that runs gets its cloud-init drive written anew; any other
-    gets that when it starts.
+    `node` is where the VM will be. The cloud-init drive of a running VM is written again, that of
+    any other when it starts.
     """
     if snippet is None or snippet.content == now:
         return plan

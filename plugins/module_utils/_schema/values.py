@@ -1,0 +1,102 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Values of options by their meaning: compared with desired ones, and as plain data (pure).
+
+PVE's own default stands in for a value that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.propstring import canonical, same
+from .._core.quantities import whole_number
+from .formats import parse_option, rule_of, sub_keys_of
+
+_BOOLEANS = {"0": False, "1": True}
+
+
+def is_same_option(key: str, wanted: str, found: str | None) -> bool:
+    """Return whether a plain option has the wanted value.
+
+    `found` is None where it is not set, which is the same as an empty text.
+    """
+    if wanted == (found or ""):
+        return True
+    if key == "hotplug":
+        return hotplug_features(wanted) == hotplug_features(found)
+    if key == "nameserver" and found is not None:
+        return _words(wanted) == _words(found)
+    rule = rule_of(key) or {}
+    return same(key, wanted, found, {key: rule})
+
+
+def _words(text: str) -> list[str]:
+    """Return the items of a list that commas or blanks separate."""
+    return text.replace(",", " ").split()
+
+
+def hotplug_features(text: str | None) -> frozenset[str]:
+    """Return the features in a value of C(hotplug), 1 or None for PVE's default, 0 for none."""
+    if text == "0":
+        return frozenset()
+    if text is None or text == "1":
+        text = "network,disk,usb"
+    words = re.split(r"[,; ]+", text)
+    return frozenset(words)
+
+
+def differing_sub_keys(
+    key: str, wanted: Mapping[str, str | None], found: Mapping[str, str]
+) -> set[str]:
+    """Return the names of the sub-keys that do not have the wanted value; None removes one."""
+    fmt = sub_keys_of(key)
+    differing: set[str] = set()
+    for name, value in wanted.items():
+        if value is None:
+            is_same = name not in found
+        else:
+            is_same = same(name, value, found.get(name), fmt)
+        if not is_same:
+            differing.add(name)
+    return differing
+
+
+def changed_sub_keys(key: str, old: str, new: str) -> set[str]:
+    """Return the names of the sub-keys in which two texts of a property string differ."""
+    before = parse_option(key, old)
+    after = parse_option(key, new)
+    differing = before.items() ^ after.items()
+    return {name for name, _value in differing}
+
+
+def typed_option(key: str, text: str) -> Any:
+    """Return an option in the type that the schema gives it, a property string by its sub-keys."""
+    if sub_keys_of(key):
+        return typed_sub_keys(key, parse_option(key, text))
+    return _typed(text, rule_of(key) or {})
+
+
+def typed_sub_keys(key: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sub-keys of an option in the types that the schema gives them."""
+    fmt = sub_keys_of(key)
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        typed[name] = _typed(value, fmt.get(name, {}))
+    return typed
+
+
+def _typed(text: str, rule: Mapping[str, Any]) -> Any:
+    """Return a boolean or a number where the rule says so and the text is one, else the text."""
+    text = canonical(text, rule)
+    kind = rule.get("type")
+    if kind == "boolean":
+        return _BOOLEANS.get(text, text)
+    digits = text.removeprefix("-")
+    if kind == "integer" and whole_number(digits) is not None:
+        return int(text)
+    return text

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Follow a rollback whose task cannot be seen, by what it does to the VM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import FleetError, Locked
+from .._core.poll import poll
+from .model import Machine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._api.client import Client
+
+LOCK = "rollback"
+# Seconds in which a task that was started has locked the VM: it waits for its lock file for ten.
+_PATIENCE = 20.0
+
+
+def is_rolled_back(client: Client, machine: Machine, snapshot: str, timeout: float) -> bool:
+    """Return whether a rollback that was started has ended well; wait for `timeout` seconds.
+
+    `machine` is the VM as it was before. PVE keeps the lock of a rollback that failed in the middle
+    (pve-guest-common: AbstractConfig.pm, snapshot_rollback). False is also returned where that
+    cannot be known. Raises FleetError.
+    """
+    was_locked = False
+    for left in poll(client.clock, timeout, first=0.2):
+        config = client.get(*machine.path, "config", params={"current": 1})
+        if config.get("lock") == LOCK:
+            was_locked = True
+            continue
+        if was_locked or _has_changed(machine, config):
+            return config.get("parent") == snapshot
+        if left < timeout - _PATIENCE:
+            return False
+    return False
+
+
+def _has_changed(machine: Machine, config: Mapping[str, Any]) -> bool:
+    """Return whether the VM shows a sign of a rollback since it was read (pure)."""
+    if config.get("vmgenid", "") != machine.generation:
+        return True
+    return config.get("parent") != machine.tree.parent
+
+
+def wait_for_unlocked(client: Client, machine: Machine) -> None:
+    """Wait until a rollback of another run, of which no task is visible, has ended.
+
+    Before that, nothing says whether the VM is to run afterwards. Raises Locked where the lock
+    stays.
+    """
+    for _left in poll(client.clock, client.connection.lock_timeout, first=0.2):
+        config = client.get(*machine.path, "config", params={"current": 1})
+        if config.get("lock") != LOCK:
+            return
+    raise Locked(
+        attempted=f"{machine.label} was not rolled back",
+        answer=f"VM is locked ({LOCK})",
+        reason=f"locked ({LOCK})",
+        dispatched=False,
+    )
+
+
+def ran_before(error: FleetError) -> FleetError:
+    """Return the error of a rollback with what is to be done about a VM that ran (pure).
+
+    PVE stops it first, and starts it only after a rollback that ended well.
+    """
+    step = "It ran before: start it if it is stopped by now"
+    if error.next_step:
+        step = f"{error.next_step}. {step}"
+    return error.on(next_step=step)
