@@ -11,6 +11,9 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+    connection_spec,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 
@@ -34,6 +37,14 @@ def test_example_is_accepted(options: dict[str, Any]) -> None:
 
 def test_page_has_many_examples() -> None:
     assert len(list(examples())) > 25
+
+
+def test_every_option_is_in_one_group() -> None:
+    text = PAGES[0].read_text(encoding="utf-8")
+    table = text.partition("\n## Options by purpose\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| [^|`]+ \| (`.*) \|$", table, re.M)
+    named = [option for row in rows for option in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted([*vm_spec(), *connection_spec()])
 
 
 # The features of the module, and the section and text of docs/vm.md that show each.

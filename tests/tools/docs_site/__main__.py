@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes the documentation site of the pages in this repository and of the plugins' documentation:
+``python -m tests.tools.docs_site``, or ``make docs``.
+
+The pages keep their places, so that a link works on the site as it does in the repository. A link
+to a file that is not a page leads to the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.tools.stage import COPY, REPO, source_files, stage
+
+HERE = Path(__file__).resolve().parent
+SITE = REPO / "build" / "docs"
+SOURCE = SITE / "source"
+HTML = SITE / "html"
+REFERENCE = SOURCE / "reference"
+
+DECISIONS = "docs/decisions/README.md"
+_BELOW = """
+```{toctree}
+:hidden:
+:glob:
+
+0*
+```
+"""
+# What a reader of the site opens. The README is for those who read it in the repository.
+_PAGE = re.compile(r"docs/.+\.md|roles/[^/]+/README\.md|(CONTRIBUTING|CODE_OF_CONDUCT)\.md")
+_PICTURE = re.compile(r"docs/.+\.(svg|png)")
+_FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
+# The theme shows the contents of a page itself, and an error where the page does so too.
+_CONTENTS = re.compile(r"^\.\. contents::\n(?: +.*\n)*\n?", re.MULTILINE)
+_REFERENCE_TITLE = "Modules, plugins and roles"
+_LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+
+
+def main() -> int:
+    """Make the site; return the exit status of Sphinx."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    SOURCE.mkdir(parents=True)
+    write_pages(source_files(REPO), SOURCE)
+    write_reference(REFERENCE)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", str(HERE)]
+    done = subprocess.run([*command, str(SOURCE), str(HTML)], check=False)
+    if done.returncode == 0:
+        print(f"The site is in {HTML.relative_to(REPO)}/index.html")
+    return done.returncode
+
+
+def write_pages(files: list[str], target: Path) -> None:
+    """Copy the pages and pictures among these files, and the entrance of the site."""
+    pages = {name for name in files if _PAGE.fullmatch(name)}
+    pictures = {name for name in files if _PICTURE.fullmatch(name)}
+    known = pages | pictures
+    for name in sorted(pages):
+        text = (REPO / name).read_text(encoding="utf-8")
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(with_addresses(name, text, known), encoding="utf-8")
+    for name in sorted(pictures):
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(REPO / name, place)
+    shutil.copyfile(HERE / "index.md", target / "index.md")
+    with (target / DECISIONS).open("a", encoding="utf-8") as page:
+        page.write(_BELOW)
+
+
+def with_addresses(page: str, text: str, known: set[str]) -> str:
+    """Return the text of a page with the address of each linked file that is not on the site.
+
+    `page` and `known` are paths in the repository.
+    """
+    outside = repository()
+
+    def address(link: re.Match[str]) -> str:
+        name, mark, anchor = link["target"].partition("#")
+        if not name or "://" in name or name.startswith("mailto:"):
+            return link[0]
+        place = os.path.normpath(os.path.join(os.path.dirname(page), name))
+        if place in known:
+            return link[0]
+        kind = "tree" if (REPO / place).is_dir() else "blob"
+        return f"]({outside}/{kind}/main/{place}{mark}{anchor})"
+
+    parts: list[str] = []
+    end = 0
+    for fence in _FENCE.finditer(text):
+        parts += [_LINK.sub(address, text[end : fence.start()]), fence[0]]
+        end = fence.end()
+    parts.append(_LINK.sub(address, text[end:]))
+    return "".join(parts)
+
+
+def repository() -> str:
+    """Return the address of the repository."""
+    galaxy = yaml.safe_load((REPO / "galaxy.yml").read_text(encoding="utf-8"))
+    return str(galaxy["repository"])
+
+
+def write_reference(target: Path) -> None:
+    """Write the documentation of modules, plugins and roles."""
+    stage()
+    target.mkdir(parents=True)
+    target.chmod(0o755)  # antsibull-docs refuses a directory that others can write
+    tool = Path(sys.executable).parent / "antsibull-docs"
+    command = [str(tool), "collection", "--use-current", "--squash-hierarchy", "--fail-on-error"]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(tool.parent), os.environ.get("PATH", os.defpath)]),
+        "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2]),
+    }
+    subprocess.run(
+        [*command, "--dest-dir", str(target), "pve.fleet"], cwd=COPY, env=environment, check=True
+    )
+    for page in target.glob("*.rst"):
+        page.write_text(for_the_theme(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def for_the_theme(text: str) -> str:
+    """Return a page of the reference without its contents, the first one with a plain title."""
+    text = _CONTENTS.sub("", text)
+    underline = "=" * len(_REFERENCE_TITLE)
+    return text.replace("Pve.Fleet\n=========\n", f"{_REFERENCE_TITLE}\n{underline}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
