@@ -3,8 +3,9 @@
 VENV ?= .venv
 # Processes at once of tests and linters: as many as there are cores.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-# Tests wait for simulated tasks more than half of their time: two processes for each core.
-WORKERS ?= $(shell expr 2 '*' $(JOBS))
+# Tests wait for simulated tasks most of their time: four processes for each core. Each begins with
+# files of its own, whose servers it starts once; one that has nothing left takes over from another.
+WORKERS ?= $(shell expr 4 '*' $(JOBS))
 # Handed to the program behind a target: make test ARGS="tests/unit -k size"
 ARGS ?=
 
@@ -19,7 +20,7 @@ STAMP := $(VENV)/.built
 REQUIREMENTS := requirements-dev.txt $(filter-out tests/requirements-bench%,$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
-LINTERS := lint-ruff lint-types lint-density lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity
+LINTERS := lint-ruff lint-licenses lint-types lint-density lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity
 
 # Linters run side by side where this make can keep their outputs apart.
 AT_ONCE := $(if $(filter output-sync,$(.FEATURES)),--jobs=$(JOBS) --output-sync=target)
@@ -32,7 +33,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage density test unit test-long faults schema simulator fidelity demo bench build docs clean options
+.PHONY: help env lint $(LINTERS) format stage density test unit test-long faults schema simulator fidelity demo bench build docs clean options matrix release
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +61,9 @@ lint-ruff: $(STAMP) ## Python: errors, imports, format
 format: $(STAMP) ## Let ruff rewrite the Python files
 	$(PY) -m ruff check --fix-only .
 	$(PY) -m ruff format .
+
+lint-licenses: $(STAMP) ## Copyright and license of every file, by https://reuse.software
+	$(PY) -m reuse lint --quiet || $(PY) -m reuse lint
 
 # mypy sees the plugins under the name they are imported by.
 lint-types: $(STAMP) ## Python: types
@@ -94,14 +98,17 @@ sanity: stage ## ansible-test sanity, without an ignore file
 	$(PY) -m tests.tools.sanity $(ARGS)
 
 test: $(STAMP) ## Every test that is not marked long
-	$(PY) -m pytest -n $(WORKERS) -m "not long" $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ARGS)
 
 unit: $(STAMP) ## The unit tests alone, which start no simulator: less than a minute
 	$(PY) -m pytest -n $(JOBS) -m "not long" tests/unit $(ARGS)
 
 test-long: $(STAMP) ## The long tests too, then the tests on other ansible-core and Python versions
-	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(WORKERS) $(ARGS)
-	JOBS=$(JOBS) $(PY) -m tests.tools.matrix
+	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	JOBS=$(WORKERS) $(PY) -m tests.tools.matrix
+
+matrix: $(STAMP) ## The tests on other ansible-core and Python versions; ARGS="2.16" chooses some
+	JOBS=$(WORKERS) $(PY) -m tests.tools.matrix $(ARGS)
 
 faults: $(STAMP) ## Meet every write with every fault, the whole table: about 10 minutes; ARGS="snapshot" for a part
 	@$(PY) -m tests.faults --jobs $(JOBS) $(ARGS)
@@ -112,7 +119,7 @@ simulator: $(STAMP) ## Start the simulated Proxmox VE, for example ARGS="--port 
 fidelity: $(STAMP) ## Compare the simulator with what Proxmox VE was recorded to answer
 	$(PY) -m tests.simulator.fidelity $(ARGS)
 
-demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and list them
+demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and a third with its own token; then report
 	@$(PY) -m tests.demo $(ARGS)
 
 bench: $(STAMP) ## Measure beside community.proxmox, about 20 minutes; ARGS="--only noop_loop" for a part
@@ -129,11 +136,12 @@ build: $(STAMP) ## The collection artifact, in build/
 	@mkdir -p build
 	$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
 
-docs: stage ## The documentation of plugins and roles as HTML, in build/docs/html
-	@rm -rf build/docs && mkdir -p build/docs/rst && chmod 755 build/docs/rst
-	cd $(COPY) && $(IN_COPY) antsibull-docs collection --use-current --squash-hierarchy --fail-on-error \
-		--dest-dir "$(CURDIR)/build/docs/rst" pve.fleet
-	$(PY) -m sphinx -q -C -D project=pve.fleet -D extensions=sphinx_antsibull_ext build/docs/rst build/docs/html
+release: $(STAMP) ## Commit, tag and build a release, without publishing it: make release VERSION=1.0.0
+	@$(PY) -m tests.tools.release $(VERSION)
+
+docs: $(STAMP) ## The documentation site, in build/docs/html, looked at in a browser where there is one
+	@$(PY) -m tests.tools.docs_site
+	@$(PY) -m pytest -q tests/tools/docs_site $(ARGS)
 
 clean: ## Remove what was built, except .venv
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis .ansible tests/output

@@ -91,6 +91,11 @@ _load_collections(_home)
 hypothesis.settings.register_profile("fleet", deadline=None)
 hypothesis.settings.load_profile("fleet")
 
+# What pytest and Python compile of the tests is kept in `__pycache__`, which Git ignores. Else each
+# of many workers compiles all of it in each run: twice the time of everything else before the first
+# test. Commands that the tests start keep nothing, see PYTHONDONTWRITEBYTECODE above.
+sys.dont_write_bytecode = False
+
 
 @pytest.fixture(scope="session")
 def repo() -> Path:

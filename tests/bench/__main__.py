@@ -15,12 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench import fleets, inventories, report, results, single_tasks, soak
+from tests.bench import fleets, inventories, report, results, single_tasks, slices, soak
 from tests.bench.command import other_work
 from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
 from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
 from tests.bench.sides import both
 from tests.simulator.process import SimulatorError
+from tests.tools import tables
 from tests.tools.stage import REPO
 
 PARTS: dict[str, PART] = {
@@ -33,6 +34,10 @@ PARTS: dict[str, PART] = {
     "fleet20": fleets.fleet20,
     "fleet100": fleets.fleet100,
     "fleet1000": fleets.fleet1000,
+    "drift1000": fleets.drift1000,
+    "export1000": fleets.export1000,
+    "report1000": fleets.report1000,
+    "slices": slices.slices,
     "inv1000": inventories.inv1000,
     "inv5000_tags": inventories.inv5000_tags,
     "inv1000_addr": inventories.inv1000_addr,
@@ -122,6 +127,8 @@ def measure(chosen: list[str], runs: int, file: Path) -> list[str]:
 def write_docs(file: Path, docs: Path, python: Path) -> None:
     """Write the page and its plot from what was measured, now or before."""
     (docs / "benchmarks.md").write_text(report.page(results.load(file)), encoding="utf-8")
+    if docs == REPO / "docs":
+        tables.main()
     plot = Path(__file__).resolve().parent / "plot.py"
     subprocess.run([str(python), str(plot), str(file), str(docs / "benchmarks.svg")], check=True)
 

@@ -46,7 +46,7 @@ def fleet20(bench: Bench) -> Measured:
         for _turn in range(bench.runs):
             simulator.reset()
             at_once.append(bench.ours.play(simulator, [fleet]).expect(1))
-            _must_be_there(simulator, FEW, running=0)
+            must_be_there(simulator, FEW, running=0)
             bound = server_seconds(simulator) / SLOTS
             for side, task in loops.items():
                 simulator.reset()
@@ -104,7 +104,7 @@ def fleet100(bench: Bench) -> Measured:
         for _turn in range(bench.runs):
             simulator.reset()
             plays.append(bench.ours.play(simulator, [fleet]).expect(1))
-            _must_be_there(simulator, MANY, running=MANY)
+            must_be_there(simulator, MANY, running=MANY)
             bound = max(server_seconds(simulator, [node]) / SLOTS for node in nodes)
     measured = Measured(
         [
@@ -149,6 +149,81 @@ def fleet1000(bench: Bench) -> Measured:
     return measured
 
 
+def drift1000(bench: Bench) -> Measured:
+    """1,000 VMs compared with their estate, beside a task in which nothing is to be changed."""
+    vms = desired_made_up_vms(ALL)
+    fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
+    drift = {"name": "Ours", "pve.fleet.drift_info": {"vms": "{{ vms }}"}}
+    unchanged = []
+    compared = []
+    with made_up_cluster(ALL) as simulator:
+        for _turn in range(bench.runs):
+            play = bench.ours.play(simulator, [fleet], variables={"vms": vms})
+            unchanged.append(play.expect(0))
+            play = bench.ours.play(simulator, [drift], variables={"vms": vms})
+            compared.append(play.expect(0))
+    noop = row_of_plays(f"{ALL:,} VMs unchanged, one task", bench.ours, unchanged, units=ALL)
+    what = f"{ALL:,} VMs compared with their estate"
+    ours = row_of_plays(what, bench.ours, compared, units=ALL)
+    measured = Measured([noop, ours])
+    measured.keys["drift1000_over_noop"] = ratio(ours.seconds, noop.seconds)
+    return measured
+
+
+def export1000(bench: Bench) -> Measured:
+    """1,000 VMs as an estate, beside a task in which nothing is to be changed."""
+    _need_the_module()
+    vms = desired_made_up_vms(ALL)
+    fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
+    export = {"name": "Ours", "pve.fleet.estate_info": {}}
+    unchanged = []
+    exported = []
+    with made_up_cluster(ALL) as simulator:
+        for _turn in range(bench.runs):
+            play = bench.ours.play(simulator, [fleet], variables={"vms": vms})
+            unchanged.append(play.expect(0))
+            exported.append(bench.ours.play(simulator, [export]).expect(0))
+    measured = Measured(
+        [
+            row_of_plays(f"{ALL:,} VMs unchanged, one task", bench.ours, unchanged, units=ALL),
+            row_of_plays(f"{ALL:,} VMs as an estate", bench.ours, exported, units=ALL),
+        ]
+    )
+    noop, ours = (row.seconds for row in measured.rows)
+    measured.keys["export1000_over_noop"] = ratio(ours, noop)
+    return measured
+
+
+def report1000(bench: Bench) -> Measured:
+    """A report on 1,000 VMs, written as a page, beside a run over them without a change."""
+    vms = desired_made_up_vms(ALL)
+    fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
+    gather = {
+        "name": "Gather",
+        "pve.fleet.report_info": {"estate": {"vms": "{{ vms }}"}, "prices": {"core": "1"}},
+        "register": "gathered",
+    }
+    page = {
+        "content": "{{ gathered.report | pve.fleet.report_html }}",
+        "dest": "report-{{ turn }}.html",
+        "mode": "0600",
+    }
+    write = {"name": "Write", "ansible.builtin.copy": page}
+    runs, reports = [], []
+    with made_up_cluster(ALL) as simulator:
+        for turn in range(bench.runs):
+            variables = {"vms": vms, "turn": turn}
+            runs.append(bench.ours.play(simulator, [fleet], variables=variables).expect(0))
+            tasks = [gather, write]
+            reports.append(bench.ours.play(simulator, tasks, variables=variables).expect(1))
+    noop = row_of_plays(f"{ALL:,} VMs unchanged, one task", bench.ours, runs, units=ALL)
+    what = f"a report on {ALL:,} VMs beside their estate, gathered and written"
+    report = row_of_plays(what, bench.ours, reports, units=ALL)
+    measured = Measured([noop, report])
+    measured.keys["report1000_over_noop"] = ratio(report.seconds, noop.seconds)
+    return measured
+
+
 def desired_made_up_vms(count: int) -> list[dict[str, Any]]:
     """Return options that describe the simulator's made-up VMs exactly as they are."""
     made = simulation(Options(nodes=NODES, vms=count, seed=1))
@@ -177,7 +252,7 @@ def desired_made_up_vms(count: int) -> list[dict[str, Any]]:
     return found
 
 
-def _must_be_there(simulator: Simulator, new: int, running: int) -> None:
+def must_be_there(simulator: Simulator, new: int, running: int) -> None:
     """Raise NotMeasured unless the given numbers of VMs were created and run.
 
     Before, no VM of the cluster runs.

@@ -82,6 +82,36 @@ KEYS: dict[str, Key] = {
         300,
         unit="MiB",
     ),
+    "drift1000_over_noop": Key(
+        "drift1000",
+        "1,000 VMs compared with their estate: its time over that of one task vms without changes",
+        1.2,
+    ),
+    "export1000_over_noop": Key(
+        "export1000",
+        "1,000 VMs as an estate: its time over that of one task vms without changes",
+        1.5,
+    ),
+    "report1000_over_noop": Key(
+        "report1000",
+        "A report on 1,000 VMs with the drift from their estate, gathered and written: its time"
+        " over that of a run without changes",
+        1.5,
+    ),
+    **{
+        f"slices{number}_{what}_over_list": Key(
+            "slices",
+            f"60 VMs {meaning} as 60 hosts in {of}: time of the jobs over that of a list",
+        )
+        for what, meaning in (("create", "created"), ("noop", "unchanged"))
+        for number, of in ((1, "1 slice"), (2, "2 slices"), (4, "4 slices"))
+    },
+    "hosts_create_requests_over_list": Key(
+        "slices", "60 VMs created as 60 hosts: requests over those of a list"
+    ),
+    "hosts_noop_requests_over_list": Key(
+        "slices", "60 VMs unchanged as 60 hosts: requests over those of a list"
+    ),
     "inv1000_requests": Key("inv1000", "Inventory of 1,000 VMs: requests", 2),
     "inv1000_vs_peer": Key(
         "inv1000", "Inventory of 1,000 VMs: the peer's time over ours", 1, at_least=True

@@ -25,6 +25,9 @@ SINGLE = (
     "fleet20",
     "fleet100",
     "fleet1000",
+    "drift1000",
+    "export1000",
+    "report1000",
 )
 
 

@@ -50,6 +50,34 @@ def page(results: Mapping[str, Any]) -> str:
     return "\n".join(text) + "\n"
 
 
+def slices(results: Mapping[str, Any]) -> str:
+    """Return the table of the ways to work on the VMs of an estate in AWX.
+
+    The rows of the part have the same ways twice: created, then unchanged; the first is a list.
+    """
+    if "slices" not in results.get("parts", {}):
+        return "Not measured yet."
+    rows = results["parts"]["slices"]["rows"]
+    half = len(rows) // 2
+    lines = ["| | created | requests | unchanged | requests |", "|---|---|---|---|---|"]
+    for created, unchanged in zip(rows[:half], rows[half:], strict=True):
+        way = unchanged["what"].partition(", ")[2]
+        cells = [
+            cell
+            for row, first in ((created, rows[0]), (unchanged, rows[half]))
+            for cell in (_multiple(row, first), _short(row["requests"]))
+        ]
+        lines.append(f"| {way} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _multiple(row: Mapping[str, Any], first: Mapping[str, Any]) -> str:
+    """Return the time of a row, by that of the first one."""
+    if row is first:
+        return f"1 ({_short(row['seconds']['median'])} s)"
+    return f"{row['seconds']['median'] / first['seconds']['median']:.1f}"
+
+
 def lines_of(part: str, results: Mapping[str, Any]) -> list[str]:
     """Return what a part found, for a terminal."""
     found = results["parts"][part]
@@ -125,6 +153,8 @@ def _column(row: Mapping[str, Any], name: str) -> str:
 def _notes(parts: Mapping[str, Any]) -> list[str]:
     lines = []
     for name in _ordered(parts):
+        if not parts[name]["notes"]:
+            continue
         what = parts[name]["rows"][0]["what"]
         lines += [f"- {what[0].upper()}{what[1:]}: {note}" for note in parts[name]["notes"]]
     return lines

@@ -1,29 +1,37 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two tenants on a simulated Proxmox VE, with the commands for a real one: ``python -m
+"""Three tenants on a simulated Proxmox VE, with the commands for a real one: ``python -m
 tests.demo``.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.demo.lab import Lab
+from tests.demo.lab import Lab, Login
 from tests.demo.shell import DemoFailed, Shell
 
 REPO = Path(__file__).resolve().parents[2]
 EXAMPLES = REPO / "docs" / "examples"
 
 PROVISION = ("ansible-playbook", "pve.fleet.provision", "-e", "@estate.yml")
+TENANT = ("ansible-playbook", "pve.fleet.tenant", "-e", "@tenant.yml")
+LOGIN = "initech.sites.yml"
 GRAPH = ("ansible-inventory", "-i", "fleet.proxmox.yml", "--graph")
+
+REPORT = REPO / "build" / "demo"
+
+FORBIDDEN = 403
 
 # Changes to the estate: a larger class, a larger disk, more memory for one VM, one more tag.
 EDITS = (
@@ -50,7 +58,7 @@ def main() -> int:
 
 def demonstrate(directory: Path) -> None:
     """Run the demo. Raises DemoFailed at the first command or check that fails."""
-    for name in ("estate.yml", "fleet.proxmox.yml"):
+    for name in ("estate.yml", "tenant.yml", "fleet.proxmox.yml"):
         shutil.copy(EXAMPLES / name, directory)
     (directory / "ansible.cfg").touch()  # so that no other configuration is read
     with Lab() as lab:
@@ -63,7 +71,9 @@ def demonstrate(directory: Path) -> None:
         provision(shell, lab)
         provision_again(shell, lab)
         preview(shell, lab, directory)
+        third_tenant(shell, lab)
         deprovision(shell, lab)
+        report(shell, lab)
     shell.heading("Every check passed, and the simulated Proxmox VE is stopped")
 
 
@@ -192,6 +202,76 @@ def preview(shell: Shell, lab: Lab, directory: Path) -> None:
     shell.check(not writes, "check mode wrote nothing", ", ".join(writes))
 
 
+def third_tenant(shell: Shell, lab: Lab) -> None:
+    before = lab.state()
+    tenant = create_tenant(shell, lab)
+    use_tenant(tenant, lab)
+    remove_tenant(shell)
+    shell.heading("What is left of it")
+    left = sorted(name for name, value in lab.state().items() if value != before.get(name))
+    shell.check(
+        not left,
+        "users, groups, roles, rights, pools, options, VMs and volumes are those from before",
+        ", ".join(left),
+    )
+
+
+def create_tenant(shell: Shell, lab: Lab) -> Shell:
+    """Create the tenant and return a shell that has its login and no other."""
+    shell.heading("Create a third tenant: pool, roles, user, token and rights")
+    output = shell.run(*TENANT)
+    recap = output.recap()
+    shell.check(recap["changed"] == 1 and recap["failed"] == 0, "the tenant is created")
+    file = shell.directory / LOGIN
+    secret = read_login(file).token_secret
+    shell.check(
+        stat.S_IMODE(file.stat().st_mode) == 0o600 and secret not in output.text,
+        f"its login is in {LOGIN}, which only its owner can read, and was not shown",
+    )
+    own = {
+        name: value for name, value in shell.environment.items() if not name.startswith("PROXMOX_")
+    }
+    return Shell(shell.directory, {**own, "PROXMOX_SITES_FILE": LOGIN}, shell.started)
+
+
+def use_tenant(shell: Shell, lab: Lab) -> None:
+    """Create a VM with the login of the tenant, and let Proxmox VE refuse the rest."""
+    shell.heading("Work with its own token")
+    print(f"All that the next command has is PROXMOX_SITES_FILE={LOGIN}")
+    recap = shell.run("ansible-playbook", "pve.fleet.provision", "-e", "@tenant.yml").recap()
+    shell.check(recap["changed"] == 1 and recap["failed"] == 0, "the run reports a change")
+    machines = lab.machines()
+    (own,) = (vm for vm in machines if vm.tenant == "initech")
+    shell.check(own.status == "running", "its VM runs, in its pool and with its tag")
+    foreign = next(vm for vm in machines if vm.tenant == "acme")
+    login = read_login(shell.directory / LOGIN)
+    print(f"\nRequests with the same token, for VM {foreign.name} ({foreign.vmid}) of acme:")
+    path = f"/nodes/{foreign.node}/qemu/{foreign.vmid}"
+    answers: list[int] = []
+    for verb, resource in (
+        ("GET", f"{path}/config"),
+        ("POST", f"{path}/status/stop"),
+        ("DELETE", path),
+    ):
+        status, reason = lab.attempt(login, verb, resource)
+        print(f"  {verb:6} {resource}: {status} {reason}")
+        answers.append(status)
+    shell.check(set(answers) == {FORBIDDEN}, "Proxmox VE refused each of them")
+
+
+def remove_tenant(shell: Shell) -> None:
+    shell.heading("Remove it with its VM")
+    output = shell.run(*TENANT, "-e", "tenant_state=absent", "-e", "tenant_confirm=initech")
+    shell.check(output.recap()["failed"] == 0, "the tenant is removed")
+    shell.check(not (shell.directory / LOGIN).exists(), f"and so is {LOGIN}")
+
+
+def read_login(file: Path) -> Login:
+    """Return the login of a tenant from its file."""
+    content = json.loads(file.read_text(encoding="utf-8").partition("\n")[2])
+    return Login(content["sites"][0]["token_id"], content["sites"][0]["token_secret"])
+
+
 def deprovision(shell: Shell, lab: Lab) -> None:
     command = (
         "ansible-playbook",
@@ -226,6 +306,24 @@ def deprovision(shell: Shell, lab: Lab) -> None:
         recap["changed"] == 0 and recap["failed"] == 0, "the second removal reports changed=0"
     )
     shell.check(not writes, "and wrote nothing", ", ".join(writes))
+
+
+def report(shell: Shell, lab: Lab) -> None:
+    shell.heading("A report on what is left, beside the estate")
+    shutil.rmtree(REPORT, ignore_errors=True)
+    prices = {"core": "4.50", "memory": "2.00", "storage": "0.08", "currency": "EUR"}
+    variables = {"report_directory": str(REPORT), "report_prices": prices}
+    given = ("-e", "@estate.yml", "-e", json.dumps(variables))
+    mark = lab.mark()
+    output = shell.run("ansible-playbook", "pve.fleet.report", *given)
+    shell.check(output.recap()["failed"] == 0, "the report is written")
+    shell.check(
+        '"warning: Differences from the estate: 3"' in output.text,
+        "and says that the three VMs that were removed are in the estate",
+    )
+    writes = [str(one) for one in lab.requests_since(mark) if one.is_write]
+    shell.check(not writes, "and it wrote nothing to the cluster", ", ".join(writes))
+    print(f"Open it in a browser: {REPORT / 'report.html'}")
 
 
 def _stop(_signal: int, _frame: object) -> None:

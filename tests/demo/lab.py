@@ -54,6 +54,14 @@ class Request:
         return f"{self.method} {self.path}"
 
 
+@dataclass(frozen=True)
+class Login:
+    """A token with its secret."""
+
+    token_id: str
+    token_secret: str
+
+
 class Lab:
     """A running simulated cluster: `with Lab() as lab: ... lab.environment ...`."""
 
@@ -149,6 +157,38 @@ class Lab:
             "GET", f"/nodes/{machine.node}/qemu/{machine.vmid}/config"
         )
         return config
+
+    def state(self) -> dict[str, Any]:
+        """Return what is there, by what it is: who may do what, pools, options, the configuration
+        of each VM, and the volumes.
+        """
+        found: dict[str, Any] = {
+            part: sorted(self.call("GET", f"/access/{part}"), key=str)
+            for part in ("roles", "acl", "groups", "domains")
+        }
+        found["users"] = sorted(self.call("GET", "/access/users", full=1), key=str)
+        found["options"] = self.call("GET", "/cluster/options")
+        for row in self.call("GET", "/pools"):
+            found[f"pool {row['poolid']}"] = sorted(
+                member["id"]
+                for member in self.call("GET", "/pools", poolid=row["poolid"])[0]["members"]
+            )
+        for row in self.call("GET", "/cluster/resources", type="vm"):
+            path = f"/nodes/{row['node']}/{row['id']}/config"
+            found[row["id"]] = self.call("GET", path)
+        found["volumes"] = sorted(one["volid"] for one in self.simulator.ask("GET", "/volumes"))
+        return found
+
+    def attempt(self, login: Login, verb: str, resource: str) -> tuple[int, str]:
+        """Return status and reason of the answer to a request of another login."""
+        answer = requests.request(
+            verb,
+            f"{self.url}/api2/json{resource}",
+            headers={"Authorization": f"PVEAPIToken={login.token_id}={login.token_secret}"},
+            verify=str(self.simulator.ca),
+            timeout=30,
+        )
+        return answer.status_code, answer.reason
 
     def call(self, verb: str, resource: str, **params: Any) -> Any:
         """Return the data of PVE's answer; waits for the task if there is one."""

@@ -42,10 +42,12 @@ class Output:
 class Shell:
     """A directory and an environment in which commands run, each shown before its output."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str], started: float | None = None
+    ) -> None:
         self.directory = directory
         self.environment = dict(environment)
-        self.started = time.monotonic()
+        self.started = time.monotonic() if started is None else started
 
     def heading(self, text: str) -> None:
         """Say what comes next, and how many seconds have passed."""

@@ -169,7 +169,8 @@ def _restart(write: Write) -> list[dict[str, Any]]:
 
 def _vanished(write: Write) -> list[dict[str, Any]]:
     """The first look at the task finds that the node does not know it (Tasks.pm: no such task)."""
-    return [{"method": "GET", "path": "/tasks/UPID", "steer": [["DELETE", "/tasks", None]]}]
+    path = f"/tasks/UPID:[^/]*:{write.task}:"
+    return [{"method": "GET", "path": path, "steer": [["DELETE", "/tasks", None]]}]
 
 
 def _ghost(write: Write) -> list[tuple[str, str, Any]]:
@@ -339,7 +340,6 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *_TASK_BREAKS,
             "answer too late",
-            "task vanishes",
             "refused",
             "status 503 for long",
             "locked for long",

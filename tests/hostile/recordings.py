@@ -98,7 +98,8 @@ def replaying(source: Recording, change: Change) -> Iterator[None]:
             asked[question] += 1
         answer = known[number]
         if isinstance(answer, Exception):
-            raise answer
+            # A copy: each raise would add its frames, with all they hold, to the one that is kept.
+            raise copy.copy(answer)
         return change(request.method, request.path, copy.deepcopy(answer))
 
     clock = _NoTime()

@@ -127,7 +127,14 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-_RUNNERS = {"inventory": _inventory, "lookup": _lookup}
+def _metrics(lab: Lab, options: dict[str, Any], place: Path) -> dict[str, Any]:
+    """Return what module metrics says of a file that is new each time."""
+    file = place / "hostile.prom"
+    file.unlink(missing_ok=True)
+    return run_module("metrics", {**lab.connection, **options, "path": str(file)})
+
+
+_RUNNERS = {"inventory": _inventory, "lookup": _lookup, "metrics": _metrics}
 
 
 def of_scenario(scenario: Scenario) -> Subject:
@@ -171,8 +178,18 @@ READING: tuple[Subject, ...] = (
     Subject("roles", "role_info", {}),
     Subject("rights", "acl_info", {}),
     Subject("audit", "audit_info", {}, RUNNING),
+    Subject("metrics", "metrics_info", {"quotas": {TENANT: {"vms": 3}}}, RUNNING, (_SNAPSHOT,)),
+    Subject("a file of metrics", "metrics", {}, RUNNING),
     Subject("realms", "realm_info", {}),
+    Subject(
+        "a report",
+        "report_info",
+        {"estate": {"vms": [{"name": "neighbour", "cores": 3}]}, "prices": {"core": "1"}},
+        RUNNING,
+        (_SNAPSHOT,),
+    ),
     Subject("drift", "drift_info", {"vms": [{"name": "neighbour", "cores": 3}]}, RUNNING),
+    Subject("an estate", "estate_info", {}, RUNNING),
     Subject("options of the cluster", "cluster_options_info", {}),
     Subject("a tenant", "tenant", {"name": "initech", "quota": {"vms": 3}}),
     Subject("tenants", "tenant_info", {}, RUNNING),

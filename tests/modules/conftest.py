@@ -20,6 +20,36 @@ def lab() -> Iterator[Lab]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Lab]:
+    """A demo cluster for one file of tests, whose listing is fresh and whose logins are fast."""
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def old_cluster() -> Iterator[Lab]:
+    """The same with Proxmox VE 8.4."""
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--pve-version", "8.4") as opened:
+        yield opened
+
+
+@pytest.fixture
+def unused(cluster: Lab) -> Lab:
+    """The cluster of the file as it is at the start."""
+    cluster.simulator.clear_faults()
+    cluster.simulator.reset()
+    return cluster
+
+
+@pytest.fixture
+def old(old_cluster: Lab) -> Lab:
+    """The old cluster of the file as it is at the start."""
+    old_cluster.simulator.clear_faults()
+    old_cluster.simulator.reset()
+    return old_cluster
+
+
 @pytest.fixture
 def quiet() -> Iterator[Lab]:
     """A demo cluster of its own, in which nothing else happens and the listing is fresh."""

@@ -8,6 +8,10 @@ own.
 from __future__ import annotations
 
 import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from tests.modules.estate_lab import Lab
@@ -64,6 +68,42 @@ def names(lab: Lab, vm: dict[str, Any]) -> list[str]:
 def settle(lab: Lab) -> None:
     """Let the simulator forget the requests so far."""
     lab.simulator.reset_log()
+
+
+@contextmanager
+def unending(lab: Lab, kind: str) -> Iterator[None]:
+    """Let the tasks of a kind that begin within run for longer than any test waits."""
+    lab.simulator.steer("/settings", {"task_ms": {kind: 3_600_000}})
+    try:
+        yield
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {kind: 20}})
+
+
+@contextmanager
+def ending_when_followed(lab: Lab, kind: str) -> Iterator[None]:
+    """Let the tasks of a kind that run end once what is done within asks for the state of one."""
+    settle(lab)
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            if any(is_about_a_task(row["path"]) for row in lab.simulator.log()):
+                break
+        lab.simulator.steer("/settings", {"task_ms": {kind: 20}})
+
+    with ThreadPoolExecutor(1) as threads:
+        watched = threads.submit(watch)
+        try:
+            yield
+        finally:
+            over.set()
+            watched.result()
+
+
+def is_about_a_task(path: str) -> bool:
+    """Return whether a request asks for the state of one task."""
+    return "/tasks/UPID:" in path and path.endswith("/status")
 
 
 def check(lab: Lab, module: str = "snapshot", **options: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ API2/ACL.pm does.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.client import conne
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 
 PATH = "/pool/globex"
 OPS: dict[str, Any] = {"user": "ops@pve", "role": "PVEVMUser"}
@@ -27,19 +26,11 @@ TEAM: dict[str, Any] = {"group": "g1", "role": "PVEVMUser"}
 AUTO: dict[str, Any] = {"token": "ops@pve!auto", "role": "PVEAuditor", "propagate": False}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
+def lab(unused: Lab) -> Lab:
     """The demo cluster as it is at the start, with a group."""
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    cluster.client.write("POST", "access", "groups", data={"groupid": "g1"})
-    return cluster
+    unused.client.write("POST", "access", "groups", data={"groupid": "g1"})
+    return unused
 
 
 def entries(lab: Lab, path: str = PATH) -> set[tuple[str, str, str, int]]:

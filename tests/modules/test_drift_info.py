@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, refused
@@ -264,6 +265,69 @@ def test_an_unreadable_vm_is_named(lab: Lab, made: dict[str, Any]) -> None:
     assert report["web"]["status"] == "unknown"
     assert "VM.Audit" in report["web"]["reason"]
     assert report["db"]["status"] == "in_sync"
+
+
+def as_ops(lab: Lab, visible: dict[str, Any]) -> dict[str, Any]:
+    """Return the connection of a caller who may see storages and one VM only."""
+    for path, role in (
+        (f"/vms/{visible['vmid']}", "PVEVMAdmin"),
+        ("/storage", "PVEDatastoreAdmin"),
+    ):
+        data = {"path": path, "roles": role, "users": "ops@pve"}
+        lab.client.write("PUT", "access", "acl", data=data)
+    secret = "00000000-0000-4000-8000-0000000000f2"
+    return {**lab.connection, "token_id": "ops@pve!auto", "token_secret": secret}
+
+
+@pytest.mark.parametrize("wanted", [{}, {"state": "absent"}], ids=["present", "absent"])
+def test_a_hidden_vm_is_unknown(
+    lab: Lab, made: dict[str, dict[str, Any]], wanted: dict[str, Any]
+) -> None:
+    caller = as_ops(lab, made["db"])
+    estate = {**ESTATE, "vms": [{**WEB, **wanted}, DB, {"name": "new"}]}
+    result = run_module("drift_info", {**caller, **estate})
+    report = vms(result["drift"])
+    assert {name: vm["status"] for name, vm in report.items()} == {
+        "web": "unknown",
+        "db": "in_sync",
+        "new": "missing",
+    }
+    assert f"VM.Audit on /vms/{made['web']['vmid']}" in report["web"]["reason"]
+    assert not result["drift"]["complete"]
+
+
+def test_a_vm_may_be_on_a_node_that_does_not_answer(lab: Lab, made: dict[str, Any]) -> None:
+    lab.simulator.steer("/settings", {"lag_s": 1000})
+    fresh = {"name": "fresh", "node": "pve3"}
+    provision(lab, defaults=DEFAULTS, vms=[fresh])
+    lab.simulator.fault(method="GET", path="/nodes/pve3/qemu$", status=595, times=None)
+    try:
+        for wanted in ({}, {"state": "absent"}):
+            estate = {"defaults": DEFAULTS, "vms": [{**fresh, **wanted}]}
+            report = drift(lab, **estate, retries=1, unlisted=False)
+            assert vms(report)["fresh"]["status"] == "unknown"
+            assert "pve3" in vms(report)["fresh"]["reason"]
+            assert not report["complete"]
+    finally:
+        lab.simulator.clear_faults()
+        lab.simulator.steer("/settings", {"lag_s": 0})
+
+
+def test_a_pattern_does_not_match_a_vmid_that_is_not_there(lab: Lab) -> None:
+    estate = {"defaults": DEFAULTS, "vms": [{"name": "new"}]}
+    for pattern in ("*one", "None"):
+        report = drift(lab, **estate, ignore=[pattern], unlisted=False)
+        assert vms(report)["new"]["status"] == "missing", pattern
+
+
+def test_an_unfinished_vm_is_not_in_sync_if_its_options_are_ignored(
+    lab: Lab, made: dict[str, Any]
+) -> None:
+    web = made["web"]
+    marker = Marker(run="a1b2c3", tenant="tenant_acme").render()
+    put(lab, web, cores=4, description=marker)
+    unfinished = {**ESTATE, "ignore": ["*:cores", "*:description"], "unlisted": False}
+    assert vms(drift(lab, **unfinished))["web"]["status"] == "drifted"
 
 
 def test_another_tenants_vm_is_unknown(lab: Lab) -> None:

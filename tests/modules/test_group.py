@@ -8,7 +8,6 @@ API2/Group.pm does.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,23 +17,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._access.group import GRO
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 
 NEW: dict[str, Any] = {"groupid": "g1"}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
+def lab(unused: Lab) -> Lab:
     """The demo cluster as it is at the start, without groups."""
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    return cluster
+    return unused
 
 
 def test_created_changed_and_deleted_as_foreseen(lab: Lab) -> None:

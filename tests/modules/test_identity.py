@@ -1,5 +1,6 @@
 """What cannot be undone is done to the VM of the plan alone: it is looked at right before, and its
-number, name, tenant, creation and disks are compared.
+number, name, tenant, creation and disks are compared. So it is, without the disks, before what
+disturbs a guest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ import pytest
 
 from tests.fast_time import fast_time
 from tests.faults.faults import Write
-from tests.faults.scenarios import BLANK, NAME, TENANT, VMID, Scenario, machine, snapshot, vm
+from tests.faults.scenarios import (
+    BLANK,
+    LIMITS,
+    NAME,
+    TENANT,
+    VMID,
+    Scenario,
+    machine,
+    snapshot,
+    vm,
+)
 from tests.faults.table import baseline, open_table
 from tests.modules.estate_lab import Lab
 
@@ -54,7 +65,52 @@ FINAL: dict[str, tuple[Scenario, str]] = {
         snapshot("snapshots", "one", "two", pattern="*", state="absent"),
         "/snapshot/two",
     ),
+    "growth": (vm("growth", machine(), disks=[{"name": "scsi0", "size": "5G"}]), "/resize"),
 }
+# The same of requests that interrupt a guest, move it, or give others rights on it.
+DISTURBING: dict[str, tuple[Scenario, str]] = {
+    "stop": (
+        vm("stop", machine(True), state="stopped", shutdown_timeout=0),
+        "/status/stop",
+    ),
+    "forced shutdown": (
+        vm("forced shutdown", machine(True), state="stopped", force=True),
+        "/status/shutdown",
+    ),
+    "shutdown": (vm("shutdown", machine(True), state="stopped"), "/status/shutdown"),
+    "reboot": (vm("reboot", machine(True), state="restarted"), "/status/reboot"),
+    "reboot after a change": (
+        vm("reboot after a change", machine(True), cpu="host", reboot="always"),
+        "/status/reboot",
+    ),
+    "restart by force": (
+        vm("restart by force", machine(True), state="restarted", shutdown_timeout=0),
+        "/status/stop",
+    ),
+    "reset": (vm("reset", machine(True), state="reset"), "/status/reset"),
+    "pause": (vm("pause", machine(True), state="paused"), "/status/suspend"),
+    "hibernation": (vm("hibernation", machine(True), state="hibernated"), "/status/suspend"),
+    "migration": (vm("migration", machine(), node="pve1", migrate=True), "/migrate"),
+    "live migration": (
+        vm("live migration", machine(True), node="pve1", migrate=True),
+        "/migrate",
+    ),
+    "move of a disk": (
+        vm("move of a disk", machine(), disks=[{"name": "scsi1", "storage": "local-lvm"}]),
+        "/move_disk",
+    ),
+    "pool": (vm("pool", machine(), pool="acme"), "/pools"),
+    "stop in a list": (
+        Scenario(
+            "stop in a list",
+            "vms",
+            {"vms": [{"name": NAME, "state": "stopped"}], "tenant": TENANT, **LIMITS},
+            machine(True),
+        ),
+        "/status/shutdown",
+    ),
+}
+TASKS = {**FINAL, **DISTURBING}
 
 
 def _another(**config: Any) -> list[list[Any]]:
@@ -87,6 +143,7 @@ PLANNED_FROM_IT = {("snapshot", event) for event in ("replaced", "another disk",
 CASES = [
     (name, event) for name in FINAL for event in EVENTS if (name, event) not in PLANNED_FROM_IT
 ]
+CASES += [(name, event) for name in DISTURBING for event in ("replaced", "renamed", "given away")]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +154,7 @@ def cluster() -> Iterator[Lab]:
 
 def final_write(lab: Lab, name: str) -> Write:
     """Return the last write of a task's run that cannot be undone."""
-    scenario, path = FINAL[name]
+    scenario, path = TASKS[name]
     writes = baseline(lab, scenario).writes
     return [write for write in writes if write.path.endswith(path)][-1]
 
@@ -107,7 +164,7 @@ def test_what_is_not_the_vm_of_the_plan_any_more_is_not_destroyed(
     cluster: Lab, name: str, event: str
 ) -> None:
     steer, answer = EVENTS[event]
-    scenario, _path = FINAL[name]
+    scenario, _path = TASKS[name]
     write = final_write(cluster, name)
     assert write.look is not None, "the VM was not read right before"
     look, nth = write.look
@@ -125,7 +182,7 @@ def test_what_is_not_the_vm_of_the_plan_any_more_is_not_destroyed(
     assert (write.method, write.path) not in sent[write.number :]
 
 
-@pytest.mark.parametrize("name", FINAL)
+@pytest.mark.parametrize("name", TASKS)
 def test_the_look_comes_right_before_the_write(cluster: Lab, name: str) -> None:
     write = final_write(cluster, name)
     log = [row for row in cluster.simulator.log() if "/tasks/" not in row["path"]]
@@ -160,6 +217,26 @@ RENAMED: list[tuple[str, dict[str, Any]]] = [
             "disks": REMOVED_DISK,
             "protection": False,
             "name": "other",
+        },
+    ),
+    (
+        "disks that the run moves, adds and grows",
+        {
+            "name": "other",
+            "disks": [
+                {"name": "scsi1", "storage": "local-lvm", "size": "4G"},
+                {"name": "scsi2", "size": 1, "storage": "ceph"},
+                {"name": "scsi0", "size": "6G"},
+            ],
+        },
+    ),
+    (
+        "a growth after a migration",
+        {
+            "name": "other",
+            "node": "pve3",
+            "migrate": True,
+            "disks": [{"name": "scsi0", "size": "5G"}],
         },
     ),
     ("a migration", {"name": "other", "node": "pve3", "state": "template"}),

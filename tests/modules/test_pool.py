@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    FleetError,
+    PermissionDenied,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from tests.modules.estate_lab import Lab, open_lab
@@ -218,6 +221,21 @@ def test_without_the_right_to_make_pools(lab: Lab) -> None:
     assert "Pool.Allocate on /pool/t7" in result["msg"]
     assert result["changed"] is False
     assert "done" not in result["error"]
+
+
+def test_named_pool_is_shown_to_every_user(lab: Lab) -> None:
+    """Source: pve-manager 9.2.11, PVE/API2/Pool.pm, index. With poolid it asks for Pool.Audit with
+    noerr and ignores the answer; the list of all pools has those with Pool.Audit only, and
+    read_pool (GET /pools/NAME, deprecated) refuses.
+    """
+    pool(lab, name="t7", comment="hidden", vms=[30001])
+    outsider = limited_token(lab, "outsider", {})
+    (shown,) = lab.run("pool_info", name="t7", **outsider)["pools"]
+    assert (shown["comment"], shown["vms"]) == ("hidden", [30001])
+    assert lab.run("pool_info", **outsider)["pools"] == []
+    with connect({**lab.connection, **outsider}, {}) as client:
+        with pytest.raises(PermissionDenied):
+            client.get("pools", "t7")
 
 
 def limited_token(lab: Lab, name: str, roles: dict[str, str]) -> dict[str, Any]:

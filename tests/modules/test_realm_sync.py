@@ -139,6 +139,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"name": "pve"}, "ConfigurationError", "realm without directory"),
     ({"name": "a b"}, "ValidationFailed", "name"),
     ({"name": "l" * 33}, "ValidationFailed", "name"),
+    ({"name": "ldap", "task_timeout": 0}, "ValidationFailed", "task_timeout"),
 ]
 
 

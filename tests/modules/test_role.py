@@ -7,7 +7,6 @@ API2/Role.pm does, in two versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE, without_words
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 
 AGENT = [
     f"VM.GuestAgent.{part}"
@@ -23,25 +22,10 @@ AGENT = [
 ]
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
+def lab(unused: Lab) -> Lab:
     """The demo cluster as it is at the start, without roles of its own."""
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    return cluster
-
-
-@pytest.fixture(scope="module")
-def old() -> Iterator[Lab]:
-    """The same with Proxmox VE 8.4."""
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--pve-version", "8.4") as lab:
-        yield lab
+    return unused
 
 
 def test_created_changed_and_deleted_as_foreseen(lab: Lab) -> None:

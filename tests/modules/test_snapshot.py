@@ -20,7 +20,18 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
-from tests.modules.snapshot_lab import check, do, machine, names, prepare, refused, settle, take
+from tests.modules.snapshot_lab import (
+    check,
+    do,
+    ending_when_followed,
+    machine,
+    names,
+    prepare,
+    refused,
+    settle,
+    take,
+    unending,
+)
 
 
 @pytest.fixture(scope="module")
@@ -172,14 +183,11 @@ def test_an_interrupted_rollback_does_not_change_the_tenant(lab: Lab) -> None:
         "PUT", "nodes", vm["node"], "qemu", vm["vmid"], "config", data={"tags": "tenant_acme"}
     )
     said = {"vmid": vm["vmid"], "tenant": "acme", "snapshot": "s1", "state": "rolled_back"}
-    lab.simulator.steer("/settings", {"task_ms": {"qmrollback": 1500}})
-    try:
+    with unending(lab, "qmrollback"):
         late = run_module("snapshot", {**lab.connection, **said, "task_timeout": 1})
         assert late["error"]["category"] == "TaskTimeout"
-        settle(lab)
-        back = run_module("snapshot", {**lab.connection, **said})
-    finally:
-        lab.simulator.steer("/settings", {"task_ms": {"qmrollback": 20}})
+        with ending_when_followed(lab, "qmrollback"):
+            back = run_module("snapshot", {**lab.connection, **said})
     assert [row["method"] for row in lab.simulator.writes()] == ["PUT"]
     assert back["vms"][0]["tenant"] == "acme"
 
@@ -555,19 +563,15 @@ def test_a_task_that_outlasts_its_timeout_is_picked_up(
 ) -> None:
     vm = machine(lab)
     take(lab, vm, "s1")
-    lab.simulator.steer("/settings", {"task_ms": {kind: 2500}})
-    try:
-        settle(lab)
+    with unending(lab, kind):
         first = run_module(
             "snapshot", {**lab.connection, "vmid": vm["vmid"], "task_timeout": 1, **options}
         )
         assert first["error"]["category"] == "TaskTimeout"
         assert first["error"]["upid"].split(":")[5] == kind
         assert check(lab, vmid=vm["vmid"], **options)["vms"][0]["lock"]
-        settle(lab)
-        second = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], **options})
-    finally:
-        lab.simulator.steer("/settings", {"task_ms": {kind: 20}})
+        with ending_when_followed(lab, kind):
+            second = run_module("snapshot", {**lab.connection, "vmid": vm["vmid"], **options})
     assert not second.get("failed"), second
     assert not second["changed"]
     assert lab.simulator.writes() == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,39 +17,17 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_token import run_token
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 
 Write = tuple[str, tuple[str, ...], dict[str, Any]]
 ONE: dict[str, Any] = {"owner": "ops@pve", "name": "t1"}
 WHOLE, PATH = "ops@pve!t1", "/access/users/ops@pve/token/t1"
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
-@pytest.fixture(scope="module")
-def old_cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--pve-version", "8.4") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
+def lab(unused: Lab) -> Lab:
     """The demo cluster as it is at the start; ops@pve has one token."""
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    return cluster
-
-
-@pytest.fixture
-def old(old_cluster: Lab) -> Lab:
-    """The same with Proxmox VE 8.4."""
-    old_cluster.simulator.clear_faults()
-    old_cluster.simulator.reset()
-    return old_cluster
+    return unused
 
 
 def logs_in(lab: Lab, secret: str, whole: str = WHOLE) -> bool:

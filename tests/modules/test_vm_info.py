@@ -45,3 +45,14 @@ def test_the_configuration_comes_with_the_keys_of_module_vm(lab: Lab, name: str)
         "PendingChanges"
     ]
     assert lab.run("vm_info", name=name)["changed"] is False
+
+
+def test_a_paused_vm_is_listed_as_paused(quiet: Lab) -> None:
+    """The cluster's listing has QEMU's state, that of a node whether there is a process."""
+    quiet.vm(name="still", disks=[{"size": 1}], state="started")
+    quiet.vm(name="still", state="paused")
+    quiet.simulator.reset_log()
+    (vm,) = quiet.run("vm_info", name="still")["vms"]
+    assert (vm["status"], vm["power_state"]) == ("paused", "suspended")
+    assert len(quiet.simulator.log()) == 4  # the cluster, and the names of each node
+    assert quiet.vm(name="still")["vm"]["status"] == "paused"

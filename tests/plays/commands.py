@@ -16,7 +16,7 @@ from tests.simulator.process import ROOT
 
 FORKED = ("ansible-playbook", "ansible-inventory")
 # Variables that are different in each test, and which Ansible does not read when it is loaded.
-UNREAD = ("PROXMOX_", "PYTEST_")
+UNREAD = ("PROXMOX_", "PYTEST_", "CONTROLLER_", "PVE_FLEET_METRICS_")
 
 
 @functools.cache

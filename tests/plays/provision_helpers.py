@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import re
@@ -15,10 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from tests.demo.lab import Lab, Machine
 from tests.plays.commands import run
@@ -179,26 +174,6 @@ def machine(lab: Lab, name: str) -> Machine:
 
 def writes(lab: Lab, mark: int) -> list[str]:
     return [str(one) for one in lab.requests_since(mark) if one.is_write]
-
-
-def make_ca(file: Path) -> Path:
-    """Write the certificate of a CA that is not trusted."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "another CA")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    return file
 
 
 def diffs(output: str) -> list[str]:

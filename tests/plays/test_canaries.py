@@ -59,7 +59,7 @@ CANARIES = (
     RIGHT_PASSWORD,
 )
 # They return a site or a check that fails as a row.
-REPORTING = ("drift_info", "preflight_info", "audit_info")
+REPORTING = ("drift_info", "preflight_info", "audit_info", "metrics", "report_info")
 WAYS = ("here", "as a module")
 # As processes of their own, the other modules go by the same code: in `make test-long` all.
 AS_MODULES = cases(full=tuple(MINIMAL), short=("token", "user", "vm", "vm_info", "vms"))
@@ -216,8 +216,11 @@ def environment(place: Path) -> dict[str, str]:
     }
     for name in homes.values():
         (place / "written" / name).mkdir(parents=True, exist_ok=True)
+    known = dict(os.environ)
+    # As for users, the process of a module keeps what it compiles.
+    known.pop("PYTHONDONTWRITEBYTECODE", None)
     return {
-        **os.environ,
+        **known,
         **{name: str(place / "written" / path) for name, path in homes.items()},
         "ANSIBLE_CACHE_PLUGIN": "ansible.builtin.jsonfile",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
@@ -338,7 +341,8 @@ def test_what_a_module_keeps_is_private(tmp_path: Path) -> None:
     table = [Row("make", "vm", MINIMAL["vm"]), *rows("vm", tmp_path)[:2], PARTICULAR[0]]
     with Simulator("--cluster", DEMO, "--lag-s", "0", "--auth-delay-s", "0") as simulator:
         play(tmp_path, table, simulator, "-e", "pve_fleet_in_process=false")
-    kept = list((tmp_path / "written/home/.cache").rglob("*"))
+    kept = list((tmp_path / "written/home/.cache/pve.fleet").rglob("*"))
+    assert any(file.is_file() for file in kept)
     for file in (*kept, tmp_path / "snippets" / "user.yml"):
         mode = stat.S_IMODE(file.stat().st_mode)
         assert mode & 0o007 == 0, (file, oct(mode))

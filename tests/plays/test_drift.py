@@ -27,7 +27,7 @@ ESTATE: dict[str, Any] = {
 @pytest.fixture
 def player(lab: Lab, tmp_path: Path) -> Player:
     (tmp_path / "estate.yml").write_text(yaml.safe_dump(ESTATE), encoding="utf-8")
-    return Player(tmp_path, lab.environment, usual=False)
+    return Player(tmp_path, lab.environment)
 
 
 def play(player: Player, *arguments: str, status: int = 0) -> tuple[dict[str, Any], str]:

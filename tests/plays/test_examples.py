@@ -30,6 +30,8 @@ MODULES = [
     "clone",
     "snapshot",
     "snapshot_info",
+    "metrics",
+    "metrics_info",
     "node_info",
     "cluster_info",
     "preflight_info",
@@ -56,6 +58,10 @@ MODULES = [
     "cluster_options",
     "cluster_options_info",
     "drift_info",
+    "estate_info",
+    "report_info",
+    "vm",
+    "vm_info",
 ]
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
@@ -113,18 +119,18 @@ def make_realm(lab: Lab) -> None:
         with_directory(client, lab.simulator)
 
 
-def play(player: Player, tasks: list[dict[str, Any]]) -> str:
+def play(player: Player, tasks: list[dict[str, Any]], **variables: str) -> str:
     written = [{"name": "Examples", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]
     (player.directory / "examples.yml").write_text(
         yaml.safe_dump(written, sort_keys=False), encoding="utf-8"
     )
-    return player.play("examples.yml").expect().output
+    return player.play("examples.yml", **variables).expect().output
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     tasks = examples(module)
-    if module in ("clone", "snapshot", "snapshot_info", "task_info"):
+    if module in ("clone", "snapshot", "snapshot_info", "task_info", "vm_info"):
         prepare(lab, player)
     if module == "realm_sync":
         make_realm(lab)
@@ -132,7 +138,13 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     for task in tasks:
         if task.get("poll") == 0:
             task["poll"] = 1
+    if module == "metrics":
+        tasks[0]["pve.fleet.metrics"]["path"] = str(player.directory / "proxmox.prom")
     assert "Traceback" not in play(player, tasks)
+
+
+def test_the_examples_of_every_module_are_played(repo: Path) -> None:
+    assert sorted(MODULES) == sorted(file.stem for file in (repo / "plugins/modules").glob("*.py"))
 
 
 def test_what_the_examples_of_clone_have_made(lab: Lab, player: Player) -> None:
@@ -155,7 +167,16 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "page", ["access.md", "drift.md", "pools.md", "cluster-options.md", "tenants.md"]
+    "page",
+    [
+        "access.md",
+        "drift.md",
+        "export.md",
+        "pools.md",
+        "cluster-options.md",
+        "tenants.md",
+        "report.md",
+    ],
 )
 def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
     make_realm(lab)
@@ -165,7 +186,7 @@ def test_a_page_about_resources(lab: Lab, player: Player, page: str) -> None:
 def test_the_page_about_clones_and_snapshots(lab: Lab, player: Player) -> None:
     tasks = tasks_of("snapshots-and-clones.md")
     shown = {module for module in MODULES for task in tasks if f"pve.fleet.{module}" in task}
-    assert shown == set(MODULES[: MODULES.index("pool")]) - {"vms"}
+    assert shown == set(MODULES[: MODULES.index("pool")]) - {"vms", "metrics", "metrics_info"}
     play(player, tasks)
     machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
     assert {name: machine.status for name, machine in machines.items()} == {
@@ -175,6 +196,28 @@ def test_the_page_about_clones_and_snapshots(lab: Lab, player: Player) -> None:
     }
     assert machines["db1"].node == "pve2"
     assert lab.config(machines["db1"])["scsi0"].startswith("local-lvm:")
+
+
+def test_the_page_about_cloud_init(lab: Lab, player: Player) -> None:
+    """What cloud-init.md writes into a directory is seen by the nodes: the storage is mounted."""
+    directory = player.directory / "snippets"
+    directory.mkdir()
+    for name in ("user.yml", "web2.yml"):
+        (directory / name).write_text("#cloud-config\n", encoding="utf-8")
+    volume = {"volid": "local:snippets/web2.yml", "new": True}
+    for node in ("pve1", "pve2", "pve3"):
+        lab.simulator.steer(f"/volumes/{node}", volume)
+    play(player, tasks_of("cloud-init.md"), snippet_directory=str(directory))
+    machines = {machine.name: machine for machine in lab.machines() if machine.tenant}
+    assert {name: machine.status for name, machine in machines.items()} == {
+        "web1": "running",
+        "web2": "stopped",
+    }
+    config = lab.config(machines["web1"])
+    assert config["nameserver"] == "10.20.0.2"
+    assert config["ipconfig0"] == "gw=10.20.0.1,ip=10.20.0.11/24"
+    assert "cipassword" in config
+    assert "nginx" in (directory / "web2.yml").read_text(encoding="utf-8")
 
 
 def test_the_page_about_fleets(lab: Lab, player: Player) -> None:

@@ -429,7 +429,11 @@ def test_infos_of_a_cluster_in_trouble(lab: Lab, player: Player) -> None:
         refused("no such node", "node_info", {"node": "pve9"}, "ConfigurationError"),
         Task("its tasks", "task_info", {"name": here["name"], "log": True, "retries": 1}, **quiet),
         Task("drift", "drift_info", {"vms": [{"name": here["name"]}], "retries": 1}, **quiet),
+        Task("report", "report_info", {"retries": 1}, **quiet),
+        refused("no price", "report_info", {"prices": {"core": "free"}}, "ValidationFailed"),
         refused("no list of VMs", "drift_info", {"vms": [{"core": 1}]}, "ValidationFailed"),
+        Task("estate", "estate_info", {"retries": 1}, **quiet),
+        refused("no VM to export", "estate_info", {"vms": ["no-such-vm"]}, "NotFound"),
         refused("no such VM", "task_info", {"name": "no-such-vm"}, "NotFound"),
         Task("cluster", "cluster_info", {"networks": True, "failed_tasks": 3}, **quiet),
         Task(

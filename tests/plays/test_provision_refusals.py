@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.certificates import Authority
 from tests.demo.lab import Lab
-from tests.plays.provision_helpers import PROVISION, Player, make_ca, vm, writes
+from tests.plays.provision_helpers import PROVISION, Player, vm, writes
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def free_port() -> int:
 @pytest.fixture
 def other_ca(tmp_path: Path) -> Path:
     """A CA that did not sign the certificate of the cluster."""
-    return make_ca(tmp_path / "other-ca.pem")
+    return Authority(tmp_path, "other CA").file
 
 
 # What the role refuses before any request.

@@ -11,7 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from tests.demo.lab import Lab
-from tests.plays.provision_helpers import PROVISION, Player, diffs, vm, writes
+from tests.plays.provision_helpers import DEPROVISION, PROVISION, Player, diffs, vm, writes
 
 
 def test_removal_touches_no_vm_that_the_estate_does_not_mean(player: Player, lab: Lab) -> None:
@@ -66,6 +66,28 @@ def test_removal_touches_no_vm_that_the_estate_does_not_mean(player: Player, lab
     )["lifted"]
     assert [(row["status"], row["changed"]) for row in lifted.result] == [("absent", True)]
     assert guarded not in {one.vmid for one in lab.machines()}
+
+
+def test_a_dry_run_of_the_removal_lists_exactly_what_goes(player: Player, lab: Lab) -> None:
+    lab.make_vm("a-one", tags="tenant_acme", scsi0="ceph:1")
+    lab.make_vm("a-two", tags="tenant_acme")
+    lab.make_vm("a-unlisted", tags="tenant_acme")
+    lab.make_vm("g-one", tags="tenant_globex")
+    before = {one.name for one in lab.machines()}
+    goes = {"a-one", "a-two"}
+    estate = [vm(name, tenant="acme") for name in (*sorted(goes), "a-never-made")]
+    said = {"provision_tenants": ["acme"], "provision_vms": [*estate, vm("g-one", tenant="globex")]}
+    mark = lab.mark()
+    foreseen = player.play(DEPROVISION, "--check", "--diff", **said).expect()
+    assert writes(lab, mark) == []
+    assert {one.name for one in lab.machines()} == before
+    removed = player.play(DEPROVISION, "--diff", **said).expect()
+    assert before - {one.name for one in lab.machines()} == goes
+    assert diffs(foreseen.output) == diffs(removed.output)
+    listed = "".join(diffs(foreseen.output))
+    assert {name for name in before if name in listed} == goes
+    again = player.play(DEPROVISION, "--check", "--diff", **said).expect()
+    assert (again.changed, diffs(again.output)) == (0, [])
 
 
 def test_removal_ends_with_the_templates_that_others_are_linked_to(

@@ -399,3 +399,14 @@ def test_preflight_fails_with_next_steps(lab: Lab, player: Player) -> None:
     assert "checks failed: " in result.output
     assert "Check the spelling" in result.output
     player.play(PREFLIGHT, **said, preflight_fail=False).expect()
+
+
+def test_preflight_shows_what_a_tenants_runs_left(lab: Lab, player: Player) -> None:
+    """It warns and does not fail; a tenant that is given without a value is an error."""
+    vmid = lab.make_vm("half", tags="tenant_acme", description="<!-- pve.fleet: drive=stale -->")
+    lab.make_vm("theirs", tags="tenant_globex", description="<!-- pve.fleet: drive=stale -->")
+    shown = player.play(PREFLIGHT, preflight_tenant="acme").expect().output
+    assert re.search(rf"warn  unfinished +half \({vmid}\) +cloud_init: its cloud-init drive", shown)
+    assert "theirs" not in shown
+    assert "unfinished" not in player.play(PREFLIGHT).expect().output
+    assert "without a value" in player.play(PREFLIGHT, preflight_tenant="").expect(2).output

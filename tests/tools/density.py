@@ -9,29 +9,25 @@ expression and each further operand of `and` and `or`. Lines are those that hold
 line, comment or docstring.
 
 ``python -m tests.tools.density DIRECTORY...`` prints the density of each room below the
-directories. ``--check`` fails for a room above its limit and for a conditional expression within
-another. The limit is GOAL, or what ``density.yml`` allows; ``--write`` lowers the limits there.
+directories. ``--check`` fails for a room above LIMIT and for a conditional expression within
+another.
 """
 
 from __future__ import annotations
 
 import ast
 import io
-import math
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from tests.tools.stage import REPO
 
-BASELINE = Path(__file__).with_name("density.yml")
 # Decisions for each ten lines that a room may have.
-GOAL = 3.0
-# Where rooms have a limit, and where conditional expressions may not be nested.
+LIMIT = 3.0
+# Where rooms have this limit, and where conditional expressions may not be nested.
 _LIMITED = ("plugins",)
 _NOT_NESTED = ("plugins", "tests")
 _BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.Assert, ast.match_case)
@@ -70,16 +66,20 @@ def measure(text: str) -> Density:
     """Return the density of a file's text."""
     tree = ast.parse(text)
     decisions = sum(_weight(node) for node in ast.walk(tree))
-    nested = sum(
+    docstrings = _docstring_lines(tree)
+    code = {line for line in _code_lines(text) if line not in docstrings}
+    return Density(decisions, len(code), _count_nested(tree))
+
+
+def _count_nested(tree: ast.AST) -> int:
+    """Return how many conditional expressions are within others."""
+    return sum(
         isinstance(child, ast.IfExp)
         for node in ast.walk(tree)
         if isinstance(node, ast.IfExp)
         for child in ast.walk(node)
         if child is not node
     )
-    docstrings = _docstring_lines(tree)
-    code = {line for line in _code_lines(text) if line not in docstrings}
-    return Density(decisions, len(code), nested)
 
 
 def _weight(node: ast.AST) -> int:
@@ -122,53 +122,28 @@ def find_nested(roots: Iterable[str], repo: Path = REPO) -> list[str]:
     """Return a line for each file that has a conditional expression within another."""
     complaints: list[str] = []
     for path in _files(roots, repo):
-        nested = measure(path.read_text(encoding="utf-8")).nested
+        nested = _count_nested(ast.parse(path.read_text(encoding="utf-8")))
         if nested:
             name = path.relative_to(repo).as_posix()
             complaints.append(f"{name}: {nested} conditional expressions within others")
     return complaints
 
 
-def compare(rooms: Mapping[str, Density], limits: Mapping[str, float]) -> list[str]:
-    """Return a line for each room above its limit, and for each limit that is not needed."""
+def compare(rooms: Mapping[str, Density]) -> list[str]:
+    """Return a line for each room above the limit."""
     complaints: list[str] = []
     for room, density in sorted(rooms.items()):
-        limit = limits.get(room, GOAL)
-        if density.per_ten_lines > limit:
+        if density.per_ten_lines > LIMIT:
             complaints.append(
-                f"{room}: {density.per_ten_lines:.2f} decisions for ten lines, at most {limit}"
+                f"{room}: {density.per_ten_lines:.2f} decisions for ten lines, at most {LIMIT}"
                 " are allowed"
             )
-    for room, limit in sorted(limits.items()):
-        found = rooms.get(room, Density()).per_ten_lines
-        if found <= GOAL or limit <= GOAL:
-            complaints.append(
-                f"{room}: no limit of its own is needed; make lint-density ARGS=--write removes it"
-            )
     return complaints
-
-
-def lower_limits(rooms: Mapping[str, Density], limits: Mapping[str, float]) -> dict[str, float]:
-    """Return the limits, none higher than before, without those that are not needed."""
-    lowered: dict[str, float] = {}
-    for room, limit in limits.items():
-        found = rooms.get(room, Density()).per_ten_lines
-        if found > GOAL:
-            lowered[room] = min(limit, math.ceil(found * 10) / 10)
-    return lowered
 
 
 def _files(roots: Iterable[str], repo: Path) -> Iterator[Path]:
     for root in roots:
         yield from sorted((repo / root).rglob("*.py"))
-
-
-def _write(limits: Mapping[str, float]) -> None:
-    """Write the limits to the file of the baseline, below its comment."""
-    head = BASELINE.read_text(encoding="utf-8").partition("limits:")[0]
-    lines = [f"  {room}: {limit}\n" for room, limit in sorted(limits.items())]
-    body = "limits:\n" + "".join(lines) if lines else "limits: {}\n"
-    BASELINE.write_text(head + body, encoding="utf-8")
 
 
 def _print(rooms: Mapping[str, Density]) -> None:
@@ -185,14 +160,10 @@ def main(arguments: list[str]) -> int:
     """Print the density of rooms, or check it; return 1 where a room is too dense."""
     roots = [argument for argument in arguments if not argument.startswith("-")]
     rooms = measure_rooms(roots or _LIMITED)
-    if not {"--check", "--write"} & set(arguments):
+    if "--check" not in arguments:
         _print(rooms)
         return 0
-    limits = yaml.safe_load(BASELINE.read_text(encoding="utf-8"))["limits"]
-    if "--write" in arguments:
-        _write(lower_limits(rooms, limits))
-        return 0
-    complaints = compare(rooms, limits) + find_nested(_NOT_NESTED)
+    complaints = compare(rooms) + find_nested(_NOT_NESTED)
     total = sum(rooms.values(), Density())
     print("\n".join([*complaints, f"{total.per_ten_lines:.2f} decisions for ten lines in all"]))
     return 1 if complaints else 0

@@ -4,17 +4,15 @@
 
 """Finds idioms that readers of this repository have to read twice.
 
-``python -m tests.tools.idioms`` fails when a directory holds more of them than ``idioms.yml``
-allows. ``python -m tests.tools.idioms DIRECTORY...`` lists every one below the directories, and
-``--write`` lowers the counts of ``idioms.yml`` to what is found.
+``python -m tests.tools.idioms`` fails for each that ``idioms.yml`` does not allow, and
+``python -m tests.tools.idioms DIRECTORY...`` looks below these directories only.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -22,7 +20,7 @@ import yaml
 
 from tests.tools.stage import REPO, source_files
 
-BASELINE = Path(__file__).with_name("idioms.yml")
+SETTINGS = Path(__file__).with_name("idioms.yml")
 SUFFIXES = {".py", ".md", ".yml", ".j2"}
 # These files name what they look for.
 _SELF = {"tests/tools/idioms.py", "tests/tools/idioms.yml", "tests/unit/test_tools_idioms.py"}
@@ -94,11 +92,6 @@ def find_in_repository(repo: Path = REPO) -> list[Finding]:
     return findings
 
 
-def room_of(file: str) -> str:
-    """Return the directory whose count a file belongs to: at most two levels deep."""
-    return "/".join(PurePosixPath(file).parts[:-1][:2]) or "."
-
-
 def split_allowed(
     findings: list[Finding], allowed: list[dict[str, str]]
 ) -> tuple[list[Finding], list[str]]:
@@ -117,59 +110,21 @@ def split_allowed(
     return left, unused + unexplained
 
 
-def compare(findings: list[Finding], baseline: dict[str, int]) -> list[str]:
-    """Return a line for each finding in a directory that holds more than the baseline allows."""
-    counts = Counter(room_of(finding.file) for finding in findings)
-    lines: list[str] = []
-    for room, count in sorted(counts.items()):
-        limit = baseline.get(room, 0)
-        if count <= limit:
-            continue
-        lines.extend(str(finding) for finding in findings if room_of(finding.file) == room)
-        lines.append(
-            f"{room}: {count} idioms, at most {limit} are allowed in tests/tools/idioms.yml"
-        )
-    return lines
-
-
-def _quoted(room: str) -> str:
-    return room if room[0].isalpha() else f'"{room}"'
-
-
-def _write(baseline: dict[str, int], findings: list[Finding]) -> None:
-    """Lower the counts in the file of the baseline; it keeps its comments and the allow-list."""
-    counts = Counter(room_of(finding.file) for finding in findings)
-    lowered = {room: min(limit, counts[room]) for room, limit in baseline.items()}
-    text = BASELINE.read_text(encoding="utf-8")
-    head, _mark, rest = text.partition("baseline:\n")
-    _allowed, _mark, tail = rest.partition("allowed:")
-    lines = [f"  {_quoted(room)}: {count}\n" for room, count in sorted(lowered.items()) if count]
-    if not lines:
-        head, lines = f"{head}baseline: {{}}\n", []
-    else:
-        head = f"{head}baseline:\n"
-    BASELINE.write_text(f"{head}{''.join(lines)}allowed:{tail}", encoding="utf-8")
-
-
 def main(arguments: list[str]) -> int:
     """Print what is found and return 1 where it is too much."""
-    settings = yaml.safe_load(BASELINE.read_text(encoding="utf-8"))
+    settings = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
     findings, complaints = split_allowed(find_in_repository(), settings["allowed"])
-    roots = [argument.rstrip("/") for argument in arguments if not argument.startswith("-")]
+    roots = [argument.rstrip("/") for argument in arguments]
     if roots:
-        listed = [
-            one
-            for one in findings
-            if any(one.file == root or one.file.startswith(f"{root}/") for root in roots)
-        ]
-        print("\n".join(str(finding) for finding in listed))
-        return 1 if listed else 0
-    if "--write" in arguments:
-        _write(settings["baseline"], findings)
-        return 0
-    complaints += compare(findings, settings["baseline"])
-    print("\n".join([*complaints, f"{len(findings)} idioms in all"]))
-    return 1 if complaints else 0
+        complaints = []
+        findings = [finding for finding in findings if _is_below(finding.file, roots)]
+    lines = [str(finding) for finding in findings]
+    print("\n".join([*complaints, *lines, f"{len(findings)} idioms in all"]))
+    return 1 if complaints or findings else 0
+
+
+def _is_below(file: str, roots: Sequence[str]) -> bool:
+    return any(file == root or file.startswith(f"{root}/") for root in roots)
 
 
 if __name__ == "__main__":

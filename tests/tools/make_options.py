@@ -68,6 +68,9 @@ LICENSE = """\
 
 """
 
+# The same in C, where PyYAML was built with it, is ten times as fast.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 Options = dict[str, dict[str, Any]]
 Declarations = dict[str, dict[str, Any]]
 
@@ -83,7 +86,7 @@ def load(folder: Path = DECLARATIONS) -> Declarations:
     """
     declarations: Declarations = {}
     for file in sorted(folder.glob("*.yml")):
-        declarations[file.stem] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        declarations[file.stem] = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     for name, declaration in declarations.items():
         for section in declaration["sections"].values():
             section["options"] = _completed(section["options"], name, declarations)

@@ -8,6 +8,7 @@ Specification, documentation, tables and role variables are written from it.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import shutil
@@ -30,6 +31,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import hardware, values
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
+from tests import needs
 from tests.tools import make_options
 from tests.tools.make_options import DeclarationError
 
@@ -43,14 +45,18 @@ MODULES = [
     "cluster_options",
     "cluster_options_info",
     "drift_info",
+    "estate_info",
     "group",
     "group_info",
+    "metrics",
+    "metrics_info",
     "node_info",
     "pool",
     "pool_info",
     "preflight_info",
     "realm_info",
     "realm_sync",
+    "report_info",
     "role",
     "role_info",
     "snapshot",
@@ -101,7 +107,14 @@ def declare(folder: Path, text: str) -> None:
 
 
 def written(folder: Path, path: str) -> str:
-    return make_options.files(folder)[Path(path)]
+    declared = tuple(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.yml")))
+    return _files(folder, declared)[Path(path)]
+
+
+@functools.cache
+def _files(folder: Path, _declared: tuple[str, ...]) -> dict[Path, str]:
+    """Return what is written from these declarations, which takes most of the time of a test."""
+    return make_options.files(folder)
 
 
 def executed(source: str) -> dict[str, Any]:
@@ -111,10 +124,12 @@ def executed(source: str) -> dict[str, Any]:
     return names
 
 
+@needs.tool("ruff")
 def test_written_files_agree_with_the_declarations() -> None:
     assert make_options.stale() == []
 
 
+@needs.tool("ruff")
 def test_a_file_changed_by_hand_is_stale(tmp_path: Path) -> None:
     for path, text in make_options.files().items():
         target = tmp_path / path
@@ -136,6 +151,7 @@ def test_a_file_changed_by_hand_is_stale(tmp_path: Path) -> None:
     ]
 
 
+@needs.tool("ruff")
 def test_one_declaration_reaches_specification_documentation_role_and_parser(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +182,7 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     assert read_options({"name": "a", "pointer": False}).desired.scalars == {"tablet": "0"}
 
 
+@needs.tool("ruff")
 def test_a_property_string_with_words_is_one_declaration(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +201,7 @@ def test_a_property_string_with_words_is_one_declaration(
     assert read_options({"name": "a", "sound": ""}).desired.unset == {"audio0"}
 
 
+@needs.tool("ruff")
 def test_a_declared_check_reaches_the_parser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(
         folder,
@@ -204,6 +222,7 @@ def test_every_declared_check_has_its_function() -> None:
     assert declared == values.FUNCTIONS.keys()
 
 
+@needs.tool("ruff")
 def test_the_environment_is_part_of_specification_and_documentation(folder: Path) -> None:
     declare(
         folder,
@@ -216,6 +235,7 @@ def test_the_environment_is_part_of_specification_and_documentation(folder: Path
     assert documented["description"] == ["A.", "Environment variable E(PROXMOX_POINTER)."]
 
 
+@needs.tool("ruff")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -310,3 +330,45 @@ def test_no_option_is_called_like_one_of_the_connection(module: str) -> None:
         taken.update((name, *rule.get("aliases", ())))
     for name, rule in entry.spec.items():
         assert taken.isdisjoint((name, *rule.get("aliases", ())))
+
+
+def _texts(options: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Return the description of each option and suboption, without its environment variables."""
+    found: dict[str, str] = {}
+    for name, option in options.items():
+        said = option.get("description", "")
+        parts = [said] if isinstance(said, str) else said
+        kept = [part for part in parts if not part.startswith("Environment variable")]
+        found[f"{path}{name}"] = " ".join(kept)
+        found.update(_texts(option.get("suboptions", {}), f"{path}{name}."))
+    return found
+
+
+@pytest.mark.parametrize("name", ["vm", "vms", "connection"])
+def test_a_text_says_what_an_operator_needs_and_leaves_the_rest_to_the_guide(name: str) -> None:
+    sections = yaml.safe_load((make_options.DECLARATIONS / f"{name}.yml").read_text("utf-8"))
+    texts: dict[str, str] = {}
+    for section in sections["sections"].values():
+        texts.update(_texts(section["options"]))
+    assert texts
+    long = {
+        option: text
+        for option, text in texts.items()
+        if len(re.findall(r"\.(?: |$)", text)) > 3 or len(text) > 450
+    }
+    assert long == {}
+
+
+def _limits(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that limit time and parallel work."""
+    limit = re.compile(r"(\w+_)?timeout|retries|parallel\w*|reboot_batch")
+    return {name: option for name, option in options.items() if limit.fullmatch(name)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_limit_can_be_set_without_a_variable_in_the_play(module: str) -> None:
+    """AWX and Automation Platform set them for all jobs, in the environment."""
+    for name, option in _limits(documented_options(module)).items():
+        said = option["description"]
+        text = said if isinstance(said, str) else " ".join(said)
+        assert re.search(rf"E\(PROXMOX_{name.upper()}\)", text), name

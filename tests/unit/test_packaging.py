@@ -21,7 +21,10 @@ from tests.tools.stage import source_files
 
 NOT_FOR_USERS = {
     ".ci",
+    ".devcontainer",
+    ".github",
     ".gitignore",
+    ".pre-commit-config.yaml",
     ".venv",
     "Makefile",
     "build",

@@ -31,9 +31,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import 
     judges,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.canonical import check_parts
+from tests import needs
 from tests.tools import make_schema
 
 
+@needs.tool("ruff")
 def test_the_generated_files_are_fresh() -> None:
     assert make_schema.TARGET.read_text(encoding="utf-8") == make_schema.render()
     assert make_schema.OLDER_TARGET.read_text(encoding="utf-8") == make_schema.render_older()

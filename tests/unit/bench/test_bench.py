@@ -105,6 +105,13 @@ def test_the_page_tells_what_was_reached_and_what_not() -> None:
     assert page == report.page(json.loads(json.dumps(found)))
 
 
+def test_a_part_may_have_keys_alone() -> None:
+    found = Measured()
+    found.key("soak_grown_mib", 0.5)
+    page = report.page(results.merged({}, "soak", found, AROUND))
+    assert "(`soak_grown_mib`) | 0.50 MiB | 0.50 to 0.50 | at most 2 MiB | reached |" in page
+
+
 def test_parts_of_different_conditions_are_kept_apart() -> None:
     found = results.merged({}, "noop_loop", measured(1.0, 8.0), AROUND)
     found = results.merged(
@@ -174,3 +181,20 @@ def test_both_sides_have_the_same_libraries(repo: Path) -> None:
     shared = [line for line in lines if line and not line.startswith(("#", "matplotlib"))]
     assert len(shared) == 4
     assert set(shared) <= ours
+
+
+def test_the_table_of_slices_has_multiples_of_the_list() -> None:
+    seconds = {"a list": 2.0, "60 hosts in 1 slice": 6.0}
+    found = Measured(
+        [
+            Row(f"{what}, {way}", OURS, Figure((took * number,)), 100 * number)
+            for number, what in ((5, "create 60 VMs"), (1, "60 VMs unchanged"))
+            for way, took in seconds.items()
+        ]
+    )
+    table = report.slices(results.merged({}, "slices", found, AROUND)).splitlines()
+    assert table[2:] == [
+        "| a list | 1 (10 s) | 500 | 1 (2 s) | 100 |",
+        "| 60 hosts in 1 slice | 3.0 | 500 | 3.0 | 100 |",
+    ]
+    assert report.slices({}) == "Not measured yet."

@@ -20,7 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.request import Requ
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.plugin_utils import (
     _arguments,
     _clients,

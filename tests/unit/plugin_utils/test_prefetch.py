@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,10 +33,12 @@ class Server:
 
     def __init__(self) -> None:
         self.early: list[tuple[str, ...]] = []
+        self.threads: set[int] = set()
         self.fails = False
 
     def read(self, segments: tuple[str, ...], _query: Mapping[str, str]) -> Any:
         self.early.append(segments)
+        self.threads.add(threading.get_ident())
         if self.fails:
             raise OSError("no")
         return "early"
@@ -119,3 +122,12 @@ def test_an_item_that_reads_of_many_vms_is_not_an_example() -> None:
     item(ahead, server, "a", config_of(100, "pve1"), config_of(101, "pve2"))
     item(ahead, server, "b", config_of(101, "pve2"))
     assert server.early == []
+
+
+def test_one_thread_asks_for_item_after_item() -> None:
+    ahead, server = _prefetch.Prefetcher(), Server()
+    for _round in range(20):
+        item(ahead, server, "a", config_of(100, "pve1"))
+        item(ahead, server, "b", config_of(101, "pve2"))
+    assert len(server.threads) == 1
+    assert threading.get_ident() not in server.threads

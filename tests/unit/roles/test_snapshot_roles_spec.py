@@ -21,6 +21,7 @@ ROLES = ["preflight", "snapshot_policy"]
 # Left out, the VMs of every tenant are meant; an empty one is an error, so it cannot be the
 # default. The defaults of the other two are those of the module, unless the environment sets them.
 WITHOUT_A_DEFAULT = {
+    "preflight_tenant",
     "snapshot_policy_tenant",
     "snapshot_policy_parallel",
     "snapshot_policy_task_timeout",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.client import Clien
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import encode
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
 from ansible_collections.pve.fleet.plugins.module_utils._core import errors
+from tests.certificates import Authority
 from tests.fake_clock import FakeClock
-from tests.unit.module_utils.api.conftest import Reply, Scripted, refusal
+from tests.renegotiating import renegotiating
+from tests.scripted import Reply, Scripted, refusal
 
 UPID = "UPID:pve1:0000C3A1:0001F2E3:65A1B2C3:qmclone:100:root@pam!test:"
 
@@ -101,13 +104,13 @@ class TestTrust:
     def test_the_environment_does_not_override_the_ca(
         self, script: Scripted, monkeypatch: pytest.MonkeyPatch, certificates: Any
     ) -> None:
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[1]))
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[1].file))
         monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
         client_for(script).get("any")
         client_for(script, ca_path="", validate_certs=False).get("any")
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[0]))
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates[0].file))
         assert (
-            caught(lambda: client_for(script, ca_path=certificates[1]).get("any")).category
+            caught(lambda: client_for(script, ca_path=certificates[1].file).get("any")).category
             == "NetworkError"
         )
 
@@ -117,7 +120,7 @@ class TestTrust:
     @pytest.mark.parametrize("ca", ["", "other"])
     def test_wrong_ca(self, script: Scripted, certificates: Any, ca: str) -> None:
         error = caught(
-            lambda: client_for(script, ca_path=str(certificates[1]) if ca else "").get("any")
+            lambda: client_for(script, ca_path=str(certificates[1].file) if ca else "").get("any")
         )
         assert (error.category, error.reason, error.retryable) == (
             "NetworkError",
@@ -166,6 +169,49 @@ class TestTrust:
             }
             error = caught(lambda: connect({**options, "retries": 1}, {}).get("any"))
         assert (error.category, error.reason) == ("NetworkError", "no TLS")
+
+
+class TestRenegotiation:
+    """With TLS 1.2 a server can ask for another handshake after a request was sent."""
+
+    @pytest.fixture(params=["expired", "of another CA"])
+    def script(
+        self, request: pytest.FixtureRequest, certificates: tuple[Authority, Authority]
+    ) -> Iterator[Scripted]:
+        ours, other = certificates
+        expired = request.param == "expired"
+        later = ours.issue("expired", days_ago=30) if expired else other.issue("stranger")
+        with renegotiating(ours.file, ours.issue("good"), later) as script:
+            yield script
+
+    @pytest.mark.parametrize("verified", [True, False])
+    def test_read(self, script: Scripted, verified: bool) -> None:
+        client = client_for(script, validate_certs=verified)
+        client.get("first")
+        error = caught(lambda: client.get("second"))
+        assert (error.category, error.reason) == ("NetworkError", "renegotiation")
+        assert (error.dispatched, error.retryable) == (None, False)
+        assert "another TLS handshake in the middle of a connection" in error.answer
+        assert "Proxmox VE never does this" in error.next_step
+        assert [one.path for one in script.seen] == ["/api2/json/first", "/api2/json/second"]
+        assert script.connections == 1
+
+    def test_write_may_have_happened(self, script: Scripted) -> None:
+        """It was sent before the server asked for the handshake."""
+        client = client_for(script)
+        client.get("first")
+        error = caught(lambda: client.write("POST", "second"))
+        assert (error.reason, error.retryable) == ("renegotiation", False)
+        assert error.dispatched is not False
+        assert "Whether it happened is unknown" in error.next_step
+        assert [one.method for one in script.seen] == ["GET", "POST"]
+
+    def test_new_connection_is_verified_by_itself(self, script: Scripted) -> None:
+        client = client_for(script)
+        client.get("first")
+        caught(lambda: client.get("second"))
+        client.get("third")
+        assert script.connections == 2
 
 
 class TestNetwork:

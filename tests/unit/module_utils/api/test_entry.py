@@ -16,8 +16,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry, Run
-from tests.unit.module_utils.api.conftest import Reply, Scripted
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Run
+from tests.scripted import Reply, Scripted
 
 testing = pytest.importorskip(
     "ansible.module_utils.testing", reason="ansible-core 2.17 and older have no such help"

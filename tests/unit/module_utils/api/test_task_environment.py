@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT
+from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import item_spec
 from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
 
@@ -32,6 +33,7 @@ NAMES = {
     "task_timeout": "PROXMOX_TASK_TIMEOUT",
     "wait_timeout": "PROXMOX_WAIT_TIMEOUT",
     "shutdown_timeout": "PROXMOX_SHUTDOWN_TIMEOUT",
+    "reboot_batch": "PROXMOX_REBOOT_BATCH",
     "parallel": "PROXMOX_PARALLEL",
     "parallel_per_node": "PROXMOX_PARALLEL_PER_NODE",
     "parallel_per_storage": "PROXMOX_PARALLEL_PER_STORAGE",
@@ -77,6 +79,15 @@ def test_the_environment_does_not_outdo_what_the_task_gives_for_all(
     params = _arguments.check(entry_of("vms"), "vms", given).params
     assert (params["task_timeout"], params["vms"][0].get("task_timeout")) == (5, None)
     assert "fallback" not in item_spec()["task_timeout"]
+
+
+def test_every_time_limit_and_every_number_at_once_has_a_variable(repo: Path) -> None:
+    for file in (repo / "plugins" / "modules").glob("*.py"):
+        entry = entry_of(file.stem)
+        for option, rule in entry.spec.items():
+            of_task = option.endswith(("_timeout", "_batch")) or option.startswith("parallel")
+            if of_task and option not in ENVIRONMENT:
+                assert rule["fallback"][1] == [NAMES[option]], f"{file.stem}: {option}"
 
 
 @pytest.mark.parametrize("module", ["vms", "snapshot", "storage_download"])

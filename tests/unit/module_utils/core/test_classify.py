@@ -398,6 +398,7 @@ def test_an_unreachable_node_is_named() -> None:
     ("text", "kind"),
     [
         ("unable to create VM 100 - VM 100 already exists on node 'pve1'", errors.VmidTaken),
+        ("unable to create VM 100 - CT 100 already exists on node 'pve1'", errors.VmidTaken),
         ("snapshot name 'daily' already used", errors.AlreadyExists),
         ("pool 'acme' already exists", errors.AlreadyExists),
         ("checksum mismatch (file change by other user?)", errors.DigestChanged),

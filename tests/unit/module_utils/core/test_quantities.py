@@ -16,6 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import 
     read_size,
     render_gib,
     render_size,
+    whole_number,
 )
 
 
@@ -94,3 +95,9 @@ def test_any_size_survives_being_written_and_read(kib: int) -> None:
     size = kib * 1024
     assert read_size(render_size(size)) == size
     assert parse_disk_size(render_gib(size), least=0) == size
+
+
+@pytest.mark.parametrize("text", ["web1", "", "²", "٣", "-1", "1.0", "9" * 5000])
+def test_what_names_a_vm_is_not_a_number(text: str) -> None:
+    assert whole_number(text) is None
+    assert whole_number("100") == 100

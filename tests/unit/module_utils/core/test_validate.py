@@ -95,7 +95,7 @@ def test_refused_with_a_next_step(check: Callable[[str], str], bad: list[str]) -
         assert failure.value.next_step, value
 
 
-@pytest.mark.parametrize("value", [99, 1000000000, "abc", -5, "", "10.5"])
+@pytest.mark.parametrize("value", [99, 1000000000, "abc", -5, "", "10.5", "²", "9" * 5000])
 def test_a_vmid_is_a_number_from_100(value: object) -> None:
     with pytest.raises(ValidationFailed):
         validate.vmid(value)

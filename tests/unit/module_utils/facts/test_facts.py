@@ -81,8 +81,8 @@ HEALTH: list[tuple[dict[str, Any], list[dict[str, Any]], Facts, str, str]] = [
     ({"disk": 95}, [], Facts({}), "warning", "root file system"),
     ({}, [{**STORE, "status": "unknown"}], Facts({}), "warning", "fast is not available"),
     ({}, [{**STORE, "disk": 91}], Facts({}), "warning", "fast is 91% full"),
-    ({}, [vm(number) for number in range(9)], Facts({}), "warning", "bytes of memory less"),
-    ({}, [vm(1, maxcpu=33)], Facts({}), "warning", "1 cores less"),
+    ({}, [vm(number) for number in range(9)], Facts({}), "warning", "memory: 4 GiB more"),
+    ({}, [vm(1, maxcpu=33)], Facts({}), "warning", "cores: 1 more"),
 ]
 
 

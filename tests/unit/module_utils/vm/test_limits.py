@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.contents import read_volumes
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     FRESH,
     ClusterState,
     StorageRow,
     fetch_cluster_state,
-    read_volumes,
     refreshed,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Locked, QuotaExceeded

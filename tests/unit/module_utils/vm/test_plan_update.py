@@ -89,6 +89,29 @@ def test_equal_is_equal_and_nothing_is_written(options: dict[str, Any]) -> None:
     assert plan.before == plan.after == {}
 
 
+# Other forms of the same that PVE stores as they were given (qemu-server: QemuServer.pm, formats
+# address-list and urlencoded).
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"options": {"nameserver": "10.0.0.1,fd00::1"}}, {"nameserver": "10.0.0.1,fd00::1"}),
+        (
+            {"cloud_init": {"nameservers": ["10.0.0.1", "fd00::1"]}},
+            {"nameserver": "10.0.0.1,fd00::1"},
+        ),
+        (
+            {"cloud_init": {"ssh_keys": ["ssh-ed25519 AAAA ops"]}},
+            {"sshkeys": "%23%20of%20ops%0Assh-ed25519%20AAAA%20ops%0A"},
+        ),
+    ],
+    ids=str,
+)
+def test_other_forms_of_the_same_are_not_written(
+    options: dict[str, Any], found: dict[str, Any]
+) -> None:
+    assert plan_update(desired_vm(**options), actual(**found)).steps == ()
+
+
 DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"cores": 4}, {"cores": "4"}),
     ({"memory": "4G"}, {"memory": "4096"}),

@@ -1,0 +1,21 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a test needs that the environments of the matrix do not have."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def tool(name: str) -> pytest.MarkDecorator:
+    """Skip a test where this program of the development environment is not installed.
+
+    The environments of other ansible-core versions have what runs the collection, and no tool
+    that writes or releases it.
+    """
+    there = (Path(sys.executable).parent / name).exists()
+    return pytest.mark.skipif(not there, reason=f"{name} is not in the environment of this Python")
