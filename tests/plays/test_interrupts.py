@@ -99,14 +99,25 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-def end(process: Forked, how: End) -> list[int]:
-    """End ansible-playbook, and return the workers that are left."""
+def working_in(directory: Path) -> list[int]:
+    """Return the processes whose working directory this is."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):  # it has ended
+            if Path(os.readlink(entry / "cwd")) == directory:
+                found.append(int(entry.name))
+    return found
+
+
+def end(process: Forked, how: End) -> None:
+    """End ansible-playbook, and its workers where that is said."""
     workers = children(process.pid) if process.poll() is None else []
     process.send_signal(how.signal)
     if how.worker_too:
         kill(workers, how.signal)
     process.wait()
-    return workers if how.leaves_worker else []
 
 
 def kill(workers: list[int], number: signal.Signals) -> None:
@@ -171,12 +182,13 @@ def test_the_next_run_completes_what_was_interrupted(
     process = play(lab, tmp_path)
     moment = rng.randrange(1, ground.requests)
     await_that(lambda: sum(lab.simulator.counts().values()) >= moment or process.poll() is not None)
-    left = end(process, how)
+    end(process, how)
     # A worker that is left does its work in real time; the next run has to see it at work.
     with nullcontext() if how.leaves_worker else fast_time():
         again = lab.run("vms", **OPTIONS)
     # Up to ansible-core 2.18, a worker without its parent waits forever to hand over its result.
-    kill(left, signal.SIGKILL)
+    # It may have been started in the moment in which the parent was ended.
+    kill(working_in(tmp_path), signal.SIGKILL)
     process.communicate()
     assert not again.get("failed"), again["msg"]
     world = read_world(lab)
