@@ -360,6 +360,56 @@ def test_a_vm_listed_under_the_name_of_a_removed_one_is_found(module: str) -> No
         assert named(lab, "new") == {}
 
 
+WEB1: dict[str, Any] = {"name": "web1", "tenant": "acme"}
+
+
+def see_move(lab: Lab, steer: list[list[Any]]) -> None:
+    """Let something happen to a VM that has no name in the listing yet, between the request for
+    the listing and the one for the list of its node.
+    """
+    assert listed_names(lab).get(NUMBER, "") == ""
+    lab.simulator.fault(method="GET", path="^/nodes/pve1/qemu$", nth=1, steer=steer)
+
+
+@pytest.mark.parametrize("module", ["vm", "clone", "vms"])
+def test_a_vm_without_a_listed_name_that_moves_in_between_is_found(module: str) -> None:
+    """A name is known once pvestatd has run (pve-manager: API2Tools.pm, extract_vm_stats)."""
+    with open_lab("--lag-s", "300") as lab:
+        wanted = {**WEB1, "source": "debian-13"}
+        vmid = lab.vm(**wanted, node="pve1")["vm"]["vmid"]
+        assert vmid == NUMBER
+        see_move(lab, [["PUT", f"/vms/{vmid}", {"node": "pve3"}]])
+        again = list_of(lab, vms=[wanted]) if module == "vms" else lab.run(module, **wanted)
+        assert not again.get("failed"), again
+        assert not again["changed"]
+        assert set(named(lab, "web1")) == {vmid}
+
+
+@pytest.mark.parametrize("module", ["vm", "vms"])
+def test_a_vm_without_a_listed_name_that_moves_in_between_is_removed(module: str) -> None:
+    with open_lab("--lag-s", "300") as lab:
+        vmid = lab.vm(**WEB1, source="debian-13", node="pve1")["vm"]["vmid"]
+        see_move(lab, [["PUT", f"/vms/{vmid}", {"node": "pve3"}]])
+        gone = {**WEB1, "state": "absent"}
+        done = list_of(lab, vms=[gone]) if module == "vms" else lab.run(module, **gone)
+        assert not done.get("failed"), done
+        assert done["changed"]
+        assert named(lab, "web1") == {}
+
+
+@pytest.mark.parametrize("module", ["vm", "clone", "vms"])
+def test_a_vm_that_is_removed_in_between_leaves_its_number_to_the_next(module: str) -> None:
+    """Runs that create one VM at the same time ask for the same number (decision 0014)."""
+    with open_lab("--lag-s", "300") as lab:
+        wanted = {**WEB1, "source": "debian-13"}
+        vmid = lab.vm(**wanted, node="pve1")["vm"]["vmid"]
+        see_move(lab, [["DELETE", f"/vms/{vmid}", None]])
+        again = list_of(lab, vms=[wanted]) if module == "vms" else lab.run(module, **wanted)
+        assert not again.get("failed"), again
+        assert again["changed"]
+        assert set(named(lab, "web1")) == {NUMBER}
+
+
 @pytest.mark.parametrize("how", [{}, {"vmid": 5003}], ids=["by name", "vmid"])
 def test_a_vm_listed_under_the_name_of_a_removed_one_is_not_cloned_for_it(
     how: dict[str, Any],

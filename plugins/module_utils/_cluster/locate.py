@@ -52,8 +52,8 @@ def locate(
         return row, cluster
     if row is not None and certain and row.node not in cluster.asked:
         cluster = ask_nodes(client, cluster, {row.node})
-        row = cluster.vms[row.vmid]
-        if row.name != name:
+        row = cluster.vms.get(row.vmid)
+        if row is not None and row.name != name:
             row = None
     if row is not None:
         return row, cluster

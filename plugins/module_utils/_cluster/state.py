@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Seconds after which a cluster state is read again before a write that rests on it.
 FRESH = 5.0
 NODES_AT_ONCE = 8
+# How often VMs are placed anew that move while the nodes list theirs.
+_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class VmRow:
     disk: int
     uptime: int
     fresh: bool = False  # whether its node itself reported it just now, with the full power state
+    planned: bool = False  # whether this run will make or change it, so that it is not there yet
 
     @property
     def own_name(self) -> str:
@@ -162,7 +165,26 @@ def ask_nodes(
 
     One request for each node that is not offline, in parallel. `full` asks each machine for its
     power state too, such as paused. The VMs of a node that does not answer stay as they are listed.
+    A VM that its node no longer has was moved or removed since: one more request tells which, and
+    its new node is asked.
     """
+    cluster, missed = _ask(client, cluster, nodes, full)
+    for _look in range(_LOOKS):
+        if not missed:
+            break
+        cluster = _placed_anew(client, cluster, missed)
+        places = {cluster.vms[vmid].node for vmid in missed if vmid in cluster.vms}
+        cluster, missed = _ask(client.direct(), cluster, places, full)
+    return replace(cluster, taken=cluster.taken - missed)
+
+
+def _ask(
+    client: Client,
+    cluster: ClusterState,
+    nodes: Iterable[str],
+    full: bool,
+) -> tuple[ClusterState, set[int]]:
+    """Return the cluster state with what the nodes answer, and the VMs that their nodes lack."""
 
     def ask(node: str) -> list[dict[str, Any]] | None:
         try:
@@ -179,9 +201,10 @@ def ask_nodes(
     offline = {name for name, node in cluster.nodes.items() if not node.online}
     asked = sorted(set(nodes) - offline)
     if not asked:
-        return cluster
+        return cluster, set()
     vms = dict(cluster.vms)
-    answered = set(cluster.asked)
+    answered: set[str] = set()
+    missed = {vm.vmid for vm in vms.values() if not vm.planned}
     answers = side_by_side(ask, asked, NODES_AT_ONCE)
     for node, rows in zip(asked, answers, strict=True):
         if rows is None:
@@ -191,12 +214,47 @@ def ask_nodes(
             listed = vms.get(int(row["vmid"]))
             if listed is None or listed.node != node:
                 continue
-            fresh = _vm({**row, "node": node, "maxcpu": row.get("cpus")})
-            status = fresh.status
-            if not full:
-                status = _on_state(fresh.status, listed.status)
-            vms[fresh.vmid] = replace(fresh, status=status, pool=listed.pool, fresh=full)
-    return replace(cluster, vms=vms, asked=frozenset(answered))
+            vms[listed.vmid] = _as_its_node_says(row, listed, full)
+            missed.discard(listed.vmid)
+    missed = {vmid for vmid in missed if vms[vmid].node in answered}
+    cluster = replace(
+        cluster,
+        vms=vms,
+        asked=cluster.asked | answered,
+    )
+    return cluster, missed
+
+
+def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRow:
+    """Return a VM from the list of its node; that list has no pools (pure)."""
+    fresh = _vm({**row, "node": listed.node, "maxcpu": row.get("cpus")})
+    status = fresh.status
+    if not full:
+        status = _on_state(fresh.status, listed.status)
+    return replace(fresh, status=status, pool=listed.pool, fresh=full)
+
+
+def _placed_anew(client: Client, cluster: ClusterState, vmids: Iterable[int]) -> ClusterState:
+    """Return the cluster state with these VMs where they are now, without those that are gone."""
+    rows = client.direct().get("cluster", "resources", type="vm")
+    listed = cluster_state_of(rows)
+    vms = dict(cluster.vms)
+    for vmid in vmids:
+        row = listed.vms.get(vmid)
+        if row is None:
+            del vms[vmid]
+        else:
+            vms[vmid] = replace(
+                vms[vmid],
+                node=row.node,
+                pool=row.pool,
+            )
+    removed = set(vmids) - listed.taken
+    return replace(
+        cluster,
+        vms=vms,
+        taken=cluster.taken - removed,
+    )
 
 
 def _on_state(of_node: str, of_cluster: str) -> str:

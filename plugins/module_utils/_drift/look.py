@@ -145,9 +145,14 @@ def _add_unlisted(
         listed |= meant(planned)
     rows = unlisted(planner.cluster, listed, scope.tenants or ())
     nodes = {row.node for row in rows}
-    cluster = ask_nodes(client, planner.cluster, nodes)
+    cluster = ask_nodes(
+        client,
+        planner.cluster,
+        nodes,
+    )
+    rows = unlisted(cluster, listed, scope.tenants or ())  # without those that are gone by now
     for row in rows:
-        vm = describe_unlisted(cluster.vms[row.vmid], look.site)
+        vm = describe_unlisted(row, look.site)
         if scope.ignored.vm(names_of(vm.name, vm.tenant, vm.vmid)):
             look.ignored += 1
         else:

@@ -145,6 +145,8 @@ class Planner:
         )
         items: list[Item] = []
         for row in rows:
+            if row.vmid not in fresh.vms:
+                continue  # it was removed since the listing was read
             name = fresh.vms[row.vmid].own_name or row.own_name
             options = read_vm_options(removal_of(params, row.vmid, name))
             index = len(planned) + len(items)
@@ -200,8 +202,9 @@ class Planner:
                 nodes.add(one.found.node)
         if any(map(_is_unknown, located)):
             nodes = set(self.cluster.nodes)
+        before = self._seen.vms.keys()
         self._seen = ask_nodes(self._memory, self._seen, nodes, full=True)
-        self._planned.see(self._seen)
+        self._planned.see(self._seen, before - self._seen.vms.keys())
 
     def _read(self, planned: Planned) -> tuple[Actual | None, ClusterState] | FleetError:
         """Return the VM that an item means, and the cluster state in which it was searched."""

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ def row_of(
         memory=memory_of(config),
         disk=figures_of(config).disk if disk is None else disk,
         uptime=0,
+        planned=True,
     )
 
 
@@ -100,8 +101,12 @@ class PlanningView(ClusterView):
         self._vms.pop(vmid, None)
         self._taken.discard(vmid)
 
-    def see(self, seen: ClusterState) -> None:
-        """Show names and power states as the nodes that were asked give them."""
+    def see(self, seen: ClusterState, gone: Iterable[int]) -> None:
+        """Show names and power states as the nodes that were asked give them, without the VMs that
+        are gone.
+        """
+        for vmid in gone:
+            self.drop(vmid)
         for row in seen.vms.values():
             if row.fresh:
                 self.put(row)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.lookup import guard_tenant
 from ..._cluster.tenant import parse_tags
 from ..._cluster.view import ClusterView
+from ..._cluster.visible import is_in_use
 from ..._core.errors import (
     Conflict,
     FleetError,
@@ -99,7 +100,7 @@ class _NumberRace:
         self._taken = taken
         self._rng = rng
         self._lost: set[int] = set()
-        self._gone: set[int] = set()
+        self._hidden: set[int] = set()  # seen once as numbers that are in use, with no VM
         self._tries = 0
 
     def next_number(self, draft: Draft, cluster_view: ClusterView, error: Conflict) -> Draft:
@@ -114,8 +115,7 @@ class _NumberRace:
             raise AlreadyMade
         if self._tries >= _NUMBERS:
             raise error
-        if found is Identity.GONE and vmid not in self._gone:
-            self._gone.add(vmid)  # it was removed: the number is free again
+        if found is Identity.GONE and not self._is_hidden(vmid):
             return draft
         if desired.vmid is not None:
             raise error
@@ -124,6 +124,17 @@ class _NumberRace:
         # By name, only a number whose VM was read is left out: a new VM may be the desired one.
         taken = self._taken if numbers.by_name else cluster_view.now().taken
         return numbered(draft, numbers.free_after(taken | self._lost, len(self._lost), self._rng))
+
+    def _is_hidden(self, vmid: int) -> bool:
+        """Return whether the caller may not see the VM of this number. Else it was removed, and the
+        number is asked for again: another run may have made the desired VM with it since then.
+        """
+        if not is_in_use(self._client, vmid):
+            return False
+        if vmid in self._hidden:
+            return True
+        self._hidden.add(vmid)
+        return False
 
 
 def _lost_number(error: Conflict) -> bool:
