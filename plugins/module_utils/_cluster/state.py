@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Seconds after which a cluster state is read again before a write that rests on it.
 FRESH = 5.0
 NODES_AT_ONCE = 8
-# How often VMs are placed anew that move while the nodes list theirs.
+# How often VMs are looked for that move while the nodes list theirs.
 _LOOKS = 3
 
 
@@ -172,7 +172,7 @@ def ask_nodes(
     for _look in range(_LOOKS):
         if not missed:
             break
-        cluster = _placed_anew(client, cluster, missed)
+        cluster = _placed_again(client, cluster, missed)
         places = {cluster.vms[vmid].node for vmid in missed if vmid in cluster.vms}
         cluster, missed = _ask(client.direct(), cluster, places, full)
     return replace(cluster, taken=cluster.taken - missed)
@@ -234,7 +234,7 @@ def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRo
     return replace(fresh, status=status, pool=listed.pool, fresh=full)
 
 
-def _placed_anew(client: Client, cluster: ClusterState, vmids: Iterable[int]) -> ClusterState:
+def _placed_again(client: Client, cluster: ClusterState, vmids: Iterable[int]) -> ClusterState:
     """Return the cluster state with these VMs where they are now, without those that are gone."""
     rows = client.direct().get("cluster", "resources", type="vm")
     listed = cluster_state_of(rows)
