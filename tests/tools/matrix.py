@@ -35,8 +35,8 @@ class Pair:
         return f"core{self.core}-py{self.python}"
 
 
-# AWX and Automation Platform still run 2.16 to 2.18. Each release is tried once, and each Python that
-# one of them supports; `make test` itself runs 2.19 on 3.11.
+# AWX and Automation Platform still run 2.16 to 2.18. Each release is tried once, and with them each
+# Python that one of them supports; `make test` itself runs 2.19 on 3.11.
 PAIRS = (
     Pair("2.16.19", "3.10"),
     Pair("2.17.14", "3.10"),
