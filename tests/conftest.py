@@ -53,6 +53,7 @@ def _prepare_environment(home: Path) -> None:
         if name.startswith(("PROXMOX_", "PVE_", "ANSIBLE_")) and not name.startswith("PVE_FLEET_"):
             del os.environ[name]
     os.environ.update(
+        ANSIBLE_ACTION_PLUGINS=str(REPO / "tests" / "plays" / "action_plugins"),
         ANSIBLE_COLLECTIONS_PATH=str(home / "collections"),
         ANSIBLE_CONFIG=str(home / "ansible.cfg"),
         ANSIBLE_DEPRECATION_WARNINGS="true",

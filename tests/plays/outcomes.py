@@ -58,14 +58,12 @@ def outcomes(player: Player, tasks: Sequence[Task], *arguments: str) -> dict[str
     ]
     keep = {
         "name": "Write the outcomes",
-        "ansible.builtin.copy": {
+        "keep": {
             "content": "{{ ["
             + ", ".join(f"r{number}" for number in range(len(tasks)))
             + "] | to_json }}",
             "dest": "outcomes.json",
-            "mode": "0600",
         },
-        "check_mode": False,
     }
     play = {
         "name": "Outcomes",

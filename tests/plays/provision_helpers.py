@@ -32,11 +32,9 @@ CASES_PLAY = """
       loop: "{{ cases }}"
       loop_control: {loop_var: case, label: "{{ case.name }}"}
     - name: Write the outcomes
-      ansible.builtin.copy:
+      keep:
         content: "{{ outcomes | to_json }}"
         dest: outcomes.json
-        mode: "0600"
-      check_mode: false
 """
 
 CASE_TASKS = """

@@ -277,7 +277,7 @@ def play(place: Path, table: list[Row], simulator: Simulator, *arguments: str) -
             "no_log": True,
         },
         {
-            "ansible.builtin.copy": {"content": results, "dest": "results.json", "mode": "0600"},
+            "keep": {"content": results, "dest": "results.json"},
             "no_log": True,
         },
     ]

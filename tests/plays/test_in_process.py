@@ -340,7 +340,7 @@ def play(
     results = "{{ {" + ", ".join(f"'{name}': {name}" for name in names) + "} | to_json }}"
     last = {
         "name": "Write",
-        "ansible.builtin.copy": {"content": results, "dest": "results.json", "mode": "0600"},
+        "keep": {"content": results, "dest": "results.json"},
     }
     connection = {
         "ca_path": simulator.ca,

@@ -69,10 +69,9 @@ PLAY = """
           ansible.builtin.debug:
             msg: "{{ ansible_failed_result.msg }}"
     - name: Write the outcome
-      ansible.builtin.copy:
+      keep:
         content: "{{ provision_result | to_json }}"
         dest: outcome.json
-        mode: "0600"
 """
 
 
@@ -172,10 +171,9 @@ TASK = """
         state: "{{ state | default('started') }}"
       register: done
     - name: Write the outcome
-      ansible.builtin.copy:
+      keep:
         content: "{{ [{'name': 'web1', 'node': done.vm.node if done.vm else none}] | to_json }}"
         dest: outcome.json
-        mode: "0600"
 """
 
 
@@ -227,10 +225,9 @@ REBALANCE = """
       loop: [web1, web2, web3]
       register: moved
     - name: Write the outcome
-      ansible.builtin.copy:
+      keep:
         content: "{{ moved.results | map(attribute='vm') | to_json }}"
         dest: outcome.json
-        mode: "0600"
 """
 
 

@@ -161,7 +161,7 @@ def play(
     registered = [{**task, "register": f"r{number}"} for number, task in enumerate(tasks)]
     results = ", ".join(task["register"] for task in registered)
     last = {
-        "ansible.builtin.copy": {"content": f"{{{{ [{results}] | to_json }}}}", "dest": "r.json"},
+        "keep": {"content": f"{{{{ [{results}] | to_json }}}}", "dest": "r.json"},
         "no_log": True,
     }
     plays = [
