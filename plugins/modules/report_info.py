@@ -78,8 +78,8 @@ report:
         kind: {description: "A word for it, such as V(no_backup).", type: str, sample: no_backup}
         severity: {description: "V(critical), V(warning) or V(notice).", type: str, sample: warning}
         title: {description: A heading., type: str, sample: VMs without a backup}
-        count: {description: Number of items., type: int, sample: 1}
-        items:
+        count: {description: Number of cases., type: int, sample: 1}
+        cases:
           description: Each with C(text), and with C(site), C(node), C(tenant) and C(vmid) of what
             it is about, or null.
           type: list

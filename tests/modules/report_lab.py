@@ -51,7 +51,7 @@ def vms(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def risks(report: dict[str, Any]) -> dict[str, list[str]]:
     """Return the texts of the items by kind of risk."""
-    return {risk["kind"]: [item["text"] for item in risk["items"]] for risk in report["attention"]}
+    return {risk["kind"]: [item["text"] for item in risk["cases"]] for risk in report["attention"]}
 
 
 def tenants(report: dict[str, Any]) -> dict[str, dict[str, Any]]:

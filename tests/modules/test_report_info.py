@@ -150,7 +150,7 @@ def test_what_needs_attention(lab: Lab) -> None:
     assert severities == sorted(severities, key=["critical", "warning", "notice"].index)
     kinds = {risk["kind"]: risk for risk in report["attention"]}
     assert kinds["old_backup"]["title"].endswith("older than 7 days")
-    assert kinds["no_backup"]["items"][0]["vmid"] == none["vmid"]
+    assert kinds["no_backup"]["cases"][0]["vmid"] == none["vmid"]
     # neither tenant has the VM with the tags of both
     assert tenants(report)[""]["vms"] == 2
     assert report["complete"]

@@ -152,7 +152,7 @@ def test_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
 def test_what_is_folded_up_is_printed(browser: Browser, tmp_path: Path) -> None:
     report = report_on(["web"])
     risk = next(risk for risk in report["attention"] if risk["kind"] == "drift")
-    risk["items"] = [{**risk["items"][0], "text": f"item {number}"} for number in range(40)]
+    risk["cases"] = [{**risk["cases"][0], "text": f"item {number}"} for number in range(40)]
     risk["count"] = 40
     page = tmp_path / "many.html"
     page.write_text(page_of(report, "many"), encoding="utf-8")

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -256,6 +257,15 @@ def connection_of(simulator: Simulator) -> dict[str, str]:
     }
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory with a short path: ansible-core 2.21 has a socket below TMPDIR, whose path may
+    have 108 characters.
+    """
+    with TemporaryDirectory(prefix="canary-") as path:
+        yield Path(path)
+
+
 def prepare(place: Path) -> None:
     (place / "snippets").mkdir()
     (place / "snippets" / "user.yml").write_text("#cloud-config\nusers: []\n", encoding="utf-8")
@@ -303,12 +313,12 @@ def play(place: Path, table: list[Row], simulator: Simulator, *arguments: str) -
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_canary_of_a_module_comes_out(tmp_path: Path, way: str) -> None:
-    prepare(tmp_path)
+def test_no_canary_of_a_module_comes_out(place: Path, way: str) -> None:
+    prepare(place)
     modules = MINIMAL if way == "here" else AS_MODULES
     table = [Row("make", "vm", MINIMAL["vm"])]
     for module in modules:
-        table += rows(module, tmp_path)
+        table += rows(module, place)
     table += PARTICULAR
     on_the_way: list[str] = []
     quick = ("--lag-s", "0", "--auth-delay-s", "0", "--task-ms", "default=10")
@@ -316,7 +326,7 @@ def test_no_canary_of_a_module_comes_out(tmp_path: Path, way: str) -> None:
         with connect(connection_of(simulator), {}) as client:
             with_directory(client, simulator)
         switch = f"pve_fleet_in_process={str(way == 'here').lower()}"
-        printed, results = play(tmp_path, table, simulator, "-e", switch)
+        printed, results = play(place, table, simulator, "-e", switch)
     for name, result in results.items():
         kind = name.partition(": ")[2]
         if kind in ("foreseen", "works", "again"):
@@ -330,20 +340,20 @@ def test_no_canary_of_a_module_comes_out(tmp_path: Path, way: str) -> None:
     secret = results["rotate"]["secret"]
     assert len(secret) == 36
     assert secret not in printed
-    for file, content in written(tmp_path).items():
+    for file, content in written(place).items():
         text = content.decode("utf-8", "replace")
         assert leaked(text) == [], file
         assert secret not in text, file
 
 
-def test_what_a_module_keeps_is_private(tmp_path: Path) -> None:
-    prepare(tmp_path)
-    table = [Row("make", "vm", MINIMAL["vm"]), *rows("vm", tmp_path)[:2], PARTICULAR[0]]
+def test_what_a_module_keeps_is_private(place: Path) -> None:
+    prepare(place)
+    table = [Row("make", "vm", MINIMAL["vm"]), *rows("vm", place)[:2], PARTICULAR[0]]
     with Simulator("--cluster", DEMO, "--lag-s", "0", "--auth-delay-s", "0") as simulator:
-        play(tmp_path, table, simulator, "-e", "pve_fleet_in_process=false")
-    kept = list((tmp_path / "written/home/.cache/pve.fleet").rglob("*"))
+        play(place, table, simulator, "-e", "pve_fleet_in_process=false")
+    kept = list((place / "written/home/.cache/pve.fleet").rglob("*"))
     assert any(file.is_file() for file in kept)
-    for file in (*kept, tmp_path / "snippets" / "user.yml"):
+    for file in (*kept, place / "snippets" / "user.yml"):
         mode = stat.S_IMODE(file.stat().st_mode)
         assert mode & 0o007 == 0, (file, oct(mode))
     assert not [file for file in kept if stat.S_IMODE(file.stat().st_mode) & 0o077]
@@ -386,10 +396,10 @@ def logins(cluster: Simulator) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_no_canary_of_the_inventory_comes_out(tmp_path: Path, cluster: Simulator) -> None:
+def test_no_canary_of_the_inventory_comes_out(place: Path, cluster: Simulator) -> None:
     """By token and by password, with the cache, and where the login fails."""
-    prepare(tmp_path)
-    cache = tmp_path / "written" / "cache"
+    prepare(place)
+    cache = place / "written" / "cache"
     kept = {
         "cache": True,
         "cache_plugin": "ansible.builtin.jsonfile",
@@ -398,20 +408,20 @@ def test_no_canary_of_the_inventory_comes_out(tmp_path: Path, cluster: Simulator
     }
     cluster.steer("/vms/9000", {"config": {"cipassword": "canary-cloud-5"}})
     for name, login in logins(cluster).items():
-        file = inventory(tmp_path, **login, **kept)
+        file = inventory(place, **login, **kept)
         command = ["ansible-inventory", "-vvvvv", "-i", str(file), "--list"]
-        done = run(command, tmp_path, environment(tmp_path), usual=False)
+        done = run(command, place, environment(place), usual=False)
         assert leaked(done.stdout + done.stderr) == [], name
         if name.startswith("right"):
             assert "debian-13" in done.stdout, done.stderr
     assert list(cache.iterdir())
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    for place, content in written(tmp_path).items():
-        assert leaked(content.decode("utf-8", "replace")) == [], place
+    for file, content in written(place).items():
+        assert leaked(content.decode("utf-8", "replace")) == [], file
 
 
-def test_no_canary_of_the_lookup_comes_out(tmp_path: Path, cluster: Simulator) -> None:
-    prepare(tmp_path)
+def test_no_canary_of_the_lookup_comes_out(place: Path, cluster: Simulator) -> None:
+    prepare(place)
     tasks = [
         {
             "name": name,
@@ -422,14 +432,14 @@ def test_no_canary_of_the_lookup_comes_out(tmp_path: Path, cluster: Simulator) -
         for name, login in logins(cluster).items()
     ]
     play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
-    (tmp_path / "play.yml").write_text(json.dumps(play), encoding="utf-8")
+    (place / "play.yml").write_text(json.dumps(play), encoding="utf-8")
     command = ["ansible-playbook", "-vvvvv", "play.yml"]
-    done = run(command, tmp_path, environment(tmp_path), usual=False)
+    done = run(command, place, environment(place), usual=False)
     assert done.returncode == 0
     assert "debian-13" in done.stdout
     assert leaked(done.stdout + done.stderr) == []
-    for place, content in written(tmp_path).items():
-        assert leaked(content.decode("utf-8", "replace")) == [], place
+    for file, content in written(place).items():
+        assert leaked(content.decode("utf-8", "replace")) == [], file
 
 
 def test_every_plugin_is_here(repo: Path) -> None:

@@ -58,7 +58,7 @@ class Risk:
 def risks_of(findings: Findings) -> list[dict[str, Any]]:
     """Return the risks that were found: critical ones, then warnings, then notices.
 
-    Each has `kind`, `severity`, `title`, `count` and `items`. An item has a `text` and what it is
+    Each has `kind`, `severity`, `title`, `count` and `cases`. A case has a `text` and what it is
     about: `site`, and one of `node`, `tenant` and `vmid`, or none.
     """
     risks: list[dict[str, Any]] = []
@@ -70,7 +70,7 @@ def risks_of(findings: Findings) -> list[dict[str, Any]]:
                 "severity": risk.severity,
                 "title": risk.title.format(wanted=findings.wanted),
                 "count": len(items),
-                "items": items,
+                "cases": items,
             }
             risks.append(shown)
     return risks

@@ -59,7 +59,9 @@ def test_secrets_within_free_options_are_hidden(
         Entry(read_version, spec, secrets=lambda said: [said["notes"]["secret"]]).main()
     found = json.loads(capsys.readouterr().out)
     assert found.get("failed", False) == bool(arguments)
-    assert "notes" in found["invocation"]["module_args"]
+    # Since ansible-core 2.21 results repeat the arguments only where that is asked for.
+    repeated = found.get("invocation", {"module_args": given})
+    assert "notes" in repeated["module_args"]
     assert "hunter2" not in json.dumps(found)
 
 
