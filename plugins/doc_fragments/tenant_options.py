@@ -145,8 +145,9 @@ options:
   strays:
     description:
       - With O(state=absent), what happens to guests that are not clearly the tenant's. These
-        are VMs with its tag outside of O(pool), VMs in the pool without its tag, VMs with the
-        tags of several tenants, and containers in the pool or with its tag.
+        are VMs with its tag outside of O(pool), VMs in the pool without its tag, VMs that are
+        still being made for it, VMs with the tags of several tenants, and containers in the
+        pool or with its tag.
       - V(stop) removes nothing and names them. V(keep) leaves them, and takes them out of the
         pool. V(remove) also removes the VMs among them that have no other tenant's tag. Containers
         are never removed.

@@ -22,7 +22,9 @@ class Guests:
 
     `outside` have its tag and are not in its pool, `untagged` are in its pool without a tenant's
     tag. `foreign` are in its pool and other tenants', or have more than one tenant's tag;
-    `containers` are in its pool or have its tag. Neither is ever removed.
+    `containers` are in its pool or have its tag. Neither is ever removed. `unfinished` have neither
+    tag nor pool yet: only the marker in their notes names the tenant. `unclear` are sentences about
+    VMs that may be such ones.
     """
 
     own: tuple[VmRow, ...]
@@ -30,6 +32,13 @@ class Guests:
     untagged: tuple[VmRow, ...]
     foreign: tuple[VmRow, ...]
     containers: tuple[Container, ...]
+    unfinished: tuple[VmRow, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+    @property
+    def vms(self) -> tuple[VmRow, ...]:
+        """All VMs among them."""
+        return (*self.own, *self.outside, *self.untagged, *self.foreign, *self.unfinished)
 
     @property
     def strays(self) -> list[str]:
@@ -43,7 +52,20 @@ class Guests:
             lines.append(f"{_label(row)} has the tags {', '.join(row.tags)}")
         for one in self.containers:
             lines.append(f"{one.label} is in {_place(one)}")
-        return lines
+        for row in self.unfinished:
+            lines.append(f"{_label(row)} is unfinished, and will be its VM")
+        return [*lines, *self.unclear]
+
+    @property
+    def labels(self) -> list[str]:
+        """What messages call the VMs that are the tenant's own."""
+        return [_label(row) for row in self.own]
+
+    @property
+    def vmids(self) -> frozenset[int]:
+        """The VMIDs of all of them."""
+        guests: list[VmRow | Container] = [*self.vms, *self.containers]
+        return frozenset(one.vmid for one in guests)
 
 
 def guests_of(tenant: Tenant, facts: Facts) -> Guests:

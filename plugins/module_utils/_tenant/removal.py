@@ -24,7 +24,6 @@ from .._core.result import Result
 from .._fleet.items import read_estate
 from .._fleet.report import row_of
 from .._fleet.run import Work, work_on
-from .._pool.precheck import check_pool
 from .._pool.table import POOL
 from .._resource.decide import read_desired
 from .._resource.table import Members
@@ -43,7 +42,8 @@ from .facts import (
     own_rights,
     read_facts,
 )
-from .guests import Guests, guests_of, names_of, require_no_strays
+from .guests import Guests, names_of, require_no_strays
+from .left import pool_check, read_guests, require_none_left
 from .model import Tenant
 from .parts import Part, rights_on, tag_part
 from .token import absent_token_part, existing_tokens
@@ -64,11 +64,12 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     reader = CachingReader(client)
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster, missing=True))
-    guests = guests_of(tenant, facts)
+    guests = read_guests(tenant, facts, client)
     if params["strays"] == "stop":
         require_no_strays(tenant, guests)
     leaving = _leaving(guests, params)
-    planned = plan_parts(_parts(tenant, facts, leaving, reader), reader)
+    staying = _staying(guests, params)
+    planned = plan_parts(_parts(tenant, facts, staying, leaving, reader), reader)
     foreseen = _work_on_vms(tenant, params, leaving, client, check_mode=True)
     _all_removed(tenant, foreseen)
     rows = _removed_rows(foreseen)
@@ -77,11 +78,12 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         _require_confirmed(tenant, params, leaving)
     require_privileges(reader, tenant, planned)
     report = Report()
-    if not check_mode:
+    if changed and not check_mode:
         work = _work_on_vms(tenant, params, leaving, client, check_mode=False)
         report.done += _lines(work, "done")
         report.run(lambda: _all_removed(tenant, work))
         carry_out(planned, client, report)
+        report.run(partial(require_none_left, tenant, facts, leaving, client))
     values = {
         "tenant": None,
         "credentials": None,
@@ -89,7 +91,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "plan": [*_lines(foreseen, "plan"), *summaries(planned)],
         "done": report.done,
     }
-    warnings = (*report.warnings, *_kept(tenant, facts, guests, params))
+    warnings = (*report.warnings, *_kept(tenant, facts, staying))
     return Result(changed, values, _diff(rows, planned), warnings)
 
 
@@ -111,8 +113,16 @@ def _leaving(guests: Guests, params: Mapping[str, Any]) -> list[VmRow]:
     """Return the VMs that go with the tenant."""
     rows = list(guests.own)
     if params["strays"] == "remove":
-        rows += [*guests.outside, *guests.untagged]
+        rows += [*guests.outside, *guests.untagged, *guests.unfinished]
     return sorted(rows, key=lambda row: row.vmid)
+
+
+def _staying(guests: Guests, params: Mapping[str, Any]) -> Guests:
+    """Return the guests that stay when the tenant goes."""
+    staying = replace(guests, own=())
+    if params["strays"] == "remove":
+        return replace(staying, outside=(), untagged=(), unfinished=())
+    return staying
 
 
 def _work_on_vms(
@@ -184,7 +194,9 @@ def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence
     )
 
 
-def _parts(tenant: Tenant, facts: Facts, leaving: Sequence[VmRow], reader: Client) -> list[Part]:
+def _parts(
+    tenant: Tenant, facts: Facts, staying: Guests, leaving: Sequence[VmRow], reader: Client
+) -> list[Part]:
     """Return the removals of all that is not a VM, in the order of the work."""
     parts: list[Part] = []
     for path, grants in _rights(tenant, facts).items():
@@ -201,19 +213,22 @@ def _parts(tenant: Tenant, facts: Facts, leaving: Sequence[VmRow], reader: Clien
         parts.append(Part(LISTED_GROUP, GROUP, read_desired(GROUP, group)))
     for role in sorted(facts.roles.keys() & tenant.roles.values()):
         parts.append(Part(LISTED_ROLE, ROLE, read_desired(ROLE, _absent(role))))
-    return [*parts, _pool_part(tenant, leaving), tag_part(tenant, registered=False)]
+    if not other_tenants(tenant, facts):
+        parts.append(_pool_part(tenant, staying, leaving))
+    return [*parts, tag_part(tenant, registered=False)]
 
 
 def _absent(name: str) -> dict[str, Any]:
     return {"name": name, "state": "absent", "force": True}
 
 
-def _pool_part(tenant: Tenant, leaving: Sequence[VmRow]) -> Part:
+def _pool_part(tenant: Tenant, staying: Guests, leaving: Sequence[VmRow]) -> Part:
     """Return the removal of the pool, planned without the VMs that are gone by then."""
     gone = {row.vmid for row in leaving}
     members = [_without(group, gone) for group in POOL.members]
-    reads = replace(POOL, members=tuple(members), precheck=check_pool)
-    return Part(reads, POOL, read_desired(POOL, _absent(tenant.pool)))
+    table = replace(POOL, precheck=pool_check(tenant, staying.vmids))
+    reads = replace(table, members=tuple(members))
+    return Part(reads, table, read_desired(POOL, _absent(tenant.pool)))
 
 
 def _without(group: Members, gone: AbstractSet[int]) -> Members:
@@ -225,11 +240,19 @@ def _rights(tenant: Tenant, facts: Facts) -> Rights:
     """Return the rights that go, by path: those by its roles, on its pool, and of its user."""
     pool = f"/pool/{tenant.pool}"
     going = entries_of(own_rights(tenant, facts))
-    going += [(pool, grant) for grant in facts.rights.get(pool, ())]
+    if not other_tenants(tenant, facts):
+        going += [(pool, grant) for grant in facts.rights.get(pool, ())]
     for path, grant in entries_of(other_rights(tenant, facts)):
         if _goes(tenant, facts, grant):
             going.append((path, grant))
     return by_path(going)
+
+
+def other_tenants(tenant: Tenant, facts: Facts) -> list[str]:
+    """Return the roles of other tenants that give rights on its pool: it is theirs, too (pure)."""
+    own = set(tenant.roles.values())
+    granted = {grant.role for grant in facts.rights.get(f"/pool/{tenant.pool}", ())}
+    return sorted(role for role in granted - own if role.startswith(tenant.prefix.lower()))
 
 
 def _goes(tenant: Tenant, facts: Facts, grant: Grant) -> bool:
@@ -246,7 +269,7 @@ def _is_own(tenant: Tenant, rows: Mapping[str, Row], name: str | None) -> bool:
     return tenant.is_marked(rows[name].get("comment"))
 
 
-def _kept(tenant: Tenant, facts: Facts, guests: Guests, params: Mapping[str, Any]) -> list[str]:
+def _kept(tenant: Tenant, facts: Facts, staying: Guests) -> list[str]:
     """Return warnings about what stays."""
     lines: list[str] = []
     users = ("User", facts.users, tenant.user)
@@ -254,8 +277,8 @@ def _kept(tenant: Tenant, facts: Facts, guests: Guests, params: Mapping[str, Any
     for noun, rows, name in (users, groups):
         if name in rows and not _is_own(tenant, rows, name):
             lines.append(f"{noun} '{name}' was not created for {tenant.label} and is kept")
-    kept = replace(guests, own=())
-    if params["strays"] == "remove":
-        kept = replace(kept, outside=(), untagged=())
-    lines += [f"Kept: {line}" for line in kept.strays]
+    others = other_tenants(tenant, facts)
+    if others:
+        lines.append(f"Pool '{tenant.pool}' is kept: {', '.join(others)} gives rights on it")
+    lines += [f"Kept: {line}" for line in staying.strays]
     return lines
