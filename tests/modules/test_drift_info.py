@@ -179,6 +179,17 @@ def test_missing_unwanted_and_unlisted(lab: Lab, made: dict[str, Any]) -> None:
     assert any("not in the estate; last task qmcreate" in line for line in result["report"])
 
 
+@pytest.mark.parametrize("chosen", [{"tenants": ["acme"]}, {}], ids=["of acme", "of all"])
+def test_unlisted_vms_of_tenants_with_another_prefix(lab: Lab, chosen: dict[str, Any]) -> None:
+    estate = {**ESTATE, "defaults": {**DEFAULTS, "tenant_prefix": "kunde_"}}
+    provision(lab, **estate)
+    result = compared(lab, **{**estate, "vms": [WEB]}, **chosen)
+    (other,) = result["drift"]["unlisted"]
+    assert (other["name"], other["tenant"]) == ("db", "acme")
+    assert result["drift"]["drift"]
+    assert result["report"][0] == "Drift: in_sync 1, unlisted 1"
+
+
 def test_why_a_missing_vm_cannot_be_created(lab: Lab) -> None:
     estate = {"vms": [{"name": "new", "source": "no-such-template"}]}
     new = vms(drift(lab, **estate))["new"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._cluster.quota import KINDS, Figures, Limits, total
 from .._cluster.state import ask_nodes
+from .._cluster.tenant import PREFIX
 from .._cluster.visible import require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
@@ -79,7 +80,8 @@ def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
     for planned, vm in zip(plans, vms, strict=True):
         _add(look, vm, scope.ignored, is_unfinished(planned))
     if scope.unlisted:
-        _add_unlisted(look, client, planner, plans, scope)
+        prefix = str(estate.params.get("tenant_prefix") or PREFIX)
+        _add_unlisted(look, client, planner, plans, scope, prefix)
     _add_quotas(look, client, planner, estate.items)
     _add_tasks(look, client, planner)
     return look
@@ -138,21 +140,23 @@ def _add_unlisted(
     planner: Planner,
     plans: list[Planned],
     scope: Scope,
+    prefix: str,
 ) -> None:
     """Add the VMs that are not in the estate, with their names from their nodes."""
     listed: set[int] = set()
     for planned in plans:
         listed |= meant(planned)
-    rows = unlisted(planner.cluster, listed, scope.tenants or ())
+    tenants = scope.tenants or ()
+    rows = unlisted(planner.cluster, listed, tenants, prefix)
     nodes = {row.node for row in rows}
     cluster = ask_nodes(
         client,
         planner.cluster,
         nodes,
     )
-    rows = unlisted(cluster, listed, scope.tenants or ())  # without those that are gone by now
+    rows = unlisted(cluster, listed, tenants, prefix)  # without those that are gone by now
     for row in rows:
-        vm = describe_unlisted(row, look.site)
+        vm = describe_unlisted(row, look.site, prefix)
         if scope.ignored.vm(names_of(vm.name, vm.tenant, vm.vmid)):
             look.ignored += 1
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .._cluster.state import ClusterState, VmRow
-from .._cluster.tenant import PREFIX, owns, tenant_of, tenant_tag
+from .._cluster.tenant import owns, tenant_of, tenant_tag
 from .model import Silent, Unlisted
 
 
@@ -17,6 +17,7 @@ def unlisted(
     cluster: ClusterState,
     listed: Collection[int],
     tenants: Collection[str],
+    prefix: str,
 ) -> list[VmRow]:
     """Return the VMs that no item of the estate means, sorted by VMID, without templates.
 
@@ -25,21 +26,21 @@ def unlisted(
     found: list[VmRow] = []
     for vmid in sorted(cluster.vms.keys() - set(listed)):
         row = cluster.vms[vmid]
-        if not row.template and _is_of(row, tenants):
+        if not row.template and _is_of(row, tenants, prefix):
             found.append(row)
     return found
 
 
-def _is_of(row: VmRow, tenants: Collection[str]) -> bool:
+def _is_of(row: VmRow, tenants: Collection[str], prefix: str) -> bool:
     if not tenants:
         return True
-    tags = map(tenant_tag, tenants)
-    return any(owns(tag, row.tags) for tag in tags)
+    tags = [tenant_tag(tenant, prefix) for tenant in tenants]
+    return any(owns(tag, row.tags, prefix) for tag in tags)
 
 
-def describe_unlisted(row: VmRow, site: str) -> Unlisted:
+def describe_unlisted(row: VmRow, site: str, prefix: str) -> Unlisted:
     """Return a VM that is not in the estate, for the report."""
-    tenant, _why = tenant_of(row.tags, PREFIX)
+    tenant, _why = tenant_of(row.tags, prefix)
     return Unlisted(
         name=row.own_name,
         tenant=tenant or "",
