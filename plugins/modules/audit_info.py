@@ -18,7 +18,8 @@ description:
     never expire, rights of users that do not exist, and more rights, privileges or VMs than a
     tenant is described to have.
   - It does not fail because of findings. The playbook C(pve.fleet.audit) does.
-  - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/).
+  - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). What it may not see, and a VM that cannot
+    be read, is a finding.
 extends_documentation_fragment:
   - pve.fleet.audit_info_options
   - pve.fleet.connection
@@ -46,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 passed:
-  description: Whether there are no findings.
+  description: Whether there are no findings, and everything could be checked.
   returned: success
   type: bool
   sample: false
@@ -64,7 +65,7 @@ findings:
     kind:
       description: V(no_tenant), V(several_tenants), V(unknown_tenant), V(outside_pool),
         V(foreign_pool), V(foreign_volume), V(old_token), V(no_expiry), V(unknown_user),
-        V(wide_rights), V(wide_role) or V(over_quota).
+        V(wide_rights), V(wide_role), V(over_quota), or V(unknown) for what could not be checked.
       type: str
       sample: no_tenant
     tenant: {description: "The tenant that it is about, null for none.", type: str, sample: acme}

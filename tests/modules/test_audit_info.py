@@ -15,7 +15,7 @@ import pytest
 
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab, open_lab
-from tests.modules.tenant_lab import RIGHTS
+from tests.modules.tenant_lab import RIGHTS, made
 
 REPO = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((REPO / "docs" / "audit.schema.json").read_text(encoding="utf-8"))
@@ -110,6 +110,70 @@ def test_each_kind_is_found(lab: Lab) -> None:
     assert "9000" not in {subject for _kind, subject in found}
     without = {kind for kind, _subject in kinds(lab, volumes=False, max_token_age=36500)}
     assert not without & {"foreign_volume", "old_token", "over_quota", "unknown_tenant"}
+
+
+def in_order(lab: Lab) -> None:
+    """Give every token an expiry date, so that the cluster has no findings."""
+    for user, name in (("root@pam", "fleet"), ("ops@pve", "auto")):
+        path = ("access", "users", user, "token", name)
+        lab.client.write("PUT", *path, data={"expire": 4102444800})
+
+
+def test_login_that_may_not_see_everything_is_a_finding(lab: Lab) -> None:
+    login = made(lab, "initech", expire="2099-01-01")
+    in_order(lab)
+    do(lab, "vm", name="without-tenant", memory="1G")
+    assert kinds(lab, **login) == {
+        ("unknown", "VM.Audit on /vms"),
+        ("unknown", "Sys.Audit on /access"),
+    }
+
+
+def test_vm_that_cannot_be_read_is_a_finding_and_one_that_vanished_is_not(lab: Lab) -> None:
+    in_order(lab)
+    do(lab, "tenant", name="initech", **RIGHTS, expire="2099-01-01")
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech", "memory": "1G"}
+    kept = do(lab, "vm", name="kept", **own)["vm"]
+    gone = do(lab, "vm", name="gone", **own)["vm"]
+    lab.simulator.fault(
+        method="GET",
+        path=f"/qemu/{kept['vmid']}/(config|pending)$",
+        status=500,
+        message="cluster not ready - no quorum?",
+        times=None,
+    )
+    lab.simulator.fault(
+        method="GET",
+        path=f"/qemu/{gone['vmid']}/(config|pending)$",
+        nth=1,
+        steer=[["DELETE", f"/vms/{gone['vmid']}", {}]],
+    )
+    assert kinds(lab, tenants={"initech": TENANTS["hooli"]}) == {("unknown", str(kept["vmid"]))}
+
+
+def test_all_disks_count_against_the_quota(lab: Lab) -> None:
+    in_order(lab)
+    do(lab, "tenant", name="initech", **RIGHTS, expire="2099-01-01")
+    disks = [{"size": 1, "storage": "ceph"}, {"size": 50, "storage": "ceph"}]
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech", "memory": "1G"}
+    do(lab, "vm", name="app1", **own, disks=disks)
+    tenants = {"initech": {"access": RIGHTS, "quota": {"disk": "51G"}}}
+    assert kinds(lab, tenants=tenants) == set()
+    tenants["initech"]["quota"] = {"disk": "50G"}
+    assert kinds(lab, tenants=tenants) == {("over_quota", "disk")}
+
+
+def test_vm_with_the_number_of_a_template_that_was_removed() -> None:
+    """The listing has the state of the template until pvestatd has run (BEHAVIOUR.md)."""
+    with open_lab("--lag-s", "60", "--auth-delay-s", "0") as lab:
+        in_order(lab)
+        lab.simulator.ask("POST", "/vms/500", {"node": "pve1", "name": "golden", "template": True})
+        do(lab, "vm", vmid=500, state="absent", force=True)
+        lab.client.task(
+            "POST", "nodes", "pve1", "qemu", data={"vmid": 500, "name": "app1", "memory": 512}
+        )
+        result = do(lab, "audit_info")
+        assert [one["message"] for one in result["findings"]] == ["VM app1 (500) has no tenant"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from typing import Any
 
 from .._access.role import read_privileges
 from .._cluster.tenant import tenants_of
+from .._core.errors import FleetError
+from .._protection.privileges import Privileges
 from .describe import over_quota
 from .facts import Facts, entries_of, other_rights
 from .model import Tenant, creation_day
@@ -22,6 +24,14 @@ from .parts import surplus_entries, wanted_privileges, wanted_rights
 _VOLUME = re.compile(r"^[^,:]+:(?:\S*/)?(?:vm|base|subvol)-(?P<vmid>[0-9]{1,9})-")
 _DRIVE = re.compile(r"^(?:scsi|virtio|ide|sata|efidisk|tpmstate|unused)\d+$")
 _DAY = 86400
+UNKNOWN = "unknown"
+# Proxmox VE leaves out of its listings what the caller may not see, and refuses nothing
+# (pve-manager: PVE/API2/Cluster.pm, resources; pve-access-control: PVE/API2/User.pm, index, and
+# PVE/API2/ACL.pm, read_acl).
+_SIGHT = (
+    ("/vms", "VM.Audit", "VMs and containers"),
+    ("/access", "Sys.Audit", "users, tokens and rights"),
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,22 @@ def _judge_owned(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[Fi
     elif guest.pool != tenant.pool:
         text = f"is not in pool {tenant.pool} of its tenant {name}"
         yield guest.finding("outside_pool", name, text)
+
+
+def judge_sight(held: Privileges) -> Iterator[Finding]:
+    """Yield the privileges that the caller lacks to see all that is checked."""
+    for path, privilege, hidden in _SIGHT:
+        if privilege not in held.below(path):
+            subject = f"{privilege} on {path}"
+            text = f"This user or token lacks {subject}: {hidden} that it may not see are unchecked"
+            yield Finding(UNKNOWN, None, subject, text)
+
+
+def judge_unread(facts: Facts, errors: Mapping[int, FleetError]) -> Iterator[Finding]:
+    """Yield the VMs whose volumes are not known, with the reason."""
+    guests = {guest.vmid: guest for guest in _guests(facts)}
+    for vmid, error in sorted(errors.items()):
+        yield guests[vmid].finding(UNKNOWN, None, f"could not be checked: {error.message}")
 
 
 def judge_volumes(

@@ -63,7 +63,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     """
     reader = CachingReader(client)
     facts = read_facts(reader)
-    facts = replace(facts, cluster=with_names(reader, facts.cluster, missing=True))
+    facts = replace(facts, cluster=with_names(reader, facts.cluster))
     guests = read_guests(tenant, facts, client)
     if params["strays"] == "stop":
         require_no_strays(tenant, guests)

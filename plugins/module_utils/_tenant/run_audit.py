@@ -12,15 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 from .._access.realm import kinds_of_realms
 from .._api.caching import CachingReader
-from .._cluster.state import with_names
+from .._cluster.state import ClusterState, VmRow, with_names
 from .._cluster.tenant import PREFIX
 from .._core import validate
-from .._core.errors import FleetError
+from .._core.errors import FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .audit import Finding, judge_guests, judge_subjects, judge_tenant, judge_tokens, judge_volumes
+from .._protection.privileges import Privileges
+from .._vm.create.quota_race import figures_of
+from .._vm.live.read import read_wherever
+from .._vm.model import Actual
+from .audit import (
+    Finding,
+    judge_guests,
+    judge_sight,
+    judge_subjects,
+    judge_tenant,
+    judge_tokens,
+    judge_unread,
+    judge_volumes,
+)
 from .checks import find_templates
-from .facts import Facts, read_facts
+from .facts import read_facts
 from .model import Tenant, read_tenant
 
 if TYPE_CHECKING:
@@ -38,13 +51,15 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     tenants = [_described(name, given, prefix) for name, given in params["tenants"].items()]
     reader = CachingReader(client)
     facts = read_facts(reader)
-    facts = replace(facts, cluster=with_names(reader, facts.cluster, missing=True))
+    facts = replace(facts, cluster=with_names(reader, facts.cluster))
     by_tag = {tenant.tag: tenant for tenant in tenants}
     found = list(judge_guests(facts, by_tag, prefix))
-    warnings: list[str] = []
+    found += judge_sight(Privileges(client.get("access", "permissions") or {}))
     if params["volumes"]:
-        configs, warnings = _configs(reader, facts)
-        found += judge_volumes(facts, configs, prefix)
+        vms, unread = _read_vms(client, facts.cluster)
+        found += judge_unread(facts, unread)
+        found += judge_volumes(facts, {vmid: vm.target for vmid, vm in vms.items()}, prefix)
+        facts = replace(facts, cluster=_with_figures(facts.cluster, vms))
     realms = kinds_of_realms(reader)
     found += judge_tokens(facts, realms, client.clock.time(), max_age)
     found += judge_subjects(facts)
@@ -57,7 +72,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
         "findings": [asdict(one) for one in found],
         "report": _lines(found),
     }
-    return Result(False, values, warnings=tuple(warnings))
+    return Result(False, values)
 
 
 def _described(name: str, given: Mapping[str, Any] | None, prefix: str) -> Tenant:
@@ -69,26 +84,46 @@ def _described(name: str, given: Mapping[str, Any] | None, prefix: str) -> Tenan
     return read_tenant({**options, "name": name, "tenant_prefix": prefix})
 
 
-def _configs(client: Client, facts: Facts) -> tuple[dict[int, Mapping[str, Any]], list[str]]:
-    """Return the configuration of each VM, one request each, and warnings about unreadable ones."""
+def _read_vms(
+    client: Client, cluster: ClusterState
+) -> tuple[dict[int, Actual], dict[int, FleetError]]:
+    """Return each VM as it is, by VMID, and why others could not be read; one request for each.
 
-    def read(vmid: int) -> Mapping[str, Any] | FleetError:
-        node = facts.cluster.vms[vmid].node
+    A VM that was removed since the listing is in neither.
+    """
+
+    def read(row: VmRow) -> Actual | FleetError:
         try:
-            answer: Mapping[str, Any] = client.get("nodes", node, "qemu", vmid, "config")
+            return read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
         except FleetError as error:
             return error
-        return answer
 
-    numbers = sorted(facts.cluster.vms)
-    found: dict[int, Mapping[str, Any]] = {}
-    warnings: list[str] = []
-    for vmid, answer in zip(numbers, side_by_side(read, numbers, _READS_AT_ONCE), strict=True):
-        if isinstance(answer, FleetError):
-            warnings.append(f"The volumes of VM {vmid} were not checked: {answer.message}")
-        else:
-            found[vmid] = answer
-    return found, warnings
+    rows = list(cluster.vms.values())
+    found: dict[int, Actual] = {}
+    unread: dict[int, FleetError] = {}
+    for row, answer in zip(rows, side_by_side(read, rows, _READS_AT_ONCE), strict=True):
+        if isinstance(answer, Actual):
+            found[row.vmid] = answer
+        elif not isinstance(answer, NotFound):
+            unread[row.vmid] = answer
+    return found, unread
+
+
+def _with_figures(cluster: ClusterState, vms: Mapping[int, Actual]) -> ClusterState:
+    """Return the cluster state with what the configurations of VMs have; of disks, the listing has
+    the first one of each VM only (pure).
+    """
+    rows = dict(cluster.vms)
+    for vmid, actual in vms.items():
+        used = figures_of(actual.live)
+        listed = rows[vmid]
+        rows[vmid] = replace(
+            listed,
+            cores=used.cores or listed.cores,
+            memory=used.memory or listed.memory,
+            disk=used.disk or listed.disk,
+        )
+    return replace(cluster, vms=rows)
 
 
 def _lines(found: list[Finding]) -> list[str]:
