@@ -416,8 +416,8 @@ def test_no_canary_of_the_inventory_comes_out(place: Path, cluster: Simulator) -
             assert "debian-13" in done.stdout, done.stderr
     assert list(cache.iterdir())
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    for file, content in written(place).items():
-        assert leaked(content.decode("utf-8", "replace")) == [], file
+    for path, content in written(place).items():
+        assert leaked(content.decode("utf-8", "replace")) == [], path
 
 
 def test_no_canary_of_the_lookup_comes_out(place: Path, cluster: Simulator) -> None:
