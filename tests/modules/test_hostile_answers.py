@@ -55,6 +55,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
     ("module_utils/_cluster/allocation.py", "with_allocations"): ("storage",),
+    ("module_utils/_cluster/state.py", "_placed_again"): ("cluster/resources",),
     ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
     ("module_utils/_estate/read.py", "_members"): ("pools",),
     ("module_utils/_fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
