@@ -140,6 +140,18 @@ def test_estate_must_be_given_once(player: Player, lab: Lab) -> None:
     assert lab.requests_since(mark) == []
 
 
+def test_misspelt_variable_of_the_tenants_is_refused(player: Player, lab: Lab) -> None:
+    mark = lab.mark()
+    refused = player.play(
+        PROVISION, provision_vms=[vm("a", tenant="acme")], provision_tenant="acme"
+    )
+    message = (
+        "provision_tenant is not a variable of this role, so the run would work on every tenant."
+    )
+    assert message in refused.expect(2).output
+    assert lab.requests_since(mark) == []
+
+
 # What the module refuses, as the role reports it.
 
 MAPS: dict[str, Any] = {
