@@ -146,7 +146,7 @@ NO_LOGIN: dict[str, Any] = {
     "password": "not-it-1",
 }
 SYMPTOMS: Mapping[str, Callable[[Lab], Result]] = {
-    "No endpoint is given": connected(host=None),
+    "No Proxmox VE endpoint is configured": connected(host=None),
     "Refused the connection": connected(host="https://127.0.0.1:1"),
     "Cannot be resolved": connected(host="pve1.invalid"),
     "Certificate is not signed by a trusted CA": connected(ca_path=None),

@@ -225,7 +225,7 @@ def test_an_option_that_does_not_exist(listed: Lister) -> None:
     """
     found = listed(tennant="acme")
     assert found.code != 0
-    assert "there is no option 'tennant'. Did you mean tenant" in one_line(found.errors)
+    assert "there is no option 'tennant'. Did you mean 'tenant'?" in one_line(found.errors)
     assert (
         len(
             listed(

@@ -300,4 +300,4 @@ def test_a_site(listed: Lister, tmp_path: Path) -> None:
         sites=sites,
     )
     assert "said=10000" in done.stdout
-    assert "no endpoint is given" in done.stdout + done.stderr
+    assert "No Proxmox VE endpoint is configured" in done.stdout + done.stderr

@@ -311,8 +311,8 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
     host, where = _find(layers, "host")
     if not where:
         raise ConfigurationError(
-            attempted="Could not find out where Proxmox VE is",
-            answer="no endpoint is given",
+            attempted="No Proxmox VE endpoint is configured",
+            answer="host is not set",
             next_step="Set the option host, or PROXMOX_HOST in the environment, or sites_file"
             " (PROXMOX_SITES_FILE)",
             reason="missing endpoint",
@@ -324,11 +324,12 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
     sources = layers
     if where == site.get("host")[1]:
         sources = layers[:2]
-    port, _unused = _find(sources, "port")
+    port, port_from = _find(sources, "port")
     try:
         return parse_endpoint(str(host), port)
     except ConfigurationError as error:
-        raise error.on(answer=f"{error.answer} (from {where})") from None
+        given_in = " and ".join(filter(None, (where, port_from)))
+        raise error.on(answer=f"{error.answer} (from {given_in})") from None
 
 
 def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]:

@@ -111,7 +111,7 @@ def guard_tenant(
         answer = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
     raise ForeignTenant(
-        attempted=f"{label} was left alone",
+        attempted=f"{label} was refused",
         answer=answer,
         next_step=step,
         reason="foreign tenant",
@@ -168,7 +168,7 @@ def guard_volume(
         guard_source(row, row.tags, tenant_tag, prefix, shared)
     elif str(owner) not in shared:
         raise ForeignTenant(
-            attempted=f"Volume {volume} was left alone",
+            attempted=f"Volume {volume} was refused",
             answer=f"it is a disk of VM {owner}, which is not known to be {tenant_tag}'s",
             next_step="Choose an image, or list the VM in shared_sources",
             reason="foreign tenant",

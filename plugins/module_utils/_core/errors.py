@@ -61,8 +61,9 @@ class FleetError(Exception):
         said = ": ".join(
             part for part in (_bare(self.attempted), _bare(self.answer or self.reason)) if part
         )
-        sentences = [part + "." for part in (said, _bare(self.next_step)) if part]
-        return " ".join(sentences) or f"{self.category}."
+        sentences = [part + ". " for part in (said, _bare(self.next_step)) if part]
+        # A question keeps its own mark.
+        return "".join(sentences).replace("?. ", "? ").rstrip() or f"{self.category}."
 
     @property
     def came_after_changes(self) -> bool:

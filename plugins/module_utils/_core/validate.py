@@ -95,7 +95,7 @@ def tag(value: str, what: str = "tags") -> str:
     """Return a tag in lower case, PVE's default storage form (datacenter option tag-style)."""
     if not _TAG.fullmatch(value):
         raise refused(
-            what, value, "is not a PVE tag", "Use letters, digits, _ first, then also - + and ."
+            what, value, "is not a PVE tag", "Use letters, digits and _, then also - + and dots"
         )
     return value.lower()
 
@@ -233,7 +233,7 @@ def cidr(value: str, version: int, what: str) -> str:
             what,
             value,
             f"is not an IPv{version} address with a prefix from 8 to {_LONGEST[version]}",
-            f"Write it as {example}",
+            f"Write it as {example}, or dhcp",
         )
     return value
 

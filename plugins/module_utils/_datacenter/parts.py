@@ -206,7 +206,7 @@ def exact_tag(value: Any, what: str) -> str:
     text = str(value).strip()
     if not _EXACT_TAG.fullmatch(text):
         raise validate.refused(
-            what, text, "is not a tag", "Use letters, digits, _ first, then also - + and ."
+            what, text, "is not a tag", "Use letters, digits and _, then also - + and dots"
         )
     return text
 

@@ -530,7 +530,7 @@ def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
     if _is_inside(scope, actual, row):
         return
     raise Conflict(
-        attempted=f"{actual.label} was left alone",
+        attempted=f"{actual.label} was not removed",
         answer=f"it no longer has the {scope.label}",
         next_step="Someone else has changed it: check its owner and run again",
         reason="outside the scope",

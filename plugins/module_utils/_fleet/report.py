@@ -102,6 +102,8 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     for one in error.details.get("vms", ()):
         own[one["index"]] = {"msg": one["msg"], "error": one["error"]}
         causes.append(f"{one['vm']}: {one['msg']}")
+    if not causes:
+        causes.append(error.message)
     rows = _refused_rows(arguments, own)
     summary = dict.fromkeys(ACTIONS, 0)
     summary["failed"] = len(rows)

@@ -88,7 +88,7 @@ def _slots_beyond(known: Mapping[str, str], volumes: Mapping[str, str]) -> set[s
 def replaced(label: str, answer: str) -> Conflict:
     """Return the error of a guest that is not what the plan was made for."""
     return Conflict(
-        attempted=f"{label} was left alone",
+        attempted=f"{label} was not changed",
         answer=answer,
         next_step="Someone changed it since then: check which VM you mean and run again",
         reason="replaced",

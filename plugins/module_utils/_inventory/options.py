@@ -342,7 +342,7 @@ def check_names(given: Collection[str], known: Collection[str]) -> None:
         if name in known:
             continue
         near = difflib.get_close_matches(str(name), list(known), 1)
-        step = f"Did you mean {near[0]}" if near else "Remove it"
+        step = f"Did you mean '{near[0]}'?" if near else "Remove it"
         raise wrong(f"there is no option {name!r}", step)
 
 

@@ -62,7 +62,7 @@ class Target:
         if self.called is None or name == self.called:
             return
         raise Conflict(
-            attempted=f"{label} was left alone",
+            attempted=f"{label} was refused",
             answer=f"it is not called '{self.called}', as the task says",
             next_step="Check name and vmid, or give only one of them",
             reason="another name",

@@ -69,7 +69,7 @@ class AbandonedVm(RemovedVm):
         is_abandoned = current.marker == self.actual.marker and current.status == "stopped"
         if is_busy or current.lock or not is_abandoned:
             raise Conflict(
-                attempted=f"{current.label} was left alone",
+                attempted=f"{current.label} was not removed",
                 answer="another run works on it or has completed it",
                 next_step="Run this again to see what is unfinished",
                 reason="no longer abandoned",

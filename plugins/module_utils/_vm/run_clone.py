@@ -166,7 +166,7 @@ def _require_same(desired: Desired, actual: Actual, origin: int | None, wanted: 
         said = f"it was cloned from {origin}, not from {wanted}"
         step = "Choose another name or vmid, or give the source it was cloned from"
     raise Conflict(
-        attempted=f"{actual.label} was left alone",
+        attempted=f"{actual.label} was not changed",
         answer=said,
         next_step=step,
         reason="other origin",

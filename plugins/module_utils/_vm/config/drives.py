@@ -276,7 +276,7 @@ def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
     if wanted == found:
         return
     raise ValidationFailed(
-        attempted=f"Drive {disk.slot} of {label} was left alone",
+        attempted=f"Drive {disk.slot} of {label} was not changed",
         answer=f"it is {found}, and {wanted} is asked for",
         next_step=(
             "Name a drive that is free, or take this one away first, in a task with"
@@ -326,7 +326,7 @@ def _grown_size(label: str, disk: Disk, existing: Mapping[str, str]) -> int | No
     if disk.size > size:
         return disk.size
     raise ValidationFailed(
-        attempted=f"Disk {disk.slot} of {label} was left alone",
+        attempted=f"Disk {disk.slot} of {label} was not changed",
         answer=f"it has {render_size(size)} and cannot shrink to {render_size(disk.size)}",
         next_step="PVE cannot shrink disks: ask for the size it has, or make a new disk and copy",
         reason="shrink",

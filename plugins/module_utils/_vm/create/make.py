@@ -300,7 +300,7 @@ def _require_ours(draft: Draft, config: Mapping[str, object]) -> None:
 
 def _not_ours(vmid: int) -> FleetError:
     return VmidTaken(
-        attempted=f"VM {vmid} was left alone",
+        attempted=f"VM {vmid} was not created",
         answer="another VM has that number",
         next_step="Choose another vmid, or leave it out",
         reason="taken vmid",

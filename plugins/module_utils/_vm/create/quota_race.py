@@ -142,7 +142,7 @@ def check_quota(
         raise beyond(
             desired.tenant or "",
             over,
-            f"{label} was left alone",
+            f"{label} was refused",
             "Remove or shrink VMs of this tenant, ask for less, or raise the quota",
         )
     _require_room_beside_leaving(desired, label, all_of_it, more)
@@ -171,8 +171,8 @@ def _require_room_beside_leaving(
         raise beyond(
             desired.tenant or "",
             over,
-            f"{label} was left alone beside VMs that this run removes at its end, for which twice"
-            " the quota is allowed",
+            f"{label} was refused, although twice the quota is allowed until this run has removed"
+            " VMs",
             "Remove some of them by hand, or run with fewer new VMs first",
         )
 

@@ -217,7 +217,7 @@ def _maps(
 def _unknown(kind: str, label: str, known: Mapping[str, Any]) -> ConfigurationError:
     return ConfigurationError(
         attempted=f"The {kind} {label!r} could not be resolved",
-        answer=f"known are {', '.join(sorted(known)) or 'none'}",
+        answer=f"known are {', '.join(sorted(known))}" if known else "none is defined",
         next_step=f"Name one of them or define {label!r}",
         reason=f"unknown {kind}",
     )

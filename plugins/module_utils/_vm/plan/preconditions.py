@@ -57,7 +57,7 @@ def _check_protection(desired: Desired, actual: Actual, change: Change) -> None:
     if not taken:
         return
     raise Conflict(
-        attempted=f"{', '.join(sorted(taken))} of {actual.label} was left alone",
+        attempted=f"{', '.join(sorted(taken))} of {actual.label} was not changed",
         answer="the VM is protected, so that its drives cannot be taken away",
         next_step="Set protection=false in the same task to lift the protection",
         reason="protected",
@@ -72,7 +72,7 @@ def _check_tenants(desired: Desired, actual: Actual, after: Mapping[str, str]) -
     if len(then) < 2 or not added:
         return
     raise Conflict(
-        attempted=f"{actual.label} was left alone",
+        attempted=f"{actual.label} was not changed",
         answer=f"it would have the tags of several tenants: {', '.join(then)}",
         next_step="Remove the tag of the tenant that it leaves first",
         reason="several tenants",
@@ -86,7 +86,7 @@ def _check_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> Non
     if not missing:
         return
     raise ValidationFailed(
-        attempted=f"The boot order of {actual.label} was left alone",
+        attempted=f"The boot order of {actual.label} was not changed",
         answer=f"{', '.join(missing)} would not be there",
         next_step="Name devices that the VM has or that the task adds, or disk, network and cdrom",
         reason="boot",
@@ -102,7 +102,7 @@ def _check_balloon(actual: Actual, change: Change) -> None:
     if int(balloon or 0) <= int(memory):
         return
     raise ValidationFailed(
-        attempted=f"The memory of {actual.label} was left alone",
+        attempted=f"The memory of {actual.label} was not changed",
         answer=(
             f"balloon, the minimum it can shrink to, would be {balloon} MiB and the memory"
             f" {memory} MiB"
@@ -115,7 +115,7 @@ def _check_balloon(actual: Actual, change: Change) -> None:
 def _check_tpm(actual: Actual, change: Change, after: Mapping[str, str], *, runs: bool) -> None:
     if runs and "tpmstate0" in change.drives.moved:
         raise Conflict(
-            attempted=f"tpmstate0 of {actual.label} was left where it is",
+            attempted=f"tpmstate0 of {actual.label} was not moved",
             answer="PVE does not move the state of a TPM while the VM runs",
             next_step="Stop the VM first, or move the disk in a task with state=stopped",
             reason="running",
@@ -127,7 +127,7 @@ def _check_tpm(actual: Actual, change: Change, after: Mapping[str, str], *, runs
     if old is None or old == new:
         return
     raise NotSupported(
-        attempted=f"tpmstate0 of {actual.label} was left alone",
+        attempted=f"tpmstate0 of {actual.label} was not changed",
         answer="the version of a TPM cannot change once it is made",
         next_step="Remove the TPM first, with all that the guest keeps in it, and add another",
         reason="TPM version",
@@ -152,7 +152,7 @@ def _check_waiting_disks(actual: Actual, change: Change) -> None:
         if running_volume == next_volume:
             continue
         raise Conflict(
-            attempted=f"Disk {slot} of {actual.label} was left alone",
+            attempted=f"Disk {slot} of {actual.label} was not changed",
             answer="it was added or replaced while the VM runs, and waits for a stop",
             next_step=(
                 "Stop or reboot the VM first, for example with state=restarted in a task before"

@@ -373,7 +373,7 @@ def migrate(update: Update, shared: Collection[str]) -> Step:
     desired, actual = update.desired, update.actual
     if not desired.migrate:
         raise Conflict(
-            attempted=f"{actual.label} was left where it is",
+            attempted=f"{actual.label} was not moved",
             answer=f"node {desired.node} is asked for and migrate is false",
             next_step="Allow the move with migrate=true, or leave node out",
             reason="node differs",

@@ -171,7 +171,7 @@ def _wake_first(desired: Desired, actual: Actual, change: Change, shared: Collec
     """
     if not power.wakes(desired):
         raise Conflict(
-            attempted=f"{actual.label} was left alone",
+            attempted=f"{actual.label} was not changed",
             answer="it is hibernated, and PVE changes nothing of it until it has been started",
             next_step=(
                 "Start it in the same task with state=started, or leave its options as they are"

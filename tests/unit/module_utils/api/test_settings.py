@@ -293,6 +293,11 @@ def test_a_malformed_variable_is_named() -> None:
         resolve({"host": "a", **TOKEN}, {"PROXMOX_VALIDATE_CERTS": "maybe"})
 
 
+def test_a_malformed_port_of_the_environment_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="from PROXMOX_HOST and PROXMOX_PORT"):
+        resolve({**TOKEN}, {"PROXMOX_HOST": "a", "PROXMOX_PORT": "x"})
+
+
 def test_secrets_do_not_show() -> None:
     connection = resolve({"host": "a", "user": "u@pam", "password": "hush"}, {})
     assert "hush" not in repr(connection)

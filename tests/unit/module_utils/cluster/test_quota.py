@@ -204,7 +204,7 @@ def test_only_what_grows_can_exceed(limits: dict[str, int], used: Figures, more:
         fits = kind not in limits or wanted == 0 or getattr(used, kind) + wanted <= limits[kind]
         assert (kind in over) is not fits
     if over:
-        error = beyond("acme", over, "VM 1 was left alone", "Raise it")
+        error = beyond("acme", over, "VM 1 was refused", "Raise it")
         assert error.category == "QuotaExceeded"
         assert error.details["quota"] == over
         assert all(kind in error.message for kind in over)

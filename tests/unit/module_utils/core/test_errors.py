@@ -1,0 +1,17 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The message of an error."""
+
+from __future__ import annotations
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+
+
+def test_a_question_gets_no_full_stop() -> None:
+    error = ValidationFailed(
+        attempted="cpu was refused",
+        answer="'hots' is unknown.",
+        next_step="Did you mean 'host'?",
+    )
+    assert error.message == "cpu was refused: 'hots' is unknown. Did you mean 'host'?"

@@ -1,0 +1,15 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run reports that was refused before any VM was worked on."""
+
+from __future__ import annotations
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import AuthenticationError
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
+
+
+def test_summary_has_the_cause_of_a_refused_run() -> None:
+    refused = AuthenticationError(attempted="Could not log in", answer="no ticket")
+    values = refused_values({"vms": [{"name": "a"}, {"name": "b"}]}, refused)
+    assert values["report"] == ["failed 2", "Could not log in: no ticket."]
