@@ -204,6 +204,67 @@ def test_login_is_never_shown(lab: Lab, player: Player, tmp_path: Path, kind: st
     assert [row["tokenid"] for row in names] == ["fleet-2"]
 
 
+def test_login_as_an_extra_variable_is_refused(lab: Lab, player: Player) -> None:
+    """It outranks every fact, so that the old login would be handed over, and kept in use."""
+    given = {"sites": [{"name": "initech", "token_id": "tenant_initech@pve!fleet"}]}
+    options = {**ESTATE, "tenant_credentials": "variable", "tenant_login": given}
+    for playbook in (TENANT, ROTATE):
+        mark = lab.mark()
+        assert "is an extra variable" in player.play(playbook, **options).expect(2).output
+        assert lab.requests_since(mark) == []
+
+
+def test_login_of_the_tenant_before_is_not_taken_for_this_ones(
+    lab: Lab, player: Player, tmp_path: Path
+) -> None:
+    rotate = {"ansible.builtin.include_role": {"name": TENANT, "tasks_from": "rotate"}}
+    make = {"ansible.builtin.include_role": {"name": TENANT}}
+    hooli = {"vars": {"tenant_name": "hooli"}}
+    tasks = [
+        {"name": "Make hooli", **make, **hooli},
+        {"name": "Make initech", **make},
+        {"name": "Rotate initech", **rotate},
+        {"name": "Rotate hooli", **rotate, **hooli},
+    ]
+    options = {name: value for name, value in ESTATE.items() if name != "tenant_name"}
+    tenants = {**ESTATE["tenants"], "hooli": {}}
+    variables = {**options, "tenants": tenants, "tenant_credentials": "variable"}
+    play = {"name": "Tenants", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    play["vars"] = {**variables, "tenant_name": "initech"}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
+    player.play("play.yml").expect()
+    for name in ("initech", "hooli"):
+        tokens = lab.call("GET", f"/access/users/tenant_{name}@pve/token")
+        assert [row["tokenid"] for row in tokens] == ["fleet-2"]
+
+
+VAULT = VaultLib([("default", VaultSecret(b"open sesame"))])
+LOGIN = '{"sites": [{"name": "%s"}]}'
+HEAD = "# Login of tenant %s, written by pve.fleet.tenant. Use it as sites_file.\n"
+
+
+@pytest.mark.parametrize("whose", ["hooli", "initech"])
+@pytest.mark.parametrize("kind", ["file", "vault"])
+def test_removal_takes_the_login_of_no_other_tenant(
+    lab: Lab, player: Player, tmp_path: Path, kind: str, whose: str
+) -> None:
+    """The tenant does not exist: it was removed before, or its name is a mistake."""
+    file = tmp_path / "login.yml"
+    text = (HEAD + LOGIN) % (whose, whose)
+    if kind == "vault":
+        text = VAULT.encrypt(LOGIN % whose).decode()
+    file.write_text(text, encoding="utf-8")
+    gone = {**ESTATE, "tenant_state": "absent", "tenant_confirm": "initech"}
+    options = {**gone, "tenant_credentials": kind, "tenant_vault_password": "open sesame"}
+    options["tenant_credentials_file"] = str(file)
+    foreseen = player.play(TENANT, "--check", **options).expect()
+    assert file.read_text(encoding="utf-8") == text
+    done = player.play(TENANT, **options).expect()
+    assert file.exists() == (whose == "hooli")
+    assert done.changed == foreseen.changed == int(whose == "initech")
+    assert ("login.yml stays" in done.output) == (whose == "hooli")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
