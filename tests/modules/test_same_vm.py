@@ -19,6 +19,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
+from ansible_collections.pve.fleet.plugins.module_utils._fleet import plan
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
@@ -408,6 +409,32 @@ def test_a_vm_that_is_removed_in_between_leaves_its_number_to_the_next(module: s
         assert not again.get("failed"), again
         assert again["changed"]
         assert set(named(lab, "web1")) == {NUMBER}
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_two_vms_that_move_while_their_list_is_read_are_found(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that is drained moves its VMs one after the other."""
+    monkeypatch.setattr(plan, "READERS", 1)  # the second is read when the first has been found
+    with open_lab("--lag-s", "0") as lab:
+        vmids = {"web1": 5001, "web2": 5002}
+        for name, vmid in vmids.items():
+            lab.vm(name=name, tenant="acme", vmid=vmid, node="pve1", **BLANK)
+        settle_listing(lab, "web2")
+        for name, path in (("web1", "pve1/qemu/5001"), ("web2", "pve3/qemu/5001")):
+            lab.simulator.fault(
+                method="GET",
+                path=f"^/nodes/{path}/pending$",
+                nth=1,
+                steer=[["PUT", f"/vms/{vmids[name]}", {"node": "pve3"}]],
+            )
+        wanted = [{"name": name, "tenant": "acme", "state": state, **BLANK} for name in vmids]
+        result = list_of(lab, vms=wanted)
+        assert not result.get("failed"), result
+        assert [vm["changed"] for vm in result["vms"]] == [state == "absent"] * 2
+        left = {} if state == "absent" else {5002: "tenant_acme"}
+        assert named(lab, "web2") == left
 
 
 @pytest.mark.parametrize("how", [{}, {"vmid": 5003}], ids=["by name", "vmid"])

@@ -135,7 +135,7 @@ def refreshed(client: Client, cluster: ClusterState) -> ClusterState:
 
 
 def node_of(client: Client, vmid: int) -> str | None:
-    """Return the node a VM is on now, or None; one request. The listing does not lag in this."""
+    """Return the node a VM is on now, or None; one request each time: no answer is reused."""
     node: str | None = _listed_now(client, vmid).get("node")
     return node
 
@@ -150,7 +150,7 @@ def pool_of(client: Client, vmid: int) -> str | None:
 
 
 def _listed_now(client: Client, vmid: int) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = client.get("cluster", "resources", type="vm")
+    rows: list[dict[str, Any]] = client.direct().get("cluster", "resources", type="vm")
     return next((row for row in rows if int(row["vmid"]) == vmid), {})
 
 
