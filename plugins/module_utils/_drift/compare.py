@@ -35,11 +35,8 @@ _ACTION = "restarted"
 _BESIDE = frozenset(("node", "pool", "status", "cloud_init_drive", "vmid"))
 
 
-def compare(planned: Planned, blind: str) -> Compared:
-    """Return what differs of a VM.
-
-    `blind` is why a VM that was not found may exist all the same, or an empty text.
-    """
+def compare(planned: Planned) -> Compared:
+    """Return what differs of a VM."""
     found = _identity(planned)
     vm_plan = planned.vm_plan
     if planned.error is not None:
@@ -48,9 +45,6 @@ def compare(planned: Planned, blind: str) -> Compared:
     elif vm_plan is not None:
         found.steps = vm_plan.plan.summaries
         _add_plan(found, planned.item.desired, vm_plan)
-    if blind and seems_gone(planned, found):
-        found.status = UNKNOWN
-        found.reason = blind
     return found
 
 

@@ -35,7 +35,7 @@ from .model import (
     Scope,
     Unlisted,
 )
-from .unlisted import blind_spot, describe_unlisted, silent_nodes, unlisted
+from .unlisted import describe_unlisted, silent_nodes, unlisted
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -69,13 +69,12 @@ def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
         plans = counting(planner.plan_located(located), planner.leaving)
     except FleetError as error:
         look.reason = error.message
-        look.vms = [compare(Planned(item, error=error), "") for item in estate.items]
+        look.vms = [compare(Planned(item, error=error)) for item in estate.items]
         for vm in look.vms:
             vm.status = UNKNOWN
         return look
     look.nodes = silent_nodes(planner.cluster, site)
-    blind = blind_spot(planner.seen)
-    vms = [compare(planned, blind) for planned in plans]
+    vms = list(map(compare, plans))
     _find_hidden(client, planner, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
         _add(look, vm, scope.ignored, is_unfinished(planned))

@@ -58,21 +58,3 @@ def silent_nodes(cluster: ClusterState, site: str) -> list[Silent]:
         if not cluster.nodes[name].online:
             found.append(Silent(site, name, f"node {name} is offline"))
     return found
-
-
-def blind_spot(seen: ClusterState) -> str:
-    """Return why a VM that was not found by its name may exist, or an empty text.
-
-    The listing has no name of a VM whose node reports no statistics (pve-manager: PVE/API2Tools.pm,
-    extract_vm_stats). `seen` is the cluster after all nodes were asked; one that is down, or that
-    does not answer, named no VM.
-    """
-    hidden: dict[int, str] = {}
-    for row in seen.vms.values():
-        if not row.name and row.node not in seen.asked:
-            hidden[row.vmid] = row.node
-    if not hidden:
-        return ""
-    vmids = ", ".join(map(str, sorted(hidden)))
-    nodes = ", ".join(sorted(set(hidden.values())))
-    return f"it may be one of VMs {vmids} on {nodes}, whose names cannot be read"

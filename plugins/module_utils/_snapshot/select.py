@@ -14,6 +14,7 @@ from .._cluster.locate import locate
 from .._cluster.lookup import guard_tenant
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
+from .._cluster.unread import refuse_unread
 from .._cluster.visible import require_visible
 from .._core import validate
 from .._core.errors import Conflict, FleetError, ForeignTenant, UnknownVm, ValidationFailed
@@ -158,7 +159,8 @@ def _find(
 ) -> tuple[VmRow, ClusterState]:
     """Return the row of a VM, and the cluster state with names that were read from the nodes.
 
-    Raises NotFound, Conflict for an ambiguous name and PermissionDenied for a hidden VMID.
+    Raises NotFound, Conflict for an ambiguous name, NodeUnhealthy for one that cannot be read and
+    PermissionDenied for a hidden VMID.
     """
     if isinstance(one, int):
         row, cluster = locate(client, cluster, vmid=one)
@@ -175,6 +177,8 @@ def _find(
             prefix=owner.prefix,
             certain=True,
         )
+        if row is None:
+            refuse_unread(cluster, label, owner.owns)
     if row is not None:
         return row, cluster
     raise UnknownVm(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
+from .._cluster.unread import refuse_unread
 from .._cluster.visible import require_visible
 from .._core import validate
 from .._core.errors import FleetError, NotFound
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the VMs that match all filters, sorted by VMID.
 
-    Nothing is written, in check mode or out of it.
+    Nothing is written, in check mode or out of it. Raises NodeUnhealthy where a VM that is named
+    may be one whose name cannot be read.
     """
     wanted = matcher(params)
     prefix = params.get("tenant_prefix") or "tenant_"
@@ -40,6 +42,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     require_visible(
         client, cluster, params.get("vmid"), f"VM {params.get('vmid')} could not be read"
     )
+    name = params.get("name")
+    if name is not None and not rows:
+        refuse_unread(cluster, f"VM '{name}'", lambda row: wanted(replace(row, name=name)))
     vms: list[dict[str, Any]] = []
     warnings: list[str] = []
     for row in sorted(rows, key=lambda row: row.vmid):

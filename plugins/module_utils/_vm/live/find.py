@@ -69,12 +69,14 @@ def find(context: RunContext, cluster: ClusterState) -> tuple[Actual | None, Clu
         if actual is not None:
             return actual, cluster
         cluster = without_vm(cluster, row.vmid)
+    from ..desired.unread import refuse_unread_vm  # not loaded for an existing VM
+
+    refuse_unread_vm(desired, cluster)
     return None, cluster
 
 
 def _await_name(context: RunContext, row: VmRow) -> Mapping[str, Any] | None:
-    """Return the configuration of a VM that is being made once it has a name; None where it is
-    gone.
+    """Return the configuration of a VM that is being made once it has a name; None if it is gone.
 
     A VM that the task could have made is waited for to the end; any other for a short time, and
     without a name where that is not enough.
@@ -222,8 +224,7 @@ def _search(
 ) -> tuple[VmRow | None, ClusterState]:
     """Return the row of the VM by number or name.
 
-    Where a name can mean several, the unfinished ones among them are read: their marker
-    names the tenant.
+    Where a name can mean several, the unfinished ones are read: their marker names the tenant.
     """
     try:
         return _locate(client, cluster, desired)

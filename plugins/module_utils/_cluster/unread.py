@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""VMs whose names cannot be read, one of which may be the one that a name means (pure).
+
+The listing has no name of a VM whose node has reported no statistics for five minutes (pve-manager:
+PVE/API2Tools.pm, extract_vm_stats; pve-cluster: status.c, cfs_rrd_dump). The node, which has it in
+the configuration, is down or does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._core.errors import NodeUnhealthy
+from .state import ClusterState, VmRow
+
+# A message names this many VMs.
+_SHOWN = 5
+
+
+def refuse_unread(
+    cluster: ClusterState,
+    label: str,
+    may_be: Callable[[VmRow], bool],
+) -> None:
+    """Raise NodeUnhealthy where a VM that was not found by its name may exist all the same.
+
+    `cluster` is that of `locate`, which has asked all nodes. `may_be` returns whether a VM without
+    a name can be the one that is meant.
+    """
+    unread: list[VmRow] = []
+    for row in cluster.vms.values():
+        is_named = row.name or row.node in cluster.asked or row.planned
+        if not is_named and may_be(row):
+            unread.append(row)
+    if not unread:
+        return
+    vmids = sorted(row.vmid for row in unread)
+    nodes = sorted({row.node for row in unread})
+    places = ", ".join(nodes)
+    raise NodeUnhealthy(
+        attempted=f"{label} could not be found",
+        answer=(
+            f"it may be {_one_of(vmids)} on {places}, which cannot be read while the node does not"
+            " answer"
+        ),
+        next_step="Bring the node back, or give the vmid of the VM that you mean",
+        reason="name not readable",
+        details={"vmids": vmids},
+    )
+
+
+def _one_of(vmids: list[int]) -> str:
+    listed = ", ".join(map(str, vmids[:_SHOWN]))
+    left = len(vmids) - _SHOWN
+    if left > 0:
+        listed += f" and {left} more"
+    if len(vmids) == 1:
+        return f"VM {listed}"
+    return f"one of VMs {listed}"
