@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.modules.estate_lab import Lab
+from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.test_tenants import after_request
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G"}
@@ -66,6 +66,46 @@ def test_only_what_is_in_the_scope_goes(estate: Lab, scope: dict[str, Any], gone
     assert names(estate) == before - gone
     again = estate.run("vms", prune=True, vms=[{"name": "keep"}], **scope)
     assert not again["changed"]
+
+
+def acme_is(lab: Lab, *names: str) -> dict[str, Any]:
+    """Return what prune says of a list of tenant acme's VMs, after a preview that says the same."""
+    wanted: dict[str, Any] = {"tenant": "acme", "prune": True}
+    wanted["vms"] = [{"name": name} for name in names]
+    foreseen = lab.run("vms", check=True, **wanted)
+    done = lab.run("vms", **wanted)
+    assert not done.get("failed"), done
+    assert done["changed"] == foreseen["changed"]
+    return done
+
+
+def test_a_template_that_the_listing_does_not_know_yet_stays() -> None:
+    """The listing has the flag from statistics (pve-manager: API2Tools.pm, extract_vm_stats)."""
+    with open_lab("--lag-s", "300") as lab:
+        lab.vm(name="keep", tenant="acme", **BLANK)
+        lab.vm(name="gold", tenant="acme", state="template", **BLANK)
+        assert not acme_is(lab, "keep")["changed"]
+        assert lab.run("vm_info", name="gold")["vms"]
+
+
+def test_a_template_on_a_node_that_does_not_list_it_stays() -> None:
+    with open_lab("--lag-s", "300") as lab:
+        lab.vm(name="keep", tenant="acme", **BLANK, node="pve1")
+        lab.vm(name="gold", tenant="acme", state="template", **BLANK, node="pve2")
+        lab.simulator.fault(method="GET", path="^/nodes/pve2/qemu$", status=596, times=None)
+        assert not acme_is(lab, "keep")["changed"]
+
+
+def test_a_vm_that_is_listed_as_the_template_before_it_goes() -> None:
+    with open_lab("--lag-s", "0") as lab:
+        lab.vm(name="keep", tenant="acme", **BLANK)
+        gold: dict[str, Any] = {"name": "gold", "tenant": "acme", "vmid": 5001}
+        lab.vm(**gold, state="template", **BLANK)
+        assert "gold" in names(lab)
+        lab.simulator.steer("settings", {"lag_s": 300})
+        lab.vm(**gold, state="absent")
+        lab.vm(name="web", tenant="acme", vmid=5001, **BLANK)
+        assert {vm["name"] for vm in acme_is(lab, "keep")["vms"] if vm["pruned"]} == {"web"}
 
 
 def test_without_prune_nothing_goes(estate: Lab) -> None:

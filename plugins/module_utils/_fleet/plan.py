@@ -126,7 +126,11 @@ class Planner:
         scope: Scope,
         planned: list[Planned],
     ) -> list[Planned]:
-        """Return the plans to remove what lies within the scope and is not in the list."""
+        """Return the plans to remove what lies within the scope and is not in the list.
+
+        Never a template: its node says which VM is one. The listing has it from statistics, so that
+        it lacks a new template's flag.
+        """
         listed = meant_by(planned)
         rows = out_of_list(self.cluster, scope, listed)
         unfinished, self.notes = find_unfinished(
@@ -145,24 +149,32 @@ class Planner:
         )
         items: list[Item] = []
         for row in rows:
-            if row.vmid not in fresh.vms:
-                continue  # it was removed since the listing was read
-            name = fresh.vms[row.vmid].own_name or row.own_name
-            options = read_vm_options(removal_of(params, row.vmid, name))
+            now = fresh.vms.get(row.vmid)
+            if now is None or now.template:
+                continue  # gone since the listing was read, or to be kept
+            name = now.own_name or row.own_name
+            removal = removal_of(params, row.vmid, name)
             index = len(planned) + len(items)
-            items.append(Item(index, options, pruned=True))
-        return self.plan(items)
+            items.append(
+                Item(
+                    index,
+                    read_vm_options(removal),
+                    pruned=True,
+                )
+            )
+        return self._without_templates(self.plan(items))
+
+    def _without_templates(self, unwanted: list[Planned]) -> list[Planned]:
+        """Return the plans of VMs to prune without those whose configuration is a template's."""
+        templates = list(filter(_is_template, unwanted))
+        self.leaving -= meant_by(templates)
+        return still_unwanted(unwanted, templates)
 
     def as_it_is(self, planned: Planned) -> VmRow | None:
         """Return the VM that an item means, with name and tags from its node, or None."""
         if planned.found is None:
             return None
         return self._planned.cluster.vms.get(planned.found.vmid)
-
-    @property
-    def seen(self) -> ClusterState:
-        """The cluster as it was, with what the nodes that were asked say of their VMs."""
-        return self._seen
 
     def _context(self, item: Item) -> RunContext:
         context = RunContext(
@@ -304,6 +316,11 @@ def _is_unknown(planned: Planned) -> bool:
     return planned.found is None and planned.error is None
 
 
+def _is_template(planned: Planned) -> bool:
+    actual = planned.actual
+    return actual is not None and actual.template
+
+
 def _row_in(cluster: ClusterState, desired: Desired) -> VmRow | None:
     """Return the row of the VM that is meant, or None; also where a name means several (pure)."""
     try:
@@ -396,7 +413,7 @@ def refuse_look_alikes(
     DNS ignores the case of a name: the other VM would be pruned because of a typing error.
     """
     unlisted = out_of_list(cluster, scope, meant_by(planned))
-    by_name = {row.name.lower(): row for row in unlisted}
+    by_name = {row.name.lower(): row for row in unlisted if not row.template}
     checked: list[Planned] = []
     for one in planned:
         row = by_name.get(one.item.name_in_dns)
@@ -513,14 +530,10 @@ def out_of_list(
     scope: Scope,
     listed: set[int],
 ) -> list[VmRow]:
-    """Return the VMs in a scope that no item of the list means, by VMID.
-
-    Never a template (pure).
-    """
+    """Return the VMs in a scope that no item of the list means, by VMID, templates too (pure)."""
     found: list[VmRow] = []
     for vmid, row in sorted(cluster.vms.items()):
-        is_candidate = vmid not in listed and not row.template
-        if is_candidate and within(row, scope):
+        if vmid not in listed and within(row, scope):
             found.append(row)
     return found
 

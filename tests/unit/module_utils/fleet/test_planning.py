@@ -182,20 +182,15 @@ def test_the_same_list_gives_the_same_plan(
         max_size=10,
     ),
     pools=st.lists(st.sampled_from(["acme", "acme2", None]), min_size=10, max_size=10),
-    templates=st.lists(st.booleans(), min_size=10, max_size=10),
     scope=st.sampled_from([("tenant_acme", None), ("tenant_acme", "acme"), (None, "acme")]),
 )
 def test_nothing_beyond_the_scope_is_pruned(
     listed: set[int],
     owners: list[str],
     pools: list[Any],
-    templates: list[bool],
     scope: tuple[Any, Any],
 ) -> None:
-    rows = [
-        vm(number, "n1", tags=owners[number], pool=pools[number], template=int(templates[number]))
-        for number in range(10)
-    ]
+    rows = [vm(number, "n1", tags=owners[number], pool=pools[number]) for number in range(10)]
     gone = {
         row.vmid
         for row in out_of_list(cluster_state_of(rows), Scope(scope[0], "tenant_", scope[1]), listed)
@@ -205,7 +200,7 @@ def test_nothing_beyond_the_scope_is_pruned(
             scope[0]
         ]
         inside = (scope[0] is None or owned) and (scope[1] is None or pools[number] == scope[1])
-        assert (number in gone) is (inside and number not in listed and not templates[number])
+        assert (number in gone) is (inside and number not in listed)
 
 
 class Renamed(Cluster):
