@@ -24,15 +24,15 @@ import hypothesis
 import pytest
 
 REPO = Path(__file__).resolve().parent.parent
-
-_HOME_VARIABLE = "PVE_FLEET_TEST_HOME"
+# Also in tests/compiled.py: Ansible may be imported only once the environment is prepared.
+HOME_VARIABLE = "PVE_FLEET_TEST_HOME"
 
 
 def _test_home() -> Path:
     """Return the directory with the link, made by the first process and shared with its
     pytest-xdist workers.
     """
-    known = os.environ.get(_HOME_VARIABLE)
+    known = os.environ.get(HOME_VARIABLE)
     if known and Path(known).is_dir():
         return Path(known)
     home = Path(tempfile.mkdtemp(prefix="pve-fleet-test-"))
@@ -42,7 +42,7 @@ def _test_home() -> Path:
     (namespace / "fleet").symlink_to(REPO, target_is_directory=True)
     # Ansible looks each millisecond whether a task has ended, which takes processor time from it.
     (home / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.005\n")
-    os.environ[_HOME_VARIABLE] = str(home)
+    os.environ[HOME_VARIABLE] = str(home)
     return home
 
 
@@ -79,6 +79,9 @@ def _load_collections(home: Path) -> None:
     """
     from ansible.plugins.loader import init_plugin_loader
 
+    from tests.compiled import keep_compiled
+
+    keep_compiled(home)
     init_plugin_loader([str(home / "collections")])
 
 

@@ -26,6 +26,7 @@ from ansible.plugins import loader
 from ansible.utils.collection_loader import _collection_finder
 from ansible.utils.path import cleanup_tmp_file
 
+from tests.compiled import HOME_VARIABLE, keep_compiled
 from tests.plays.commands import UNREAD
 from tests.simulator.forks import serve
 
@@ -85,8 +86,6 @@ def end_as_usual() -> None:
     atexit._run_exitfuncs()
 
 
-# Ansible compiles the files of a collection in every process that imports them.
-compiled = functools.cache(compile)
 routing = functools.cache(_collection_finder._meta_yml_to_dict)
 
 
@@ -102,7 +101,6 @@ def load(_args: list[str]) -> None:
             importlib.import_module(name)
         except ImportError:
             continue
-    _collection_finder.compile = compiled
     _collection_finder._meta_yml_to_dict = routing
     for kind in KINDS:
         for _plugin in kind.all(class_only=True):
@@ -112,8 +110,9 @@ def load(_args: list[str]) -> None:
         "ansible.builtin", Path(ansible_file).parent / "config/ansible_builtin_runtime.yml"
     )
     remember_routing("pve.fleet", below / "meta/runtime.yml")
+    compiled = keep_compiled(Path(os.environ[HOME_VARIABLE]))
     for file in sorted((below / "plugins").rglob("*.py")):
-        compiled(
+        compiled.compile(
             source=file.read_bytes(),
             filename=str(file),
             mode="exec",
