@@ -271,6 +271,11 @@ def test_removal_takes_the_login_of_no_other_tenant(
         ({"tenant_name": ""}, "No tenant is named"),
         ({"tenant_name": "hooli"}, "There is no tenant hooli"),
         ({"tenant_credentials": "vault"}, "tenant_vault_password is empty"),
+        (
+            {"tenant_settings": {"acess": {"nodes": ["pve1"]}}},
+            "nothing was changed: unknown acess.",
+        ),
+        ({"tenant_settings": {"access": {"bridge": "vmbr0"}}}, "unknown access.bridge."),
     ],
     ids=str,
 )
