@@ -69,6 +69,24 @@ def test_abandoned_vms_of_the_tenant_are_removed(quiet: Lab) -> None:
     assert found(again) == {20106: ("creation", "by_hand")}
 
 
+def test_unfinished_clone_of_a_template_that_another_tenant_shares(quiet: Lab) -> None:
+    """It has the tags of its source until the run that made it replaces them."""
+    golden: dict[str, Any] = {"name": "golden", "tenant": "globex", "source": "debian-13"}
+    quiet.vm(**golden, full=True, state="template")
+    quiet.simulator.fault(method="PUT", path="/qemu/[0-9]+/config$", status=500, message="no")
+    quiet.simulator.fault(method="POST", path="/qemu/[0-9]+/config$", status=500, message="no")
+    wanted: dict[str, Any] = {"name": "app1", "tenant": "acme", "source": "golden"}
+    assert quiet.run("vm", **wanted, shared_sources=["golden"])["failed"]
+    (row,) = [
+        row
+        for row in quiet.client.get("cluster", "resources", type="vm")
+        if row.get("tags") == "tenant_globex" and not row.get("template")
+    ]
+    assert found(quiet.run("tidy", tenant="globex")) == {}
+    assert found(quiet.run("tidy", tenant="acme")) == {row["vmid"]: ("creation", "remove")}
+    assert row["vmid"] not in numbers(quiet)
+
+
 def test_volumes_that_no_configuration_names(quiet: Lab) -> None:
     """Nothing can mark a volume as ours (pve-storage: notes are for backups only). Those with the
     number of an abandoned VM go with it, and those of a VM that stays are left alone.

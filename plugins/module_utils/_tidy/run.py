@@ -151,18 +151,25 @@ def find_unfinished(
 ) -> list[Unfinished]:
     """Return the VMs of a tenant about which something is unfinished, by VMID.
 
-    `cluster` is the listing with its storages. One request for each VM that has the tenant's tag or
-    that of no tenant. A VM that is being made is waited for. Raises FleetError.
+    `cluster` is the listing with its storages. One request for each VM that has the tenant's tag,
+    that of no tenant, or exactly the tags of a template. A VM that is being made is waited for.
+    Raises FleetError.
     """
     bases = base_storages(cluster)
+    inherited = _tags_of_templates(cluster)
     rows: list[VmRow] = []
     for _vmid, row in sorted(cluster.vms.items()):
-        if _may_be_of(row, tag, prefix):
+        is_own = _may_be_of(row, tag, prefix)
+        if is_own or _tags(row) in inherited:
             rows.append(row)
 
     def inspect(row: VmRow) -> Unfinished | None:
         vm = _inspect(client, row, bases)
-        if vm is not None and owns(tag, owner_tags(vm.actual.target, prefix), prefix):
+        if vm is None:
+            return None
+        owners = owner_tags(vm.actual.target, prefix)
+        is_of_tenant = owns(tag, owners, prefix)
+        if is_of_tenant:
             return vm
         return None
 
@@ -170,12 +177,31 @@ def find_unfinished(
     return list(filter(None, found))
 
 
+def _tags_of_templates(cluster: ClusterState) -> set[frozenset[str]]:
+    """Return the tags of each template.
+
+    An unfinished clone has those of its source, which may be another tenant's that shares it.
+    """
+    found: set[frozenset[str]] = set()
+    for row in cluster.vms.values():
+        if row.template:
+            found.add(_tags(row))
+    return found
+
+
+def _tags(row: VmRow) -> frozenset[str]:
+    tags = map(str.lower, row.tags)
+    return frozenset(tags)
+
+
 def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
-    """Return whether a VM may be the tenant's; an unfinished clone has the tags of its source."""
-    if row.lock in MAKING:
+    """Return whether a VM may be the tenant's, as far as its own tags say."""
+    is_being_made = row.lock in MAKING
+    if is_being_made:
         return True
     owners = tenants_of(row.tags, prefix)
-    return not owners or tag in owners
+    has_none = not owners
+    return has_none or tag in owners
 
 
 def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished | None:
