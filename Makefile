@@ -82,7 +82,7 @@ lint-yaml: $(STAMP) ## YAML: syntax and form
 # The tools below want the collection in a directory named after it, see tests/tools/stage.py.
 IN_COPY := env PATH="$(abspath $(VENV))/bin:$$PATH" ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/build"
 
-stage: $(STAMP)
+stage: $(STAMP) ## Copy the collection to build/, where Ansible finds it with ANSIBLE_COLLECTIONS_PATH=$PWD/build
 	@$(PY) -m tests.tools.stage
 
 lint-changelog: stage ## Changelog fragments
