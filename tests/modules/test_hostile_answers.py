@@ -69,7 +69,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_vm/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_vm/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
     ("module_utils/_vm/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_vm/live/making.py", "_row_of_number"): ("cluster/resources",),
     ("module_utils/_vm/live/requirements.py", "_volumes_of_snapshot"): ("nodes/*/qemu/*/config",),
     ("module_utils/_vm/live/requirements.py", "check_pool"): ("pools",),
     ("module_utils/_vm/live/snippets.py", "_ask"): (

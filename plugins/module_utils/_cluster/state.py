@@ -135,8 +135,8 @@ def refreshed(client: Client, cluster: ClusterState) -> ClusterState:
 
 
 def node_of(client: Client, vmid: int) -> str | None:
-    """Return the node a VM is on now, or None; one request each time: no answer is reused."""
-    node: str | None = _listed_now(client, vmid).get("node")
+    """Return the node a VM is on now, or None; one request."""
+    node: str | None = guest_row(client, vmid).get("node")
     return node
 
 
@@ -145,11 +145,15 @@ def pool_of(client: Client, vmid: int) -> str | None:
 
     The listing does not lag in this: PVE takes it from user.cfg (pve-manager, API2/Cluster.pm).
     """
-    pool: str | None = _listed_now(client, vmid).get("pool")
+    pool: str | None = guest_row(client, vmid).get("pool")
     return pool
 
 
-def _listed_now(client: Client, vmid: int) -> dict[str, Any]:
+def guest_row(client: Client, vmid: int) -> dict[str, Any]:
+    """Return the row of a VM or container as it is listed now, an empty one where there is none.
+
+    One request each time: no answer is reused.
+    """
     rows: list[dict[str, Any]] = client.direct().get("cluster", "resources", type="vm")
     return next((row for row in rows if int(row["vmid"]) == vmid), {})
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from ..._cluster.state import guest_row
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
 from ..._core.poll import poll
@@ -109,8 +110,8 @@ def await_name(
     for _left in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
         config = _read_config(client, node, vmid)
         if config is None:
-            row = _row_of_number(client, vmid)
-            if row is None:
+            row = guest_row(client, vmid)
+            if not row:
                 return None
             if row.get("type") != "qemu":
                 raise _is_container(vmid)
@@ -169,15 +170,6 @@ def _is_worked_on(client: Client, actual: Actual) -> bool:
 def _marker_run(config: Mapping[str, str]) -> str | None:
     _notes, marker = split_notes(config.get("description"))
     return marker.run
-
-
-def _row_of_number(client: Client, vmid: int) -> Mapping[str, Any] | None:
-    rows = client.get("cluster", "resources", type="vm")
-    for row in rows:
-        if int(row["vmid"]) == vmid:
-            found: Mapping[str, Any] = row
-            return found
-    return None
 
 
 def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:
