@@ -42,6 +42,20 @@ def unused(cluster: Lab) -> Lab:
     return cluster
 
 
+@pytest.fixture(scope="module")
+def other_cluster() -> Iterator[Lab]:
+    """A second cluster for one file of tests, as the first."""
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+@pytest.fixture
+def munich(other_cluster: Lab) -> Lab:
+    """Another site: the second cluster of the file as it is at the start."""
+    other_cluster.simulator.reset()
+    return other_cluster
+
+
 @pytest.fixture
 def old(old_cluster: Lab) -> Lab:
     """The old cluster of the file as it is at the start."""

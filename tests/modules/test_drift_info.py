@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import jsonschema
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, refused
 
@@ -32,23 +31,9 @@ WEB, DB = {"name": "web"}, {"name": "db", "state": "started"}
 ESTATE: dict[str, Any] = {"defaults": DEFAULTS, "vms": [WEB, DB]}
 
 
-@pytest.fixture(scope="module")
-def labs() -> Iterator[tuple[Lab, Lab]]:
-    arguments = ("--lag-s", "0", "--auth-delay-s", "0")
-    with open_lab(*arguments) as berlin, open_lab(*arguments) as munich:
-        yield berlin, munich
-
-
 @pytest.fixture
-def lab(labs: tuple[Lab, Lab]) -> Lab:
-    labs[0].simulator.reset()
-    return labs[0]
-
-
-@pytest.fixture
-def munich(labs: tuple[Lab, Lab]) -> Lab:
-    labs[1].simulator.reset()
-    return labs[1]
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 @pytest.fixture

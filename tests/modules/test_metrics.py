@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from tests.metrics_text import FEATURES, Text, read_text
-from tests.modules.estate_lab import TOKEN_SECRET, Lab, open_lab
+from tests.modules.estate_lab import TOKEN_SECRET, Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import machine, refused, settle, take
 from tests.modules.test_drift_info import ESTATE
@@ -26,23 +26,9 @@ SMALL = {"snapshots": False, "backups": False, "volumes": False}
 BACKUP = "local:backup/vzdump-qemu-{vmid}-2026_11_20-01_00_00.vma.zst"
 
 
-@pytest.fixture(scope="module")
-def labs() -> Iterator[tuple[Lab, Lab]]:
-    arguments = ("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0")
-    with open_lab(*arguments) as berlin, open_lab(*arguments) as munich:
-        yield berlin, munich
-
-
 @pytest.fixture
-def lab(labs: tuple[Lab, Lab]) -> Lab:
-    labs[0].simulator.reset()
-    return labs[0]
-
-
-@pytest.fixture
-def munich(labs: tuple[Lab, Lab]) -> Lab:
-    labs[1].simulator.reset()
-    return labs[1]
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def read(lab: Lab, **options: Any) -> tuple[Text, dict[str, Any]]:

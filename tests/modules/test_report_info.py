@@ -9,12 +9,11 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 from tests.modules.report_lab import (
     DAY,
@@ -33,23 +32,9 @@ GIB = 1 << 30
 PRICES = {"core": "4.50", "memory": "2", "storage": "0.08", "currency": "EUR"}
 
 
-@pytest.fixture(scope="module")
-def labs() -> Iterator[tuple[Lab, Lab]]:
-    arguments = ("--lag-s", "0", "--auth-delay-s", "0")
-    with open_lab(*arguments) as berlin, open_lab(*arguments) as munich:
-        yield berlin, munich
-
-
 @pytest.fixture
-def lab(labs: tuple[Lab, Lab]) -> Lab:
-    labs[0].simulator.reset()
-    return labs[0]
-
-
-@pytest.fixture
-def munich(labs: tuple[Lab, Lab]) -> Lab:
-    labs[1].simulator.reset()
-    return labs[1]
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def web(lab: Lab, **options: Any) -> dict[str, Any]:
