@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api import transport
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
 from ansible_collections.pve.fleet.plugins.module_utils._api.transport import tls_context
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import TASKS
@@ -52,3 +53,14 @@ def test_old_versions_of_tls_are_refused(verify: bool) -> None:
     options: dict[str, Any] = {"host": "pve1", "token_id": "fleet@pve!ansible", "token_secret": "c"}
     context = tls_context(resolve({**options, "validate_certs": verify}, {}))
     assert context.minimum_version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+
+
+def test_a_python_that_allows_old_versions_does_not_use_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Debian's Python has no minimum of its own (python3.11 3.11.2-6+deb12u6)."""
+    lenient = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    lenient.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    monkeypatch.setattr(transport, "_verifying_context", lambda _connection: lenient)
+    options: dict[str, Any] = {"host": "pve1", "token_id": "fleet@pve!ansible", "token_secret": "c"}
+    assert tls_context(resolve(options, {})).minimum_version == ssl.TLSVersion.TLSv1_2

@@ -77,6 +77,8 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
         context = _verifying_context(connection)
     except (OSError, ssl.SSLError, ValueError) as error:
         raise _unreadable("the CA", _CA_STEP, connection.ca, error) from error
+    # Debian builds Python without this minimum, and leaves it to the configuration of OpenSSL.
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     # Certificates that PVE makes itself lack what Python 3.13 demands in its strict mode; a chain
     # may also end at the server's own certificate when that is what the user trusts.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0x20)
