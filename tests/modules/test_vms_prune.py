@@ -88,6 +88,7 @@ def test_a_template_that_the_listing_does_not_know_yet_stays() -> None:
         assert lab.run("vm_info", name="gold")["vms"]
 
 
+@pytest.mark.usefixtures("fast")
 def test_a_template_on_a_node_that_does_not_list_it_stays() -> None:
     with open_lab("--lag-s", "300") as lab:
         lab.vm(name="keep", tenant="acme", **BLANK, node="pve1")
