@@ -62,8 +62,10 @@ def _prepare_environment(home: Path) -> None:
         ANSIBLE_LOCALHOST_WARNING="false",
         ANSIBLE_NOCOLOR="true",
         ANSIBLE_RETRY_FILES_ENABLED="false",
-        PYTHONDONTWRITEBYTECODE="1",
+        # What processes of modules compile is kept below it, as for users.
+        XDG_CACHE_HOME=str(home / "cache"),
     )
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if locale.getpreferredencoding(False).upper() != "UTF-8":
         os.environ["LC_ALL"] = "C.UTF-8"
     # Command line tools of the same environment (ansible-playbook ...) come first, without
@@ -98,7 +100,7 @@ hypothesis.settings.load_profile("fleet")
 
 # What pytest and Python compile of the tests is kept in `__pycache__`, which Git ignores. Else each
 # of many workers compiles all of it in each run: twice the time of everything else before the first
-# test. Commands that the tests start keep nothing, see PYTHONDONTWRITEBYTECODE above.
+# test.
 sys.dont_write_bytecode = False
 
 

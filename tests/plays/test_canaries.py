@@ -217,11 +217,8 @@ def environment(place: Path) -> dict[str, str]:
     }
     for name in homes.values():
         (place / "written" / name).mkdir(parents=True, exist_ok=True)
-    known = dict(os.environ)
-    # As for users, the process of a module keeps what it compiles.
-    known.pop("PYTHONDONTWRITEBYTECODE", None)
     return {
-        **known,
+        **os.environ,
         **{name: str(place / "written" / path) for name, path in homes.items()},
         "ANSIBLE_CACHE_PLUGIN": "ansible.builtin.jsonfile",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",

@@ -365,11 +365,8 @@ def play(
         **os.environ,
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
         "ANSIBLE_PIPELINING": "1",
-        "XDG_CACHE_HOME": str(where / "cache"),
         **environment,
     }
-    # As for users, the process of a module keeps what it compiles for the next one.
-    known.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         command, cwd=where, env=known, capture_output=True, text=True, check=False
     )
