@@ -10,7 +10,9 @@ during them, so a command that has another environment is executed as usual.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
+import hashlib
 import importlib
 import os
 import sys
@@ -23,7 +25,7 @@ from ansible import constants
 from ansible.cli.inventory import InventoryCLI
 from ansible.cli.playbook import PlaybookCLI
 from ansible.plugins import loader
-from ansible.utils.collection_loader import _collection_finder
+from ansible.utils.collection_loader import AnsibleCollectionConfig, _collection_finder
 from ansible.utils.path import cleanup_tmp_file
 
 from tests.compiled import HOME_VARIABLE, keep_compiled
@@ -69,13 +71,41 @@ def run(args: list[str], loaded: dict[str, str]) -> int:
         prefix=f"ansible-local-{os.getpid()}", dir=beside
     )
     atexit.register(cleanup_tmp_file, constants.DEFAULT_LOCAL_TMP, warn=True)
+    payloads = Path(constants.DEFAULT_LOCAL_TMP) / "ansiballz_cache"
+    take_payloads(payloads)
     try:
         COMMANDS[args[0]].cli_executor(args)
     except SystemExit as end:
         return int(end.code or 0)
     finally:
+        give_payloads(payloads)
         end_as_usual()
     return 0
+
+
+def kept_payloads() -> Path:
+    """The directory with the modules that commands of this collection have packed."""
+    paths = os.environ["ANSIBLE_COLLECTIONS_PATH"]
+    digest = hashlib.sha256(paths.encode()).hexdigest()
+    return Path(os.environ[HOME_VARIABLE]) / "payloads" / digest
+
+
+def take_payloads(cache: Path) -> None:
+    """Have the modules that other commands have packed.
+
+    Ansible packs a module at its first task of each command, which takes longer than the task.
+    """
+    cache.mkdir()
+    for file in kept_payloads().iterdir():
+        os.link(file, cache / file.name)
+
+
+def give_payloads(cache: Path) -> None:
+    """Leave what this command has packed to others."""
+    for file in cache.glob("*-ZIP_*"):
+        if not file.name.endswith((".lock", "-part")):
+            with contextlib.suppress(FileExistsError):
+                os.link(file, kept_payloads() / file.name)
 
 
 def end_as_usual() -> None:
@@ -92,6 +122,20 @@ routing = functools.cache(_collection_finder._meta_yml_to_dict)
 def remember_routing(collection: str, file: Path) -> None:
     """Parse what a collection redirects; Ansible calls with the same arguments."""
     routing(file.read_bytes(), (collection, "runtime.yml"))
+
+
+def load_rooms(collection: Path) -> None:
+    """Import what tasks of the collection import, but for what belongs to the process of a
+    command: plugin_utils keep its standard error.
+    """
+    loader.init_plugin_loader()
+    for file in sorted((collection / "plugins" / "module_utils").rglob("*.py")):
+        if file.name != "__init__.py":
+            parts = file.relative_to(collection).with_suffix("").parts
+            importlib.import_module(".".join(("ansible_collections.pve.fleet", *parts)))
+    # A command sets it up once more, with its own arguments.
+    _collection_finder._AnsibleCollectionFinder._remove()
+    AnsibleCollectionConfig._collection_finder = None
 
 
 def load(_args: list[str]) -> None:
@@ -119,6 +163,8 @@ def load(_args: list[str]) -> None:
             flags=0,
             dont_inherit=True,
         )
+    load_rooms(below)
+    kept_payloads().mkdir(parents=True, exist_ok=True)
 
 
 def main() -> None:
