@@ -33,7 +33,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage density test unit test-long faults schema simulator fidelity demo bench build docs clean options matrix release
+.PHONY: help env lint $(LINTERS) format stage density test test-slow unit test-long faults schema simulator fidelity demo bench build docs clean options matrix release
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -97,13 +97,16 @@ lint-ansible: stage ## Roles and playbooks: ansible-lint, profile production
 sanity: stage ## ansible-test sanity, without an ignore file
 	$(PY) -m tests.tools.sanity $(ARGS)
 
-test: $(STAMP) ## Every test that is not marked long
-	$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ARGS)
+test: $(STAMP) ## Every test that is marked neither slow nor long
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not long" $(ARGS)
+
+test-slow: $(STAMP) ## The tests marked slow: as AWX runs it, the artifact alone, each way of execution, examples
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "slow and not long" $(ARGS)
 
 unit: $(STAMP) ## The unit tests alone, which start no simulator: less than a minute
-	$(PY) -m pytest -n $(JOBS) -m "not long" tests/unit $(ARGS)
+	$(PY) -m pytest -n $(JOBS) -m "not slow and not long" tests/unit $(ARGS)
 
-test-long: $(STAMP) ## The long tests too, then the tests on other ansible-core and Python versions
+test-long: $(STAMP) ## All tests, the long ones too, then the tests on other ansible-core and Python versions
 	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 	JOBS=$(WORKERS) $(PY) -m tests.tools.matrix
 

@@ -26,6 +26,8 @@ from tests.demo.lab import Lab
 from tests.plays.provision_helpers import Played, Player
 from tests.tools.stage import source_files
 
+pytestmark = pytest.mark.slow
+
 # Every file of the artifact is one of these, and each of these has a file.
 WANTED = {
     "what Galaxy adds": r"(MANIFEST|FILES)\.json",

@@ -22,6 +22,8 @@ from tests.awx.jobs import LOGIN_TYPE, Finished, Job
 from tests.demo.lab import Lab
 from tests.tools import awx_collection
 
+pytestmark = pytest.mark.slow
+
 ACME: dict[str, Any] = {
     "pool": "acme",
     "quota": {"vms": 5},

@@ -18,6 +18,8 @@ from tests.awx.data import HOME, job_template, read
 from tests.plays.provision_helpers import Played, Player
 from tests.tools import awx_collection
 
+pytestmark = pytest.mark.slow
+
 SETUP = "pve.fleet.awx_setup"
 PLAYBOOKS = tuple(sorted(path.name for path in (HOME / "project").glob("*.yml")))
 LOGIN = {"host": "pve1.example.com", "token_id": "ops@pve!awx", "token_secret": "s3cret-1"}

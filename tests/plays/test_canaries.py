@@ -31,6 +31,8 @@ from tests.plays.commands import run
 from tests.plays.test_in_process import MINIMAL, Row
 from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 
+pytestmark = pytest.mark.slow
+
 DEAD = "https://127.0.0.1:9"
 # What is planted, by the option that takes it; `vms.` and `sites.` are lists.
 PLANTED: Mapping[str, str] = {

@@ -23,6 +23,8 @@ from tests.modules.estate_lab import first_number
 from tests.plays.provision_helpers import Player
 from tests.simulator.process import DEMO, Simulator
 
+pytestmark = pytest.mark.slow
+
 # Modules that are about VMs find these: web1 as the example of clone makes it, with a snapshot, and
 # another one.
 MODULES = [

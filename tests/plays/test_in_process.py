@@ -25,6 +25,8 @@ from tests.metrics_text import TIMED, TIMED_LINE
 from tests.modules.access_lab import with_directory
 from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 
+pytestmark = pytest.mark.slow
+
 HERE, AS_A_MODULE = "runs in this process", "runs as a module"
 SECRETS = [TOKEN_SECRET, "hush-hush-1", "hush-hush-2", "00000000-0000-4000-8000-00000000dead"]
 VAULTED = "kept in the vault"

@@ -20,6 +20,8 @@ from tests.demo.lab import Lab, Machine
 from tests.modules.estate_lab import first_number
 from tests.plays.provision_helpers import Played, Player
 
+pytestmark = pytest.mark.slow
+
 # The control plane of the simulator does between two tasks what no API call can do.
 STEER = """
 - name: Steer the cluster

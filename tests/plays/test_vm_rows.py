@@ -19,6 +19,8 @@ import yaml
 
 from tests.simulator.process import Simulator
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = Path(__file__).resolve().parents[1] / "simulator" / "clusters" / "demo.yml"
 ENVIRONMENT = {
     "PROXMOX_TOKEN_ID": "root@pam!fleet",

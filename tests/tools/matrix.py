@@ -36,7 +36,7 @@ class Pair:
 
 
 # AWX and Automation Platform still run 2.16 to 2.18. Each release is tried once, and with them each
-# Python that one of them supports; `make test` itself runs 2.19 on 3.11.
+# Python that one of them supports; the tests here are run with 2.19 on 3.11.
 PAIRS = (
     Pair("2.16.19", "3.10"),
     Pair("2.17.14", "3.10"),
