@@ -253,3 +253,10 @@ def test_site_needs_to_be_defined(berlin: Lab) -> None:
     made = berlin.run("vms", vms=[{"name": "a", "site": "berlin"}])
     assert made["refused"]
     assert "both host and site are given" in made["msg"]
+
+
+def test_report_of_a_choice_without_a_vm_has_the_cause_alone(berlin: Lab) -> None:
+    made = berlin.run("vms", tenants=["acm"], vms=[{"name": "a", "tenant": "acme"}])
+    assert made["refused"]
+    assert "tenants names acm" in made["msg"]
+    assert (made["report"], made["vms"]) == ([made["msg"]], [])

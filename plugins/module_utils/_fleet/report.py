@@ -107,7 +107,9 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     rows = _refused_rows(arguments, own)
     summary = dict.fromkeys(ACTIONS, 0)
     summary["failed"] = len(rows)
-    lines = [f"failed {len(rows)}", *causes[:_SHOWN_CAUSES]]
+    lines = causes[:_SHOWN_CAUSES]
+    if rows:
+        lines.insert(0, f"failed {len(rows)}")
     if arguments.get("details") is not False:
         shown = [row for row in rows if "error" in row] or rows
         rows = [{**_NOT_WORKED_ON, **row} for row in shown]
