@@ -47,6 +47,7 @@ display = Display()
 # it is loaded before the workers are forked.
 _LATE = {
     "_api.client": ("_api.limiting", "_api.path_templates", "_core.classify"),
+    "_vm.create.quota_race": ("_vm.desired.unread",),
     "_vm.live.find": ("_vm.desired.unread",),
     "_vm.run": ("_vm.apply", "_vm.create.make", "_vm.live.moving"),
 }

@@ -97,6 +97,25 @@ def test_vms_that_it_cannot_be_do_not_stop_a_new_one(silent: Lab) -> None:
     assert adopting["error"]["category"] == "NodeUnhealthy"
 
 
+@pytest.mark.parametrize("kind", ["memory", "cores", "disk"])
+def test_a_quota_is_not_exceeded_beside_a_vm_that_cannot_be_read(silent: Lab, kind: str) -> None:
+    new = {**BLANK, "name": "new", "vmid": 5001, "tenant": "acme"}
+    result = play(silent, "vm", **new, quota={kind: 1 << 50})
+    assert result["failed"], result
+    assert (result["error"]["category"], result["error"]["vmids"]) == ("NodeUnhealthy", [NUMBER])
+    assert "The quota of tenant acme could not be checked" in result["msg"]
+    assert f"VMs on {NODE} cannot be read while the node does not answer: {NUMBER}" in result["msg"]
+    assert silent.simulator.writes() == []
+
+
+def test_a_quota_of_vms_counts_those_that_cannot_be_read(silent: Lab) -> None:
+    new = {**BLANK, "name": "new", "vmid": 5001, "tenant": "acme"}
+    refused = play(silent, "vm", **new, quota={"vms": 1})
+    assert refused["error"]["category"] == "QuotaExceeded"
+    made = play(silent, "vm", **new, quota={"vms": 2})
+    assert not made.get("failed"), made
+
+
 def test_the_vm_is_found_when_its_node_is_back(silent: Lab) -> None:
     silent.simulator.steer(f"/nodes/{NODE}", {"online": True})
     silent.simulator.clear_faults()

@@ -150,10 +150,7 @@ def pool_of(client: Client, vmid: int) -> str | None:
 
 
 def guest_row(client: Client, vmid: int) -> dict[str, Any]:
-    """Return the row of a VM or container as it is listed now, an empty one where there is none.
-
-    One request each time: no answer is reused.
-    """
+    """Return the row of a guest as it is listed now, or an empty one; no answer is used again."""
     rows: list[dict[str, Any]] = client.direct().get("cluster", "resources", type="vm")
     return next((row for row in rows if int(row["vmid"]) == vmid), {})
 

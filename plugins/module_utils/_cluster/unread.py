@@ -4,9 +4,9 @@
 
 """VMs whose names cannot be read, one of which may be the one that a name means (pure).
 
-The listing has no name of a VM whose node has reported no statistics for five minutes (pve-manager:
-PVE/API2Tools.pm, extract_vm_stats; pve-cluster: status.c, cfs_rrd_dump). The node, which has it in
-the configuration, is down or does not answer.
+The listing has neither name nor figures of a VM whose node has reported no statistics for five
+minutes (pve-manager: PVE/API2Tools.pm, extract_vm_stats; pve-cluster: status.c, cfs_rrd_dump). The
+node, which has it in the configuration, is down or does not answer.
 """
 
 from __future__ import annotations
@@ -53,10 +53,15 @@ def refuse_unread(
 
 
 def _one_of(vmids: list[int]) -> str:
+    if len(vmids) == 1:
+        return f"VM {vmids[0]}"
+    return f"one of VMs {listed_vmids(vmids)}"
+
+
+def listed_vmids(vmids: list[int]) -> str:
+    """Return the first VMIDs and the number of the others."""
     listed = ", ".join(map(str, vmids[:_SHOWN]))
     left = len(vmids) - _SHOWN
     if left > 0:
         listed += f" and {left} more"
-    if len(vmids) == 1:
-        return f"VM {listed}"
-    return f"one of VMs {listed}"
+    return listed

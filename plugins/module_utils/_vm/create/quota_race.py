@@ -130,6 +130,8 @@ def check_quota(
     """
     if desired.limits is None:
         return frozenset()
+    from ..desired.unread import require_counted  # few tasks have a quota
+
     more = growth(before, after)
     if not any(getattr(more, kind) for kind in desired.limits):
         return frozenset()
@@ -137,7 +139,9 @@ def check_quota(
     mine = {vmid: before} if vmid is not None else {}
     started = read_unfinished(client, desired, cluster) if unfinished else {}
     all_of_it = {**started, **usage, **mine}
-    over = excess(desired.limits, _staying(desired, all_of_it), more)
+    staying = _staying(desired, all_of_it)
+    require_counted(desired, cluster, staying, more)
+    over = excess(desired.limits, total(staying.values()), more)
     if over:
         raise beyond(
             desired.tenant or "",
@@ -149,9 +153,9 @@ def check_quota(
     return frozenset(usage)
 
 
-def _staying(desired: Desired, usage: Mapping[int, Figures]) -> Figures:
+def _staying(desired: Desired, usage: Mapping[int, Figures]) -> dict[int, Figures]:
     """Return what the VMs count that this run does not remove."""
-    return total(figures for vmid, figures in usage.items() if vmid not in desired.leaving)
+    return {vmid: figures for vmid, figures in usage.items() if vmid not in desired.leaving}
 
 
 def _require_room_beside_leaving(
@@ -224,7 +228,7 @@ def check_grown(client: Client, desired: Desired, actual: Actual, grown: Growth)
         return
     usage = read_usage_now(client, desired)
     usage.pop(actual.vmid, None)
-    rest = _staying(desired, usage) + grown.before
+    rest = total(_staying(desired, usage).values()) + grown.before
     over = excess(limits, rest, grown.more)
     if over:
         raise beyond(

@@ -2,13 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the VM that a task names may be one whose name cannot be read (pure)."""
+"""What VMs that cannot be read mean for a task: one may be the VM that it names, and each counts
+for its quota (pure).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ..._cluster.quota import Figures
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.tenant import is_of_others, tenants_of
-from ..._cluster.unread import refuse_unread
+from ..._cluster.unread import listed_vmids, refuse_unread
+from ..._core.errors import NodeUnhealthy
 from ..model import Desired
 
 
@@ -29,3 +35,30 @@ def refuse_unread_vm(desired: Desired, cluster: ClusterState) -> None:
         return desired.adopt or row.vmid in (desired.likely_vmids or ())
 
     refuse_unread(cluster, desired.label, may_be)
+
+
+def require_counted(
+    desired: Desired,
+    cluster: ClusterState,
+    usage: Mapping[int, Figures],
+    more: Figures,
+) -> None:
+    """Raise NodeUnhealthy where `more` of something is limited that VMs have which cannot be read.
+
+    Every VM has memory: a figure of 0 is none.
+    """
+    unread = sorted(vmid for vmid, one in usage.items() if one.vms and not one.memory)
+    kinds = (desired.limits or {}).keys() - {"vms"}
+    is_limited = any(getattr(more, kind) for kind in kinds)
+    if not unread or not is_limited:
+        return
+    places = ", ".join(sorted({cluster.vms[vmid].node for vmid in unread}))
+    raise NodeUnhealthy(
+        attempted=f"The quota of tenant {desired.tenant} could not be checked",
+        answer=(
+            f"VMs on {places} cannot be read while the node does not answer: {listed_vmids(unread)}"
+        ),
+        next_step="Bring the node back, or leave out the quota",
+        reason="quota not readable",
+        details={"vmids": unread},
+    )
