@@ -8,31 +8,21 @@ What Proxmox VE answers of them is checked in tests/simulator_tests/test_contain
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.modules.access_lab import as_foreseen, do, refused
-from tests.modules.estate_lab import Lab, first_number, open_lab
+from tests.modules.estate_lab import Lab, first_number
 from tests.modules.tenant_lab import RIGHTS, made, state_of
 
 NEW: dict[str, Any] = {"name": "initech", **RIGHTS}
 GONE: dict[str, Any] = {"name": "initech", "state": "absent", "confirm": "initech"}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
-    """The demo cluster as it is at the start."""
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    return cluster
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def make(lab: Lab, vmid: int, *, pool: str | None = None, tags: str = "", **config: Any) -> None:

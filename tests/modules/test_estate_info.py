@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import given
 
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
 from tests.cases import cases
-from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab, open_lab
+from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, refused
 from tests.simulator.process import Simulator
@@ -32,16 +31,9 @@ TOKEN = {"token_id": TOKEN_ID, "token_secret": TOKEN_SECRET}
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9kL2cSGZ9Y7wqGm5y7qGmM4bqXy9t6v4kq3Yx0JmPz ops"
 
 
-@pytest.fixture(scope="module")
-def opened() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(opened: Lab) -> Lab:
-    opened.simulator.reset()
-    return opened
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def export(lab: Lab, **options: Any) -> dict[str, Any]:
@@ -85,23 +77,23 @@ def put(lab: Lab, vmid: int, config: dict[str, str], **more: Any) -> None:
 
 @many(cases(100, 8))
 @given(machines=machine_lists(5))
-def test_any_cluster_is_provisioned_without_a_write(opened: Lab, machines: list[Actual]) -> None:
-    opened.simulator.reset()
+def test_any_cluster_is_provisioned_without_a_write(cluster: Lab, machines: list[Actual]) -> None:
+    cluster.simulator.reset()
     for vm in machines:
         is_template = vm.template
         config = {key: text for key, text in vm.target.items() if key not in ("lock", "template")}
         more = {"pool": vm.pool} if vm.pool else {}
-        put(opened, vm.vmid, config, **more)
+        put(cluster, vm.vmid, config, **more)
         if vm.running:
-            opened.simulator.steer(f"/vms/{vm.vmid}", {"running": True})
+            cluster.simulator.steer(f"/vms/{vm.vmid}", {"running": True})
         if is_template:
-            opened.simulator.steer(f"/vms/{vm.vmid}", {"config": {"template": "1"}})
-    result = export(opened)
+            cluster.simulator.steer(f"/vms/{vm.vmid}", {"config": {"template": "1"}})
+    result = export(cluster)
     assert result["complete"]
     assert result["unsettled"] == []
     exported = {vm["vmid"] for vm in result["estate"]["provision_vms"]}
     assert exported == {9000, 9001, *(vm.vmid for vm in machines)}
-    provision(opened, result["estate"])
+    provision(cluster, result["estate"])
 
 
 def test_a_large_cluster_is_provisioned_without_a_write() -> None:

@@ -8,14 +8,13 @@ Rotations are in test_tenant_rotation.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.modules.access_lab import do
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import login_of, run_until, state_of
 
 # A tenant with one part of each kind, and a registered tag.
@@ -34,17 +33,9 @@ GONE: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
-    """The demo cluster as it is at the start."""
-    cluster.simulator.reset()
-    return cluster
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def works(lab: Lab, file: Path) -> bool:

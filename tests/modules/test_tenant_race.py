@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Flee
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import login_of, options_of, run_around, state_of
 
 # The tag of such a tenant is registered: the options of the cluster are written as a whole.
@@ -30,17 +29,9 @@ ROTATED: dict[str, Any] = {"name": "initech", "state": "rotated"}
 GONE: dict[str, Any] = {"name": "initech", "state": "absent", "confirm": "initech"}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
-    """The demo cluster as it is at the start."""
-    cluster.simulator.reset()
-    return cluster
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 def works(lab: Lab, file: Path) -> bool:

@@ -5,31 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.modules.access_lab import do, refused
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, login_of, run_until
 
 NEW: dict[str, Any] = {"name": "initech", **RIGHTS}
 ROTATED: dict[str, Any] = {"name": "initech", "state": "rotated"}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
-        yield lab
-
-
 @pytest.fixture
-def lab(cluster: Lab) -> Lab:
-    cluster.simulator.clear_faults()
-    cluster.simulator.reset()
-    return cluster
+def lab(unused: Lab) -> Lab:
+    return unused
 
 
 @pytest.fixture
