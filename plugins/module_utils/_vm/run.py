@@ -27,7 +27,6 @@ from .config.changes import Change, apply_to, changes, with_images
 from .context import RunContext
 from .create.images import check_images, guard_drives, with_new_volumes
 from .create.placement import rebalance, take_room
-from .create.quota_race import Growth, grow_within
 from .desired.parse import VmOptions, read_options
 from .live.allocation import base_storages, check_allocation
 from .live.find import find, guard, still_nameless
@@ -55,6 +54,7 @@ from .report import report
 if TYPE_CHECKING:
     from .._api.client import Client
     from .create.draft import Draft
+    from .create.quota_race import Growth
 
 
 Planner = Callable[[RunContext, ClusterState], "VmPlan"]
@@ -260,7 +260,7 @@ def _update(context: RunContext, actual: Actual, cluster: ClusterState) -> VmPla
         check_pool(client, desired.pool, cluster)
     starts = power.wakes(desired) and not actual.running
     taken = take_room(client, cluster, desired, actual, after, images, starts=starts)
-    growth = grow_within(client, desired, actual, after, cluster)
+    growth = _growth(context, actual, after, cluster)
     change = with_images(change, desired, actual.target, images)
     plan = plan_change(
         desired,
@@ -286,6 +286,20 @@ def _update(context: RunContext, actual: Actual, cluster: ClusterState) -> VmPla
         written=frozenset(change.keys),
         taken=taken,
     )
+
+
+def _growth(
+    context: RunContext, actual: Actual, after: Mapping[str, str], cluster: ClusterState
+) -> Growth | None:
+    """Return by how much the VM grows within its tenant's quota, None without one.
+
+    Raises QuotaExceeded where the quota has no room.
+    """
+    if context.desired.limits is None:
+        return None
+    from .create.quota_race import grow_within  # only loaded for a quota
+
+    return grow_within(context.client, context.desired, actual, after, cluster)
 
 
 def _check_options(

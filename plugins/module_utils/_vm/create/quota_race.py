@@ -21,6 +21,7 @@ from ..._core.quantities import read_size
 from ..._resource.race import Look
 from ..config.actual import drives, is_disk
 from ..config.memory import memory_of
+from ..desired.unread import require_counted
 from ..live.read import read_wherever
 from ..model import Actual, Desired
 from .placement import cores_of
@@ -130,8 +131,6 @@ def check_quota(
     """
     if desired.limits is None:
         return frozenset()
-    from ..desired.unread import require_counted  # few tasks have a quota
-
     more = growth(before, after)
     if not any(getattr(more, kind) for kind in desired.limits):
         return frozenset()
