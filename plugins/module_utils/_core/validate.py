@@ -16,28 +16,29 @@ import ipaddress
 import re
 
 from .errors import ValidationFailed
+from .pattern import Pattern
 from .quantities import whole_number
 from .shown import shown
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
-_DNS_NAME = re.compile(rf"^(?:{_LABEL}\.)*{_LABEL}$")
-_TAG = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$", re.IGNORECASE)
-_MAC = re.compile(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}$", re.IGNORECASE)
+_DNS_NAME = Pattern(rf"^(?:{_LABEL}\.)*{_LABEL}$")
+_TAG = Pattern(r"^[a-z0-9_][a-z0-9_\-+.]*$", re.IGNORECASE)
+_MAC = Pattern(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}$", re.IGNORECASE)
 # pve-access-control: verify_poolname
-_POOL = re.compile(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
+_POOL = Pattern(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
 # pve-access-control: Auth/Plugin.pm, verify_username; AccessControl.pm, token_subid_regex
-_SIMPLE_NAME = re.compile(r"^[A-Za-z0-9.\-_]+$")
-_USER = re.compile(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
-_TOKEN = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
-_REALM = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_SIMPLE_NAME = Pattern(r"^[A-Za-z0-9.\-_]+$")
+_USER = Pattern(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
+_TOKEN = Pattern(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_REALM = Pattern(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
 MIN_USER, MAX_USER = 3, 64
 MAX_REALM = 32
-_STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
-_NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
-_BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
-_VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
+_STORAGE = Pattern(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
+_NODE = Pattern(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
+_BRIDGE = Pattern(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
+_VOLUME = Pattern(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
 # The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), and base64 behind one.
-_SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
+_SSH_KEY = Pattern(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
 # The longest prefix of an address by version of IP.
 _LONGEST = {4: 32, 6: 128}

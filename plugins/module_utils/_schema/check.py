@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._core import validate
+from .._core.pattern import Pattern
 from .._core.propstring import MalformedPropertyString, parse_exactly
 from .formats import format_of, rule_of
 from .qemu import CPU_MODELS
@@ -29,21 +30,21 @@ _BOOLEANS = frozenset(("0", "1"))
 # Inside a property string PVE also takes words (parse_boolean).
 _WORDS = _BOOLEANS | {"on", "off", "yes", "no", "true", "false"}
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
-_DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
-_TAG = re.compile(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
-_VOLUME = re.compile(r"[a-z][a-z0-9\-_.]*[a-z0-9]:.+", re.IGNORECASE)
-_NEW_DISK = re.compile(r"(?:[^/:\s]+:)?\d+(?:\.\d+)?")
-_STORAGE = re.compile(r"[a-z][a-z0-9\-_.]*[a-z0-9]", re.IGNORECASE)
-_CONFIG_ID = re.compile(r"[a-z][a-z0-9_-]+", re.IGNORECASE)
-_SIZE = re.compile(r"\d+(?:\.\d+)?[KMGT]?")
-_MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.IGNORECASE)
-_BRIDGE = re.compile(r"[-_.\w]+")
-_CPUSET = re.compile(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
-_BOOT_DEVICE = re.compile(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
-_LEGACY_BOOT = re.compile(r"[acdn]{1,4}")
-_URL_ENCODED = re.compile(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
+_DNS_NAME = Pattern(rf"(?:{_LABEL}\.)*{_LABEL}")
+_TAG = Pattern(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
+_VOLUME = Pattern(r"[a-z][a-z0-9\-_.]*[a-z0-9]:.+", re.IGNORECASE)
+_NEW_DISK = Pattern(r"(?:[^/:\s]+:)?\d+(?:\.\d+)?")
+_STORAGE = Pattern(r"[a-z][a-z0-9\-_.]*[a-z0-9]", re.IGNORECASE)
+_CONFIG_ID = Pattern(r"[a-z][a-z0-9_-]+", re.IGNORECASE)
+_SIZE = Pattern(r"\d+(?:\.\d+)?[KMGT]?")
+_MAC = Pattern(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.IGNORECASE)
+_BRIDGE = Pattern(r"[-_.\w]+")
+_CPUSET = Pattern(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
+_BOOT_DEVICE = Pattern(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
+_LEGACY_BOOT = Pattern(r"[acdn]{1,4}")
+_URL_ENCODED = Pattern(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
 # One option is one line of the configuration (QemuServer.pm, check_type); notes are several.
-_LINE_FEED = re.compile(r"[\n\r]")
+_LINE_FEED = Pattern(r"[\n\r]")
 _HOTPLUG = frozenset(("network", "disk", "cpu", "memory", "usb", "cloudinit"))
 
 
@@ -299,7 +300,7 @@ def _range(low: float | None, high: float | None) -> str:
     return f"PVE takes {low} to {high}"
 
 
-def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], str | None]:
+def _matches(pattern: Pattern, what: str) -> Callable[[str], str | None]:
     return lambda text: (
         None if pattern.fullmatch(text) else f"value does not look like a valid {what}"
     )
