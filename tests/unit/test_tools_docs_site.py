@@ -98,7 +98,7 @@ def test_each_terminal_is_on_a_page(repo: Path) -> None:
         assert f"{name}.svg)" in text, name
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["terminal", "drift", "export", "metrics"])
 def test_a_terminal_shows_what_a_run_prints(name: str) -> None:
     """Drift and metrics have times and addresses of the run in them: their texts differ."""
