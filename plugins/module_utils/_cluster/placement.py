@@ -13,6 +13,7 @@ from operator import attrgetter
 
 from .._core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
 from .._core.quantities import GIB
+from .._core.shown import first_of
 from .allocation import ALWAYS, THICK
 from .rules import Match, Rules
 from .state import ClusterState, NodeRow, VmRow
@@ -399,10 +400,7 @@ def _why_apart(
 def _names(rows: Iterable[VmRow]) -> str:
     ordered = sorted(rows, key=attrgetter("vmid"))
     named = [f"{row.name or 'VM'} ({row.vmid})" for row in ordered]
-    text = ", ".join(named[:_MAX_NAMES])
-    if len(named) > _MAX_NAMES:
-        text += f" and {len(named) - _MAX_NAMES} more"
-    return text
+    return first_of(named, _MAX_NAMES)
 
 
 def why_no_bridge(

@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._core.errors import NodeUnhealthy
+from .._core.shown import first_of
 from .state import ClusterState, VmRow
-
-# A message names this many VMs.
-_SHOWN = 5
 
 
 def refuse_unread(
@@ -55,13 +53,4 @@ def refuse_unread(
 def _one_of(vmids: list[int]) -> str:
     if len(vmids) == 1:
         return f"VM {vmids[0]}"
-    return f"one of VMs {listed_vmids(vmids)}"
-
-
-def listed_vmids(vmids: list[int]) -> str:
-    """Return the first VMIDs and the number of the others."""
-    listed = ", ".join(map(str, vmids[:_SHOWN]))
-    left = len(vmids) - _SHOWN
-    if left > 0:
-        listed += f" and {left} more"
-    return listed
+    return f"one of VMs {first_of(vmids)}"

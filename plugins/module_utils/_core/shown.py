@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
@@ -17,6 +17,15 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return f"'{_one_line(value)}'"
     return _plain(value)
+
+
+def first_of(items: Sequence[object], maximum: int = 5) -> str:
+    """Return the first items of a list for a message, and how many more there are."""
+    text = ", ".join(str(item) for item in items[:maximum])
+    more = len(items) - maximum
+    if more > 0:
+        text += f" and {more} more"
+    return text
 
 
 def _plain(value: Any) -> str:

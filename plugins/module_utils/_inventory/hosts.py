@@ -17,6 +17,7 @@ from typing import Any
 
 from .._cluster.state import own_name
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
+from .._core.shown import first_of
 from .._guest.addresses import is_own
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os")
@@ -257,7 +258,7 @@ def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
         reason = "is not the name of one VM only"
         if means_something_else(name):
             reason = "means something else to Ansible"
-        warnings.append(f"the host name {name!r} {reason}: using {_some(hosts)}")
+        warnings.append(f"the host name {name!r} {reason}: using {first_of(hosts)}")
     return warnings
 
 
@@ -363,11 +364,3 @@ def shortened(
     if left <= 0:
         return list(warnings)
     return [*warnings[:maximum], f"and {left} more {what}"]
-
-
-def _some(names: Sequence[str], maximum: int = 5) -> str:
-    text = ", ".join(names[:maximum])
-    left = len(names) - maximum
-    if left > 0:
-        text += f" and {left} more"
-    return text

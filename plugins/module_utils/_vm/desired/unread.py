@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from ..._cluster.quota import Figures
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.tenant import is_of_others, tenants_of
-from ..._cluster.unread import listed_vmids, refuse_unread
+from ..._cluster.unread import refuse_unread
 from ..._core.errors import NodeUnhealthy
+from ..._core.shown import first_of
 from ..model import Desired
 
 
@@ -56,7 +57,7 @@ def require_counted(
     raise NodeUnhealthy(
         attempted=f"The quota of tenant {desired.tenant} could not be checked",
         answer=(
-            f"VMs on {places} cannot be read while the node does not answer: {listed_vmids(unread)}"
+            f"VMs on {places} cannot be read while the node does not answer: {first_of(unread)}"
         ),
         next_step="Bring the node back, or leave out the quota",
         reason="quota not readable",

@@ -22,6 +22,7 @@ from ..._cluster.state import ClusterState
 from ..._core.errors import ConfigurationError, PermissionDenied
 from ..._core.poll import poll
 from ..._core.propstring import parse
+from ..._core.shown import first_of
 from ..._resource.plan import Plan, Step
 from ..._schema.formats import sub_keys_of
 from ..model import Actual, Snippet
@@ -163,18 +164,11 @@ def _why_elsewhere(
     if name in listed - after:
         return f"the storage has {name}, and the directory does not"
     if before and not listed:
-        return f"the directory has {_some(before)}, and the storage has no snippet"
+        return f"the directory has {first_of(sorted(before))}, and the storage has no snippet"
     if listed and listed.isdisjoint(after):
-        files = _some(after) or "no file"
-        return f"the storage has {_some(listed)}, and the directory has {files}"
+        files = first_of(sorted(after)) or "no file"
+        return f"the storage has {first_of(sorted(listed))}, and the directory has {files}"
     return None
-
-
-def _some(names: AbstractSet[str]) -> str:
-    shown = sorted(names)[:3]
-    if len(names) > len(shown):
-        shown.append("...")
-    return ", ".join(shown)
 
 
 def _invisible(volume: str, why: str, written: Snippet | None) -> ConfigurationError:
