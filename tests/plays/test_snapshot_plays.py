@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,7 @@ def test_a_change_that_goes_well(lab: Lab, change: Player) -> None:
     assert '\\"changed_back\\": false' in first.output
     assert cores(lab, vmid) == 3
     assert len(names(lab, vmid)) == 1
+    time.sleep(1)  # the name of the next snapshot is that of another second
     again = change.play("play.yml", **said, snapshot_policy_remove=True).expect()
     assert again.changed == 2  # the snapshot is taken and removed, the change is made already
     assert len(names(lab, vmid)) == 1
