@@ -183,6 +183,8 @@ def _is_short(head: str, value: Any) -> bool:
         inner = value
     else:
         return True
+    if not inner:  # without a line of its own it would be null
+        return True
     if any(map(_is_nested, inner)):
         return False
     text = flow(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._estate.yaml_text import (
@@ -54,6 +54,8 @@ DATA = st.dictionaries(
 
 @settings(max_examples=cases(20000, 300), deadline=None)
 @given(data=DATA, note=TEXTS)
+@example(data={100 * "k": []}, note="")
+@example(data={100 * "k": {}}, note="")
 def test_every_reader_gets_the_data_back(data: dict[str, Any], note: str) -> None:
     noted = {name: Noted(value, note) for name, value in data.items()}
     for lines in (lines_of(data), lines_of(noted)):
