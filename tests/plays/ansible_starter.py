@@ -40,14 +40,18 @@ ansible.plugins.action.normal ansible.plugins.action.set_fact ansible.plugins.st
 concurrent.futures.thread cryptography.x509 email.parser http.client multiprocessing.synchronize
 proxmoxer requests tomllib urllib3 xml.dom.minidom
 """.split()
-# The plugins of Ansible itself whose documentation every command reads for their options.
+# The plugins of Ansible itself that commands read for their options, or that most plays use.
 KINDS = (
+    loader.action_loader,
     loader.become_loader,
     loader.cache_loader,
     loader.callback_loader,
     loader.connection_loader,
+    loader.filter_loader,
     loader.inventory_loader,
+    loader.lookup_loader,
     loader.shell_loader,
+    loader.test_loader,
     loader.vars_loader,
 )
 
