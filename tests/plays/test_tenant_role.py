@@ -335,6 +335,31 @@ def test_cause_is_shown_where_the_output_is_hidden(lab: Lab, player: Player) -> 
     assert "there is no storage tape" in output
 
 
+def test_prefix_of_the_estate_holds_for_its_tenants(
+    lab: Lab, player: Player, tmp_path: Path
+) -> None:
+    defaults = {"source": "debian-13", "tenant_prefix": "kunde_"}
+    options = {**ESTATE, "provision_defaults": defaults}
+    player.play(TENANT, **options).expect()
+    users = {str(row["userid"]) for row in lab.call("GET", "/access/users")}
+    assert "kunde_initech@pve" in users
+    assert "tenant_initech@pve" not in users
+    assert player.play(TENANT, **options).expect().changed == 0
+    player.play(PROVISION, **options).expect()
+    output = player.play("pve.fleet.audit", **options).expect(2).output
+    assert "app1" not in output
+    assert "no_tenant" in player.play("pve.fleet.audit", **ESTATE).expect(2).output
+    output = player.play("pve.fleet.tidy", **options, tidy_tenant="initech").expect().output
+    assert "app1" not in output
+    foreseen = player.play(ROTATE, "--check", **options).expect()
+    assert "the token that is in use now is removed" in foreseen.output
+    player.play(ROTATE, **options).expect()
+    gone = {**options, "tenant_state": "absent", "tenant_confirm": "initech"}
+    player.play(TENANT, **gone).expect()
+    users = {str(row["userid"]) for row in lab.call("GET", "/access/users")}
+    assert "kunde_initech@pve" not in users
+
+
 def test_audit_has_an_exit_status_and_writes_json(lab: Lab, player: Player, tmp_path: Path) -> None:
     options = {**ESTATE, "audit_json": str(tmp_path / "findings.json")}
     output = player.play("pve.fleet.audit", **options).expect(2).output
