@@ -68,6 +68,13 @@ def test_a_clone_that_may_be_there_is_not_made_again(silent: Lab) -> None:
     assert silent.simulator.writes() == []
 
 
+def test_a_source_that_may_be_there_is_not_just_unknown(silent: Lab) -> None:
+    result = play(silent, "clone", name="web2", tenant="initech", source="golden")
+    assert result["error"]["reason"] == "template missing"
+    assert f"VMs on {NODE} cannot be read while the node does not answer" in result["msg"]
+    assert silent.simulator.writes() == []
+
+
 @pytest.mark.parametrize(
     ("module", "options"),
     [("vm_info", {}), ("snapshot", {"snapshot": "s1"}), ("snapshot_info", {})],

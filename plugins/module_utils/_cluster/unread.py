@@ -28,16 +28,11 @@ def refuse_unread(
     `cluster` is that of `locate`, which has asked all nodes. `may_be` returns whether a VM without
     a name can be the one that is meant.
     """
-    unread: list[VmRow] = []
-    for row in cluster.vms.values():
-        is_named = row.name or row.node in cluster.asked or row.planned
-        if not is_named and may_be(row):
-            unread.append(row)
+    unread = [row for row in _unread(cluster) if may_be(row)]
     if not unread:
         return
     vmids = sorted(row.vmid for row in unread)
-    nodes = sorted({row.node for row in unread})
-    places = ", ".join(nodes)
+    places = _places(unread)
     raise NodeUnhealthy(
         attempted=f"{label} could not be found",
         answer=(
@@ -48,6 +43,28 @@ def refuse_unread(
         reason="name not readable",
         details={"vmids": vmids},
     )
+
+
+def remark_on_unread(cluster: ClusterState) -> str:
+    """Return what a message about a name that nothing has adds where VMs could not be read."""
+    unread = _unread(cluster)
+    if not unread:
+        return ""
+    return f"; VMs on {_places(unread)} cannot be read while the node does not answer"
+
+
+def _unread(cluster: ClusterState) -> list[VmRow]:
+    """Return the VMs whose names neither the listing nor their node has."""
+    found: list[VmRow] = []
+    for row in cluster.vms.values():
+        is_named = row.name or row.node in cluster.asked or row.planned
+        if not is_named:
+            found.append(row)
+    return found
+
+
+def _places(rows: list[VmRow]) -> str:
+    return ", ".join(sorted({row.node for row in rows}))
 
 
 def _one_of(vmids: list[int]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, find_vm, templates_for, templates_named
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
+from .._cluster.unread import remark_on_unread
 from .._cluster.view import ClusterView
 from .._core import validate
 from .._core.errors import Conflict, NotFound
@@ -125,7 +126,7 @@ def _source_number(
             attempted=f"Source '{said.name}' could not be cloned",
             answer=(
                 "no template or VM of that name is visible; templates are"
-                f" {', '.join(names) or 'none'}"
+                f" {', '.join(names) or 'none'}{remark_on_unread(cluster)}"
             ),
             next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
             reason="template missing",
