@@ -48,19 +48,18 @@ def read_limits(options: Mapping[str, Any]) -> Limits | None:
     Raises ValidationFailed for an invalid limit, and for O(quota) without a tenant.
     """
     tenant = options.get("tenant")
-    several = options.get("quotas") or {}
-    has_own = options.get("quota") is not None
-    if has_own and not tenant:
+    own = options.get("quota")
+    if own is not None and not tenant:
         step = "Give tenant, or use quotas for several"
-        raise validate.refused("quota", options["quota"], "needs a tenant", step)
+        raise validate.refused("quota", own, "needs a tenant", step)
     prefix = options.get("tenant_prefix") or PREFIX
     by_tenant: dict[str, Limits] = {}
-    for name, value in several.items():
+    for name, value in (options.get("quotas") or {}).items():
         what = f"quotas.{name}"
         validate.tag(tenant_tag(str(name), prefix), what)
         by_tenant[str(name).lower()] = _limits(value, what)
-    if has_own:
-        return _limits(options["quota"], "quota")
+    if own is not None:
+        return _limits(own, "quota")
     if not tenant:
         return None
     return by_tenant.get(str(tenant).lower())

@@ -35,16 +35,19 @@ class Bands:
     reserved: Band = (100000, 999999999)
 
 
-def read_bands(automatic: Sequence[int] | None, others: Mapping[str, Any] | None) -> Bands:
-    """Return the bands of O(vmid_range) and O(vmid_bands). Raises ValidationFailed."""
+def read_bands(band: Sequence[int] | None, others: Mapping[str, Any] | None) -> Bands:
+    """Return the bands of O(vmid_range), which is `band`, and O(vmid_bands).
+
+    Raises ValidationFailed.
+    """
     defaults = Bands()
+    automatic = _band(band or defaults.automatic, "vmid_range")
     given = others or {}
     bands: dict[str, Band] = {}
     for name in ("template", "manual", "reserved"):
         band = given.get(name) or getattr(defaults, name)
         bands[name] = _band(band, f"vmid_bands.{name}")
-    bands["automatic"] = _band(automatic or defaults.automatic, "vmid_range")
-    return Bands(**bands)
+    return Bands(automatic=automatic, **bands)
 
 
 def _band(band: Sequence[int], what: str) -> Band:
