@@ -106,7 +106,7 @@ test-slow: $(STAMP) ## The tests marked slow: as AWX runs it, the artifact alone
 unit: $(STAMP) ## The unit tests alone, which start no simulator: less than a minute
 	$(PY) -m pytest -n $(JOBS) -m "not slow and not long" tests/unit $(ARGS)
 
-test-long: $(STAMP) ## All tests, the long ones too, then, also when one fails, those on other ansible-core and Python versions
+test-long: $(STAMP) ## All tests, the long ones too, then those on other ansible-core and Python versions, also after a failure
 	@status=0; \
 	PVE_FLEET_CASES=$${PVE_FLEET_CASES:-10000} $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || status=1; \
 	JOBS=$(WORKERS) $(PY) -m tests.tools.matrix || status=1; \

@@ -48,12 +48,7 @@ display = Display()
 _LATE = {
     "_api.client": ("_api.limiting", "_api.path_templates", "_core.classify"),
     "_vm.live.find": ("_vm.desired.unread",),
-    "_vm.run": (
-        "_vm.apply",
-        "_vm.create.make",
-        "_vm.create.quota_race",
-        "_vm.live.moving",
-    ),
+    "_vm.run": ("_vm.apply", "_vm.create.make", "_vm.live.moving"),
 }
 # Libraries that a file imports at its first need, for the same reason.
 _LATE_LIBRARIES = ("concurrent.futures.thread", "difflib", "uuid", "yaml")

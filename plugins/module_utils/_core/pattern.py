@@ -24,10 +24,6 @@ class Pattern:
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(self._text, self._flags)
 
-    def match(self, text: str) -> re.Match[str] | None:
-        """Return the match at the start of the text."""
-        return self._compiled.match(text)
-
     def fullmatch(self, text: str) -> re.Match[str] | None:
         """Return the match of the whole text."""
         return self._compiled.fullmatch(text)
