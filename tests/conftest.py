@@ -13,6 +13,7 @@ import ``ansible_collections.pve.fleet`` at their top.
 from __future__ import annotations
 
 import atexit
+import gc
 import locale
 import os
 import shutil
@@ -127,3 +128,11 @@ def pytest_configure() -> None:
     from tests.simulator.process import start_from_one_process
 
     start_from_one_process()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was loaded out of later collections of garbage: it lives to the end, and processes
+    that are forked need not copy it.
+    """
+    gc.collect()
+    gc.freeze()
