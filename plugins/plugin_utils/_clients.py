@@ -55,6 +55,7 @@ class Clients:
         self._forget_others()
         key = (connection, tuple(sorted(environment.items())))
         kept = self._kept.pop(key, None)
+        self.stop_guessing()
         if kept is None:
             kept = Kept(self._make(connection))
         else:
@@ -70,6 +71,11 @@ class Clients:
         self._kept[key] = kept
         for oldest in list(self._kept)[:-MAXIMUM]:
             self._kept.pop(oldest).client.close()
+
+    def stop_guessing(self) -> None:
+        """Let no other client use what it has asked for the next item."""
+        for kept in self._kept.values():
+            kept.prefetcher.stop_guessing()
 
     def close(self) -> None:
         """Close all connections of this process."""

@@ -116,6 +116,7 @@ class InProcess(ActionBase):
 
     def _as_a_module(self, variables: dict[str, Any]) -> dict[str, Any]:
         """Run the module as if there were no action plugin."""
+        CLIENTS.stop_guessing()
         self._pass_on_counting()
         in_background = self._task.async_val and not self._connection.has_native_async
         with gc_slowed():

@@ -1,12 +1,13 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prefetch over the items of a loop: what the next item will ask of its VM is read beside its
-listing.
+"""Prefetch over the items of a loop: what an item will ask of its VM is read beside its listing.
+Where the items follow the order of the names, both are read during the item before.
 
 Every answer that is used was asked for in the same task, at most `FRESH` seconds ago, and none is
 used after a write. An older listing only decides which question is asked early; a VM that moved
-since then is asked again.
+since then is asked again. What the next item is can only be guessed. The first wrong guess is the
+last one of its loop: the answers to its questions are discarded.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..module_utils._api.client import Client
-from ..module_utils._api.protocols import Sender
+from ..module_utils._api.protocols import Row, Sender
 from ..module_utils._api.request import Request
 from ..module_utils._core.parallel import leave_signals_to_the_main_thread
+from ..module_utils._guest.order import followers_by_name
 
 Segments = tuple[str, ...]
 Question = tuple[Segments, tuple[tuple[str, str], ...]]
 """The path below the VM, and the query."""
 
-Read = Callable[[Segments, Mapping[str, str]], Any]
-"""Makes one request, without another try."""
+Read = Callable[[Segments, Mapping[str, str], list[Row]], Any]
+"""Makes one request, without another try, and puts it on this record."""
 
 MAXIMUM = 3  # questions at once
 FRESH = 1.0  # seconds after which an early answer is not used
+IN_ORDER = 2  # items in a row that a guess would have met, before the next one is guessed
+_LISTING = ("cluster", "resources")
 
 
 class Prefetching:
@@ -53,9 +57,9 @@ class Prefetching:
         self._prefetcher.saw(request.path, request.values, data)
         return data
 
-    def _read(self, path: Segments, query: Mapping[str, str]) -> Any:
+    def _read(self, path: Segments, query: Mapping[str, str], record: list[Row]) -> Any:
         """Return what one try answers."""
-        request = Request("GET", path, query, tries=1)
+        request = Request("GET", path, query, tries=1, record=record)
         return self._below.send(request)
 
 
@@ -69,6 +73,7 @@ class _Early:
         self._asked = time.monotonic()
         self._answer: tuple[Any] | None = None
         self._over = threading.Event()
+        self.record: list[Row] = []
 
     @property
     def is_fresh(self) -> bool:
@@ -84,7 +89,7 @@ class _Early:
         """Ask the question."""
         # The task asks again after a failure, and reports it.
         with suppress(Exception):
-            self._answer = (self._read(self._segments, self._query),)
+            self._answer = (self._read(self._segments, self._query, self.record),)
 
     def end(self) -> None:
         """Wake those who wait for the answer."""
@@ -120,44 +125,61 @@ class Prefetcher:
     """
 
     def __init__(self) -> None:
-        self._listing: list[Any] = []
+        self._vms: list[dict[str, Any]] = []  # as they were listed last
+        self._listing_question: Question = ((), ())  # how the last item asked for it
         self._usual: dict[str, tuple[Question, ...]] = {}  # what each module asked of the last VM
         self._module = ""
         self._target = ""
         self._noted: list[tuple[tuple[str, str], Question]] = []
         self._early: dict[Question, _Early] = {}  # by the whole path
-        self._asked: list[_Early] = []  # all of them, until they are over
+        self._for_next: dict[Question, _Early] = {}  # the same for the next item
+        self._asked: list[_Early] = []  # all of them for this item, until they are over
+        self._record: list[Row] = []  # that of the client
         self._askers = _Askers()
-        self._wrote = False
         self._started = False
+        self._followers: dict[str, str] = {}
+        self._next = ""  # VMID of the VM that the next item is guessed to be about
+        self._in_order = 0  # items in a row whose VM was this one
+        self._guesses = True
 
     @contextmanager
     def item(self, client: Client, module: str, params: Mapping[str, Any]) -> Iterator[Client]:
         """Lend a client that prefetches while this module works on one item of a loop."""
+        self._record = client.requests
         self.begin(module, params.get("vmid") or params.get("name"))
-        went_well = False
+        is_example = False
         try:
             yield client.wrapped(lambda below: Prefetching(below, self))
-            went_well = True
+            # A client for threads writes past the layer, but not past the record.
+            is_example = set(client.counts()) <= {"GET"}
         finally:
-            self.end(went_well)
+            self.end(is_example)
 
     def begin(self, module: str, target: Any) -> None:
         """Start a task of this module; `target` is the VM's VMID or name, if it has one."""
+        self._early = self._for_next
+        self._for_next = {}
+        self._asked += self._early.values()
         self._module = module
         self._target = str(target or "")
         self._noted = []
-        self._wrote = False
         self._started = False
 
-    def end(self, went_well: bool) -> None:
-        """End the task, and remember what it asked if it is an example for the next one."""
+    def end(self, is_example: bool) -> None:
+        """End the task, and remember what it asked if it is an example for the next one: it went
+        well and wrote nothing.
+        """
+        if not is_example:
+            self._discard_next()
         for early in self._asked:
             early.answer()
+            self._record += early.record
+        if self._early:
+            self._guesses = False  # it was asked in vain, or came too late
         self._early = {}
         self._asked = []
         self._usual.pop(self._module, None)
-        if self._wrote or not went_well:
+        if not is_example:
             return
         questions = tuple(dict.fromkeys(question for _place, question in self._noted))
         places = {place for place, _question in self._noted}
@@ -177,54 +199,85 @@ class Prefetcher:
         if not self._started:
             self._started = True
             self._ask_early(read)
-        question = (segments, tuple(sorted(query.items())))
-        early = self._early.pop(question, None)
+        question = _question(segments, query)
+        early = self._early.get(question)
         if early is None or not early.is_fresh:
             return None
+        del self._early[question]
         return early.answer()
 
     def saw(self, segments: Segments, query: Mapping[str, str], data: Any) -> None:
         """Note what was read."""
-        if segments == ("cluster", "resources") and isinstance(data, list):
-            self._listing = data
+        if segments == _LISTING:
+            self._vms = [row for row in data if row.get("type") == "qemu"]
+            self._listing_question = _question(segments, query)
             return
         if len(segments) > 4 and segments[0] == "nodes" and segments[2] == "qemu":
             place = (segments[1], segments[3])
-            question = (segments[4:], tuple(sorted(query.items())))
-            self._noted.append((place, question))
+            self._noted.append((place, _question(segments[4:], query)))
 
     def wrote(self) -> None:
-        """Discard the early answers, which a write may outdate; the task is not an example."""
+        """Discard the early answers, which a write may outdate."""
         self._early = {}
-        self._wrote = True
+        self._discard_next()
+
+    def stop_guessing(self) -> None:
+        """Discard what was asked for the next item: something else works before it, and may write.
+        The same may happen again, so nothing more is guessed.
+        """
+        self._guesses = False
+        self._discard_next()
 
     def _ask_early(self, read: Read) -> None:
-        usual = self._usual.get(self._module)
-        if not usual:
+        """Ask what this item will ask of its VM, and all that the next one will ask."""
+        place = _place(self._vms, self._target)
+        if place is None:
+            self._in_order = 0
             return
-        place = _place(self._listing, self._target)
+        for question in self._questions_about(place):
+            if question not in self._early:
+                self._early[question] = self._ask(question, read)
+                self._asked.append(self._early[question])
+        vmid = place[1]
+        self._in_order = self._in_order + 1 if vmid == self._next else 0
+        if not self._followers:
+            self._followers = followers_by_name(self._vms)
+        self._next = self._followers.get(vmid, "")
+        if self._guesses and self._in_order >= IN_ORDER:
+            self._ask_for_next(read)
+
+    def _ask_for_next(self, read: Read) -> None:
+        place = _place(self._vms, self._next)
         if place is None:
             return
+        for question in (self._listing_question, *self._questions_about(place)):
+            self._for_next[question] = self._ask(question, read)
+
+    def _questions_about(self, place: tuple[str, str]) -> list[Question]:
+        """Return what the last item asked, about the VM at this place."""
         node, vmid = place
-        for below, query in usual:
-            segments = ("nodes", node, "qemu", vmid, *below)
-            early = _Early(read, segments, dict(query))
-            self._askers.ask(early)
-            self._asked.append(early)
-            self._early[(segments, query)] = early
+        usual = self._usual.get(self._module, ())
+        return [(("nodes", node, "qemu", vmid, *below), query) for below, query in usual]
+
+    def _ask(self, question: Question, read: Read) -> _Early:
+        segments, query = question
+        early = _Early(read, segments, dict(query))
+        self._askers.ask(early)
+        return early
+
+    def _discard_next(self) -> None:
+        self._asked += self._for_next.values()
+        self._for_next = {}
+        self._in_order = 0
 
 
-def _place(rows: list[Any], target: str) -> tuple[str, str] | None:
+def _question(segments: Segments, query: Mapping[str, str]) -> Question:
+    return segments, tuple(sorted(query.items()))
+
+
+def _place(vms: list[dict[str, Any]], target: str) -> tuple[str, str] | None:
     """Return node and VMID of the only VM with this VMID or name, or None (pure)."""
-    if not target:
-        return None
-    found = [row for row in rows if _is_vm(row, target)]
-    if len(found) != 1:
+    found = [vm for vm in vms if target in (str(vm.get("vmid")), vm.get("name"))]
+    if not target or len(found) != 1:
         return None
     return str(found[0]["node"]), str(found[0]["vmid"])
-
-
-def _is_vm(row: Any, target: str) -> bool:
-    if not isinstance(row, dict) or row.get("type") != "qemu":
-        return False
-    return target in (row.get("name"), str(row.get("vmid")))

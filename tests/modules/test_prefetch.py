@@ -17,7 +17,9 @@ from ansible_collections.pve.fleet.plugins.plugin_utils._clients import Clients
 from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 
 
-def play(simulator: Simulator, clients: Clients, **options: Any) -> dict[str, Any]:
+def play(
+    simulator: Simulator, clients: Clients, verbosity: int = 0, **options: Any
+) -> dict[str, Any]:
     """Run one item of module vm as the action plugin does."""
     connection = {
         "host": simulator.url,
@@ -35,7 +37,7 @@ def play(simulator: Simulator, clients: Clients, **options: Any) -> dict[str, An
                 yield client
 
     outcome = ENTRY.perform(
-        checked.params, {}, check_mode=False, diff=False, verbosity=0, lend=lend
+        checked.params, {}, check_mode=False, diff=False, verbosity=verbosity, lend=lend
     )
     assert not outcome.failed, outcome.values
     return outcome.values
@@ -88,3 +90,22 @@ def test_items_read_ahead_and_see_what_is_true_now() -> None:
         )
         assert again["changed"]
         clients.close()
+
+
+def test_items_in_the_order_of_the_names_do_not_wait_for_each_other() -> None:
+    names = [f"web-{number}" for number in (1, 2, 9, 10, 11, 12)]
+    with Simulator("--cluster", DEMO, "--lag-s", "0", "--task-ms", "default=1") as simulator:
+        clients = Clients()
+        disk = {"size": 1, "storage": "ceph"}
+        for name in names:
+            play(simulator, clients, name=name, node="pve1", cores=1, disks=[disk])
+        clients.close()
+
+        clients = Clients()
+        simulator.reset_log()
+        for name in names:
+            unchanged = play(simulator, clients, verbosity=3, name=name, cores=1)
+            assert not unchanged["changed"]
+            assert len(unchanged["requests"]) == 2, "those of this item, whenever they were sent"
+        clients.close()
+        assert len(simulator.log()) == 2 * len(names)

@@ -99,7 +99,13 @@ class _Backend:
         request: Request = self._thread.request
         path = url[len(self._session.base_url) :]
         return self._session.send(
-            method, path, data, params, timeout=request.timeout, number=request.number
+            method,
+            path,
+            data,
+            params,
+            timeout=request.timeout,
+            number=request.number,
+            record=request.record,
         )
 
 

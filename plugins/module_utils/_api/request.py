@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from .._core.errors import FleetError, ValidationFailed
 from .._core.retry import TimeBudget
+from .protocols import Row
 
 Happened = Callable[[], Any]
 """A look at the server after a lost answer: None when the write did not happen, else what it would
@@ -28,7 +29,7 @@ class Request:
 
     `values` are the query or the form, encoded. `timeout` (seconds for one answer) and `tries`
     replace the connection's. `lock_budget` is shared by all requests of one operation. `attempted`
-    begins the message of a failure.
+    begins the message of a failure. `record` takes the place of the client's record.
     """
 
     method: str
@@ -41,6 +42,7 @@ class Request:
     happened: Happened | None = None
     lock_budget: TimeBudget | None = None
     again: Again | None = None
+    record: list[Row] | None = None
 
     @property
     def path(self) -> tuple[str, ...]:

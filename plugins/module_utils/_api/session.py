@@ -140,17 +140,20 @@ class Session:
         *,
         timeout: float | None = None,
         number: int = 1,
+        record: list[Row] | None = None,
     ) -> Answer:
         """Return the answer with status 200 to 299; everything else is raised as a FleetError.
 
         `path` is below the base URL and already quoted; `timeout` is in seconds; `number` is the
-        try, for the record.
+        try, for the record; `record` is where it is kept instead of `rows`.
         """
+        if record is None:
+            record = self.rows
         login = self._login()
-        answer = self._exchange(method, path, data, params, login, timeout, number)
+        answer = self._exchange(method, path, data, params, login, timeout, number, record)
         if answer.status_code == 401 and self._ticket and self._is_stale_login(answer):
             login = self._login(instead_of=login)
-            answer = self._exchange(method, path, data, params, login, timeout, number)
+            answer = self._exchange(method, path, data, params, login, timeout, number, record)
         if answer.status_code >= 300:
             raise self._failure(method, path, answer)
         return answer
@@ -164,6 +167,7 @@ class Session:
         login: Mapping[str, str],
         timeout: float | None,
         number: int,
+        record: list[Row],
     ) -> Answer:
         """Make one HTTP exchange and put it on record."""
         http = self._open()
@@ -195,7 +199,7 @@ class Session:
             raise failure.on(method=method, path=unquote(path), status=status or None) from error
         finally:
             taken = (self._clock.monotonic() - started) * 1000
-            self.rows.append((method, unquote(path), status, round(taken, 1), number))
+            record.append((method, unquote(path), status, round(taken, 1), number))
 
     def _open(self) -> Any:
         """Return the requests session, made on first need, because importing requests takes
@@ -241,7 +245,7 @@ class Session:
         self._ticket = ""
         attempted = f"Could not log in to {connection.endpoint} as {connection.user}"
         data = {"username": connection.user, "password": connection.password}
-        answer = self._exchange("POST", _TICKET_PATH, data, None, {}, None, 1)
+        answer = self._exchange("POST", _TICKET_PATH, data, None, {}, None, 1, self.rows)
         if answer.status_code >= 300:
             failure = self._failure("POST", _TICKET_PATH, answer).on(attempted=attempted)
             if isinstance(failure, AuthenticationError):

@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
@@ -25,6 +26,7 @@ from ansible_collections.pve.fleet.plugins.plugin_utils import (
     _arguments,
     _clients,
     _eligibility,
+    _in_process,
     _progress,
 )
 from tests.fake_api import FakeApi
@@ -178,6 +180,18 @@ def test_the_next_item_finds_the_connection_open(clients: _clients.Clients) -> N
     assert not closed(first)
     assert lent(clients, OTHER) is not first
     assert lent(clients, SSL_CERT_FILE="/ca.pem") is not first
+
+
+def test_an_item_in_a_process_of_its_own_ends_the_guesses_of_those_here(
+    clients: _clients.Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_in_process, "CLIENTS", clients)
+    with clients.lend(PVE, {}) as kept:
+        assert kept.prefetcher._guesses
+    action = mock.Mock()
+    action._execute_module.return_value = {"changed": True}
+    assert _in_process.InProcess._as_a_module(action, {}) == {"changed": True}
+    assert not kept.prefetcher._guesses
 
 
 def test_an_idle_connection_is_opened_again(clients: _clients.Clients) -> None:
