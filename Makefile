@@ -127,7 +127,7 @@ fidelity: $(STAMP) ## Compare the simulator with what Proxmox VE was recorded to
 demo: $(STAMP) ## Provision two tenants on the simulated Proxmox VE, twice, and a third with its own token; then report
 	@$(PY) -m tests.demo $(ARGS)
 
-bench: $(STAMP) ## Measure beside community.proxmox, about 20 minutes; ARGS="--only noop_loop" for a part
+bench: $(STAMP) ## Measure beside community.proxmox, about 30 minutes; ARGS="--only noop_loop" for a part
 	$(PY) -m tests.bench $(ARGS)
 
 schema: $(STAMP) ## Write the facts about VM options anew from the official API schema
