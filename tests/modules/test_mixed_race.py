@@ -127,7 +127,8 @@ def test_quotas_hold_in_the_end(raced: Raced) -> None:
 
 
 def test_nothing_is_left_over(raced: Raced) -> None:
-    _outcomes, before, after = raced
+    outcomes, before, after = raced
+    assert [text for _what, _category, text in outcomes if "by hand" in text] == []
     assert after.leaked() <= before.leaked()
     for vm in made(raced):
         assert "lock" not in vm.config, vm

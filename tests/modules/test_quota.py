@@ -8,13 +8,16 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._resource import race
+from ansible_collections.pve.fleet.plugins.module_utils._resource.race import Look
+from ansible_collections.pve.fleet.plugins.module_utils._vm.create.quota_race import QuotaRule
 from tests.modules.estate_lab import Lab, first_number, open_lab, run_at_once
 
 BLANK: dict[str, Any] = {
@@ -252,6 +255,125 @@ def test_runs_that_together_exceed_a_quota_end_within_it(
             assert error.details["removed"] not in made
     rows = busy.client.get("nodes", "pve1", "storage", "ceph", "content")
     assert {row["vmid"] for row in rows if row.get("vmid")} <= {9000, 9001, *made}
+
+
+@pytest.mark.parametrize("source", [None, "debian-13"])
+@pytest.mark.parametrize("state", ["present", "started"])
+def test_a_new_vm_has_its_marker_until_it_was_counted(
+    own: Lab, source: str | None, state: str
+) -> None:
+    """So no other run uses a VM that may have to give way."""
+    options = {"source": source} if source else BLANK
+    wanted = {"name": "new", "tenant": "acme", "state": state, "quota": {"vms": 2}, **options}
+    foreseen = own.run("vm", check=True, **wanted)
+    own.simulator.reset_log()
+    made = own.vm(**wanted)
+    assert made["plan"] == made["done"] == foreseen["plan"]
+    log = own.simulator.log()
+    path = f"/nodes/{made['vm']['node']}/qemu/{made['vm']['vmid']}/config"
+    (ended,) = [
+        index
+        for index, request in enumerate(log)
+        if request["method"] == "PUT"
+        and request["path"].endswith(path)
+        and "description" in (*request["params"], request["params"].get("delete"))
+    ]
+    tagged = max(
+        index for index, request in enumerate(log) if "tenant_acme" in str(request["params"])
+    )
+    counted = max(
+        index for index, request in enumerate(log) if request["path"].endswith("/cluster/resources")
+    )
+    assert tagged < counted < ended
+    assert "run=" not in str(own.config(made["vm"]).get("description"))
+
+
+def breach_after(lab: Lab, meddle: Callable[[int, str], None]) -> Callable[[QuotaRule], Look]:
+    """Return a look after another has done something with the VM; it has to give way."""
+
+    def look(rule: QuotaRule) -> Look:
+        (row,) = [
+            row
+            for row in lab.client.get("cluster", "resources", type="vm")
+            if row["vmid"] == rule.number
+        ]
+        meddle(rule.number, row["node"])
+        breach = {"vms": {"used": 1, "wanted": 1, "limit": 1}}
+        return Look({1: Figures(1)}, lambda _guests: breach, lambda _number: True)
+
+    return look
+
+
+def test_a_vm_that_gives_way_may_be_gone_already(
+    own: Lab, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove(vmid: int, node: str) -> None:
+        own.client.task("DELETE", "nodes", node, "qemu", vmid, attempted="x", timeout=60)
+
+    monkeypatch.setattr(QuotaRule, "look", breach_after(own, remove))
+    result = own.run("vm", name=name, tenant="globex", quota={"vms": 9}, **BLANK)
+    assert result["error"]["category"] == "QuotaExceeded"
+    assert result["error"]["removed"] == first_number(name, "globex")
+    assert "by hand" not in result["msg"]
+
+
+def test_a_vm_that_gives_way_is_found_on_another_node(
+    own: Lab, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def move(vmid: int, node: str) -> None:
+        target = "pve2" if node != "pve2" else "pve3"
+        own.client.task(
+            *("POST", "nodes", node, "qemu", vmid, "migrate"),
+            data={"target": target},
+            attempted="x",
+            timeout=60,
+        )
+
+    monkeypatch.setattr(QuotaRule, "look", breach_after(own, move))
+    result = own.run(
+        "vm",
+        name=name,
+        tenant="globex",
+        quota={"vms": 9},
+        disks=[{"size": 1, "storage": "ceph"}],
+    )
+    assert result["error"]["removed"] == first_number(name, "globex")
+    assert len(of_tenant(own, "globex")) == 1
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize(
+    "notes", ["<!-- pve.fleet: run=0123456789ab tenant=tenant_globex -->", "done"]
+)
+def test_a_vm_that_another_run_took_over_is_left_to_it(
+    own: Lab, name: str, notes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That run may be at work on it, or have finished it."""
+
+    def take(vmid: int, node: str) -> None:
+        own.client.write(
+            *("PUT", "nodes", node, "qemu", vmid, "config"),
+            data={"description": notes},
+            attempted="x",
+        )
+
+    monkeypatch.setattr(QuotaRule, "look", breach_after(own, take))
+    made = own.vm(name=name, tenant="globex", quota={"vms": 2}, **BLANK)
+    assert made["vm"]["vmid"] == first_number(name, "globex")
+    assert "run=" not in str(own.config(made["vm"]).get("description"))
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_vm_that_was_left_before_it_was_counted_counts_as_new(own: Lab, name: str) -> None:
+    left = own.vm(name=name, tenant="acme", **BLANK)["vm"]
+    own.client.write(
+        *("PUT", "nodes", left["node"], "qemu", left["vmid"], "config"),
+        data={"description": "<!-- pve.fleet: run=0123456789ab tenant=tenant_acme -->"},
+        attempted="x",
+    )
+    result = own.refused(name=name, tenant="acme", quota={"vms": 1}, **BLANK)
+    assert result["error"]["quota"] == {"vms": {"used": 1, "wanted": 1, "limit": 1}}
+    assert own.vm(name=name, tenant="acme", quota={"vms": 2}, **BLANK)["changed"]
 
 
 def test_two_that_grow_at_once_are_reported(busy: Lab) -> None:

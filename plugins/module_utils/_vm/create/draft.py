@@ -37,6 +37,7 @@ from ..plan.room import added, moved_bytes, new_bytes
 from .copies import nearest, why_copy
 from .images import check_images, guard_drives, guard_volumes
 from .placement import needs_of, place_new
+from .placement_race import shared_rules
 from .quota_race import check_quota, figures_of
 from .source import Origin, read_origin
 
@@ -69,6 +70,11 @@ class Draft:
     @property
     def node(self) -> str:
         return self.choice.node
+
+    @property
+    def contested(self) -> bool:
+        """Whether VMs that others create at the same time can break its quota or its place."""
+        return self.desired.limits is not None or shared_rules(self.desired) is not None
 
 
 def draft_vm(
@@ -260,6 +266,7 @@ def numbered(draft: Draft, vmid: int) -> Draft:
             node=draft.node,
             identity=draft.identity,
             run=draft.run,
+            contested=draft.contested,
         )
     else:
         plan = plan_clone(
@@ -270,6 +277,7 @@ def numbered(draft: Draft, vmid: int) -> Draft:
             full=draft.origin.full,
             run=draft.run,
             shared=draft.shared,
+            contested=draft.contested,
         )
     if draft.desired.vmid is not None:
         note = advice(vmid, draft.desired.bands)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.lookup import guard_tenant
+from ..._cluster.state import node_of
 from ..._cluster.tenant import parse_tags
 from ..._cluster.view import ClusterView
 from ..._cluster.visible import is_in_use
@@ -23,6 +24,7 @@ from ..._core.errors import (
     PermissionDenied,
     PlaceTaken,
     TaskTimeout,
+    UnknownVm,
     VmidTaken,
 )
 from ..._core.poll import poll
@@ -31,9 +33,10 @@ from ..._resource.execute import execute
 from ..._resource.plan import Plan, Step
 from ..._resource.race import Rule, resolve_race
 from ..live.making import Identity, identify
-from ..live.read import read_actual
+from ..live.read import read_wherever
 from ..live.steps import VmSteps, creates
 from ..model import Actual
+from ..plan.steps import writes_notes_only
 from ..plan.update import plan_update
 from .draft import Draft, can_be_placed_again, numbered, placed_again
 from .placement_race import PlacementRule, shared_rules
@@ -44,7 +47,8 @@ if TYPE_CHECKING:
 
 # How many numbers are tried when others take them first, and how many nodes.
 _NUMBERS, _PLACES = 50, 5
-# Steps that only complete the VM: what it counts against a quota is known when they are done.
+# Steps before which a VM is not checked beside those of other runs: they make it what it counts as
+# against a quota. What follows starts it, or lets other runs use it.
 _BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move_disk", "pool"))
 
 
@@ -194,17 +198,19 @@ class NewVm(VmSteps):
         # A clone inherits its template's password, which PVE does not show: ours is written once.
         written = any("cipassword" in step.data for step in done)
         desired = replace(self._desired, update_password="on_create" if written else "always")
-        return plan_update(desired, actual, shared=self._draft.shared, bases=self._draft.bases)
+        return plan_update(
+            desired,
+            actual,
+            shared=self._draft.shared,
+            contested=self._draft.contested,
+            bases=self._draft.bases,
+        )
 
     def _read(self, status: str | None) -> Actual:
         vmid, pool = self._draft.vmid, self._desired.pool
-        try:
-            return read_actual(self.client, vmid, self._node, status=status, pool=pool)
-        except NotFound:
-            if self._node == self._draft.node:
-                raise
-            self._node = self._draft.node  # it has been migrated
-            return read_actual(self.client, vmid, self._node, status=status, pool=pool)
+        actual = read_wherever(self.client, vmid, self._node, status=status, pool=pool)
+        self._node = actual.node
+        return actual
 
     def happened(self, step: Step) -> Callable[[], Any] | None:
         if not creates(step):
@@ -224,11 +230,14 @@ class NewVm(VmSteps):
         return failure
 
     def before(self, step: Step) -> None:
-        if step.action not in _BUILDING:
+        if step.action not in _BUILDING or writes_notes_only(step):
             self.check_races()
 
     def check_races(self) -> None:
-        """Check once whether quota and place hold beside the VMs of other runs."""
+        """Check once whether quota and place hold beside the VMs of other runs.
+
+        The VM has its marker until then, so that no other run uses it, and it can give way.
+        """
         if self._is_checked:
             return
         self._is_checked = True
@@ -236,7 +245,20 @@ class NewVm(VmSteps):
             resolve_race(self.client.clock, rule, self._remove)
 
     def _remove(self) -> None:
-        _remove(self.client, self._draft, self._read(None), self._seen, self.timeout)
+        """Remove the VM; nothing where it is gone.
+
+        Raises AlreadyMade where another run took it over: it has the marker of that run, or none
+        any more.
+        """
+        try:
+            actual = self._read(None)
+        except UnknownVm:
+            if node_of(self.client, self._draft.vmid) is None:
+                return
+            raise
+        if _marker_run(actual.target) != self._draft.run:
+            raise AlreadyMade
+        _remove(self.client, self._draft, actual, self._seen, self.timeout)
 
 
 def _race_rules(client: Client, draft: Draft, cluster_view: ClusterView) -> Iterator[Rule]:

@@ -18,6 +18,7 @@ from ..._cluster.state import ClusterState, with_names
 from ..._cluster.view import ClusterView
 from ..._core.errors import FleetError, PlaceTaken
 from ..._resource.race import Look
+from ..live.making import is_finished
 from ..model import Desired
 
 
@@ -70,15 +71,16 @@ class PlacementRule:
         return self.needs.vmid or 0
 
     def look(self) -> Look:
+        client = self.cluster_view.client
         cluster = self.cluster_view.now()
         if self.rules.needs_names:
-            cluster = with_names(self.cluster_view.client, cluster)
+            cluster = with_names(client, cluster)
 
         def judge(guests: Mapping[int, Any]) -> str | None:
             beside = replace(cluster, vms=guests)
             return why_crowded(beside, self.node, self.needs, self.rules)
 
-        return Look(cluster.vms, judge)
+        return Look(cluster.vms, judge, lambda vmid: is_finished(client, cluster.vms[vmid]))
 
     def removed(self, breach: str) -> FleetError:
         return PlaceTaken(

@@ -22,6 +22,7 @@ from ..._resource.race import Look
 from ..config.actual import drives, is_disk
 from ..config.memory import memory_of
 from ..desired.unread import require_counted
+from ..live.making import is_finished
 from ..live.read import read_wherever
 from ..model import Actual, Desired
 from .placement import cores_of
@@ -95,9 +96,9 @@ def read_unfinished(client: Client, desired: Desired, cluster: ClusterState) -> 
     return found
 
 
-def read_usage_now(client: Client, desired: Desired) -> dict[int, Figures]:
-    """Return the same from a fresh look: tags from the cluster's configuration, figures from the
-    nodes themselves.
+def read_cluster_now(client: Client, desired: Desired) -> ClusterState:
+    """Return a fresh look: tags from the cluster's configuration, figures of the tenant's VMs from
+    the nodes themselves.
     """
     cluster = fetch_cluster_state(client)
     tag = desired.tenant_tag or ""
@@ -108,7 +109,7 @@ def read_usage_now(client: Client, desired: Desired) -> dict[int, Figures]:
             if owns(tag, row.tags, desired.tenant_prefix):
                 nodes.add(row.node)
         cluster = ask_nodes(client, cluster, nodes)
-    return read_usage(client, desired, cluster)
+    return cluster
 
 
 def check_quota(
@@ -199,14 +200,13 @@ def grow_within(
 
     Raise QuotaExceeded where its tenant's quota has no room.
 
-    A VM that is not the tenant's yet counts as new.
+    A VM that is not the tenant's yet counts as new, and so does one that another run left
+    unfinished: that run has not counted it.
     """
     owners = tenants_of(parse_tags(actual.target.get("tags")), desired.tenant_prefix)
-    before = (
-        figures_of(actual.target, template=actual.template)
-        if desired.tenant_tag in owners
-        else Figures()
-    )
+    before = Figures()
+    if desired.tenant_tag in owners and not actual.marker.building:
+        before = figures_of(actual.target, template=actual.template)
     after = figures_of(config, template=actual.template)
     check_quota(
         client,
@@ -225,7 +225,7 @@ def check_grown(client: Client, desired: Desired, actual: Actual, grown: Growth)
     limits = desired.limits or {}
     if not any(getattr(grown.more, kind) for kind in limits):
         return
-    usage = read_usage_now(client, desired)
+    usage = read_usage(client, desired, read_cluster_now(client, desired))
     usage.pop(actual.vmid, None)
     rest = total(_staying(desired, usage).values()) + grown.before
     over = excess(limits, rest, grown.more)
@@ -250,7 +250,8 @@ class QuotaRule:
     known: frozenset[int]
 
     def look(self) -> Look:
-        others = read_usage_now(self.client, self.desired)
+        cluster = read_cluster_now(self.client, self.desired)
+        others = read_usage(self.client, self.desired, cluster)
         for vmid in (self.number, *self.desired.leaving):
             others.pop(vmid, None)
         limits = self.desired.limits or {}
@@ -259,7 +260,7 @@ class QuotaRule:
             used = total(guests.values())
             return excess(limits, used, self.own)
 
-        return Look(others, judge)
+        return Look(others, judge, lambda vmid: is_finished(self.client, cluster.vms[vmid]))
 
     def removed(self, breach: Mapping[str, Mapping[str, int]]) -> FleetError:
         return beyond(

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.state import guest_row
+from ..._cluster.state import VmRow, guest_row
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
 from ..._core.poll import poll
@@ -50,6 +50,17 @@ def is_being_made(actual: Actual) -> bool:
 def is_unfinished(actual: Actual) -> bool:
     """Return whether the VM has the marker of a run that has not finished making it."""
     return _marker_run(actual.target) is not None
+
+
+def is_finished(client: Client, row: VmRow) -> bool:
+    """Return whether a VM is still where it is listed, and the run that made it is done with it.
+
+    Raises FleetError.
+    """
+    config = _read_config(client, row.node, row.vmid)
+    if config is None or config.get("lock") in MAKING:
+        return False
+    return _marker_run(config) is None
 
 
 def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:

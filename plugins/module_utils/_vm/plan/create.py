@@ -31,13 +31,21 @@ _NOT_CLONED = frozenset(
 
 
 def plan_create(
-    desired: Desired, change: Change, *, vmid: int, node: str, identity: str, run: str
+    desired: Desired,
+    change: Change,
+    *,
+    vmid: int,
+    node: str,
+    identity: str,
+    run: str,
+    contested: bool = False,
 ) -> Plan:
     """Return what creates a VM that is not a clone, in one request.
 
     `change` makes an empty VM the desired one. `identity` is the uuid it gets, by which the VM is
     recognized when the answer is lost. Where more steps follow, `run` marks the VM as made by this
-    run until it is complete.
+    run until it is complete; where VMs of other runs can break its quota or place (`contested`),
+    until that was checked.
 
     The tags of a VM in a pool are written once it is in the pool: PVE checks them on the VM alone,
     so a caller with rights on the pool only cannot give them when it creates the VM (qemu-server:
@@ -54,10 +62,10 @@ def plan_create(
         *power.finish(desired, made, running=False, waiting=False),
     ]
     tags = data.pop("tags", None) if desired.pool else None
-    if rest or tags:
+    if rest or tags or contested:
         marker = Marker(run=run, tenant=desired.tenant_tag)
         data["description"] = join_notes(desired.description or "", marker)
-        rest = complete(made, change, rest, tags=tags)
+        rest = complete(made, change, rest, tags=tags, contested=contested)
     label = _new_label(desired, vmid, node)
     check_data(label, data)
     create = Step(
@@ -93,12 +101,13 @@ def plan_clone(
     full: bool,
     run: str,
     shared: Collection[str],
+    contested: bool = False,
 ) -> Plan:
     """Return what clones `source` to `node` and makes the clone the desired VM.
 
     `full` copies the disks, else the clone is linked; `run` marks the clone as made by this run
-    until it is finished. The steps after the first are a prediction: they are planned again once
-    the clone exists.
+    until it is finished, and where it is `contested`, until its quota and place were checked. The
+    steps after the first are a prediction: they are planned again once the clone exists.
     """
     from_ = desired.source or Source()
     at = source.node
@@ -123,7 +132,9 @@ def plan_clone(
         reread=True,
     )
     made = clone_of(source, vmid=vmid, node=at, data=data)
-    rest = plan_update(replace(desired, node=node), made, shared=shared, building=True)
+    rest = plan_update(
+        replace(desired, node=node), made, shared=shared, building=True, contested=contested
+    )
     after = {**rest.after, "vmid": vmid, "node": node}
     if desired.pool:
         after["pool"] = desired.pool

@@ -427,15 +427,21 @@ def _require_no_local_cd(update: Update, local: Collection[str]) -> None:
 
 
 def complete(
-    actual: Actual, change: Change, rest: Sequence[Step], *, tags: str | None
+    actual: Actual,
+    change: Change,
+    rest: Sequence[Step],
+    *,
+    tags: str | None,
+    contested: bool = False,
 ) -> list[Step]:
     """Return the steps after the creation of a VM: its tags first, where they are still to be
-    written, and the removal of its marker last. One request does both where nothing is between.
+    written, and the removal of its marker last. One request does both where nothing is between,
+    also no check of a `contested` VM.
     """
     last = finish_building(actual, change, actual.node)
     if not tags:
         return [*rest, last]
-    if rest:
+    if rest or contested:
         step = _config_step(actual, f"Set tags on {actual.label}", {"tags": tags})
         return [step, *rest, last]
     notes = change.sets.get("description")
@@ -452,3 +458,15 @@ def finish_building(actual: Actual, change: Change, node: str) -> Step:
     moved = replace(actual, node=node)
     data = _notes_data(change.sets.get("description"))
     return _config_step(moved, f"Remove the creation marker from {moved.label}", data)
+
+
+def writes_notes_only(step: Step) -> bool:
+    """Return whether a step writes the notes and nothing else, as the one does that finishes a new
+    VM.
+    """
+    if step.action != "config":
+        return False
+    written = step.data.keys() - {"digest"}
+    if written == {"delete"}:
+        return step.data["delete"] == "description"
+    return written == {"description"}

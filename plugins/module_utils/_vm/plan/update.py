@@ -50,15 +50,17 @@ def plan_update(
     *,
     shared: Collection[str] = (),
     building: bool = False,
+    contested: bool = False,
     images: Mapping[str, int] | None = None,
     bases: Collection[str] = (),
 ) -> Plan:
     """Return what makes an existing VM, as it was just read, the desired one.
 
     `shared` are the storages that all nodes share; `building` is set for a VM that is new, whose
-    whole configuration is then the diff. `images` are the sizes, in bytes, of the images that new
-    disks import: such a disk grows after it is made. `bases` are the storages on which the disks
-    of a template become base volumes.
+    whole configuration is then the diff, and `contested` where its quota and place are checked
+    before the last step. `images` are the sizes, in bytes, of the images that new disks import:
+    such a disk grows after it is made. `bases` are the storages on which the disks of a template
+    become base volumes.
     """
     change = changes(desired, actual.target)
     change = with_images(change, desired, actual.target, images or {})
@@ -68,6 +70,7 @@ def plan_update(
         change,
         shared=shared,
         building=building,
+        contested=contested,
         bases=bases,
     )
 
@@ -79,6 +82,7 @@ def plan_change(
     *,
     shared: Collection[str] = (),
     building: bool = False,
+    contested: bool = False,
     bases: Collection[str] = (),
 ) -> Plan:
     """Return the plan of a change that was computed before, see `plan_update`."""
@@ -102,7 +106,7 @@ def plan_change(
         waiting=bool(waiting),
         unconverted=unconverted_disks(actual.live, bases),
     )
-    steps = _ordered(update, shared, switch)
+    steps = _ordered(update, shared, switch, contested=contested)
     if stops:
         # a stop applies what waited for it
         stop = power.stop(actual, desired)
@@ -110,10 +114,13 @@ def plan_change(
     return _finished(update, steps, waiting, building=building)
 
 
-def _ordered(update: Update, shared: Collection[str], switch: list[Step]) -> list[Step]:
+def _ordered(
+    update: Update, shared: Collection[str], switch: list[Step], *, contested: bool
+) -> list[Step]:
     """Return the steps after a stop in the order that PVE needs; `switch` are the power steps.
 
-    Where the VM is being made, the last step of all removes its marker.
+    Where the VM is being made, the last step of all removes its marker, and nothing else where the
+    VM is `contested`.
     """
     written = update_steps(update)
     grown_later = update.change.drives.grown_later
@@ -124,7 +131,7 @@ def _ordered(update: Update, shared: Collection[str], switch: list[Step]) -> lis
     last: list[Step] = []
     if update.ends_building:
         others = [*written[1:], *disk_steps, *grown_there, *switch]
-        is_alone = not others and not update.moves
+        is_alone = not others and not update.moves and not contested
         if written[0].is_task or not is_alone:
             # The marker goes when nothing is left that could be interrupted.
             written = update_steps(update.without("description"))

@@ -30,6 +30,7 @@ class AtMostOneBeside:
 
     others: Callable[[int], list[int]]
     known: frozenset[int] = frozenset()
+    finished: frozenset[int] = frozenset()
     number: int = 20
     looks: list[int] = field(default_factory=list)
 
@@ -40,7 +41,12 @@ class AtMostOneBeside:
         def judge(those: Mapping[int, str]) -> str:
             return ", ".join(str(one) for one in sorted(those)) if len(those) > 1 else ""
 
-        return Look(guests, judge)
+        return Look(guests, judge, self._is_finished)
+
+    def _is_finished(self, number: int) -> bool:
+        assert number > self.number, "that one stays, whatever is in its notes"
+        assert number not in self.known, "that one stays, whatever is in its notes"
+        return number in self.finished
 
     def removed(self, breach: str) -> FleetError:
         return Conflict(answer=breach, reason="removed")
@@ -74,6 +80,17 @@ def test_it_gives_way_at_once_to_lower_numbers_and_names_only_these() -> None:
 
 def test_it_gives_way_at_once_to_those_that_were_there_before() -> None:
     assert outcome(AtMostOneBeside(lambda _look: [30, 31], frozenset((30, 31)))) == ("30, 31", 0)
+
+
+def test_it_gives_way_at_once_to_those_that_are_finished() -> None:
+    """Their runs have looked before this guest was there, and will not look again."""
+    rule = AtMostOneBeside(lambda _look: [30, 31], finished=frozenset((30, 31)))
+    assert outcome(rule) == ("30, 31", 0)
+
+
+def test_it_waits_where_those_that_are_finished_leave_room() -> None:
+    rule = AtMostOneBeside(lambda look: [30, 31] if look < 3 else [30], finished=frozenset((30,)))
+    assert outcome(rule)[0] == ""
 
 
 def test_it_stays_when_higher_numbers_give_way() -> None:

@@ -36,14 +36,19 @@ GIB = 1 << 30
 WANTED = Desired("x", None, None, tenant="acme", limits={"vms": 2})
 
 
-class Cluster(FakeApi):
-    """A listing in which VMs of acme appear and go at given times."""
+BUILDING = "<!-- pve.fleet: run=0123456789ab tenant=tenant_acme -->"
 
-    def __init__(self, *lives: tuple[int, float, float]) -> None:
+
+class Cluster(FakeApi):
+    """A listing in which VMs of acme appear and go at given times, and what their notes say."""
+
+    def __init__(self, *lives: tuple[int, float, float], notes: str = BUILDING) -> None:
         super().__init__(self._listing)
-        self.lives, self.start = lives, self.clock.now
+        self.lives, self.start, self.notes = lives, self.clock.now, notes
 
     def _listing(self, request: Request) -> Any:
+        if request.segments[-1] == "config":
+            return {"description": self.notes}
         assert request.segments == ("cluster", "resources")
         now = self.clock.now - self.start
         return [
@@ -91,10 +96,18 @@ def test_a_lower_one_waits_until_it_has() -> None:
 
 
 def test_a_lower_one_gives_way_to_one_that_stays() -> None:
-    """The higher one looked before the lower one was there: its run is over."""
+    """The run of the higher one has ended early, and left it unfinished."""
     cluster = Cluster((10, *ALWAYS), (11, *ALWAYS), (12, *ALWAYS))
     assert gives_way(cluster, 11, {10})
     assert PATIENCE <= cluster.clock.now - cluster.start < PATIENCE + 3
+
+
+@pytest.mark.parametrize("notes", ["", "<!-- pve.fleet: origin=9000 -->"])
+def test_a_lower_one_gives_way_at_once_to_one_that_is_finished(notes: str) -> None:
+    """The higher one looked before the lower one was there: its run is over."""
+    cluster = Cluster((10, *ALWAYS), (11, *ALWAYS), (12, *ALWAYS), notes=notes)
+    assert gives_way(cluster, 11, {10})
+    assert cluster.clock.now == cluster.start
 
 
 def test_those_that_were_there_before_never_give_way() -> None:

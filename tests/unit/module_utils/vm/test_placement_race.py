@@ -40,8 +40,14 @@ def web(vmid: int, node: str = "n1") -> dict[str, Any]:
 
 
 def server(others: Callable[[float], list[dict[str, Any]]]) -> Server:
-    """Return a cluster with VM 105 on n1, and with these beside it."""
-    return Server(lambda _path, now: [*NODES, web(105), *others(now)])
+    """Return a cluster with VM 105 on n1, and with these beside it, which are being made."""
+
+    def answer(path: tuple[Any, ...], now: float) -> Any:
+        if path[-1] == "config":
+            return {"description": "<!-- pve.fleet: run=0123456789ab -->"}
+        return [*NODES, web(105), *others(now)]
+
+    return Server(answer)
 
 
 def look(

@@ -4,6 +4,7 @@ be.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,22 +25,43 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import (
     plan_clone,
     plan_create,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.steps import writes_notes_only
 from tests.unit.module_utils.vm.vm_cases import desired_vm, template
 
 UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 
 
-def created(**options: Any) -> Plan:
+def created(*, contested: bool = False, **options: Any) -> Plan:
     desired = desired_vm(**options)
     change = changes(desired, {}, new=True)
-    return plan_create(desired, change, vmid=10000, node="pve1", identity=UUID, run="r1")
+    return plan_create(
+        desired,
+        change,
+        vmid=10000,
+        node="pve1",
+        identity=UUID,
+        run="r1",
+        contested=contested,
+    )
 
 
 def cloned(
-    *, full: bool = False, node: str = "pve1", shared: tuple[str, ...] = ("ceph",), **options: Any
+    *,
+    full: bool = False,
+    node: str = "pve1",
+    shared: tuple[str, ...] = ("ceph",),
+    contested: bool = False,
+    **options: Any,
 ) -> Plan:
     return plan_clone(
-        desired_vm(**options), template(), vmid=10000, node=node, full=full, run="r1", shared=shared
+        desired_vm(**options),
+        template(),
+        vmid=10000,
+        node=node,
+        full=full,
+        run="r1",
+        shared=shared,
+        contested=contested,
     )
 
 
@@ -107,6 +129,24 @@ def test_a_vm_that_one_request_makes_needs_no_marker() -> None:
     steps = created(description="A web server").steps
     assert [step.action for step in steps] == ["create"]
     assert steps[0].data["description"] == "A web server"
+
+
+@pytest.mark.parametrize("make", [created, cloned])
+@pytest.mark.parametrize("options", [{}, {"pool": "acme"}, {"state": "started"}], ids=str)
+def test_the_last_step_of_a_contested_vm_removes_its_marker_and_does_nothing_else(
+    make: Callable[..., Plan], options: dict[str, Any]
+) -> None:
+    """Its quota and its place are checked before that step, when it has its tags."""
+    plan = make(tenant="acme", contested=True, **options)
+    assert split_notes(plan.steps[0].data["description"])[1].run == "r1"
+    *others, last = plan.steps
+    assert writes_notes_only(last)
+    assert not any(map(writes_notes_only, others))
+    if make is cloned:
+        assert split_notes(last.data["description"]) == ("Debian 13", Marker(origin=9000))
+    else:
+        assert last.data == {"delete": "description"}
+    assert any("tenant_acme" in str(step.data.get("tags")) for step in others)
 
 
 @pytest.mark.parametrize(
