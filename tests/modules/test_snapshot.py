@@ -407,6 +407,16 @@ def test_another_tenants_vm_is_never_touched(lab: Lab, options: dict[str, Any], 
     assert listed["error"]["reason"] == reason
 
 
+def test_a_vm_without_a_tenant_may_be_in_creation(lab: Lab) -> None:
+    """A clone has no tag of its tenant until it was configured (qemu-server: API2/Qemu.pm,
+    clone_vm).
+    """
+    vm = machine(lab, tags="web")
+    result = refused(lab, vmid=vm["vmid"], tenant="acme", snapshot="s1")
+    assert "Run this again if another run is creating it" in result["msg"]
+    assert "adopt=true of module vm" in result["msg"]
+
+
 @pytest.mark.parametrize("by", ["vmid", "name"])
 def test_another_tenants_vm_in_a_list_is_not_disclosed(lab: Lab, by: str) -> None:
     mine, theirs = (

@@ -102,7 +102,10 @@ def guard_tenant(
         return
     if not owners:
         answer = f"it has no tenant tag, so it does not belong to {tenant_tag}"
-        step = "Take it over with adopt=true, or give it the tag by hand"
+        step = (
+            "Run this again if another run is creating it; else take it over with adopt=true of"
+            " module vm, or give it the tag by hand"
+        )
     elif not is_of_others(tenant_tag, owners, prefix):
         answer = f"it has the tags of several tenants: {', '.join(owners)}"
         step = "Remove the wrong tag first"
