@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from unittest import mock
 
@@ -11,6 +12,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._vm.live import making
 from tests.fast_time import FastTime
 from tests.modules.estate_lab import Lab, open_lab
+
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -73,9 +76,9 @@ def quiet() -> Iterator[Lab]:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A VM name that no other test has."""
+    """A VM name that no other test has; each process of tests has clusters of its own."""
     words = "".join(char if char.isalnum() else "-" for char in request.node.name.lower())
-    return f"t{abs(hash(request.node.nodeid)) % 100000}-{words[:40].strip('-')}"
+    return f"t{next(_NUMBERS):05}-{words[:40].strip('-')}"
 
 
 @pytest.fixture
