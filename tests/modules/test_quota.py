@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import node_of
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._resource import race
 from ansible_collections.pve.fleet.plugins.module_utils._resource.race import Look
@@ -292,12 +293,7 @@ def breach_after(lab: Lab, meddle: Callable[[int, str], None]) -> Callable[[Quot
     """Return a look after another has done something with the VM; it has to give way."""
 
     def look(rule: QuotaRule) -> Look:
-        (row,) = [
-            row
-            for row in lab.client.get("cluster", "resources", type="vm")
-            if row["vmid"] == rule.number
-        ]
-        meddle(rule.number, row["node"])
+        meddle(rule.number, str(node_of(lab.client, rule.number)))
         breach = {"vms": {"used": 1, "wanted": 1, "limit": 1}}
         return Look({1: Figures(1)}, lambda _guests: breach, lambda _number: True)
 

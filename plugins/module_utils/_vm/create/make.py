@@ -256,7 +256,7 @@ class NewVm(VmSteps):
             if node_of(self.client, self._draft.vmid) is None:
                 return
             raise
-        if _marker_run(actual.target) != self._draft.run:
+        if actual.marker.run != self._draft.run:
             raise AlreadyMade
         _remove(self.client, self._draft, actual, self._seen, self.timeout)
 

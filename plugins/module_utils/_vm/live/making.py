@@ -21,7 +21,7 @@ from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTak
 from ..._core.poll import poll
 from ..._guest.marker import split_notes
 from ..model import Actual, Desired
-from .read import read_wherever
+from .read import read_actual, read_wherever
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -49,7 +49,7 @@ def is_being_made(actual: Actual) -> bool:
 
 def is_unfinished(actual: Actual) -> bool:
     """Return whether the VM has the marker of a run that has not finished making it."""
-    return _marker_run(actual.target) is not None
+    return actual.marker.building
 
 
 def is_finished(client: Client, row: VmRow) -> bool:
@@ -57,10 +57,11 @@ def is_finished(client: Client, row: VmRow) -> bool:
 
     Raises FleetError.
     """
-    config = _read_config(client, row.node, row.vmid)
-    if config is None or config.get("lock") in MAKING:
+    try:
+        actual = read_actual(client, row.vmid, row.node, status=row.status)
+    except NotFound:
         return False
-    return _marker_run(config) is None
+    return not is_being_made(actual)
 
 
 def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
@@ -176,11 +177,6 @@ def _is_worked_on(client: Client, actual: Actual) -> bool:
         return True
     tasks = _running_tasks(client, actual.node, vmid=actual.vmid)
     return bool(tasks)
-
-
-def _marker_run(config: Mapping[str, str]) -> str | None:
-    _notes, marker = split_notes(config.get("description"))
-    return marker.run
 
 
 def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:

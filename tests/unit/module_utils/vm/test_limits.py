@@ -47,8 +47,8 @@ class Cluster(FakeApi):
         self.lives, self.start, self.notes = lives, self.clock.now, notes
 
     def _listing(self, request: Request) -> Any:
-        if request.segments[-1] == "config":
-            return {"description": self.notes}
+        if request.segments[-1] == "pending":
+            return [{"key": "description", "value": self.notes}]
         assert request.segments == ("cluster", "resources")
         now = self.clock.now - self.start
         return [

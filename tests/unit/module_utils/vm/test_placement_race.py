@@ -43,8 +43,8 @@ def server(others: Callable[[float], list[dict[str, Any]]]) -> Server:
     """Return a cluster with VM 105 on n1, and with these beside it, which are being made."""
 
     def answer(path: tuple[Any, ...], now: float) -> Any:
-        if path[-1] == "config":
-            return {"description": "<!-- pve.fleet: run=0123456789ab -->"}
+        if path[-1] == "pending":
+            return [{"key": "description", "value": "<!-- pve.fleet: run=0123456789ab -->"}]
         return [*NODES, web(105), *others(now)]
 
     return Server(answer)
