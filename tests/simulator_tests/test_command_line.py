@@ -188,6 +188,51 @@ def test_the_demo_is_served_when_nothing_is_said() -> None:
 # -- an older version ------------------------------------------------------------------------------
 
 
+def check_groups(pve: Client) -> None:
+    """Source: pve-ha-manager 4, API2/HA/Groups.pm and API2/HA/Resources.pm."""
+    group = {"group": "east", "nodes": "pve1:2,pve2,pve2", "restricted": 1}
+    assert pve.call("POST", "/cluster/ha/groups", group).data is None
+    answer = pve.call("POST", "/cluster/ha/groups", group)
+    assert answer.reason == "create ha group failed: ha group ID 'east' already defined"
+    shown = pve.get("/cluster/ha/groups/east")
+    digest = shown.pop("digest")
+    assert shown == {**group, "type": "group", "nodes": "pve1:2,pve2"}
+    pve.put("/cluster/ha/groups/east", digest=digest, comment="c", delete="restricted")
+    (shown,) = pve.get("/cluster/ha/groups")
+    assert (shown["comment"], "restricted" in shown) == ("c", False)
+    refused = {
+        "update ha group failed: no such ha group 'west'": ("west", {"comment": "x"}),
+        "update ha group failed: unable to delete required option 'nodes'": (
+            "east",
+            {"delete": "nodes"},
+        ),
+    }
+    for text, (name, change) in refused.items():
+        assert pve.call("PUT", f"/cluster/ha/groups/{name}", change).reason == text
+    # A new resource is taken with any group, and listed with the error; a change is refused
+    # (pve-ha-manager 4.0.7: API2/HA/Resources.pm, create and update; Config.pm).
+    pve.post("/cluster/ha/resources", sid="vm:100", group="west", state="stopped")
+    (resource,) = pve.get("/cluster/ha/resources")
+    assert resource["errors"] == {"group": "group 'west' does not exist"}
+    answer = pve.call("PUT", "/cluster/ha/resources/vm:100", {"group": "north"})
+    assert answer.reason == "HA group 'north' does not exist"
+    pve.put("/cluster/ha/resources/vm:100", group="east")
+    answer = pve.call("DELETE", "/cluster/ha/groups/east")
+    assert answer.reason == "delete ha group failed: ha group is used by service 'vm:100'"
+    pve.delete("/cluster/ha/resources/vm:100")
+    pve.delete("/cluster/ha/groups/east")
+    assert pve.get("/cluster/ha/groups") == []
+
+
+def check_passwords_of_consoles(pve: Client) -> None:
+    """Only `generate-password` makes a password (qemu-server before commit 282ec11d)."""
+    call = "/nodes/pve1/qemu/100/vncproxy"
+    plain, made = pve.post(call), pve.post(call, **{"generate-password": 1})
+    assert "password" not in plain
+    assert plain["ticket"].startswith("PVEVNC:")
+    assert made["ticket"].startswith(f"{made['password']}:PVEVNC:")
+
+
 def test_an_older_version_refuses_what_it_does_not_know() -> None:
     with Simulator("--cluster", DEMO, "--pve-version", "8.4", "--lag-s", "0") as sim:
         pve = Client(sim)
@@ -196,6 +241,8 @@ def test_an_older_version_refuses_what_it_does_not_know() -> None:
         assert "property is not defined in schema" in answer.errors["ha-managed"]
         assert pve.call("GET", "/cluster/ha/rules").status == 501
         pve.create(100, scsi0="ceph:1")
+        check_groups(pve)
+        check_passwords_of_consoles(pve)
     with Simulator() as sim:
         pve = Client(sim)
         pve.ok("POST", "/nodes/pve1/qemu", vmid=100, **{"ha-managed": 1})

@@ -101,6 +101,38 @@ def test_a_digest_guards_against_others(pve: Client) -> None:
     assert result == "checksum mismatch (file change by other user?)"
 
 
+@pytest.mark.parametrize("prefix", ["02", "02:AA:BB:", "BC:24:11:0"])
+def test_a_prefix_of_mac_addresses_may_end_within_an_octet(pve: Client, prefix: str) -> None:
+    """Sources: pve-cluster, DataCenterConfig.pm, pve_verify_mac_prefix; Tools.pm,
+    random_ether_addr.
+    """
+    pve.put("/cluster/options", mac_prefix=prefix)
+    path = pve.create(100, net0="virtio,bridge=vmbr0")
+    address = pve.config(path)["net0"].partition("=")[2].partition(",")[0]
+    assert re.fullmatch(f"{prefix}[0-9A-F:]+", address)
+    assert re.fullmatch("[0-9A-F]{2}(:[0-9A-F]{2}){5}", address)
+    assert pve.call("PUT", "/cluster/options", {"mac_prefix": "BC:24:11:00"}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("vga", "params", "password"),
+    [
+        (None, {}, True),
+        ("serial0", {}, False),
+        ("serial0", {"websocket": 1}, True),
+        ("type=serial0", {"generate-password": 1}, True),
+    ],
+)
+def test_the_password_of_a_console(
+    pve: Client, vga: str | None, params: dict[str, int], password: bool
+) -> None:
+    """Source: qemu-server 9.2, API2/Qemu.pm, vncproxy."""
+    path = pve.create(100, serial0="socket", **({"vga": vga} if vga else {}))
+    answer = pve.post(f"{path}/vncproxy", **params)
+    assert ("password" in answer) is password
+    assert answer["ticket"].startswith(f"{answer['password']}:PVEVNC:" if password else "PVEVNC:")
+
+
 def test_deleting_options(pve: Client) -> None:
     path = pve.create(100, onboot=1)
     pve.put(f"{path}/config", delete="onboot,description")

@@ -49,7 +49,7 @@ def test_the_recordings_beside_the_repository_are_used(
     shared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fidelity.main([]) == 0
-    assert "replaying the recordings in ../shared: 4 stories" in capsys.readouterr().out
+    assert "replaying the recordings in ../shared: 12 stories" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("agreeing")
@@ -59,7 +59,8 @@ def test_without_them_those_of_the_repository_are_used(
     monkeypatch.setattr(fidelity, "load_shared", lambda: None)
     assert fidelity.main([]) == 0
     assert (
-        "replaying the redacted recordings of this repository: 4 stories" in capsys.readouterr().out
+        "replaying the redacted recordings of this repository: 12 stories"
+        in capsys.readouterr().out
     )
 
 
@@ -80,7 +81,7 @@ def test_a_set_that_is_absent_is_none(tmp_path: Path) -> None:
 def test_an_empty_set_does_not_pass(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fidelity, "load_shared", lambda: RecordedSet("nothing", "", [], [], []))
+    monkeypatch.setattr(fidelity, "load_shared", lambda: RecordedSet("nothing", "", "", [], {}, []))
     monkeypatch.setattr(fidelity, "replay", lambda _cluster, _stories: [])
     assert fidelity.main([]) == 1
     assert "TOO LOW" in capsys.readouterr().out
@@ -173,9 +174,19 @@ def test_figures_count_each_mark() -> None:
 
 
 def test_a_share_below_the_goal_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not fidelity.passes(dict.fromkeys(fidelity.GOALS, (18, 20)), fidelity.AROUND)
+    goals = fidelity.goals_of("access")
+    assert not fidelity.passes(dict.fromkeys(fidelity.GOALS, (18, 20)), goals)
     assert "TOO LOW" in capsys.readouterr().out
-    assert fidelity.passes(dict.fromkeys(fidelity.GOALS, (10, 10)), fidelity.AROUND)
+    assert fidelity.passes(dict.fromkeys(fidelity.GOALS, (10, 10)), goals)
+
+
+def test_a_story_without_goals_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fidelity.passes(dict.fromkeys(fidelity.GOALS, (0, 20)), fidelity.goals_of("new"))
+    assert "0/20" in capsys.readouterr().out
+
+
+def test_every_story_of_the_repository_has_goals(packed: RecordedSet) -> None:
+    assert set(packed.around) == set(fidelity.AROUND)
 
 
 # -- the recordings --------------------------------------------------------------------------------
@@ -191,7 +202,8 @@ def test_the_packed_recordings_are_fresh(shared: Path, packed: RecordedSet) -> N
     assert recorded is not None
     fresh = pack_recordings.document(recorded)
     assert fresh == {
-        name: getattr(packed, name) for name in ("cluster", "machines", "around", "vectors")
+        name: getattr(packed, name)
+        for name in ("cluster", "cluster_around", "machines", "around", "vectors")
     }
 
 

@@ -1,4 +1,4 @@
-"""The firewall of machines: what is kept, and what is refused."""
+"""The firewall: what is kept, and what is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_rules_come_on_top_and_can_be_moved(fw: Client) -> None:
         "enable": 1,
         "source": "10.0.0.0/8",
         "ipversion": 4,
-        "pos": 0,
+        "pos": "0",
     }
     fw.delete(f"{BASE}/rules/0")
     assert fw.call("GET", f"{BASE}/rules/2").reason == "no rule at position 2"
@@ -112,3 +112,43 @@ def test_a_clone_has_the_settings_too_and_a_destroyed_machine_leaves_none(fw: Cl
     fw.ok("DELETE", "/nodes/pve1/qemu/101")
     fw.create(101)
     assert "enable" not in fw.get("/nodes/pve1/qemu/101/firewall/options")
+
+
+CLUSTER = "/cluster/firewall"
+
+
+def test_what_a_rule_may_say_depends_on_its_place(fw: Client) -> None:
+    """pve-firewall: Firewall.pm, rule_env_direction_lookup and rule_env_iface_lookup."""
+    fw.post(f"{CLUSTER}/groups", group="web")
+    rule = {"type": "forward", "action": "ACCEPT"}
+    assert fw.call("POST", f"{BASE}/rules", rule).errors == {
+        "type": "invalid rule type 'forward' for rule_env 'vm'"
+    }
+    fw.post(f"{CLUSTER}/groups/web", **rule)
+    fw.post("/nodes/pve1/firewall/rules", **rule)
+    refused = fw.call("POST", "/cluster/sdn/vnets/v1/firewall/rules", {**rule, "iface": "vmbr0"})
+    assert refused.errors == {"type": "parameter -i not allowed for this rule type"}
+    refused = fw.call("POST", f"{CLUSTER}/rules", {"type": "forward", "action": "REJECT"})
+    assert refused.errors == {"action": "cannot define REJECT rules on forward chain"}
+
+
+def test_names_of_the_cluster_are_names_of_each_guest(fw: Client) -> None:
+    """A rule that names an alias which is gone is listed with the error."""
+    fw.post(f"{CLUSTER}/aliases", name="office", cidr="10.7.0.0/16")
+    refused = fw.call("POST", f"{CLUSTER}/ipset", {"name": "o1", "rename": "o2"})
+    assert refused.errors == {"name": "IPSet 'o2' does not exist"}
+    fw.post(f"{BASE}/rules", type="in", action="ACCEPT", source="dc/office")
+    (rule,) = fw.get(f"{BASE}/rules")
+    assert (rule["ipversion"], "errors" in rule) == (4, False)
+    fw.delete(f"{CLUSTER}/aliases/office")
+    (rule,) = fw.get(f"{BASE}/rules")
+    assert rule["errors"] == {"source": "no such alias 'dc/office'"}
+
+
+def test_rules_follow_the_new_name_of_a_security_group(fw: Client) -> None:
+    """pve-firewall: API2/Firewall/Groups.pm, create_security_group with `rename`."""
+    fw.post(f"{CLUSTER}/groups", group="old")
+    fw.post(f"{BASE}/rules", type="group", action="old")
+    fw.post(f"{CLUSTER}/groups", group="new", rename="old")
+    assert [rule["action"] for rule in fw.get(f"{BASE}/rules")] == ["new"]
+    assert [row["group"] for row in fw.get(f"{CLUSTER}/groups")] == ["new"]

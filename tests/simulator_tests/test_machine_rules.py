@@ -332,4 +332,6 @@ def test_rights_to_volumes(sim: Simulator, pve: Client) -> None:
     assert owner.volumes("local") == {
         "local:iso/debian-13-netinst.iso",
         "local:import/debian-13-genericcloud-amd64.qcow2",
+        "local:vztmpl/debian-13-standard_13.0-1_amd64.tar.zst",
+        "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst",
     }

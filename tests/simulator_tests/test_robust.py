@@ -60,13 +60,14 @@ WORDS: dict[str, list[Any]] = {
     "memory": ["1024"],
 }
 
-# These would lock the client out.
+# These would lock the client out, or are not answered (an upload without multipart).
 TOKEN = "/access/users/{userid}/token/{tokenid}"
 LEFT_OUT = {
     ("DELETE", "/access/users/{userid}"),
     ("PUT", "/access/users/{userid}"),
     ("DELETE", TOKEN),
     ("PUT", TOKEN),
+    ("POST", "/nodes/{node}/storage/{storage}/upload"),
 }
 
 

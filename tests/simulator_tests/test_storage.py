@@ -218,6 +218,18 @@ def test_a_download_and_its_checksum(kinds: Client) -> None:
     )
 
 
+def test_a_described_file_has_checksums_of_its_own(pve: Client) -> None:
+    """Only one checksum of each kind is right: that of `data`, with zeros up to `size`."""
+    call = "/nodes/pve2/storage/local/download-url"
+    url = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
+    params = {"content": "import", "filename": "d.qcow2", "url": url, "checksum-algorithm": "md5"}
+    right = hashlib.md5(bytes(335544320), usedforsecurity=False).hexdigest()
+    result = pve.do("POST", call, checksum="0" * 32, **params)
+    assert result == f"checksum mismatch: got '{right}' != expect '{'0' * 32}'"
+    assert "local:import/d.qcow2" not in pve.volumes("local", "pve2")
+    pve.ok("POST", call, checksum=right.upper(), **params)
+
+
 def test_an_image_on_another_node_is_not_there(pve: Client) -> None:
     pve.sim.steer(
         "/volumes/pve2", {"volid": "local:import/debian-13-genericcloud-amd64.qcow2", "gone": True}
@@ -262,7 +274,10 @@ def test_backups_are_kept_only_where_they_can_be(pve: Client) -> None:
         == "storage 'ceph' does not support backups"
     )
     assert pve.call("GET", "/cluster/backup/none").errors == {"id": "No such job 'none'"}
-    assert pve.call("DELETE", "/cluster/backup/none").errors == {"id": "No such job 'none'"}
+    # PVE/API2/Backup.pm dies again with the text of the error: `die "$@" if ($@)`.
+    refused = pve.call("DELETE", "/cluster/backup/none")
+    assert (refused.status, refused.reason) == (500, "400 Parameter verification failed.")
+    assert "id: No such job 'none'" in refused.text
 
 
 def test_cluster_files_of_this_suite_are_complete() -> None:

@@ -1,0 +1,95 @@
+"""Backup jobs, guests without one, and pruning, by rules that the recordings show only in part."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.simulator.core.state import Volume
+from tests.simulator.storage.prune import Entry, mark
+from tests.simulator_tests.client import Client
+
+JOBS = "/cluster/backup"
+DAY = 86400
+# Noon, so that no time zone moves a backup to another day.
+NOON = int(time.mktime((2026, 11, 20, 12, 0, 0, 0, 0, -1)))
+
+
+def marks(keep: dict[str, int], *days_ago: int, protected: int | None = None) -> list[str]:
+    """Return the marks of backups that are a number of days old."""
+    group = []
+    for days in days_ago:
+        volume = Volume(f"b{days}", "backup", "vma", 1, NOON - days * DAY, 100)
+        group.append(Entry(volume, volume.name, "qemu"))
+        if days == protected:
+            group[-1].mark = "protected"
+    mark(group, keep)
+    return [str(entry.mark) for entry in group]
+
+
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        ({"keep-last": 2}, ["keep", "keep", "remove", "remove"]),
+        ({"keep-daily": 3}, ["keep", "keep", "keep", "remove"]),
+        ({"keep-last": 1, "keep-daily": 1}, ["keep", "keep", "remove", "remove"]),
+        ({"keep-yearly": 1}, ["keep", "remove", "remove", "remove"]),
+        ({"keep-all": 1}, ["keep"] * 4),
+        ({}, ["keep"] * 4),
+    ],
+)
+def test_what_a_rule_keeps(keep: dict[str, int], expected: list[str]) -> None:
+    """pve-storage: Storage.pm, prune_mark_backup_group; each rule counts its own periods."""
+    assert marks(keep, 0, 1, 2, 3) == expected
+
+
+def test_a_protected_backup_is_neither_counted_nor_removed() -> None:
+    assert marks({"keep-last": 1}, 0, 1, 2, protected=0) == ["protected", "keep", "remove"]
+
+
+def test_pruning_removes_what_the_preview_says(pve: Client) -> None:
+    pve.create(400)
+    base = "/nodes/pve1/storage/local"
+    for _number in range(3):
+        pve.ok("POST", "/nodes/pve1/vzdump", vmid=400, storage="local")
+    rule = {"prune-backups": "keep-last=1", "vmid": 400}
+    preview = pve.get(f"{base}/prunebackups", **rule)
+    gone = {row["volid"] for row in preview if row["mark"] == "remove"}
+    before = pve.volumes("local", content="backup", vmid=400)
+    assert len(gone) == 2
+    assert pve.do("DELETE", f"{base}/prunebackups", **rule) == "OK"
+    assert pve.volumes("local", content="backup", vmid=400) == before - gone
+
+
+def job(pve: Client, **options: Any) -> dict[str, Any]:
+    pve.post(JOBS, id="nightly", schedule="02:00", storage="local", **options)
+    found: dict[str, Any] = pve.get(f"{JOBS}/nightly")
+    return found
+
+
+def test_a_new_choice_of_guests_replaces_the_former_one(pve: Client) -> None:
+    """pve-manager: API2/Backup.pm, update_job."""
+    pve.post("/pools", poolid="nightly")
+    assert job(pve, all=1, exclude="9000")["exclude"] == "9000"
+    pve.put(f"{JOBS}/nightly", pool="nightly")
+    changed = pve.get(f"{JOBS}/nightly")
+    assert changed["pool"] == "nightly"
+    assert changed.keys().isdisjoint({"all", "exclude"})
+    refused = pve.call("PUT", f"{JOBS}/nightly", {"delete": "pool"})
+    assert refused.message == "400 Parameter verification failed.\nvmid: property is missing\n"
+
+
+def test_guests_without_a_job_are_listed(pve: Client) -> None:
+    """pve-manager: API2/Cluster/BackupInfo.pm, not-backed-up."""
+    pve.create(401, scsi0="ceph:1", scsi1="ceph:1,backup=0")
+    everyone = {row["vmid"] for row in pve.get("/cluster/backup-info/not-backed-up")}
+    job(pve, vmid="401")
+    left = {row["vmid"] for row in pve.get("/cluster/backup-info/not-backed-up")}
+    assert everyone - left == {401}
+    (guest,) = pve.get(f"{JOBS}/nightly/included_volumes")["children"]
+    volumes = {row["id"]: (row["included"], row["reason"]) for row in guest["children"]}
+    assert volumes == {"401:scsi0": (1, "enabled"), "401:scsi1": (0, "backup=no")}
+    pve.delete(f"{JOBS}/nightly")
+    assert pve.get(JOBS) == []

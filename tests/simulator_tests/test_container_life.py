@@ -1,0 +1,164 @@
+"""The life of containers, by rules of pve-container that the recordings show only in part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.simulator_tests.client import Client
+
+TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+LXC = "/nodes/pve1/lxc"
+MODIFIED = "detected modified configuration - file changed by other user? Try again."
+
+
+@pytest.fixture
+def node(lab: Client) -> Client:
+    """A cluster of directories with a container template."""
+    lab.sim.ask("PUT", "/volumes/pve1", {"volid": TEMPLATE, "new": True, "size": 1 << 20})
+    return lab
+
+
+def make(pve: Client, vmid: int = 200, **options: Any) -> str:
+    settings = {"ostemplate": TEMPLATE, "rootfs": "local:1", "vmid": vmid, **options}
+    pve.ok("POST", LXC, **settings)
+    return f"{LXC}/{vmid}"
+
+
+def test_a_new_container_has_the_defaults_and_the_system_of_its_template(node: Client) -> None:
+    """API2/LXC.pm, create_vm: hostname, memory and swap; LXC/Setup.pm: system and architecture."""
+    config = node.config(make(node))
+    assert (config["hostname"], config["memory"], config["swap"]) == ("CT200", 512, 512)
+    assert (config["ostype"], config["arch"], config["unprivileged"]) == ("debian", "amd64", 1)
+    assert config["rootfs"] == "local:200/vm-200-disk-0.raw,size=1G"
+    (volume,) = node.get("/nodes/pve1/storage/local/content", content="rootdir", vmid=200)
+    assert (volume["content"], volume["size"]) == ("rootdir", 1 << 30)
+
+
+def test_what_fails_leaves_neither_container_nor_volume(node: Client) -> None:
+    """API2/LXC.pm, create_vm: destroy_disks and destroy_config after an error of the worker."""
+    upid = node.post(LXC, ostemplate="local:vztmpl/gone.tar.zst", rootfs="local:1", vmid=201)
+    assert node.wait(upid).startswith("unable to create CT 201 - volume")
+    assert node.get(LXC) == []
+    assert node.get("/nodes/pve1/storage/local/content", content="rootdir") == []
+
+
+def test_a_mount_point_without_a_root_file_system_is_refused(node: Client) -> None:
+    answer = node.call(
+        "POST", LXC, {"ostemplate": TEMPLATE, "vmid": 202, "mp0": "local:1,mp=/data"}
+    )
+    assert answer.reason == "mount points configured, but 'rootfs' not set - aborting"
+
+
+def test_pending_changes_take_effect_when_it_stops(node: Client) -> None:
+    """LXC/Config.pm, LXC_FASTPLUG_OPTIONS; lxc-pve-poststop-hook applies the rest."""
+    path = make(node, mp0="local:1,mp=/data", nameserver="10.0.0.1")
+    node.ok("POST", f"{path}/status/start")
+    node.put(f"{path}/config", hostname="fast", nameserver="10.0.0.2", memory=256)
+    node.put(f"{path}/config", delete="mp0")
+    running = node.get(f"{path}/config", current=1)
+    assert (running["hostname"], running["memory"]) == ("fast", 256)
+    assert (running["nameserver"], "mp0" in running) == ("10.0.0.1", True)
+    rows = {row["key"]: row for row in node.get(f"{path}/pending")}
+    assert (rows["nameserver"]["pending"], rows["mp0"]["delete"]) == ("10.0.0.2", 1)
+    node.ok("POST", f"{path}/status/stop")
+    stopped = node.get(f"{path}/config", current=1)
+    assert (stopped["nameserver"], "mp0" in stopped) == ("10.0.0.2", False)
+    assert stopped["unused0"] == "local:200/vm-200-disk-1.raw"
+
+
+def test_a_digest_guards_changes(node: Client) -> None:
+    path = make(node)
+    digest = node.config(path)["digest"]
+    node.put(f"{path}/config", cores=2, digest=digest)
+    assert node.call("PUT", f"{path}/config", {"cores": 3, "digest": digest}).reason == MODIFIED
+
+
+def test_a_locked_source_while_it_is_cloned(node: Client) -> None:
+    """API2/LXC.pm, clone_vm: `disk` on the source, `create` on the clone, until the task ends."""
+    path = make(node)
+    node.sim.steer("/settings", {"task_ms": {"vzclone": 60_000}})
+    upid = node.post(f"{path}/clone", newid=210)
+    assert node.config(path)["lock"] == "disk"
+    assert node.config(f"{LXC}/210")["lock"] == "create"
+    assert node.call("PUT", f"{path}/config", {"cores": 1}).reason == "CT is locked (disk)"
+    node.sim.steer("/settings", {"task_ms": {"vzclone": 0}})
+    assert node.wait(upid) == "OK"
+    assert "lock" not in node.config(path)
+    assert "lock" not in node.config(f"{LXC}/210")
+
+
+def test_a_container_moves_with_a_restart_and_its_local_volumes(node: Client) -> None:
+    """LXC/Migrate.pm: volumes are copied to the same storage of the target."""
+    path = make(node)
+    node.ok("POST", f"{path}/status/start")
+    refused = node.call("POST", f"{path}/migrate", {"target": "pve2"})
+    assert refused.reason == ("can't migrate running container without --online or --restart")
+    online = node.post(f"{path}/migrate", target="pve2", online=1)
+    assert node.wait(online) == "migration aborted"
+    assert "lxc live migration is currently not implemented" in node.task_log(online)[0]
+    node.ok("POST", f"{path}/migrate", target="pve2", restart=1)
+    assert node.get("/nodes/pve2/lxc/200/status/current")["status"] == "running"
+    assert node.get("/nodes/pve1/storage/local/content", content="rootdir", vmid=200) == []
+    assert len(node.get("/nodes/pve2/storage/local/content", content="rootdir", vmid=200)) == 1
+
+
+def test_a_volume_that_moves_stays_as_unused(node: Client) -> None:
+    """API2/LXC.pm, move_volume: without `delete` the source is kept."""
+    path = make(node)
+    node.ok("POST", f"{path}/move_volume", volume="rootfs", storage="images")
+    config = node.config(path)
+    assert config["rootfs"].startswith("images:200/")
+    assert config["unused0"] == "local:200/vm-200-disk-0.raw"
+    node.ok("POST", f"{path}/move_volume", volume="rootfs", storage="local", delete=1)
+    assert [key for key in node.config(path) if key.startswith("unused")] == ["unused0"]
+
+
+def test_a_template_is_cloned_in_full_on_a_directory(node: Client) -> None:
+    """pve-storage, Plugin.pm: a linked clone would be qcow2, which no container has."""
+    path = make(node)
+    assert node.post(f"{path}/template") is None
+    assert node.config(path)["rootfs"] == "local:200/base-200-disk-0.raw,size=1G"
+    linked = node.call("POST", f"{path}/clone", {"newid": 211})
+    assert linked.reason.startswith("Linked clone feature for")
+    assert "lock" not in node.config(path)
+    node.ok("POST", f"{path}/clone", newid=211, full=1)
+
+
+def test_a_backup_is_restored_with_new_options(node: Client) -> None:
+    """API2/LXC.pm, create_vm with `restore`: volumes by their sizes in the archive."""
+    path = make(node, mp0="local:2,mp=/data,backup=1", hostname="first", memory=128)
+    node.ok("POST", "/nodes/pve1/vzdump", vmid=200, storage="local")
+    (backup,) = node.get("/nodes/pve1/storage/local/content", content="backup", vmid=200)
+    taken = node.call("POST", LXC, {"vmid": 200, "ostemplate": backup["volid"], "restore": 1})
+    assert taken.reason == "CT 200 already exists on node 'pve1'"
+    node.ok("POST", LXC, vmid=220, ostemplate=backup["volid"], restore=1, memory=256)
+    restored = node.config(f"{LXC}/220")
+    assert (restored["hostname"], restored["memory"]) == ("first", 256)
+    assert restored["mp0"] == "local:220/vm-220-disk-1.raw,mp=/data,backup=1,size=2G"
+    node.put(f"{path}/config", hostname="changed")
+    node.ok("POST", LXC, vmid=200, ostemplate=backup["volid"], restore=1, force=1)
+    assert node.config(path)["hostname"] == "first"
+
+
+def test_a_user_needs_the_right_of_each_option(node: Client) -> None:
+    """LXC.pm, check_ct_modify_config_perm."""
+    path = make(node)
+    node.post("/access/roles", roleid="Cpu", privs="VM.Config.CPU")
+    node.put("/access/acl", path="/vms/200", roles="Cpu", users="bob@pve")
+    bob = Client(node.sim, "bob@pve!t1=00000000-0000-4000-8000-000000000003")
+    bob.put(f"{path}/config", cores=2)
+    refused = bob.call("PUT", f"{path}/config", {"memory": 64})
+    assert refused.reason == "Permission check failed (/vms/200, VM.Config.Memory)"
+
+
+def test_addresses_of_a_running_container(node: Client) -> None:
+    """LXC.pm, get_interfaces: null unless it runs."""
+    path = make(node, net0="name=eth0,bridge=vmbr0,ip=10.9.0.5/24")
+    assert node.get(f"{path}/interfaces") is None
+    node.ok("POST", f"{path}/status/start")
+    rows = {row["name"]: row for row in node.get(f"{path}/interfaces")}
+    assert rows["lo"]["inet"] == "127.0.0.1/8"
+    assert rows["eth0"]["inet"] == "10.9.0.5/24"
+    assert rows["eth0"]["hwaddr"] == rows["eth0"]["hwaddr"].lower()

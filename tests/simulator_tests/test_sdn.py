@@ -1,0 +1,92 @@
+"""Virtual networks: what is pending, what runs, and the lock between two writers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulator_tests.client import Client
+
+SDN = "/cluster/sdn"
+WRONG = "invalid lock token provided! at /usr/share/perl5/PVE/Network/SDN.pm line 291."
+
+
+@pytest.fixture
+def net(lab: Client) -> Client:
+    """A cluster in which a zone with one network runs."""
+    lab.post(f"{SDN}/zones", zone="z1", type="simple", nodes="pve1,pve2")
+    lab.post(f"{SDN}/vnets", vnet="v1", zone="z1", alias="first")
+    assert lab.do("PUT", SDN) == "OK"
+    return lab
+
+
+def bridges(net: Client, node: str) -> set[str]:
+    rows = net.get(f"/nodes/{node}/network", type="include_sdn")
+    return {row["iface"] for row in rows if row["type"] == "vnet"}
+
+
+def test_a_network_runs_on_the_nodes_of_its_zone_after_an_apply(net: Client) -> None:
+    """pve-network: SDN.pm, get_local_vnets."""
+    assert [bridges(net, node) for node in ("pve1", "pve2", "pve3")] == [{"v1"}, {"v1"}, set()]
+    net.create(500, net0="virtio,bridge=v1")
+    net.ok("POST", "/nodes/pve1/qemu/500/status/start")
+
+
+def test_what_is_changed_new_and_deleted(net: Client) -> None:
+    """pve-network: SDN.pm, pending_config."""
+    net.put(f"{SDN}/vnets/v1", alias="second")
+    net.post(f"{SDN}/vnets", vnet="v2", zone="z1")
+    net.post(f"{SDN}/zones", zone="z2", type="simple")
+    rows = {row["vnet"]: row for row in net.get(f"{SDN}/vnets", pending=1)}
+    assert (rows["v1"]["state"], rows["v1"]["pending"]) == ("changed", {"alias": "second"})
+    assert rows["v1"]["alias"] == "first"
+    assert (rows["v2"]["state"], rows["v2"]["pending"]) == ("new", {"zone": "z1"})
+    net.put(f"{SDN}/vnets/v1", delete="alias")
+    assert net.get(f"{SDN}/vnets/v1", pending=1)["pending"] == {"alias": "deleted"}
+    net.delete(f"{SDN}/vnets/v1")
+    deleted = net.get(f"{SDN}/vnets", pending=1)[0]
+    assert (deleted["vnet"], deleted["state"]) == ("v1", "deleted")
+    assert [row["vnet"] for row in net.get(f"{SDN}/vnets", running=1)] == ["v1"]
+
+
+def test_a_rollback_configures_what_runs(net: Client) -> None:
+    before = net.get(f"{SDN}/vnets/v1")
+    net.put(f"{SDN}/vnets/v1", alias="second")
+    net.post(f"{SDN}/zones", zone="z2", type="simple")
+    net.post(f"{SDN}/rollback")
+    assert net.get(f"{SDN}/vnets/v1") == before
+    assert [row["zone"] for row in net.get(f"{SDN}/zones")] == ["z1"]
+
+
+def test_only_who_has_the_token_of_the_lock_writes(net: Client) -> None:
+    """pve-network: SDN.pm, lock_sdn_config; while nothing is locked any token is taken."""
+    net.post(f"{SDN}/zones", zone="z2", type="simple", **{"lock-token": "anything"})
+    net.post(f"{SDN}/rollback")
+    token = net.post(f"{SDN}/lock")
+    refused = net.call("POST", f"{SDN}/zones", {"zone": "z2", "type": "simple"})
+    assert refused.reason == f"create sdn zone object failed: {WRONG}"
+    assert net.call("PUT", SDN).reason == f"could not commit SDN config: {WRONG}"
+    net.post(f"{SDN}/zones", zone="z2", type="simple", **{"lock-token": token})
+    net.post(f"{SDN}/rollback", **{"lock-token": token, "release-lock": 0})
+    assert net.call("POST", f"{SDN}/rollback").reason.endswith(WRONG)
+    assert net.do("PUT", SDN, **{"lock-token": token}) == "OK"
+    net.post(f"{SDN}/zones", zone="z2", type="simple")
+
+
+def test_a_refused_write_changes_nothing(net: Client) -> None:
+    before = net.get(f"{SDN}/vnets")
+    refused = net.call("POST", f"{SDN}/vnets", {"vnet": "v3", "zone": "z1", "tag": 5})
+    assert refused.message.endswith("tag: vlan tag is not allowed on simple zone\n")
+    assert net.get(f"{SDN}/vnets") == before
+
+
+def test_what_is_used_is_not_removed(net: Client) -> None:
+    """pve-network: Zones/Plugin.pm and VnetPlugin.pm, on_delete_hook."""
+    net.post(f"{SDN}/vnets/v1/subnets", subnet="10.1.0.0/24", type="subnet", gateway="10.1.0.1")
+    refused = net.call("DELETE", f"{SDN}/vnets/v1")
+    assert refused.message.endswith("vnet: Can't delete vnet if subnets exists\n")
+    refused = net.call("DELETE", f"{SDN}/zones/z1")
+    assert refused.reason == "delete sdn zone object failed: zone z1 is used by vnet v1"
+    ranges = ["start-address=10.1.0.5,end-address=10.1.0.9"] * 2
+    path = f"{SDN}/vnets/v1/subnets/z1-10.1.0.0-24"
+    refused = net.call("PUT", path, {"dhcp-range": ranges})
+    assert refused.message.endswith("dhcp-range: dhcp ranges must not overlap\n")
