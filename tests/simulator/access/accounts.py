@@ -14,7 +14,7 @@ _TEXTS = ("comment", "firstname", "lastname")
 
 
 def _texts(values: dict[str, Any]) -> dict[str, Any]:
-    """The options of a user as they are stored."""
+    """The options of a user in their stored form."""
     stored = {key: stored_text(str(values[key])) for key in _TEXTS if key in values}
     return {**values, **stored}
 
@@ -168,7 +168,7 @@ def read_user(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 @api("PUT /access/users/{userid}")
 def update_user(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change a user; what is not named stays."""
+    """Change a user; options that are not named stay."""
     prefix = "update user failed: "
     userid = p.pop("userid")
     ctx.cluster.check_cfs("user_cfg", prefix)
@@ -311,7 +311,7 @@ def create_token(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         "expire": p.get("expire", 0),
         "secret": secret,
     }
-    # What was given comes back as text, the default as a number.
+    # A given value is returned as text, the default as a number.
     shown: dict[str, Any] = {"privsep": str(p["privsep"]) if "privsep" in p else 1}
     if p.get("expire") is not None:
         shown["expire"] = str(p["expire"])

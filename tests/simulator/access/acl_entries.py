@@ -96,7 +96,7 @@ def update_role(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api("DELETE /access/roles/{roleid}")
 def delete_role(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Remove a role, also one that is in use: its entries are ignored from then on."""
+    """Remove a role, even if it is in use: its entries are ignored from then on."""
     name = p["roleid"]
     if name in ctx.acl.special:
         raise PveError(f"auto-generated role '{name}' cannot be deleted")
@@ -116,7 +116,7 @@ def delete_role(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api("GET /access/acl")
 def read_acl(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The entries on paths where the caller may change rights or may see everything."""
+    """The entries on paths on which the caller may change rights or may see everything."""
     everything = ctx.may("/access", "Sys.Audit")
     result = []
     for path in sorted(ctx.acl.entries):
@@ -152,8 +152,8 @@ def _check_subject(ctx: Ctx, kind: str, name: str) -> None:
 
 
 def _check_giver(ctx: Ctx, path: str, role: str, p: dict[str, Any]) -> None:
-    """Who may not change all rights on the path hands out, and takes, no more than what they hold
-    there.
+    """A caller without the right to change all rights on the path gives, and takes, at most the
+    privileges that it holds there.
     """
     held = ctx.acl.permissions(ctx.who, path)
     if "Permissions.Modify" in held:
@@ -191,7 +191,7 @@ def update_acl(ctx: Ctx, p: dict[str, Any]) -> None:
         raise ParamError({"path": f"invalid ACL path '{p['path']}'"})
     ctx.cluster.check_cfs("user_cfg", "ACL update failed: ")
     given = split_list(p["roles"])
-    # Nothing is written where one of them is refused.
+    # Nothing is written if one of them is refused.
     for role in given:
         if role not in ctx.acl.roles:
             raise PveError(f"ACL update failed: role '{role}' does not exist")

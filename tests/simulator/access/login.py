@@ -94,7 +94,7 @@ def login(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 @api("PUT /access/password")
 def change_password(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change a password; the caller's own has to be given."""
+    """Change a password; the caller's own must be given."""
     authority = ctx.sim.authority
     user = p["userid"]
     if user not in ctx.acl.users and user != "root@pam":
@@ -122,7 +122,7 @@ REALMS: dict[str, dict[str, Any]] = {
 
 @api("GET /access/domains")
 def domains(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The realms, without what only their own page shows."""
+    """The realms, without the options that only their own page shows."""
     result: list[dict[str, Any]] = []
     for name, realm in ctx.cluster.realms.items():
         entry: dict[str, Any] = {"realm": name, **_present(realm, ("type", "comment", "default"))}
@@ -144,7 +144,7 @@ def _digest(ctx: Ctx) -> str:
 
 
 def _check_realm(prefix: str, kind: str, options: dict[str, Any]) -> None:
-    """Refuse a directory without what it needs, or with what only the other kind has."""
+    """Refuse a directory without a required option, or with an option of the other kind."""
     needed = {"ad": ("server1", "domain"), "ldap": ("server1", "base_dn", "user_attr")}.get(
         kind, ()
     )
@@ -219,7 +219,7 @@ def update_domain(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api("DELETE /access/domains/{realm}")
 def delete_domain(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Remove a realm; those that PVE has of its own come back as they were."""
+    """Remove a realm; PVE's own realms return with their defaults."""
     if p["realm"] not in ctx.cluster.realms:
         raise PveError(
             f"delete auth server failed: authentication domain '{p['realm']}' does not exist"

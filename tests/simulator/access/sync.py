@@ -16,7 +16,7 @@ _DEFAULTS = {"remove-vanished": "none", "enable-new": "1"}
 
 @api("POST /access/domains/{realm}/sync")
 def sync(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Start a worker that takes over what the realm's directory has."""
+    """Start a worker that takes over the content of the realm's directory."""
     name = p["realm"]
     realm = ctx.cluster.realms.get(name)
     if realm is None:
@@ -40,7 +40,7 @@ def sync(ctx: Ctx, p: dict[str, Any]) -> str:
 
 
 def _options(p: dict[str, Any], realm: dict[str, Any]) -> dict[str, str]:
-    """The options of the request, over those of the realm, over the defaults."""
+    """The options of the request, over the realm's, over the defaults."""
     text = str(realm.get("sync-defaults-options", ""))
     defaults = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
     given = {key: str(p[key]) for key in ("scope", *_DEFAULTS) if p.get(key) is not None}
@@ -53,7 +53,7 @@ def _options(p: dict[str, Any], realm: dict[str, Any]) -> dict[str, str]:
 
 
 class _Sync:
-    """One run; what it finds out is written to the task's log."""
+    """One run; its findings are written to the task's log."""
 
     def __init__(self, ctx: Ctx, task: Task, realm: str, options: dict[str, str]) -> None:
         self.ctx = ctx
@@ -61,7 +61,7 @@ class _Sync:
         self.realm = realm
         self.options = options
         self.removes = set(split_list(options["remove-vanished"]))
-        self.changes: list[Any] = []  # what is done once all is known
+        self.changes: list[Any] = []  # executed once all are known
 
     def run(self, directory: dict[str, Any], dry: bool) -> None:
         scope = self.options["scope"]
@@ -99,7 +99,7 @@ class _Sync:
                 self.changes.append(lambda name=name: self.ctx.acl.forget(noun, name))
 
     def _remove(self, noun: str, name: str) -> None:
-        """Without its entry, what names it is dropped when the file is read again."""
+        """Entries that name it are dropped when the file is read again."""
         self.ctx.acl.forget(noun, name)
         if noun == "group":
             self.ctx.acl.groups.pop(name, None)

@@ -16,7 +16,7 @@ def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _in_lock(errors: dict[str, str]) -> PveError:
-    """What comes of an error about parameters that is raised while the file is locked."""
+    """An error about parameters in the form that it has while the file is locked."""
     return PveError(ParamError(errors).text)
 
 

@@ -1,1 +1,1 @@
-"""A machine's configuration: its checks, its changes, what takes effect at once."""
+"""A machine's configuration: its checks, its changes, and hotplug."""

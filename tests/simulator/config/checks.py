@@ -1,4 +1,6 @@
-"""What may be set on a machine, and by whom: the checks before a create, a change, or a clone."""
+"""Checks of a machine's options and of the caller's rights, before a create, a change, or a
+clone.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from .hardware import check_drive, check_import, volume_of_path
 
 if TYPE_CHECKING:
     from ..core.api import Ctx
-    from ..core.state import Vm
+    from ..core.state import Guest, Vm
 
 _CPU = frozenset("cores cpu runningcpu cpulimit cpuunits numa smp sockets vcpus".split())
 _MEMORY = frozenset("memory balloon shares allow-ksm".split())
@@ -63,9 +65,13 @@ _KEY_TYPES = (
 def check_ssh_keys(params: Mapping[str, Any]) -> None:
     """Refuse `sshkeys` that hold something else than public keys."""
     text = params.get("sshkeys")
-    if text is None:
-        return
-    for line in urllib.parse.unquote(str(text)).split("\n"):
+    if text is not None:
+        check_key_lines(urllib.parse.unquote(str(text)))
+
+
+def check_key_lines(text: str) -> None:
+    """Refuse lines that hold something else than public keys."""
+    for line in text.split("\n"):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
@@ -84,7 +90,7 @@ def resolve_cdrom_alias(params: dict[str, Any]) -> None:
 
 
 def check_drive_params(ctx: Ctx, params: dict[str, Any]) -> None:
-    """Refuse drives that cannot be; what remains is written in PVE's form."""
+    """Refuse impossible drives; the others are written in PVE's form."""
     schema = ctx.sim.schema
     for name in sorted(params):
         if not is_drive(name):
@@ -161,7 +167,7 @@ def check_volume_access(ctx: Ctx, vmid: int | None, volid: str, content: str | N
 def check_storage_access(
     ctx: Ctx, vmid: int, params: Mapping[str, Any], default: str | None = None
 ) -> None:
-    """Refuse disks on storages where the caller may not allocate or that hold no disks."""
+    """Refuse disks on storages that hold no disks or on which the caller may not allocate."""
     schema = ctx.sim.schema
     for name in sorted(params):
         if not is_drive(name) or params[name] is None:
@@ -240,7 +246,7 @@ def check_modify(ctx: Ctx, vmid: int, pool: str | None, names: Iterable[str]) ->
 
 
 def _needed_for(name: str) -> list[str]:
-    """The privileges on the machine that an option needs, none where it is root's."""
+    """The privileges on the machine that an option needs, none if only root may set it."""
     by_option = (
         (_CPU, "VM.Config.CPU"),
         (_MEMORY, "VM.Config.Memory"),
@@ -361,7 +367,7 @@ def tag_style(ctx: Ctx) -> dict[str, str]:
 
 
 def unique_tags(ctx: Ctx, text: str) -> str:
-    """The tags as they are stored: once each, lower case and sorted unless the datacenter says
+    """The tags in their stored form: once each, lower case and sorted unless the datacenter sets
     otherwise.
     """
     style = tag_style(ctx)
@@ -422,7 +428,7 @@ def check_lock(vm: Vm) -> None:
         raise PveError(f"VM is locked ({lock})")
 
 
-def check_protection(vm: Vm, what: str) -> None:
+def check_protection(vm: Guest, what: str) -> None:
     """Refuse when the machine is protected against removal."""
     if vm.conf.get("protection") == "1":
         raise PveError(f"{what} - protection mode enabled")

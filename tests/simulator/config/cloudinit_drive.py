@@ -8,7 +8,7 @@ from ..errors import PveError
 from ..schema.named_hashes import HASHES
 from ..schema.units import parse_props
 from ..volumes.drives import drives_of, is_cloudinit, split_volid
-from ..volumes.volumes import allocate, check_enabled, find_volume, own_key, parse_volname
+from ..volumes.volumes import Wanted, allocate, check_enabled, find_volume, own_key, parse_volname
 
 if TYPE_CHECKING:
     from ..core.api import Ctx
@@ -45,5 +45,6 @@ def renew_cloudinit(ctx: Ctx, vm: Vm) -> None:
             storage = check_enabled(ctx.cluster, parts[0], vm.node)
             name = own_key(storage, parts[1]).rpartition("/")[2]
             fmt = parse_volname(storage, parts[1]).fmt
-            allocate(ctx.cluster, vm.node, storage, vm.vmid, fmt, CLOUDINIT_SIZE, name)
+            wanted = Wanted(vm.vmid, fmt, CLOUDINIT_SIZE, name)
+            allocate(ctx.cluster, vm.node, storage, wanted)
     vm.cloudinit = None

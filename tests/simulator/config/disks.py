@@ -21,6 +21,7 @@ from ..volumes.drives import (
     split_volid,
 )
 from ..volumes.volumes import (
+    Wanted,
     allocate,
     check_enabled,
     default_format,
@@ -50,9 +51,9 @@ TPM_SIZE = 4 * 1024 * 1024
 
 
 class Maker:
-    """Makes the new disks among the options of one machine.
+    """Creates the new disks among the options of one machine.
 
-    What it made is freed again when one fails.
+    If one fails, the disks created before are freed.
     """
 
     def __init__(self, ctx: Ctx, vm: Vm, default: str | None, task: Task | None) -> None:
@@ -115,9 +116,8 @@ class Maker:
         storage = check_enabled(cluster, store, vm.node)
         fmt = drive.pop("format", None) or ("qcow2" if is_path_based(storage) else "raw")
         volume = f"vm-{vm.vmid}-cloudinit" + (f".{fmt}" if is_path_based(storage) else "")
-        volid = allocate(
-            cluster, vm.node, storage, vm.vmid, fmt, CLOUDINIT_SIZE, volume, say=self.say
-        )
+        wanted = Wanted(vm.vmid, fmt, CLOUDINIT_SIZE, volume)
+        volid = allocate(cluster, vm.node, storage, wanted, say=self.say)
         self.made.append(volid)
         for line in format_line(storage, volid, fmt, CLOUDINIT_SIZE):
             self.say(line)
@@ -168,7 +168,7 @@ class Maker:
             size = EFI_SIZE if drive.get("efitype") == "4m" else 131072
         elif name == "tpmstate0":
             size = TPM_SIZE
-        volid = allocate(cluster, vm.node, storage, vm.vmid, fmt, size, say=self.say)
+        volid = allocate(cluster, vm.node, storage, Wanted(vm.vmid, fmt, size), say=self.say)
         for line in format_line(storage, volid, fmt, size):
             self.say(line)
         return volid, size
@@ -187,7 +187,7 @@ class Maker:
         wanted = fmt or volume.fmt
         target = wanted if wanted in formats(storage) else default_format(storage)
         self.say(f"create full clone of drive ({source})")
-        volid = allocate(cluster, vm.node, storage, vm.vmid, target, size, say=self.say)
+        volid = allocate(cluster, vm.node, storage, Wanted(vm.vmid, target, size), say=self.say)
         for line in format_line(storage, volid, target, size):
             self.say(line)
         self.say(f"allocated target volume '{volid}'")
@@ -253,9 +253,7 @@ def drop_used(ctx: Ctx, vm: Vm) -> None:
 
 
 def register_unused(ctx: Ctx, vm: Vm, drive: Drive) -> None:
-    """What becomes of a drive that is taken off: a cloud-init drive is freed, a disk kept as
-    unused.
-    """
+    """Detach a drive: a cloud-init drive is freed, a disk is kept as unused."""
     volid = drive.get("file", "")
     if is_cloudinit(drive):
         free(ctx.cluster, vm.node, volid)

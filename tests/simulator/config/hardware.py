@@ -1,4 +1,4 @@
-"""Settings of a machine that have to fit together: display, machine type, drives, TPM state."""
+"""Settings of a machine that must fit together: display, machine type, drives, TPM state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Machine versions of QEMU that Proxmox VE has revised, and the newest revision.
 _REVISIONS = {"4.1": 2, "9.2": 1, "10.0": 1, "11.0": 2}
 _WITH_CLIPBOARD = re.compile("std|cirrus|vmware|virtio|qxl")
-# What a limit of a drive needs beside it, and what excludes each other.
+# Options that a limit of a drive needs, and options that exclude each other.
 _NEEDS = (
     ("mbps_max", "mbps"),
     ("mbps_rd_max", "mbps_rd"),
@@ -41,7 +41,7 @@ def is_windows(conf: Mapping[str, Any]) -> bool:
 
 
 def clamp_cpuunits(text: str) -> str:
-    """The CPU weight within what control groups of the first version take."""
+    """The CPU weight, limited to the range of control groups of the first version."""
     return str(max(2, int(text)))
 
 
@@ -113,7 +113,7 @@ def check_drive(name: str, drive: Drive) -> None:
 
 
 def check_import(name: str, drive: Drive) -> None:
-    """Refuse an imported firmware or TPM disk that does not say what it is."""
+    """Refuse an imported firmware or TPM disk without its type."""
     needed = {"efidisk0": ("efitype", "pre-enrolled-keys"), "tpmstate0": ("version",)}.get(name, ())
     for key in needed:
         if key not in drive:

@@ -1,10 +1,10 @@
-"""What becomes of pending changes: plugged into a running machine, kept for later, or applied to a
-stopped one.
-"""
+"""Pending changes: plugged into a running machine, kept for later, or applied to a stopped one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import ApiError, PveError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..core.api import Ctx
     from ..core.state import Cluster, Vm
 
-# Take effect at once on a running machine, whatever its hotplug setting.
+# Options that take effect at once on a running machine, regardless of its hotplug setting.
 FAST = frozenset(
     {
         "description",
@@ -68,7 +68,7 @@ def is_cloudinit_option(name: str) -> bool:
 
 
 def features(vm: Vm) -> set[str]:
-    """What can be plugged into the running machine."""
+    """The kinds of devices that can be plugged into the running machine."""
     text = vm.conf.get("hotplug", "1")
     if text == "0":
         return set()
@@ -87,7 +87,7 @@ def cleanup_pending(vm: Vm) -> bool:
 
 
 def apply_pending(ctx: Ctx, vm: Vm) -> dict[str, str]:
-    """Apply everything that is pending to a stopped machine; texts of what could not be."""
+    """Apply all pending changes to a stopped machine; returns the texts of the failures."""
     errors: dict[str, str] = {}
     for name in sorted(vm.pending_delete):
         force = vm.pending_delete[name]
@@ -122,8 +122,8 @@ def apply_pending(ctx: Ctx, vm: Vm) -> dict[str, str]:
 
 
 def record_cloudinit(vm: Vm, name: str, old: str | None, new: str | None) -> None:
-    """Remember what the cloud-init drive still holds of a changed option, until it is generated
-    again.
+    """Remember the old value of a changed option in the cloud-init drive, until the drive is
+    generated again.
     """
     if not is_cloudinit_option(name) or vm.run is None:
         return
@@ -150,8 +150,19 @@ def record_cloudinit(vm: Vm, name: str, old: str | None, new: str | None) -> Non
     vm.cloudinit = held or None
 
 
+@contextmanager
+def _noted(errors: dict[str, str], name: str) -> Iterator[None]:
+    """Keep the text of a failure; a change that waits for a stop is none."""
+    try:
+        yield
+    except Skip:
+        return
+    except ApiError as error:
+        errors[name] = f"hotplug problem - {error.message}"
+
+
 def hotplug_pending(ctx: Ctx, vm: Vm, selection: set[str]) -> dict[str, str]:
-    """Plug what can be plugged into the running machine; texts of what went wrong."""
+    """Hotplug all changes that the running machine allows; returns the texts of the failures."""
     errors: dict[str, str] = {}
     for name in [name for name in sorted(vm.pending) if is_fast(name)]:
         new = vm.pending.pop(name)
@@ -161,29 +172,19 @@ def hotplug_pending(ctx: Ctx, vm: Vm, selection: set[str]) -> dict[str, str]:
     for name in sorted(vm.pending_delete):
         if name not in selection:
             continue
-        try:
+        with _noted(errors, name):
             _unplug(ctx, vm, name, vm.pending_delete[name], enabled)
-        except Skip:
-            continue
-        except ApiError as error:
-            errors[name] = f"hotplug problem - {error.message}"
-            continue
-        old = vm.conf.pop(name, None)
-        record_cloudinit(vm, name, old, None)
-        del vm.pending_delete[name]
+            old = vm.conf.pop(name, None)
+            record_cloudinit(vm, name, old, None)
+            del vm.pending_delete[name]
     for name in sorted(vm.pending):
         if name not in selection or name not in vm.pending:
             continue
-        try:
+        with _noted(errors, name):
             value = _plug(ctx, vm, name, vm.pending[name], enabled)
-        except Skip:
-            continue
-        except ApiError as error:
-            errors[name] = f"hotplug problem - {error.message}"
-            continue
-        record_cloudinit(vm, name, vm.conf.get(name), value)
-        vm.conf[name] = value
-        vm.pending.pop(name, None)
+            record_cloudinit(vm, name, vm.conf.get(name), value)
+            vm.conf[name] = value
+            vm.pending.pop(name, None)
     ctx.cluster.write(vm)
     if "cloudinit" in enabled and vm.cloudinit:
         renew_cloudinit(ctx, vm)
@@ -221,7 +222,7 @@ def _still_busy(device: str) -> PveError:
 def _idle_controller(vm: Vm, name: str) -> str | None:
     """The controller that goes with its last disk (QemuServer.pm, qemu_deletescsihw).
 
-    None where others stay on it.
+    None if other disks use it.
     """
     hardware = vm.conf.get("scsihw", "lsi")
     index = int(name.removeprefix("scsi"))
@@ -252,7 +253,7 @@ _SWITCH = {"tablet": "usb", "vcpus": "cpu", "memory": "memory"}
 
 
 def _unplug(ctx: Ctx, vm: Vm, name: str, force: bool, enabled: set[str]) -> None:
-    """Carry out a pending removal; raises Skip when it has to wait."""
+    """Carry out a pending removal; raises Skip when it must wait."""
     if name not in vm.conf:
         return
     if name in _SWITCH or name.startswith("usb"):
@@ -279,7 +280,7 @@ def _unplug(ctx: Ctx, vm: Vm, name: str, force: bool, enabled: set[str]) -> None
 def _plug(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> str:
     """Carry out a pending change and return the value that results.
 
-    Raises Skip when it has to wait.
+    Raises Skip when it must wait.
     """
     if _must_wait(vm, name, value, enabled):
         raise Skip
@@ -333,7 +334,7 @@ def _plug_net(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> Non
 
 
 def _check_bridge(ctx: Ctx, vm: Vm, bridge: str) -> None:
-    if bridge not in ctx.cluster.nodes[vm.node].ifaces:
+    if not ctx.cluster.nodes[vm.node].has_bridge(bridge):
         raise PveError(f"bridge '{bridge}' does not exist")
 
 
@@ -362,7 +363,9 @@ def _plug_drive(ctx: Ctx, vm: Vm, name: str, value: str, enabled: set[str]) -> N
 
 
 def _plug_memory(vm: Vm, value: str) -> str:
-    """Memory grows in DIMMs to at least what is wanted, and shrinks in DIMMs to at most that."""
+    """Memory grows in DIMMs to at least the wanted size, and shrinks in DIMMs to at most that
+    size.
+    """
     wanted = memory_mib({"memory": value})
     if vm.conf.get("numa") != "1":
         raise PveError("NUMA needs to be enabled for memory hotplug")

@@ -68,9 +68,9 @@ def encrypt_password(text: str) -> str:
 
 
 def _hookscript_fault(ctx: Ctx, node: str, volid: str) -> str:
-    """What is wrong with a hook script.
+    """The fault of a hook script.
 
-    There is always something, since nothing here can be executed.
+    There is always a fault, since nothing here can be executed.
     """
     if ":snippets/" not in volid:
         return f"'{volid}' is not in the snippets directory\n"
@@ -214,7 +214,7 @@ class Update:
             raise ParamError(errors)
 
     def _complete_delete(self, vm: Vm) -> None:
-        """Delete what a revert brings up, and what goes with the saved state."""
+        """Delete the options of a revert, and the options that belong to the saved state."""
         for name in self.revert:
             if name in vm.conf:
                 self.params[name] = vm.conf[name]
@@ -308,7 +308,7 @@ class Update:
         ctx.cluster.write(vm)
 
     def _check_one(self, vm: Vm, name: str, value: str) -> None:
-        """What is looked at before a value is pending."""
+        """Check a value before it becomes pending."""
         ctx = self.ctx
         if is_unused(name):
             if volume_owner(ctx.cluster, value) == vm.vmid:
@@ -379,9 +379,9 @@ class Update:
 
 @contextmanager
 def _unless_refused(vm: Vm) -> Iterator[None]:
-    """What a refused step changed is taken back.
+    """Take back the changes of a refused step.
 
-    The steps before it stay, as they were written already.
+    The steps before it stay: they are already written.
     """
     conf, pending, delete = dict(vm.conf), dict(vm.pending), dict(vm.pending_delete)
     try:

@@ -44,7 +44,7 @@ def typed(ctx: Ctx, conf: dict[str, str], *, hide: bool = True) -> dict[str, Any
 
 @api("GET /nodes/{node}/qemu/{vmid}/config")
 def get_config(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with pending changes, the live one, or that of a snapshot."""
+    """The configuration with pending changes, the live configuration, or a snapshot's."""
     if p.get("snapshot") and p.get("current"):
         text = "cannot use 'snapshot' parameter with 'current'"
         raise ParamError({"snapshot": text, "current": text})
@@ -66,7 +66,7 @@ def get_config(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 @api("GET /nodes/{node}/qemu/{vmid}/pending")
 def get_pending(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every option with its live value, its pending value, or that it is to be deleted."""
+    """Every option with its live value, its pending value, or its pending removal."""
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
     live, pending = typed(ctx, vm.conf), typed(ctx, vm.pending)
     result: list[dict[str, Any]] = []
@@ -189,11 +189,11 @@ def _grow(ctx: Ctx, vm: Vm, name: str, text: str, task: Task) -> None:
     if volume is not None:
         path = storage_path(storage, parts[1])
         check_growth(
-            storage, vm.node, path, volume, target, running=vm.run is not None, say=task.say
+            storage, (vm.node, path), volume, target, running=vm.run is not None, say=task.say
         )
     ctx.cluster.write(vm)
     if volume is not None:
-        # Image files grow in sectors; what the configuration says is what was asked for.
+        # Image files grow in sectors; the configuration has the requested size.
         volume.size = -(-target // 512) * 512
         volume.virtual_size = target
     if vm.run is None:

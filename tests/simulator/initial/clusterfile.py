@@ -11,6 +11,7 @@ import yaml
 from ..access.login import REALMS
 from ..cluster.pools import add_to_pool
 from ..core.api import Simulation
+from ..core.contents import SUMS, Described
 from ..core.state import Cluster, Container, NodeInfo, Run, Vm, Volume
 from ..errors import ApiError
 from ..ha.records import add_resource
@@ -18,9 +19,9 @@ from ..network.interfaces import make_bridge, physical
 from ..options import UsageError
 from ..schema.units import format_size, parse_size
 from ..schema.validate import check_prop
+from ..storage.activation import server_of, thin_pool_of
 from ..storage.definitions import make_storage
 from ..storage.kinds import DEFAULT_CONTENT, REQUIRED
-from ..storage.upload import SUMS
 from ..volumes.drives import (
     default_boot,
     drives_of,
@@ -92,7 +93,7 @@ _ITEM_KEYS = {
     },
     "containers": {"vmid", "node", "running", "pool", "config"},
     "pools": {"poolid", "comment", "storage", "vms"},
-    "web": {"url", "size", "virtual_size", "type", *SUMS},
+    "web": {"url", "size", "virtual_size", "type", "data", *SUMS},
 }
 _HOST = {"ifupdown2", "firmware", "timedatectl", "ha_manager", "qemu", "kernel"}
 
@@ -108,7 +109,12 @@ def _web_item(item: dict[str, Any]) -> dict[str, Any]:
         for key in ("size", "virtual_size")
         if item.get(key)
     }
-    return {**item, **sizes}
+    return {**item, **sizes, "contents": _described(item, sizes.get("size", 0))}
+
+
+def _described(item: dict[str, Any], size: int) -> Described:
+    sums = {name: str(item[name]).lower() for name in SUMS if name in item}
+    return Described(size, str(item.get("data", "")).encode(), sums)
 
 
 def size_of(value: Any, where: str) -> int:
@@ -158,7 +164,7 @@ def _items(document: dict[str, Any], section: str, *needed: str) -> list[dict[st
 
 
 class Builder:
-    """Fills a simulation with what the document says."""
+    """Fills a simulation with the content of the document."""
 
     def __init__(self, sim: Simulation, document: dict[str, Any]) -> None:
         self.sim = sim
@@ -286,6 +292,8 @@ class Builder:
             used = size_of(values.pop("used", USED), where)
             config: dict[str, str] = {}
             for key, value in values.items():
+                if key in ("shared", "disable") and not value:
+                    continue
                 if isinstance(value, bool):
                     config[key] = "1" if value else "0"
                 else:
@@ -298,7 +306,12 @@ class Builder:
             if name == "local" and kind == "dir":
                 # The definition that every installation has comes with this setting.
                 config.setdefault("prune-backups", "keep-all=1")
-            self.cluster.storages[name] = make_storage(name, kind, config, total, min(used, total))
+            storage = make_storage(name, kind, config, total, min(used, total))
+            self.cluster.storages[name] = storage
+            server = server_of(kind, config)
+            if server is not None:
+                self.cluster.servers.add(server)
+            self.cluster.thin_pools.add(thin_pool_of(config))
 
     def _volumes(self) -> None:
         for index, item in enumerate(_items(self.document, "volumes", "volid", "size")):
@@ -309,17 +322,17 @@ class Builder:
             storage = self.cluster.storages[parts[0]]
             parsed = parse_volname(storage, parts[1])
             virtual = item.get("virtual_size")
+            size = size_of(item["size"], where)
             for node in self._nodes_of(item, where):
                 storage.on(node)[parts[1]] = Volume(
                     parts[1],
                     parsed.content,
                     parsed.fmt,
-                    size_of(item["size"], where),
+                    size,
                     int(self.cluster.now()),
                     parsed.vmid,
                     virtual_size=size_of(virtual, where) if virtual else None,
-                    blob=str(item.get("data", "")).encode(),
-                    sums={name: str(item[name]).lower() for name in SUMS if name in item},
+                    contents=_described(item, size),
                 )
 
     def _access(self) -> None:
@@ -410,11 +423,12 @@ class Builder:
         cluster = self.cluster
         vmid, node = self._place(item, where)
         options = self.sim.schema.methods[("PUT", "/nodes/{node}/lxc/{vmid}/config")].props
-        # What PVE's API writes where a request has none (observed).
+        # Defaults that PVE's API writes for omitted options (observed).
         conf = {"hostname": f"CT{vmid}", "memory": "512", "swap": "512", "unprivileged": "1"}
         conf.update(self._checked(item, options, where))
         container = Container(vmid, node, conf)
         self._root(container, where)
+        container.file()
         if item.get("running"):
             info = cluster.nodes[node]
             info.next_pid += 1

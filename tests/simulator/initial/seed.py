@@ -91,7 +91,7 @@ def document(nodes: int, vms: int = 0) -> dict[str, Any]:
                     "ide2": "ceph:vm-9000-cloudinit,media=cdrom",
                     "net0": "virtio,bridge=vmbr0",
                 },
-            },
+            }
         ],
     }
 

@@ -1,1 +1,1 @@
-"""The API's schema, and the forms of values: what a request may say at all."""
+"""The API's schema, and the forms of values: the valid requests."""

@@ -1,6 +1,4 @@
-"""The official API schema: which paths and methods there are, what they take, and who may call
-them.
-"""
+"""The official API schema: paths and methods, their parameters and the callers' rights."""
 
 from __future__ import annotations
 
@@ -100,7 +98,7 @@ def load_paths(version: str) -> dict[str, dict[str, dict[str, Any]]]:
 
     Raises FileNotFoundError for a version that is not in the data.
 
-    The calls of VMs are those of 9.2.11, which knows more than the first 9.2.
+    The calls of VMs come from 9.2.11, which knows more than the first 9.2.
     """
     packed = _packed(f"schema-{version}")
     if packed is None:
@@ -158,6 +156,13 @@ class Schema:
                 )
         config = self.methods[("PUT", "/nodes/{node}/qemu/{vmid}/config")].props
         self.vm_options = {name: prop for name, prop in config.items() if name not in _NOT_OPTIONS}
+        # The data about 8.4 has no calls of containers.
+        containers = self.methods.get(("PUT", "/nodes/{node}/lxc/{vmid}/config"))
+        self.container_options = {
+            name: prop
+            for name, prop in (containers.props if containers else {}).items()
+            if name not in _NOT_OPTIONS
+        }
         self.int_options = frozenset(
             name
             for name, prop in self.vm_options.items()
@@ -229,12 +234,7 @@ class Schema:
         """
         errors: Errors = {}
         props = method.props
-        if method.typed and method.path.startswith("/cluster/ha/rules"):
-            _check_variant(method, params, errors)
-        else:
-            for name in method.required:
-                if params.get(name) is None:
-                    add_error(errors, name, MISSING)
+        _check_missing(method, params, errors)
         result: dict[str, Any] = {}
         for name, value in params.items():
             prop = props.get(name)
@@ -251,10 +251,22 @@ class Schema:
             result[name] = value
         if errors:
             raise ParamError({name: text for name, text in errors.items() if text})
-        for name, value in result.items():
-            if isinstance(value, str) and props.get(name, {}).get("type") in ("integer", "boolean"):
-                result[name] = int(value)
-        return result
+        return {name: _converted(value, props.get(name, {})) for name, value in result.items()}
+
+
+def _check_missing(method: Method, params: dict[str, Any], errors: Errors) -> None:
+    if method.typed and method.path.startswith("/cluster/ha/rules"):
+        _check_variant(method, params, errors)
+        return
+    for name in method.required:
+        if params.get(name) is None:
+            add_error(errors, name, MISSING)
+
+
+def _converted(value: Any, prop: Prop) -> Any:
+    if isinstance(value, str) and prop.get("type") in ("integer", "boolean"):
+        return int(value)
+    return value
 
 
 def _scalar(value: Any, is_array: bool, is_list: bool) -> Any:
@@ -274,11 +286,10 @@ def _scalar(value: Any, is_array: bool, is_list: bool) -> Any:
 
 
 def _check_variant(method: Method, params: dict[str, Any], errors: Errors) -> None:
-    """HA rules: which options there are depends on the type, and PVE names the variant in the
-    error.
+    """HA rules: the allowed options depend on the type, and PVE names the variant in the error.
 
-    The document flattens the variants into one list of options; the ones that stand in every rule
-    are the identifier and what manages the section itself.
+    The document flattens the variants into one list of options; every rule has the identifier and
+    the options that manage the section itself.
     """
     common = {"rule", "type", "digest", "delete", "order"}
     kind = params.get("type")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import zoneinfo
 from collections.abc import Callable
 
 
@@ -102,12 +103,18 @@ _matching(
 )
 _matching(
     "mac-prefix",
-    r"[a-f0-9][02468ace](?::[a-f0-9]{2}){0,2}:?",
+    r"[a-f0-9][02468ace](?::[a-f0-9]{2}){0,2}(?::[a-f0-9]?)?",
     "value is not a valid unicast MAC address prefix",
     re.IGNORECASE,
 )
 _matching(
     "dns-name", rf"(?:{DNS_LABEL}\.)*{DNS_LABEL}", "value does not look like a valid DNS name"
+)
+_valid(
+    "pve-ct-timezone",
+    # `host` is the time zone of the node (pve-container: LXC/Config.pm, verify_ct_timezone).
+    lambda value: value == "host" or value in zoneinfo.available_timezones(),
+    "invalid time zone '{}'",
 )
 _matching("pve-tag", TAG, "invalid characters in tag")
 _matching(
@@ -128,8 +135,8 @@ _matching(
 )
 _matching(
     "pve-storage-vgname",
-    r"[A-Za-z0-9_+.][A-Za-z0-9_+.\-]*",
-    "lvm volume group name '{}' contains invalid characters",
+    r"[A-Za-z0-9][A-Za-z0-9\-_.]*[A-Za-z0-9]",
+    "lvm name '{}' contains illegal characters",
 )
 _matching(
     "pve-task-status-type", r"(?:ok|error|warning|unknown)", "invalid status '{}'", re.IGNORECASE
@@ -149,6 +156,11 @@ _matching(
     "pve-ha-node",
     r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?::\d+)?",
     "value does not look like a valid ha node",
+)
+_matching(
+    "pve-ha-group-node",
+    r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?::\d+)?",
+    "value does not look like a valid ha group node",
 )
 _matching(
     "pve-ha-resource-or-vm-id", r"[a-z]+:\S+|\d+", "value does not look like a valid ha resource id"
@@ -172,6 +184,17 @@ _valid("ip", is_ip, "value does not look like a valid IP address")
 _valid("CIDRv4", lambda v: is_cidr(v, 4), "value does not look like a valid IPv4 CIDR network")
 _valid("CIDRv6", lambda v: is_cidr(v, 6), "value does not look like a valid IPv6 CIDR network")
 _valid("CIDR", is_cidr, "value does not look like a valid CIDR network")
+
+
+def _is_subnet(value: str) -> bool:
+    """Whether it is a network, alone or behind a zone (pve-network: SubnetPlugin.pm)."""
+    if "/" in value:
+        return is_cidr(value)
+    parts = value.split("-")
+    return len(parts) == 3 and is_cidr(f"{parts[1]}/{parts[2]}")
+
+
+_valid("pve-sdn-subnet-id", _is_subnet, "value does not look like a valid CIDR network")
 _valid(
     "pve-ipv4-config",
     lambda v: v in ("dhcp", "manual") or is_cidr(v, 4),
@@ -303,6 +326,53 @@ CONTENT_TYPES = ("images", "rootdir", "vztmpl", "iso", "backup", "snippets", "im
 def _content(value: str) -> None:
     if value not in CONTENT_TYPES:
         raise FormatError(f"invalid content type '{value}'\n")
+
+
+_matching("pve-storage-options", r"\S+", "invalid options '{}'")
+_valid(
+    "pve-storage-server",
+    lambda v: is_ip(v) or bool(re.fullmatch(rf"(?:{DNS_LABEL}\.)*{DNS_LABEL}", v)),
+    "value does not look like a valid server name or IP address",
+)
+
+
+@fmt("pve-storage-portal-dns")
+def _portal(value: str) -> None:
+    """A host with an optional port, behind a dot after an IPv6 address (parse_host_and_port)."""
+    host = re.fullmatch(r"\[([^]]+)\](?::\d+)?", value) or re.fullmatch(
+        r"([A-Za-z0-9\-.]+)(?::\d+)?", value
+    )
+    if host is None and not is_ip(re.sub(r"\.\d+\Z", "", value), 6):
+        raise FormatError("value does not look like a valid portal address\n")
+
+
+@fmt("pve-dir-override")
+def _override(value: str) -> None:
+    found = re.fullmatch(r"([a-z]+)=([^.]*(?:\.?[^.]+)+)", value)
+    if found is not None:
+        _content(found[1])
+        path = found[2]
+        if len(path) < 1023 and all(len(part) < 255 for part in path.split("/")):
+            return
+    raise FormatError(f"invalid override '{value}'\n")
+
+
+@fmt("pve-storage-zfs-blocksize")
+def _blocksize(value: str) -> None:
+    if not value:
+        return
+    found = re.fullmatch(r"([1-9][0-9]*)([km]?)", value, re.IGNORECASE)
+    if found is None:
+        raise FormatError(
+            f"invalid ZFS blocksize format '{value}'. Use a positive number (no leading zeros) with"
+            " an optional 'k' or 'm' suffix.\n"
+        )
+    size = int(found[1]) << {"": 0, "k": 10, "m": 20}[found[2].lower()]
+    if not 512 <= size <= 16 << 20 or size & (size - 1):
+        raise FormatError(
+            f"value '{value}' is not a valid ZFS blocksize. Must be a power of 2 between 512B and"
+            " 16MiB (e.g., 4k, 8k, 16k, 64k, 1m).\n"
+        )
 
 
 @fmt("ipv4mask")

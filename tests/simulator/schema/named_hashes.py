@@ -131,6 +131,10 @@ HASHES: dict[str, dict[str, Prop]] = {
         "keep-monthly": _COUNT,
         "keep-yearly": _COUNT,
     },
+    "pve-sdn-dhcp-range": {
+        "start-address": {"type": "string", "format": "ip"},
+        "end-address": {"type": "string", "format": "ip"},
+    },
     "backup-fleecing": {
         "enabled": {"type": "boolean", "optional": 1, "default_key": 1},
         "storage": {"type": "string", "format": "pve-storage-id", "optional": 1},

@@ -47,7 +47,9 @@ def parse_props(keys: dict[str, Any], text: str) -> dict[str, str]:
 
 
 def print_props(keys: dict[str, Any], values: dict[str, str]) -> str:
-    """The property string of the values: the default key's bare, the rest sorted by key."""
+    """The property string of the values: the default key's bare, then the required ones, then the
+    rest, each sorted by key (pve-common: JSONSchema.pm, print_property_string).
+    """
     rest = dict(values)
     parts = []
     for name, prop in keys.items():
@@ -60,7 +62,7 @@ def print_props(keys: dict[str, Any], values: dict[str, str]) -> str:
     default = next((name for name, prop in keys.items() if prop.get("default_key")), None)
     if default in rest:
         parts.append(rest.pop(default))
-    for name in sorted(rest):
+    for name in sorted(rest, key=lambda name: (bool(keys.get(name, {}).get("optional")), name)):
         value = rest[name]
         prop = keys.get(name, {})
         if prop.get("type") == "boolean":

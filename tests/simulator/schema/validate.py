@@ -1,4 +1,4 @@
-"""Checks values against an API schema and says what is wrong in Proxmox VE's own words."""
+"""Checks values against an API schema and reports errors in Proxmox VE's own words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_error(errors: Errors, path: str, text: str) -> None:
 
 @cache
 def perl_pattern(pattern: str) -> re.Pattern[str]:
-    """A Perl pattern that has to match the whole value."""
+    """A Perl pattern that must match the whole value."""
     python = re.sub(r"\(\?\^([a-z]*):", lambda m: f"(?{m[1]}:" if m[1] else "(?:", pattern)
     python = (
         python.replace("[:alnum:]", "a-zA-Z0-9")
@@ -130,6 +130,13 @@ def _check_cpu(cpu: dict[str, str]) -> None:
         raise FormatError("Property 'reported-model' not allowed in VM-specific CPU config.\n")
 
 
+def _check_prune(kept: dict[str, str]) -> None:
+    """Source: pve-storage, Plugin.pm, validate_prune_backups."""
+    numbers = [int(value) for name, value in kept.items() if name != "keep-all"]
+    if any(number > 0 for number in numbers) and kept.get("keep-all", "0") != "0":
+        raise FormatError("keep-all cannot be set together with other options.\n")
+
+
 def check_format(name: Any, value: str, path: str) -> None:
     """Check the value against a format; raises FormatError."""
     keys = hash_format(name)
@@ -137,23 +144,23 @@ def check_format(name: Any, value: str, path: str) -> None:
         parsed = parse_property_string(keys, value, path)
         if name == "pve-vm-cpu-conf":
             _check_cpu(parsed)
+        elif name == "prune-backups":
+            _check_prune(parsed)
         return
     check_named(name, value)
+
+
+_HOLDERS: dict[str, type] = {"array": list, "object": dict}
 
 
 def _check_type(path: str, kind: Any, value: Any, errors: Errors) -> bool:
     if not kind or kind == "any":
         return True
-    if kind == "array":
-        if not isinstance(value, list):
-            add_error(errors, path, "type check ('array') failed")
-            return False
-        return True
-    if kind == "object":
-        if not isinstance(value, dict):
-            add_error(errors, path, "type check ('object') failed")
-            return False
-        return True
+    if kind in _HOLDERS:
+        good = isinstance(value, _HOLDERS[kind])
+        if not good:
+            add_error(errors, path, f"type check ('{kind}') failed")
+        return good
     if isinstance(value, (list, dict)):
         add_error(
             errors,
