@@ -1,4 +1,4 @@
-"""How alike two answers are: one that Proxmox VE gave, and one that the simulator gives."""
+"""The likeness of two answers: Proxmox VE's and the simulator's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHA = re.compile(r"\b[0-9a-f]{40}\b")
 BACKUP = re.compile(r"(vzdump-(?:qemu|lxc)-\d+-)\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d")
 
 _UNKNOWN_HOST = "Temporary failure in name resolution|Name or service not known"
-# What varies by run, by host or by the line of PVE's source.
+# Values that vary by run, by host or by the line of PVE's source.
 _BLANKED = (
     (UPID, "UPID"),
     (MAC, "MAC"),
@@ -91,7 +91,7 @@ def normal(text: object) -> str:
 
 
 def identity(element: Any) -> str:
-    """What an element of a list is about."""
+    """The identity of an element of a list."""
     if not isinstance(element, dict):
         return normal(element)
     return "|".join(f"{key}={normal(element[key])}" for key in IDENTITY if key in element)

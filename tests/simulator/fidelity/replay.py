@@ -1,4 +1,4 @@
-"""Sends recorded requests to a server and judges its answers by those of Proxmox VE."""
+"""Sends recorded requests to a server and compares its answers with Proxmox VE's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NAMES = ("status", "errors", "keys", "values")
 
 @dataclass(slots=True)
 class Verdict:
-    """What agrees in one exchange, by figure, and what does not."""
+    """The agreements of one exchange, by figure, and the differences."""
 
     request: str
     marks: dict[str, bool]
@@ -53,7 +53,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Answer:
-    """What the server answered; the body is None where it is not JSON."""
+    """The answer of the server; the body is None if it is not JSON."""
 
     status: int
     reason: str
@@ -61,7 +61,7 @@ class Answer:
 
 
 class Replay:
-    """A story on a server: what it learns from one answer is used in the requests that follow."""
+    """A story on a server: values from one answer are used in the requests that follow."""
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
@@ -71,7 +71,7 @@ class Replay:
         )
         self.credentials: dict[str, dict[str, str]] = {}
         self.known: dict[str, str] = {}
-        """The recorded UPIDs, digests and addresses, and those of this server."""
+        """The recorded UPIDs, digests and addresses, each with its counterpart on this server."""
 
     def run(self, lines: Iterable[Line]) -> list[Verdict]:
         """Send every request in its order; the verdict on each."""
@@ -140,7 +140,7 @@ class Replay:
         return self._request(line["method"], path, body, headers)
 
     def _translate(self, value: Any) -> Any:
-        """The value with what is this server's in place of what was recorded."""
+        """The value with this server's values in place of the recorded ones."""
         if isinstance(value, str):
             for old, new in self.known.items():
                 value = value.replace(old, new)
@@ -216,7 +216,7 @@ def _backups(body: Any) -> list[str]:
 
 
 def judge(line: Line, answer: Answer) -> Verdict:
-    """What agrees between a recorded exchange and an answer."""
+    """Compare a recorded exchange with an answer."""
     request = f"{line['method']} {line['path']} {json.dumps(line.get('params'))}"
     verdict = Verdict(request, {"status": answer.status == line["status"]})
     if not verdict.marks["status"]:
@@ -242,7 +242,7 @@ def _judge_refusal(line: Line, answer: Answer, verdict: Verdict) -> None:
 
 
 def _without_lines(body: Any) -> Any:
-    """A task's log without its lines; anything else as it is."""
+    """A task's log without its lines; any other body unchanged."""
     data = body.get("data") if isinstance(body, dict) else None
     return [] if isinstance(data, list) else data
 
