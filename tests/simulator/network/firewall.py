@@ -1,16 +1,30 @@
-"""The firewall of machines: options, rules, aliases, address sets; kept, not enforced."""
+"""The firewall of the cluster, nodes, networks and guests: options, rules, aliases, address sets;
+kept, not enforced.
+
+Source: pve-firewall, API2/Firewall and Firewall.pm.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..core.api import Ctx, Result, api
+from ..core.api import HANDLERS, Ctx, Handler, Result, api
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
-from .firewall_rules import check_rule, clean_cidr, ip_version
+from .firewall_rules import MACROS, Environment, check_rule, clean_cidr, ip_version, with_faults
 
-BASE = "/nodes/{node}/qemu/{vmid}/firewall"
+CLUSTER = "/cluster/firewall"
+NODE = "/nodes/{node}/firewall"
+VNET = "/cluster/sdn/vnets/{vnet}/firewall"
+GUESTS = ("/nodes/{node}/qemu/{vmid}/firewall", "/nodes/{node}/lxc/{vmid}/firewall")
+WITH_NAMES = (CLUSTER, *GUESTS)
+ALL = (CLUSTER, NODE, VNET, *GUESTS)
+# The rules of a security group lie right below it.
+_GROUP = f"{CLUSTER}/groups/{{group}}"
+RULES = (_GROUP, *(f"{base}/rules" for base in ALL))
+_PLACE = ("node", "vmid", "vnet", "delete", "digest")
 _RULE = (
     "type",
     "action",
@@ -29,11 +43,47 @@ _RULE = (
 _MODIFIED = "detected modified configuration - file changed by other user? Try again."
 
 
+def at(verb: str, bases: Iterable[str], rest: str = "") -> Callable[[Handler], Handler]:
+    """Register a handler below several paths."""
+    return api(*(f"{verb} {base}{rest}" for base in bases))
+
+
+def _empty() -> dict[str, Any]:
+    return {
+        "options": {},
+        "rules": [],
+        "aliases": {},
+        "ipset": {},
+        "comments": {},
+        "groups": {},
+        "group_comments": {},
+    }
+
+
 def _firewall(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """The settings for that VMID, which need no machine."""
-    return ctx.cluster.firewalls.setdefault(
-        p["vmid"], {"options": {}, "rules": [], "aliases": {}, "ipset": {}, "comments": {}}
-    )
+    """The settings of the place that the path names; those of a guest need no guest."""
+    key: int | str = "cluster"
+    if p.get("vmid"):
+        key = p["vmid"]
+    elif p.get("vnet"):
+        key = f"vnet/{p['vnet']}"
+    elif p.get("node"):
+        key = f"node/{p['node']}"
+    return ctx.cluster.firewalls.setdefault(key, _empty())
+
+
+def _environment(ctx: Ctx, p: dict[str, Any]) -> Environment:
+    """What a rule at that place may say, and the names that it may use."""
+    kind = "cluster"
+    if p.get("group"):
+        kind = "group"
+    elif p.get("vmid"):
+        kind = "ct" if "/lxc/" in ctx.method.path else "vm"
+    elif p.get("vnet"):
+        kind = "vnet"
+    elif p.get("node"):
+        kind = "host"
+    return Environment(kind, _firewall(ctx, {}), _firewall(ctx, p))
 
 
 def _sum(entries: list[dict[str, Any]]) -> str:
@@ -51,25 +101,31 @@ def _check_digest(p: dict[str, Any], entries: list[dict[str, Any]]) -> None:
         raise PveError(_MODIFIED)
 
 
-@api(f"GET {BASE}")
-def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
-    """The parts."""
-    return [{"name": name} for name in ("rules", "aliases", "ipset", "refs", "options")]
+def _index(base: str, words: str) -> None:
+    entries = [{"name": name} for name in words.split()]
+    HANDLERS[("GET", base)] = lambda _ctx, _p: entries
 
 
-@api(f"GET {BASE}/options")
+_index(CLUSTER, "aliases rules options groups ipset macros refs")
+_index(NODE, "rules options log")
+_index(VNET, "rules options")
+for _base in GUESTS:
+    _index(_base, "rules aliases ipset refs options")
+
+
+@at("GET", ALL, "/options")
 def get_options(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """The options."""
     options = _firewall(ctx, p)["options"]
     return {**options, "digest": _sum([options])}
 
 
-@api(f"PUT {BASE}/options")
+@at("PUT", ALL, "/options")
 def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change the options."""
     options = _firewall(ctx, p)["options"]
     _check_digest(p, [options])
-    known = [name for name in ctx.method.props if name not in ("node", "vmid", "delete", "digest")]
+    known = [name for name in ctx.method.props if name not in _PLACE]
     gone = split_list(p.get("delete") or "")
     for name in gone:
         if name not in known:
@@ -79,46 +135,72 @@ def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
     options.update({name: p[name] for name in known if p.get(name) is not None})
 
 
-@api(f"GET {BASE}/log")
+@at("GET", (CLUSTER,), "/macros")
+def macros(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The macros that rules can name; their descriptions are left out."""
+    return [{"macro": name, "descr": name} for name in MACROS.values()]
+
+
+@at("GET", (NODE, *GUESTS), "/log")
 def log(_ctx: Ctx, _p: dict[str, Any]) -> Result:
     """Nothing is enforced, so nothing is logged."""
     return Result([{"n": 1, "t": "no content"}], {"total": 1})
 
 
-@api(f"GET {BASE}/refs")
+@at("GET", WITH_NAMES, "/refs")
 def refs(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The address sets and aliases that a rule can name."""
-    held = _firewall(ctx, p)
-    found = []
-    if p.get("type") in (None, "ipset"):
+    kind = p.get("type")
+    found = _refs_of(_firewall(ctx, {}), kind, "dc")
+    if p.get("vmid"):
+        found += _refs_of(_firewall(ctx, p), kind, "guest")
+    return found
+
+
+def _refs_of(held: dict[str, Any], kind: str | None, scope: str) -> list[dict[str, Any]]:
+    found: list[tuple[str, str, str, str | None]] = []
+    if kind in (None, "ipset"):
         found += [("ipset", name, f"+{name}", held["comments"].get(name)) for name in held["ipset"]]
-    if p.get("type") in (None, "alias"):
-        found += [
-            ("alias", name, name, item.get("comment")) for name, item in held["aliases"].items()
-        ]
-    return [
-        {
-            "type": kind,
-            "name": name,
-            "ref": ref,
-            "scope": "guest",
-            **({"comment": comment} if comment else {}),
-        }
-        for kind, name, ref, comment in found
-    ]
+    if kind in (None, "alias"):
+        for item in held["aliases"].values():
+            found.append(("alias", item["name"], item["name"], item.get("comment")))
+    rows = []
+    for type_, name, ref, comment in found:
+        row = {"type": type_, "name": name, "ref": ref, "scope": scope}
+        if comment:
+            row["comment"] = comment
+        rows.append(row)
+    return rows
 
 
 # -- rules ---------------------------------------------------------------------------------------
 
 
-@api(f"GET {BASE}/rules")
+@at("GET", RULES)
 def rules(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rules in order."""
-    return [{**rule, "pos": pos} for pos, rule in enumerate(_stamped(_firewall(ctx, p)["rules"]))]
+    """The rules in order, with what is wrong with them by now."""
+    return [{**rule, "pos": pos} for pos, rule in enumerate(_shown(ctx, p))]
+
+
+def _held(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rules of the place, or of a security group."""
+    firewall = _firewall(ctx, p)
+    if not p.get("group"):
+        rules: list[dict[str, Any]] = firewall["rules"]
+        return rules
+    group: list[dict[str, Any]] | None = firewall["groups"].get(p["group"])
+    if group is None:
+        raise PveError(f"no such security group '{p['group']}'")
+    return group
+
+
+def _shown(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    environment = _environment(ctx, p)
+    return [with_faults(rule, environment) for rule in _stamped(_held(ctx, p))]
 
 
 def _copy(rule: dict[str, Any], p: dict[str, Any]) -> dict[str, Any]:
-    """The rule with what is asked for; an empty value or a dash takes a property away."""
+    """The rule with the requested changes; an empty value or a dash removes a property."""
     fresh = dict(rule)
     for key in _RULE:
         value = p.get(key)
@@ -129,35 +211,34 @@ def _copy(rule: dict[str, Any], p: dict[str, Any]) -> dict[str, Any]:
     return fresh
 
 
-@api(f"POST {BASE}/rules")
+@at("POST", RULES)
 def create_rule(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Add a rule on top, whatever position is given."""
-    held = _firewall(ctx, p)
+    """Add a rule on top; the given position is ignored."""
+    held = _held(ctx, p)
     rule = _copy({}, p)
-    check_rule(rule, held)
+    check_rule(rule, _environment(ctx, p))
     rule["enable"] = 1 if p.get("enable") else 0
-    held["rules"].insert(0, rule)
+    held.insert(0, rule)
 
 
 def _rule(ctx: Ctx, p: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
-    held = _firewall(ctx, p)["rules"]
+    held = _held(ctx, p)
     if p["pos"] >= len(held):
         raise PveError(f"no rule at position {p['pos']}")
     return held, p["pos"]
 
 
-@api(f"GET {BASE}/rules/{{pos}}")
+@at("GET", RULES, "/{pos}")
 def read_rule(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One rule."""
-    held, pos = _rule(ctx, p)
-    return {**_stamped(held)[pos], "pos": pos}
+    _rules, pos = _rule(ctx, p)
+    return {**_shown(ctx, p)[pos], "pos": str(pos)}
 
 
-@api(f"PUT {BASE}/rules/{{pos}}")
+@at("PUT", RULES, "/{pos}")
 def update_rule(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change or move a rule."""
-    firewall = _firewall(ctx, p)
-    _check_digest(p, firewall["rules"])
+    _check_digest(p, _held(ctx, p))
     held, pos = _rule(ctx, p)
     goal = p.get("moveto")
     if goal is not None and goal != pos:
@@ -171,15 +252,15 @@ def update_rule(ctx: Ctx, p: dict[str, Any]) -> None:
         if name in ("type", "action"):
             raise ParamError({"delete": f"unable to delete required property '{name}'"})
         rule.pop(name, None)
-    check_rule(rule, firewall)
+    check_rule(rule, _environment(ctx, p))
     rule["enable"] = 1 if rule.get("enable") else 0
     held[pos] = rule
 
 
-@api(f"DELETE {BASE}/rules/{{pos}}")
+@at("DELETE", RULES, "/{pos}")
 def delete_rule(ctx: Ctx, p: dict[str, Any]) -> None:
     """Remove a rule."""
-    _check_digest(p, _firewall(ctx, p)["rules"])
+    _check_digest(p, _held(ctx, p))
     held, pos = _rule(ctx, p)
     del held[pos]
 
@@ -205,13 +286,13 @@ def _sorted(held: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [held[name] for name in sorted(held)]
 
 
-@api(f"GET {BASE}/aliases")
+@at("GET", WITH_NAMES, "/aliases")
 def aliases(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The aliases."""
     return _stamped(_sorted(_aliases(ctx, p)))
 
 
-@api(f"POST {BASE}/aliases")
+@at("POST", WITH_NAMES, "/aliases")
 def create_alias(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add an alias."""
     held = _aliases(ctx, p)
@@ -220,7 +301,7 @@ def create_alias(ctx: Ctx, p: dict[str, Any]) -> None:
     held[p["name"].lower()] = _alias(p, p["name"])
 
 
-@api(f"GET {BASE}/aliases/{{name}}")
+@at("GET", WITH_NAMES, "/aliases/{name}")
 def read_alias(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One alias."""
     found = _aliases(ctx, p).get(p["name"].lower())
@@ -229,7 +310,7 @@ def read_alias(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
-@api(f"PUT {BASE}/aliases/{{name}}")
+@at("PUT", WITH_NAMES, "/aliases/{name}")
 def update_alias(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change an alias, or its name."""
     held, name = _aliases(ctx, p), p["name"].lower()
@@ -243,9 +324,9 @@ def update_alias(ctx: Ctx, p: dict[str, Any]) -> None:
     held[new] = _alias(p, p["rename"] if new != name else p["name"])
 
 
-@api(f"DELETE {BASE}/aliases/{{name}}")
+@at("DELETE", WITH_NAMES, "/aliases/{name}")
 def delete_alias(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Remove an alias; one that is not there is fine."""
+    """Remove an alias; a missing alias is not an error."""
     held = _aliases(ctx, p)
     _check_digest(p, _sorted(held))
     held.pop(p["name"].lower(), None)
@@ -262,13 +343,13 @@ def _sets(firewall: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@api(f"GET {BASE}/ipset")
+@at("GET", WITH_NAMES, "/ipset")
 def ipsets(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The address sets."""
     return _stamped(_sets(_firewall(ctx, p)))
 
 
-@api(f"POST {BASE}/ipset")
+@at("POST", WITH_NAMES, "/ipset")
 def create_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add an address set, or give one another name and comment."""
     firewall, name, old = _firewall(ctx, p), p["name"], p.get("rename")
@@ -297,20 +378,27 @@ def _members(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     return held
 
 
-@api(f"GET {BASE}/ipset/{{name}}")
+def _as_in_file(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The members sorted, as the file has them and as the digest counts them (format_ipsets)."""
+    return sorted(members, key=lambda entry: str(entry["cidr"]))
+
+
+@at("GET", WITH_NAMES, "/ipset/{name}")
 def read_ipset(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The members of an address set."""
-    return _stamped(_members(ctx, p))
+    """The members of an address set, in the order of the file."""
+    return _stamped(_as_in_file(_members(ctx, p)))
 
 
-@api(f"POST {BASE}/ipset/{{name}}")
+@at("POST", WITH_NAMES, "/ipset/{name}")
 def add_to_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add a member to an address set, before the others."""
     held, cidr = _members(ctx, p), p["cidr"]
-    alias = cidr.removeprefix("dc/").removeprefix("guest/")
-    if alias[:1].isalpha() and ":" not in alias:
-        if alias.lower() not in _aliases(ctx, p):
-            raise PveError(f"no such alias '{cidr}'")
+    scope, _slash, alias = cidr.rpartition("/")
+    if scope in ("", "dc", "guest") and alias[:1].isalpha() and ":" not in alias:
+        own, shared = _aliases(ctx, p), _firewall(ctx, {})["aliases"]
+        known = {"dc": shared, "guest": own}.get(scope, {**shared, **own})
+        if alias.lower() not in known:
+            raise PveError(f"no such alias '{alias}'")
     else:
         cidr = clean_cidr(cidr)
     if any(entry["cidr"] == cidr for entry in held):
@@ -325,7 +413,7 @@ def add_to_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     held.insert(0, entry)
 
 
-@api(f"DELETE {BASE}/ipset/{{name}}")
+@at("DELETE", WITH_NAMES, "/ipset/{name}")
 def delete_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     """Remove an address set."""
     if _members(ctx, p) and not p.get("force"):
@@ -340,16 +428,16 @@ def _member(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     raise ParamError({"cidr": "no such IP/Network"})
 
 
-@api(f"GET {BASE}/ipset/{{name}}/{{cidr}}")
+@at("GET", WITH_NAMES, "/ipset/{name}/{cidr}")
 def read_member(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One member."""
-    return {**_member(ctx, p), "digest": _sum(_members(ctx, p))}
+    return {**_member(ctx, p), "digest": _sum(_as_in_file(_members(ctx, p)))}
 
 
-@api(f"PUT {BASE}/ipset/{{name}}/{{cidr}}")
+@at("PUT", WITH_NAMES, "/ipset/{name}/{cidr}")
 def update_member(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change what stands beside an address; what is not given is taken away."""
-    _check_digest(p, _members(ctx, p))
+    """Change the properties of an address; omitted properties are removed."""
+    _check_digest(p, _as_in_file(_members(ctx, p)))
     entry = _member(ctx, p)
     for key in ("nomatch", "comment"):
         entry.pop(key, None)
@@ -357,9 +445,69 @@ def update_member(ctx: Ctx, p: dict[str, Any]) -> None:
             entry[key] = p[key]
 
 
-@api(f"DELETE {BASE}/ipset/{{name}}/{{cidr}}")
+@at("DELETE", WITH_NAMES, "/ipset/{name}/{cidr}")
 def delete_member(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Remove an address; one that is not there is fine."""
+    """Remove an address; a missing address is not an error."""
     held = _members(ctx, p)
-    _check_digest(p, held)
+    _check_digest(p, _as_in_file(held))
     held[:] = [entry for entry in held if entry["cidr"] != p["cidr"]]
+
+
+# -- security groups -----------------------------------------------------------------------------
+
+
+def _groups(firewall: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for name in sorted(firewall["groups"]):
+        row = {"group": name}
+        if firewall["group_comments"].get(name):
+            row["comment"] = firewall["group_comments"][name]
+        rows.append(row)
+    return rows
+
+
+@api(f"GET {CLUSTER}/groups")
+def groups(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The security groups."""
+    return _stamped(_groups(_firewall(ctx, p)))
+
+
+@api(f"POST {CLUSTER}/groups")
+def create_group(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a security group, or give one another name and comment."""
+    firewall, name, old = _firewall(ctx, {}), p["group"], p.get("rename")
+    held, comments = firewall["groups"], firewall["group_comments"]
+    if old:
+        _check_digest(p, _groups(firewall))
+        if old not in held:
+            raise ParamError({"group": f"Security group '{old}' does not exist"})
+        if name in held and name != old:
+            raise ParamError({"group": f"Security group '{name}' does already exist"})
+        held[name] = held.pop(old)
+        if old in comments:
+            comments[name] = comments.pop(old)
+        _rename_group(ctx, old, name)
+    elif name in held:
+        raise ParamError({"group": f"Security group '{name}' already exists"})
+    else:
+        held[name] = []
+    if p.get("comment") is not None:
+        comments[name] = p["comment"]
+
+
+def _rename_group(ctx: Ctx, old: str, new: str) -> None:
+    """Rules of every place follow a new name."""
+    for firewall in ctx.cluster.firewalls.values():
+        for rule in firewall["rules"]:
+            if rule["type"] == "group" and rule["action"] == old:
+                rule["action"] = new
+
+
+@api(f"DELETE {_GROUP}")
+def delete_group(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove an empty security group; rules that name it stay."""
+    if _held(ctx, p):
+        raise PveError(f"Security group '{p['group']}' is not empty")
+    firewall = _firewall(ctx, {})
+    del firewall["groups"][p["group"]]
+    firewall["group_comments"].pop(p["group"], None)

@@ -1,9 +1,10 @@
-"""What a rule of the firewall may say: protocols, ports, addresses, macros."""
+"""Valid values of a firewall rule: protocols, ports, addresses, macros."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ParamError
@@ -13,15 +14,16 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9\-_]+")
 _SCOPED = re.compile(r"(dc/|guest/)?([A-Za-z][A-Za-z0-9\-_]+)")
 _SET = re.compile(r"\+(?:guest/|dc/|sdn/)?([A-Za-z][A-Za-z0-9\-_]+)")
 _LONGEST = 64
-_MACROS = {
+MACROS = {
     name.lower(): name
     for name in (
-        "Amanda Auth BGP BitTorrent BitTorrent32 Ceph CVS Citrix DAAP DCC DHCPfwd DNS Distcc FTP"
-        " Finger GNUnet GRE Git HKP HTTP HTTPS ICPV2 ICQ IMAP IMAPS IPIP IPsec IPsecah IPsecnat IRC"
-        " Jetdirect L2TP LDAP LDAPS MSNP MSSQL Mail MDNS Munin MySQL NNTP NNTPS NTP OSPF OpenVPN"
-        " PCA PMG POP3 POP3S PPtP Ping PostgreSQL Printer RDP RIP RNDC Razor Rdate Rsync SANE SMB"
-        " SMBswat SMTP SMTPS SNMP SPAMD SSH SVN SixXS SPICEproxy Squid Submission Syslog TFTP"
-        " Telnet Telnets Time Trcrt VNC VNCL Web Webcache Webmin Whois"
+        "Amanda Auth BGP BitTorrent BitTorrent32 CVS Ceph Citrix DAAP DCC DHCPfwd DHCPv6"
+        " DNS Distcc FTP Finger GNUnet GRE Git HKP HTTP HTTPS ICPV2 ICQ IMAP IMAPS IPIP"
+        " IPsec IPsecah IPsecnat IRC Jetdirect L2TP LDAP LDAPS MDNS MSNP MSSQL Mail Munin"
+        " MySQL NNTP NNTPS NTP NeighborDiscovery OSPF OpenVPN PCA PMG POP3 POP3S PPtP Ping"
+        " PostgreSQL Printer RDP RIP RNDC Razor Rdate Rsync SANE SMB SMBswat SMTP SMTPS"
+        " SNMP SPAMD SPICEproxy SSH SVN SixXS Squid Submission Syslog TFTP Telnet Telnets"
+        " Time Trcrt VNC VNCL Web Webcache Webmin Whois"
     ).split()
 }
 _WITH_PORTS = ("tcp", "udp", "udplite", "dccp", "sctp", "6", "17", "33", "132", "136")
@@ -106,19 +108,27 @@ def address_version(value: str) -> int | None:
     if not all(parts):
         raise FormatError("extraneous commas in list\n")
     for part in parts:
-        first, dash, last = part.partition("-")
-        try:
-            versions |= {ip_version(end) for end in ((first, last) if dash else (part,))}
-            ipaddress.ip_network(first)
-        except ValueError:
-            raise FormatError(
-                f"invalid IP address: Cannot determine IP version for {part}\n"
-            ) from None
+        versions |= _versions_in(part)
         if len(versions) > 1:
             raise FormatError(f"detected mixed ipv4/ipv6 addresses in address list '{value}'\n")
-        if dash and len(parts) > 1:
+        if "-" in part and len(parts) > 1:
             raise FormatError("you can't use a range in a list\n")
     return versions.pop()
+
+
+def _versions_in(part: str) -> set[int]:
+    """The IP versions of an address, a network or the ends of a range."""
+    first, dash, last = part.partition("-")
+    try:
+        versions = {ip_version(end) for end in ((first, last) if dash else (part,))}
+        ipaddress.ip_network(first)
+    except ValueError:
+        # Net::IP names the characters only if they are not those of an address.
+        cause = "Cannot determine IP version for"
+        if "/" not in part and ":" not in part and not re.fullmatch(r"[\d.]+", part):
+            cause = "Invalid chars in IP"
+        raise FormatError(f"invalid IP address: {cause} {part}\n") from None
+    return versions
 
 
 def _check_ports(value: str, *, icmp: bool) -> None:
@@ -131,14 +141,7 @@ def _check_ports(value: str, *, icmp: bool) -> None:
         if numbers:
             found = [number for number in numbers.groups() if number]
             count += len(found)
-            for number in found:
-                if int(number) > 65535:
-                    raise FormatError(f"invalid port '{number}'\n")
-            if len(found) == 2 and int(found[0]) > int(found[1]):
-                other = f"{found[1]}:{found[0]}"
-                raise FormatError(
-                    f"backwards range '{part}' not allowed, did you mean '{other}'?\n"
-                )
+            _check_numbers(part, found)
         elif icmp and part in _ICMP_TYPES | _ICMP6_TYPES:
             special = True
         elif part not in _SERVICES:
@@ -147,6 +150,15 @@ def _check_ports(value: str, *, icmp: bool) -> None:
         raise FormatError("ICMP ports not allowed in port range\n")
     if count > 15:
         raise FormatError("too many entries in port list (> 15 numbers)\n")
+
+
+def _check_numbers(part: str, found: list[str]) -> None:
+    for number in found:
+        if int(number) > 65535:
+            raise FormatError(f"invalid port '{number}'\n")
+    if len(found) == 2 and int(found[0]) > int(found[1]):
+        other = f"{found[1]}:{found[0]}"
+        raise FormatError(f"backwards range '{part}' not allowed, did you mean '{other}'?\n")
 
 
 @fmt("pve-fw-dport-spec")
@@ -174,13 +186,48 @@ def _icmp_type(value: str) -> None:
 # -- rules ---------------------------------------------------------------------------------------
 
 
-def check_rule(rule: dict[str, Any], firewall: dict[str, Any]) -> None:
-    """Refuse a rule of a machine that makes no sense; a macro's name is put right."""
-    _check_action(rule)
-    if rule.get("iface") and not re.fullmatch(r"net\d+", rule["iface"]):
-        raise ParamError({"iface": "value does not match the regex pattern 'net\\d+'"})
+# The types of a rule at each place (Firewall.pm, verify_rule).
+_TYPES = {
+    "ct": ("in", "out", "group"),
+    "vm": ("in", "out", "group"),
+    "group": ("in", "out", "forward"),
+    "cluster": ("in", "out", "forward", "group"),
+    "host": ("in", "out", "forward", "group"),
+    "vnet": ("forward", "group"),
+}
+_WITHOUT_INTERFACE = ("group", "vnet")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The place of a rule, with the names of the cluster and of the place."""
+
+    kind: str
+    cluster: dict[str, Any]
+    own: dict[str, Any]
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether the rule is one of a machine or container."""
+        return self.kind in ("vm", "ct")
+
+
+def with_faults(rule: dict[str, Any], environment: Environment) -> dict[str, Any]:
+    """The rule with what is wrong with it by now, such as an alias that is gone."""
+    fresh = {key: value for key, value in rule.items() if key != "ipversion"}
+    try:
+        check_rule(fresh, environment)
+    except ParamError as error:
+        fresh["errors"] = dict(error.errors or {})
+    return fresh
+
+
+def check_rule(rule: dict[str, Any], environment: Environment) -> None:
+    """Refuse a rule that makes no sense at its place; a macro's name is put right."""
+    _check_action(rule, environment)
+    _check_interface(rule, environment)
     if rule.get("macro"):
-        known = _MACROS.get(rule["macro"].lower())
+        known = MACROS.get(rule["macro"].lower())
         if known is None:
             raise ParamError({"macro": f"unknown macro '{rule['macro']}'"})
         rule["macro"] = known
@@ -189,7 +236,7 @@ def check_rule(rule: dict[str, Any], firewall: dict[str, Any]) -> None:
     versions = {named} if named else set()
     for key in ("source", "dest"):
         if rule.get(key):
-            version = address_version(rule[key]) or _named_version(rule, key, firewall)
+            version = address_version(rule[key]) or _named_version(rule, key, environment)
             versions |= {version} if version else set()
             if len(versions) > 1:
                 raise ParamError({key: "detected mixed ipv4/ipv6 addresses in rule"})
@@ -198,13 +245,24 @@ def check_rule(rule: dict[str, Any], firewall: dict[str, Any]) -> None:
         rule["ipversion"] = versions.pop()
 
 
-def _check_action(rule: dict[str, Any]) -> None:
+def _check_interface(rule: dict[str, Any], environment: Environment) -> None:
+    if not rule.get("iface"):
+        return
+    if environment.kind in _WITHOUT_INTERFACE:
+        raise ParamError({"type": "parameter -i not allowed for this rule type"})
+    if environment.is_guest and not re.fullmatch(r"net\d+", rule["iface"]):
+        raise ParamError({"iface": "value does not match the regex pattern 'net\\d+'"})
+
+
+def _check_action(rule: dict[str, Any], environment: Environment) -> None:
     kind, action = rule["type"], rule["action"]
-    if kind not in ("in", "out", "group"):
-        raise ParamError({"type": f"invalid rule type '{kind}' for rule_env 'vm'"})
+    if kind not in _TYPES[environment.kind]:
+        raise ParamError({"type": f"invalid rule type '{kind}' for rule_env '{environment.kind}'"})
     if kind == "group":
         if not NAME.fullmatch(action):
             raise ParamError({"action": "invalid characters in security group name"})
+    elif kind == "forward" and action == "REJECT":
+        raise ParamError({"action": "cannot define REJECT rules on forward chain"})
     elif action not in ("ACCEPT", "DROP", "REJECT"):
         raise ParamError({"action": f"unknown action '{action}'"})
 
@@ -234,21 +292,25 @@ def _check_protocol(rule: dict[str, Any]) -> None:
             )
 
 
-def _named_version(rule: dict[str, Any], key: str, firewall: dict[str, Any]) -> int | None:
+def _named_version(rule: dict[str, Any], key: str, environment: Environment) -> int | None:
     """The IP version of an alias; refused when there is no such alias or set."""
     value = rule[key]
+    shared, own = environment.cluster, environment.own
     if value.startswith("+"):
         found = _SET.fullmatch(value)
         if not found:
             raise ParamError({key: f"invalid ipset name '{value}'"})
-        if found[1] not in firewall["ipset"]:
+        if found[1] not in shared["ipset"] and found[1] not in own["ipset"]:
             raise ParamError({key: f"no such ipset '{found[1]}'"})
         return None
     scoped = _SCOPED.fullmatch(value)
-    alias = firewall["aliases"].get(scoped[2].lower()) if scoped else None
-    if alias is None:
+    name = scoped[2].lower() if scoped else ""
+    if name not in shared["aliases"] and name not in own["aliases"]:
         raise ParamError({key: f"no such alias '{value}'"})
-    return ip_version(alias["cidr"])
-
-
-__all__ = ["check_rule", "clean_cidr", "ip_version"]
+    places = [own, shared]
+    if scoped and scoped[1]:
+        places = [shared] if scoped[1] == "dc/" else [own]
+    for place in places:
+        if name in place["aliases"]:
+            return ip_version(place["aliases"][name]["cidr"])
+    return None

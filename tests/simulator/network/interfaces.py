@@ -1,6 +1,4 @@
-"""The network configuration of nodes: what is in force, and what is to come with the next
-reload.
-"""
+"""The network configuration of nodes: the active one, and the one of the next reload."""
 
 from __future__ import annotations
 
@@ -17,11 +15,7 @@ from ..schema.formats import split_list
 from .network_file import PORTS, ports, written
 
 _BRIDGES = ("bridge", "OVSBridge")
-_FILTERS = {
-    "any_bridge": _BRIDGES,
-    "any_local_bridge": _BRIDGES,
-    "include_sdn": _BRIDGES,
-}
+_FILTERS = {"any_bridge": _BRIDGES, "any_local_bridge": _BRIDGES, "include_sdn": _BRIDGES}
 
 
 def make_bridge(name: str, priority: int, cidr: str | None = None, **more: Any) -> dict[str, Any]:
@@ -111,9 +105,24 @@ def index(ctx: Ctx, p: dict[str, Any]) -> Any:
         for name, iface in _current(node).items()
         if (allowed is None or iface["type"] in allowed) and _visible(ctx, name, iface)
     ]
+    if kind in ("any_bridge", "include_sdn", "vnet"):
+        result += _vnets(ctx, node)
     if node.new_ifaces is None:
         return result
     return Result(result, {"changes": _changes(node)})
+
+
+def _vnets(ctx: Ctx, node: NodeInfo) -> list[dict[str, Any]]:
+    """The virtual networks that run and that the caller may use (pve-network: SDN.pm,
+    get_local_vnets).
+    """
+    rows = []
+    for name, vnet in node.vnets.items():
+        path = f"/sdn/zones/{vnet['zone']}/{name}"
+        if ctx.may(path, "SDN.Audit", "SDN.Use", any_of=True):
+            row = {key: value for key, value in vnet.items() if key != "zone"}
+            rows.append({"iface": name, "type": "vnet", "active": "1", **row})
+    return rows
 
 
 def _visible(ctx: Ctx, name: str, iface: dict[str, Any]) -> bool:
@@ -132,7 +141,7 @@ def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 
 def _addresses(p: dict[str, Any]) -> None:
-    """Take a CIDR apart, and see that an address of IPv6 is one that a host can have."""
+    """Split a CIDR, and check that an IPv6 address is valid for a host."""
     for six in ("", "6"):
         if p.get(f"cidr{six}"):
             for key in ("address", "netmask"):
@@ -148,7 +157,7 @@ def _addresses(p: dict[str, Any]) -> None:
 
 
 def _kind_of_address(address: str) -> str | None:
-    """What an address is for, unless it is for hosts."""
+    """The purpose of an address, unless it is for hosts."""
     found = ipaddress.IPv6Address(address)
     kinds = {
         "UNSPECIFIED": found.is_unspecified,
@@ -174,8 +183,8 @@ def _check_alone(ifaces: dict[str, dict[str, Any]], name: str, p: dict[str, Any]
 
 
 def _settings(p: dict[str, Any]) -> dict[str, Any]:
-    """What the parameters set: the method of both families goes by the addresses that are given
-    now.
+    """The settings of the parameters: the methods of both families depend on the addresses in this
+    request.
     """
     iface = {
         key: value
@@ -215,7 +224,7 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
 def update(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change an interface.
 
-    Options that are not named stay, but an address is static only where it is named.
+    Options that are not named stay, but an address is static only if it is named.
     """
     node = ctx.cluster.nodes[p["node"]]
     ifaces = _copy(node)
@@ -260,10 +269,10 @@ def reload_network(ctx: Ctx, p: dict[str, Any]) -> str:
         raise PveError("you need ifupdown2 to reload network configuration")
 
     async def work(task: Task) -> None:
-        await task.work()
-        if node.new_ifaces is not None:
+        if node.new_ifaces is not None:  # the file is replaced before it is applied
             node.ifaces = node.new_ifaces
             node.new_ifaces = None
+        await task.work()
         for iface in node.ifaces.values():
             if iface.get("autostart"):
                 iface["active"] = 1

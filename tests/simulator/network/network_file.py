@@ -1,7 +1,7 @@
-"""What a node's file of interfaces takes, and what is read from it again.
+"""Writing a node's file of interfaces, and reading it again.
 
 Follows `PVE/Network/Interfaces.pm`: an interface is written and read before anybody sees it, and
-what the file cannot hold is lost on the way. Open vSwitch is not simulated.
+values that the file cannot hold are lost on the way. Open vSwitch is not simulated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def ports(iface: Iface) -> list[str]:
 
 
 def written(ifaces: dict[str, Iface], touched: str, ifupdown2: bool) -> dict[str, Iface]:
-    """The interfaces as they are read after this was written; what cannot be written is refused."""
+    """The interfaces as read after this write; an impossible combination is refused."""
     names = sorted(ifaces, key=lambda name: name != touched)
     used: dict[str, str] = {}
     for name in names:
@@ -59,7 +59,7 @@ def written(ifaces: dict[str, Iface], touched: str, ifupdown2: bool) -> dict[str
     return result
 
 
-# -- what is refused -----------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def _check_mtu(ifaces: dict[str, Iface], parent: str, child: str) -> None:
@@ -135,13 +135,13 @@ def _check_bridge(ifaces: dict[str, Iface], name: str, _ifupdown2: bool) -> None
         _check_mtu({**ifaces, port: found}, port, name)
 
 
-# -- what is read again --------------------------------------------------------------------------
+# -- reading again ---------------------------------------------------------------------------------
 
 
 def _order(ifaces: dict[str, Iface]) -> Any:
     """Compare two interfaces by their kind and their place.
 
-    Where one kind is unknown, by the place alone.
+    If one kind is unknown, only the places count.
     """
 
     def rank(name: str) -> int | None:
@@ -161,7 +161,7 @@ def _order(ifaces: dict[str, Iface]) -> Any:
 
 
 def _kind(name: str, iface: Iface) -> str:
-    """What the interface is taken for: its name says it, unless it has ports of a bridge."""
+    """The kind of the interface: its name decides it, unless it has ports of a bridge."""
     if iface["type"] == "bridge" or iface.get("bridge_ports"):
         return "bridge"
     for pattern, kind in ((r"bond\d+", "bond"), (r"\S+:\d+", "alias"), (r"\S+\.\d+", "vlan")):
