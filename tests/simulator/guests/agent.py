@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import ipaddress
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..config.hotplug import has_system
 from ..core.api import Ctx, api
 from ..core.state import Vm
 from ..errors import PermError, PveError
+from ..running import commands
 from ..running.power import quit_vm
 from ..schema.named_hashes import IPCONFIG
 from ..schema.units import parse_props
@@ -78,7 +80,7 @@ def ready(ctx: Ctx, p: dict[str, Any]) -> Vm:
 
 
 def interfaces(ctx: Ctx, vm: Vm) -> list[dict[str, Any]]:
-    """The interfaces of the guest: static addresses from cloud-init, else one that DHCP would
+    """The interfaces of the guest: static addresses from cloud-init, else an address as DHCP would
     give.
     """
     result = [
@@ -134,25 +136,35 @@ def _addresses(vm: Vm, card: int, mac: str, settings: dict[str, str]) -> list[di
     return found
 
 
+# The answers that are the same for each machine.
+_FIXED: dict[str, Any] = {
+    "get-osinfo": {
+        "id": "debian",
+        "name": "Debian GNU/Linux",
+        "pretty-name": "Debian GNU/Linux 12 (bookworm)",
+        "version": "12 (bookworm)",
+        "version-id": "12",
+        "machine": "x86_64",
+        "kernel-release": "6.1.0",
+        "kernel-version": "#1",
+    },
+    "get-fsinfo": [],
+    "get-users": [],
+    "get-vcpus": [],
+    "get-memory-blocks": [],
+    "get-timezone": {"zone": "UTC", "offset": 0},
+    "fstrim": {"paths": []},
+}
+
+
 def answer(ctx: Ctx, vm: Vm, command: str) -> Any:
-    """What the agent answers to a command without parameters."""
+    """The agent's answer to a command without parameters."""
     if command == "network-get-interfaces":
         return interfaces(ctx, vm)
     if command == "get-host-name":
         # Only cloud-init tells the guest its name.
         named = any(is_cloudinit(drive) for _dummy, drive in drives_of(ctx.sim.schema, vm.conf))
         return {"host-name": vm.conf["name"] if named and "name" in vm.conf else f"vm{vm.vmid}"}
-    if command == "get-osinfo":
-        return {
-            "id": "debian",
-            "name": "Debian GNU/Linux",
-            "pretty-name": "Debian GNU/Linux 12 (bookworm)",
-            "version": "12 (bookworm)",
-            "version-id": "12",
-            "machine": "x86_64",
-            "kernel-release": "6.1.0",
-            "kernel-version": "#1",
-        }
     if command == "info":
         return {
             "version": ctx.cluster.qemu,
@@ -166,15 +178,9 @@ def answer(ctx: Ctx, vm: Vm, command: str) -> Any:
         if vm.run:
             vm.run.frozen = command == "fsfreeze-freeze"
         return 1
-    if command in ("get-fsinfo", "get-users", "get-vcpus", "get-memory-blocks"):
-        return []
     if command == "get-time":
         return int(ctx.cluster.now() * 1e9)
-    if command == "get-timezone":
-        return {"zone": "UTC", "offset": 0}
-    if command == "fstrim":
-        return {"paths": []}
-    return {}
+    return copy.deepcopy(_FIXED.get(command, {}))
 
 
 @api(f"GET {BASE}")
@@ -239,12 +245,15 @@ def generic(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 @api(f"POST {BASE}/exec")
 def execute(ctx: Ctx, p: dict[str, Any]) -> dict[str, int]:
-    """Run a program in the guest; it echoes its command line."""
+    """Run a program in the guest; it echoes its command line, unless it is a real process."""
     vm = ready(ctx, p)
+    command = p["command"] if isinstance(p["command"], list) else [p["command"]]
+    if vm.processes_in:
+        return {"pid": commands.start(vm, vm.processes_in, command, p.get("input-data"))}
     if vm.execs is None:
         vm.execs = {}
     pid = 1001 + len(vm.execs)
-    vm.execs[pid] = {"command": p["command"], "input": p.get("input-data")}
+    vm.execs[pid] = {"command": command, "input": p.get("input-data")}
     return {"pid": pid}
 
 
@@ -255,6 +264,8 @@ def exec_status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     found = (vm.execs or {}).get(p["pid"])
     if found is None:
         raise PveError(f"Agent error: PID {p['pid']} does not exist")
+    if "started" in found:
+        return commands.status(vm, p["pid"], found["started"])
     return {"exited": 1, "exitcode": 0, "out-data": f"out of {' '.join(found['command'])}\n"}
 
 
@@ -269,12 +280,7 @@ def set_password(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 def file_read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """Read a file that was written before."""
     vm = ready(ctx, p)
-    files = (vm.execs or {}).get(0, {})
-    if p["file"] not in files:
-        raise PveError(
-            f"Agent error: failed to open file '{p['file']}' (mode: 'r'): No such file or directory"
-        )
-    text = files[p["file"]].encode()
+    text = _content(vm, p["file"])
     start = p.get("offset", 0)
     part = text[start : start + p["count"]] if p.get("count") else text[start:]
     answer: dict[str, Any] = {"content": part.decode("utf-8", "replace"), "bytes-read": len(part)}
@@ -289,6 +295,21 @@ def file_read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 def file_write(ctx: Ctx, p: dict[str, Any]) -> None:
     """Write a file in the guest."""
     vm = ready(ctx, p)
+    content = commands.content_of(p)
+    if vm.processes_in:
+        commands.write(vm.processes_in, p["file"], content)
+        return
     if vm.execs is None:
         vm.execs = {}
-    vm.execs.setdefault(0, {})[p["file"]] = p["content"]
+    vm.execs.setdefault(0, {})[p["file"]] = content
+
+
+def _content(vm: Vm, name: str) -> bytes:
+    if vm.processes_in:
+        return commands.read(vm.processes_in, name)
+    files: dict[str, bytes] = (vm.execs or {}).get(0, {})
+    if name not in files:
+        raise PveError(
+            f"Agent error: failed to open file '{name}' (mode: 'r'): No such file or directory"
+        )
+    return files[name]

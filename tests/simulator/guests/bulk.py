@@ -1,6 +1,6 @@
 """Actions on many machines: of the whole cluster, or of one node.
 
-Those of the cluster follow pve-manager's PVE/API2/Cluster/BulkAction/Guest.pm, those of a node its
+The cluster's follow pve-manager's PVE/API2/Cluster/BulkAction/Guest.pm, a node's its
 PVE/API2/Nodes.pm.
 """
 
@@ -25,14 +25,14 @@ LAST = 2**63 - 1  # the place in the order of a machine without `startup`
 START_DELAY = 3  # seconds after each start of `startall`, "to reduce load"
 
 Ordered = dict[int, list[Vm]]  # by the order of `startup`
-# the worker's UPID; None where nothing is to be done
+# the worker's UPID; None if nothing is to do
 Starter = Callable[[Vm], Awaitable[str | None]]
 Finisher = Callable[[Vm, str], Awaitable[None]]  # takes the exit status
 
 
 @api(f"GET {BULK}")
 def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
-    """What bulk actions are for."""
+    """The targets of bulk actions."""
     return [{"name": "guest"}]
 
 
@@ -46,7 +46,7 @@ def guest_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _given(p: dict[str, Any]) -> list[int] | None:
-    """The VMIDs of `vms`; None where every guest of the cluster is meant."""
+    """The VMIDs of `vms`; None for every guest of the cluster."""
     given = p.get("vms")
     return None if given is None else [int(vmid) for vmid in given]
 
@@ -72,14 +72,14 @@ def _startup(vm: Vm) -> dict[str, int]:
 
 
 def _listed(vms: Iterable[Vm], vmids: list[int] | None) -> list[Vm]:
-    """Those that are meant, by number; an unknown number is passed over."""
+    """The chosen machines, by VMID; an unknown VMID is ignored."""
     return sorted((vm for vm in vms if vmids is None or vm.vmid in vmids), key=lambda vm: vm.vmid)
 
 
 def _start_stop_list(
     ctx: Ctx, vms: Iterable[Vm], vmids: list[int] | None, *, autostart: bool = False
 ) -> Ordered:
-    """The machines by start order: no templates, and those of the HA manager only where VMIDs are
+    """The machines by start order: no templates, and machines of the HA manager only if VMIDs are
     given.
     """
     result: Ordered = {}
@@ -197,7 +197,7 @@ def _end(failed: list[int], what: str) -> None:
 
 @api(f"POST {BULK}/guest/start")
 def bulk_start(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Start or resume machines; those that run already are skipped with a warning."""
+    """Start or resume machines; running machines are skipped with a warning."""
     vmids = _given(p)
     _check(ctx, vmids, "VM.PowerMgmt")
 
@@ -443,7 +443,7 @@ def suspend_all(ctx: Ctx, p: dict[str, Any]) -> str:
 
 @api("POST /nodes/{node}/migrateall")
 def migrate_all(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Move the machines of a node away: running ones without local disks or devices only."""
+    """Move the machines of a node away: running machines only without local disks or devices."""
     vmids, target = _on_node(ctx, p, "VM.Migrate"), p["target"]
     if target == p["node"]:
         raise ParamError({"target": "target is local node."})

@@ -38,7 +38,7 @@ from ..volumes.volumes import (
     linked_clone,
     parse_volname,
 )
-from .moves import copy_disk
+from .moves import Copy, copy_disk
 
 _NOT_CLONED = frozenset(
     {
@@ -75,13 +75,7 @@ class Clone:
     def check(self) -> tuple[Vm, dict[str, str]]:
         """The source and the configuration to clone; refused when it cannot be done."""
         ctx, cluster = self.ctx, self.ctx.cluster
-        pool = self.p.get("pool")
-        if pool is not None and pool not in cluster.pools:
-            raise PermError(f"pool '{pool}' does not exist")
-        if self.target and self.target not in cluster.nodes:
-            raise PveError(f"no such cluster node '{self.target}'")
-        if self.storage:
-            self._check_storage(self.storage)
+        self._check_places()
         cluster.check_quorum()
         vm = cluster.vm_at(self.node, self.vmid)
         check_lock(vm)
@@ -104,6 +98,16 @@ class Clone:
             raise PveError(f"unable to create VM {self.newid}: config file already exists")
         self._check_features(conf, full)
         return vm, conf
+
+    def _check_places(self) -> None:
+        """The pool, node and storage that the copy is wanted in."""
+        cluster, pool = self.ctx.cluster, self.p.get("pool")
+        if pool is not None and pool not in cluster.pools:
+            raise PermError(f"pool '{pool}' does not exist")
+        if self.target and self.target not in cluster.nodes:
+            raise PveError(f"no such cluster node '{self.target}'")
+        if self.storage:
+            self._check_storage(self.storage)
 
     def _check_storage(self, name: str) -> None:
         """The storage that the copy is wanted on."""
@@ -244,9 +248,8 @@ class Clone:
         if self.copies[name]:
             store = self.storage or old.partition(":")[0]
             running = None if self.snapname else cluster.vms.get(self.vmid)
-            new, size = await copy_disk(
-                self.ctx, self.node, self.newid, name, drive, store, self.format, task, running
-            )
+            copy = Copy(name, drive, store, self.format, running)
+            new, size = await copy_disk(self.ctx, self.node, self.newid, copy, task)
             volume = find_volume(cluster, self.node, old)
             if self.snapname and volume is not None and self.snapname in volume.snapshots:
                 size = volume.snapshots[self.snapname]

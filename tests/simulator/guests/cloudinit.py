@@ -1,4 +1,4 @@
-"""Cloud-init: what is pending for the drive, generating it, and the data that it would contain."""
+"""Cloud-init: pending changes of the drive, its generation, and the data that it would contain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..volumes.drives import drives_of, is_cloudinit, parse_net
 
 @api("GET /nodes/{node}/qemu/{vmid}/cloudinit")
 def pending(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cloud-init options, and how they differ from what the drive holds."""
+    """The cloud-init options, and their differences from the drive."""
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
     conf = typed(ctx, vm.conf)
     held = dict(vm.cloudinit or {})
@@ -101,7 +101,7 @@ def _user(vm: Vm, *, hide: bool = False) -> str:
 
 
 def _names(ctx: Ctx, vm: Vm) -> tuple[list[str], list[str]]:
-    """(name servers, search domains): the machine's, else those of its node."""
+    """(name servers, search domains): the machine's, else its node's."""
     host = ctx.cluster.nodes[vm.node].dns
     servers = vm.conf["nameserver"].split() if "nameserver" in vm.conf else []
     if "nameserver" not in vm.conf:

@@ -8,7 +8,7 @@ from ..core.api import Ctx, api
 from ..core.state import Vm
 from ..errors import ApiError, PveError
 
-# Commands of QEMU's monitor by what Proxmox VE asks of who gives them (API2/Qemu/HMPPerms.pm).
+# Commands of QEMU's monitor by the privilege that they need (API2/Qemu/HMPPerms.pm).
 _FREE = frozenset({"help", "?", "info"})
 _MODIFY = frozenset(
     "announce_self backup_cancel balloon block_job_cancel block_job_complete block_job_pause"

@@ -16,7 +16,6 @@ from ..config.checks import (
     check_ssh_keys,
     check_storage_access,
     check_tags,
-    check_volume_access,
     resolve_cdrom_alias,
     unique_tags,
 )
@@ -31,14 +30,14 @@ from ..volumes.drives import (
     default_boot,
     drives_of,
     is_cdrom,
-    is_drive,
     is_net,
     print_boot,
     split_volid,
     with_mac,
 )
-from ..volumes.volumes import base_in_use, find_volume, free, own_key, volume_owner
+from ..volumes.volumes import base_in_use, free, own_key, volume_owner
 from .power import start_vm
+from .restore import Restore, check_archive
 
 # Options of the call itself, which do not go into the configuration.
 _CALL = (
@@ -69,7 +68,7 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
         raise PermError(f"pool '{pool}' does not exist")
     _check_privileges(ctx, call)
     if call.get("archive"):
-        _refuse_restore(ctx, vmid, node, call["archive"], p)
+        check_archive(ctx, vmid, node, call["archive"], p)
     params: dict[str, Any] = {
         name: None if value is None else str(value) for name, value in p.items()
     }
@@ -85,6 +84,8 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
     check_drive_params(ctx, given)
     for name in [name for name in given if is_net(name)]:
         given[name] = with_mac(cluster, given[name])
+    if call.get("archive"):
+        return await Restore(ctx, call, given).start()
     taken = cluster.guest(vmid)
     if taken is not None:
         what = "CT" if taken.kind == "lxc" else "VM"
@@ -110,31 +111,23 @@ async def create_vm(ctx: Ctx, p: dict[str, Any]) -> str:
 
 def _check_privileges(ctx: Ctx, call: dict[str, Any]) -> None:
     vmid, pool, store = call["vmid"], call.get("pool"), call.get("storage")
+    path = f"/vms/{vmid}"
     if store is not None:
         ctx.need(f"/storage/{store}", "Datastore.AllocateSpace")
     if call.get("ha-managed"):
         ctx.need("/", "Sys.Console")
     if call.get("start"):
         ctx.acl.require_vm(ctx.who, vmid, pool, ["VM.PowerMgmt"])
-    if not ctx.may(f"/vms/{vmid}", "VM.Allocate") and not (
-        pool and ctx.may(f"/pool/{pool}", "VM.Allocate")
-    ):
-        raise PermError
-
-
-def _refuse_restore(ctx: Ctx, vmid: int, node: str, archive: str, p: dict[str, Any]) -> None:
-    """Say why the machine is not restored: there are no backups with contents here."""
-    for name in sorted(p):
-        if is_drive(name):
-            raise ParamError({name: "option conflicts with option 'archive'"})
-    if archive == "-":
-        raise PveError("pipe requires cli environment")
-    check_volume_access(ctx, vmid, archive, "backup")
-    if split_volid(archive) is None:
-        raise PveError(f"can't find file '{archive}'")
-    if find_volume(ctx.cluster, node, archive) is None:
-        raise PveError(f"volume '{archive}' does not exist")
-    raise PveError(f"unable to restore VM {vmid} - backups hold no data in this simulator")
+    if ctx.may(path, "VM.Allocate"):
+        return
+    if pool and ctx.may(f"/pool/{pool}", "VM.Allocate"):
+        return
+    # VM.Backup is enough for a restore over a machine of this node.
+    vm = ctx.cluster.vms.get(vmid)
+    is_there = vm is not None and vm.node == call["node"]
+    if call.get("archive") and call.get("force") and is_there and ctx.may(path, "VM.Backup"):
+        return
+    raise PermError
 
 
 async def _fill(

@@ -61,7 +61,7 @@ def _precondition_disks(ctx: Ctx, vm: Vm) -> list[dict[str, Any]]:
 
 @api("GET /nodes/{node}/qemu/{vmid}/migrate")
 def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """Where the machine could go, and what would stand in the way."""
+    """The possible targets of the machine, and the obstacles on the other nodes."""
     ctx.cluster.check_quorum()
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
     check_lock(vm)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ..config.checks import check_lock
 from ..config.disks import add_unused
@@ -25,6 +26,7 @@ from ..volumes.drives import (
     split_volid,
 )
 from ..volumes.volumes import (
+    Wanted,
     allocate,
     check_enabled,
     default_format,
@@ -60,113 +62,133 @@ def move_disk(ctx: Ctx, p: dict[str, Any]) -> str:
 
 def _move(ctx: Ctx, p: dict[str, Any], store: str) -> str:
     ctx.need(f"/storage/{store}", "Datastore.AllocateSpace")
-    node, vmid, name, fmt = p["node"], p["vmid"], p["disk"], p.get("format")
+    move = _Move(ctx, p, store)
+    move.check()
+    return ctx.task(move.node, "qmmove", move.vmid, move.work)
 
-    def check() -> tuple[Vm, dict[str, str], bool]:
-        vm = ctx.cluster.vm_at(node, vmid)
+
+class _Move:
+    """A disk that moves to another storage."""
+
+    def __init__(self, ctx: Ctx, p: dict[str, Any], store: str) -> None:
+        self.ctx = ctx
+        self.node: str = p["node"]
+        self.vmid: int = p["vmid"]
+        self.name: str = p["disk"]
+        self.fmt: str | None = p.get("format")
+        self.digest: str | None = p.get("digest")
+        self.delete = bool(p.get("delete"))
+        self.store = store
+
+    def check(self) -> tuple[Vm, dict[str, str], bool]:
+        """The machine, the drive and whether snapshots have it; refused if it cannot move."""
+        ctx, name = self.ctx, self.name
+        vm = ctx.cluster.vm_at(self.node, self.vmid)
         check_lock(vm)
-        if p.get("digest") and p["digest"] != ctx.cluster.digest(vm):
+        if self.digest and self.digest != ctx.cluster.digest(vm):
             raise PveError(
                 "detected modified configuration - file changed by other user? Try again."
             )
         if name not in vm.conf:
             raise PveError(f"disk '{name}' does not exist")
         drive = parse_drive(ctx.sim.schema, name, vm.conf[name])
+        self._check_places(drive)
+        kept = in_snapshots(ctx.sim.schema, vm, drive["file"])
+        if kept and self.delete:
+            raise PveError("you can't move a disk with snapshots and delete the source")
+        return vm, drive, kept
+
+    def _check_places(self, drive: dict[str, str]) -> None:
+        cluster = self.ctx.cluster
         parts = split_volid(drive.get("file", ""))
         if is_cdrom(drive, no_cloudinit=True):
             raise PveError("you can't move a cdrom")
         if parts is None:
-            raise PveError(f"disk '{name}' has no associated volume")
-        old = parse_volname(ctx.cluster.storage(parts[0]), parts[1])
-        if parts[0] == store and (not fmt or old.fmt == fmt):
+            raise PveError(f"disk '{self.name}' has no associated volume")
+        old = parse_volname(cluster.storage(parts[0]), parts[1])
+        if parts[0] == self.store and (not self.fmt or old.fmt == self.fmt):
             raise PveError("you can't move to the same storage with same format")
-        if "images" not in check_enabled(ctx.cluster, store, node).content:
-            raise ParamError({"storage": f"storage '{store}' does not support vm images"})
-        kept = in_snapshots(ctx.sim.schema, vm, drive["file"])
-        if kept and p.get("delete"):
-            raise PveError("you can't move a disk with snapshots and delete the source")
-        return vm, drive, kept
+        if "images" not in check_enabled(cluster, self.store, self.node).content:
+            raise ParamError({"storage": f"storage '{self.store}' does not support vm images"})
 
-    check()
-
-    async def work(task: Task) -> None:
-        async with ctx.sim.locks.hold(vmid, log=task.say):
-            vm, drive, kept = check()
-            if vm.run is not None and name == "tpmstate0":
+    async def work(self, task: Task) -> None:
+        """Move it."""
+        async with self.ctx.sim.locks.hold(self.vmid, log=task.say):
+            vm, drive, kept = self.check()
+            if vm.run is not None and self.name == "tpmstate0":
                 raise PveError(
                     "storage migration failed: cannot move TPM state while VM is running"
                 )
-            await _copy_over(ctx, vm, name, drive, store, fmt, bool(p.get("delete")), kept, task)
+            await self._copy_over(vm, drive, kept, task)
 
-    return ctx.task(node, "qmmove", vmid, work)
-
-
-async def _copy_over(
-    ctx: Ctx,
-    vm: Vm,
-    name: str,
-    drive: dict[str, str],
-    store: str,
-    fmt: str | None,
-    delete: bool,
-    kept: bool,
-    task: Task,
-) -> None:
-    cluster = ctx.cluster
-    old = drive["file"]
-    source = old.partition(":")[0]
-    task.say(f"copying volume '{old}' from current storage '{source}' to target storage '{store}'")
-    if kept:
-        task.say("moving disk with snapshots, snapshots will not be moved!")
-    try:
-        new, size = await copy_disk(ctx, vm.node, vm.vmid, name, drive, store, fmt, task, vm)
-    except ApiError as error:
-        raise PveError(f"storage migration failed: {error.text}") from None
-    drive["file"] = new
-    if not is_unused(name):
-        drive["size"] = format_size(size)
-    vm.conf[name] = print_drive(ctx.sim.schema, name, drive)
-    if not delete:
-        place = add_unused(vm, old)
-        task.say(f"adding source volume '{old}' as '{place}' to config")
-    if vm.template:
-        to_base(ctx, vm, name)
-    try:
-        cluster.write(vm)
-    except ApiError as error:
-        # Qemu.pm, move_vm_disk: what was copied goes again.
-        free(cluster, vm.node, new)
-        raise PveError(f"storage migration failed: {error.text}") from None
-    if delete:
-        task.say(f"removing source volume '{old}' after successful copy")
+    async def _copy_over(self, vm: Vm, drive: dict[str, str], kept: bool, task: Task) -> None:
+        ctx, cluster, name = self.ctx, self.ctx.cluster, self.name
+        old = drive["file"]
+        source = old.partition(":")[0]
+        task.say(
+            f"copying volume '{old}' from current storage '{source}' to target storage"
+            f" '{self.store}'"
+        )
+        if kept:
+            task.say("moving disk with snapshots, snapshots will not be moved!")
         try:
-            free(cluster, vm.node, old)
+            copy = Copy(name, drive, self.store, self.fmt, vm)
+            new, size = await copy_disk(ctx, vm.node, vm.vmid, copy, task)
         except ApiError as error:
-            task.say(error.text)
+            raise PveError(f"storage migration failed: {error.text}") from None
+        drive["file"] = new
+        if not is_unused(name):
+            drive["size"] = format_size(size)
+        vm.conf[name] = print_drive(ctx.sim.schema, name, drive)
+        if not self.delete:
+            place = add_unused(vm, old)
+            task.say(f"adding source volume '{old}' as '{place}' to config")
+        if vm.template:
+            to_base(ctx, vm, name)
+        try:
+            cluster.write(vm)
+        except ApiError as error:
+            # Qemu.pm, move_vm_disk: the copies are removed.
+            free(cluster, vm.node, new)
+            raise PveError(f"storage migration failed: {error.text}") from None
+        if self.delete:
+            task.say(f"removing source volume '{old}' after successful copy")
+            try:
+                free(cluster, vm.node, old)
+            except ApiError as error:
+                task.say(error.text)
 
 
-async def copy_disk(
-    ctx: Ctx,
-    node: str,
-    vmid: int,
-    name: str,
-    drive: dict[str, str],
-    store: str,
-    fmt: str | None,
-    task: Task,
-    running: Vm | None = None,
-) -> tuple[str, int]:
-    """Copy a disk in full to a storage: the new volume ID and its size.
+@dataclass(frozen=True)
+class Copy:
+    """A disk that is copied in full to a storage.
 
-    Out of a running machine where one is given.
+    The source is a running machine if one is given.
     """
-    cluster = ctx.cluster
-    storage = check_enabled(cluster, store, node)
+
+    name: str
+    drive: dict[str, str]
+    store: str
+    fmt: str | None
+    running: Vm | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the running machine has lost the disk."""
+        if self.running is None or self.running.run is None:
+            return False
+        return self.name in self.running.run.lost
+
+
+async def copy_disk(ctx: Ctx, node: str, vmid: int, copy: Copy, task: Task) -> tuple[str, int]:
+    """Copy a disk for a machine: the new volume ID and its size."""
+    cluster, name, drive = ctx.cluster, copy.name, copy.drive
+    storage = check_enabled(cluster, copy.store, node)
     parsed = parse_volname(
         cluster.storage(drive["file"].partition(":")[0]), drive["file"].partition(":")[2]
     )
     size = volume_size(cluster, node, drive["file"])
-    wanted = fmt or parsed.fmt
+    wanted = copy.fmt or parsed.fmt
     target = wanted if wanted in formats(storage) else default_format(storage)
     task.say(f"create full clone of drive {name} ({drive['file']})")
     own = None
@@ -175,13 +197,13 @@ async def copy_disk(
     source = find_volume(cluster, node, drive["file"])
     if source is not None:
         source.active = node
-    volid = allocate(cluster, node, storage, vmid, target, size, own, say=task.say)
+    volid = allocate(cluster, node, storage, Wanted(vmid, target, size, own), say=task.say)
     for line in format_line(storage, volid, target, size):
         task.say(line)
     task.say(f"allocated target volume '{volid}'")
     if own is None:
         try:
-            if running is not None and running.run is not None and name in running.run.lost:
+            if copy.is_lost:
                 raise PveError(f"no block node found for drive 'drive-{name}'")
             await task.copy(size)
         except (ApiError, asyncio.CancelledError):
@@ -202,7 +224,7 @@ def _reassign(ctx: Ctx, p: dict[str, Any], target: int) -> str:
     async def work(task: Task) -> None:
         async with ctx.sim.locks.hold(vmid, log=task.say), ctx.sim.locks.hold(target, log=task.say):
             source, other, drive = _check_reassign(ctx, p, target, place)
-            await _hand_over(ctx, source, other, name, place, drive, task)
+            await _hand_over(ctx, source, other, _Handover(name, place, drive), task)
 
     return ctx.task(node, "qmmove", f"{vmid}-{name}>{target}-{place}", work)
 
@@ -254,10 +276,17 @@ def _check_movable(ctx: Ctx, source: Vm, name: str) -> dict[str, str]:
     return drive
 
 
-async def _hand_over(
-    ctx: Ctx, source: Vm, other: Vm, name: str, place: str, drive: dict[str, str], task: Task
-) -> None:
+class _Handover(NamedTuple):
+    """A disk, its key in the other machine and its drive."""
+
+    name: str
+    place: str
+    drive: dict[str, str]
+
+
+async def _hand_over(ctx: Ctx, source: Vm, other: Vm, disk: _Handover, task: Task) -> None:
     cluster = ctx.cluster
+    name, place, drive = disk
     await task.work()
     task.say(f"reassign disk '{name}' from VM '{source.vmid}' as '{place}' to VM '{other.vmid}'")
     store, volume = drive["file"].split(":", 1)
@@ -266,7 +295,8 @@ async def _hand_over(
     held = storage.on(source.node).pop(key, None)
     if held is None:
         raise PveError(f"volume '{drive['file']}' does not exist")
-    new = allocate(cluster, source.node, storage, other.vmid, held.fmt, held.size, linked=True)
+    wanted = Wanted(other.vmid, held.fmt, held.size, linked=True)
+    new = allocate(cluster, source.node, storage, wanted)
     made = storage.on(source.node)[new.partition(":")[2]]
     made.virtual_size, made.used, made.parent, made.ctime = (
         held.virtual_size,

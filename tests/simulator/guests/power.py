@@ -10,7 +10,15 @@ from ..core.tasks import Task
 from ..errors import ParamError, PveError
 from ..ha.manager import request_start, request_stop
 from ..ha.records import is_managed
-from ..running.power import do_start, do_stop, launch, running_vm, stop_locked, warn_of_certificates
+from ..running.power import (
+    Stop,
+    do_start,
+    do_stop,
+    launch,
+    running_vm,
+    stop_locked,
+    warn_of_certificates,
+)
 
 
 @api("POST /nodes/{node}/qemu/{vmid}/status/start")
@@ -78,16 +86,8 @@ def vm_stop(ctx: Ctx, p: dict[str, Any]) -> str:
                 )
             for other in overruled:
                 ctx.cluster.tasks.stop(other)
-        await do_stop(
-            ctx,
-            node,
-            vmid,
-            task,
-            shutdown=False,
-            force=None,
-            timeout=p.get("timeout"),
-            skiplock=bool(p.get("skiplock")),
-        )
+        how = Stop(False, None, p.get("timeout"), bool(p.get("skiplock")))
+        await do_stop(ctx, node, vmid, task, how)
 
     return ctx.task(node, "qmstop", vmid, work)
 
@@ -108,16 +108,8 @@ def vm_shutdown(ctx: Ctx, p: dict[str, Any]) -> str:
     force = bool(p["forceStop"]) if "forceStop" in p else None
 
     async def work(task: Task) -> None:
-        await do_stop(
-            ctx,
-            node,
-            vmid,
-            task,
-            shutdown=shutdown,
-            force=force,
-            timeout=p.get("timeout"),
-            skiplock=bool(p.get("skiplock")),
-        )
+        how = Stop(shutdown, force, p.get("timeout"), bool(p.get("skiplock")))
+        await do_stop(ctx, node, vmid, task, how)
 
     return ctx.task(node, "qmshutdown", vmid, work)
 
@@ -132,7 +124,7 @@ def vm_reboot(ctx: Ctx, p: dict[str, Any]) -> str:
 
     async def work(task: Task) -> None:
         async with ctx.sim.locks.hold(vmid, log=task.say):
-            await stop_locked(ctx, vm, task, shutdown=True, force=False, timeout=p.get("timeout"))
+            await stop_locked(ctx, vm, task, Stop(True, False, p.get("timeout")))
             launch(ctx, vm)
             warn_of_certificates(ctx, vm, task)
 

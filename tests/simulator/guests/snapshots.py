@@ -17,7 +17,7 @@ from ..volumes.volumes import find_volume, free
 from .power import start_vm
 from .suspend import check_migratable, save_state, state_storage
 
-# What stays out of the copy of a configuration that a snapshot is.
+# Options that a snapshot does not copy from the configuration.
 _NOT_COPIED = (
     "snapshots",
     "snapstate",
@@ -75,7 +75,7 @@ def snapshot_list(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
 
 @api("GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}")
 def snapshot_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
-    """What can be asked about a snapshot."""
+    """The subdirectories of a snapshot."""
     return [{"cmd": "rollback"}, {"cmd": "config"}]
 
 
@@ -171,7 +171,7 @@ def _commit(ctx: Ctx, vm: Vm, name: str, task: Task) -> None:
 
 @api("DELETE /nodes/{node}/qemu/{vmid}/snapshot/{snapname}")
 def delsnapshot(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Delete a snapshot; what stood on it then stands on its parent."""
+    """Delete a snapshot; its children then depend on its parent."""
     node, vmid, name = p["node"], p["vmid"], p["snapname"]
 
     async def work(task: Task) -> None:

@@ -13,7 +13,14 @@ from ..errors import PveError
 from ..ha.records import is_managed
 from ..running.power import do_start, running_vm
 from ..volumes.drives import drives_of, is_cdrom, is_net, memory_mib, parse_net, split_volid
-from ..volumes.volumes import allocate, check_enabled, format_line, is_path_based, set_active
+from ..volumes.volumes import (
+    Wanted,
+    allocate,
+    check_enabled,
+    format_line,
+    is_path_based,
+    set_active,
+)
 
 
 @api("POST /nodes/{node}/qemu/{vmid}/status/suspend")
@@ -54,10 +61,10 @@ def vm_suspend(ctx: Ctx, p: dict[str, Any]) -> str:
 
 
 def state_storage(ctx: Ctx, vm: Vm) -> str:
-    """Where the memory is saved by default: the configured storage, a shared one of the
-    machine, `local`.
+    """The default storage for the saved memory: the configured storage, a shared storage of the
+    machine, or `local`.
 
-    Of several the last by name that holds files is taken, else the first.
+    Of several, the last by name that holds files is taken, else the first.
     """
     if vm.conf.get("vmstatestorage"):
         return vm.conf["vmstatestorage"]
@@ -92,7 +99,8 @@ def save_state(ctx: Ctx, vm: Vm, label: str, store: str, task: Task) -> dict[str
     storage = check_enabled(ctx.cluster, store, vm.node)
     size = (memory_mib(vm.conf) * 2 + 500) * 1024 * 1024
     name = f"vm-{vm.vmid}-state-{label}" + (".raw" if is_path_based(storage) else "")
-    volid = allocate(ctx.cluster, vm.node, storage, vm.vmid, "raw", size, name, say=task.say)
+    wanted = Wanted(vm.vmid, "raw", size, name)
+    volid = allocate(ctx.cluster, vm.node, storage, wanted, say=task.say)
     for line in format_line(storage, volid, "raw", size):
         task.say(line)
     run = vm.run
@@ -119,7 +127,7 @@ def _full_machine(machine: str) -> str:
 def _host_mtus(ctx: Ctx, vm: Vm) -> str:
     """The MTU of each VirtIO card (Network.pm, get_nets_host_mtu).
 
-    Older QEMU says 0 where none is set.
+    Older QEMU returns 0 if none is set.
     """
     mtu = 1500 if int(ctx.cluster.qemu.partition(".")[0]) >= 10 else 0
     found = []
@@ -150,7 +158,7 @@ async def suspend_to_disk(ctx: Ctx, vm: Vm, store: str, task: Task) -> None:
 
 @api("POST /nodes/{node}/qemu/{vmid}/status/resume")
 def vm_resume(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Resume a paused machine, or start one that was saved to disk."""
+    """Resume a paused machine, or start a machine that was saved to disk."""
     ctx.root_only(p, "skiplock", "nocheck")
     node, vmid = p["node"], p["vmid"]
     vm = ctx.cluster.vms.get(vmid)

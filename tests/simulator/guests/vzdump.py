@@ -1,0 +1,307 @@
+"""Backs guests up: an archive has the configuration, the sizes of the disks and the firewall.
+
+Source: pve-manager, API2/VZDump.pm and VZDump.pm; qemu-server, VZDump/QemuServer.pm.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..config.checks import check_volume_access
+from ..core.api import Ctx, api
+from ..core.state import Archive, ArchivedDisk, Guest, Run, Storage, Vm, Volume, config_lines
+from ..errors import ApiError, ParamError, PermError, PveError
+from ..schema.formats import split_list
+from ..schema.units import human
+from ..volumes.drives import drives_of, is_cdrom, is_unused, split_volid
+from ..volumes.mounts import mounts_of
+from ..volumes.volumes import check_enabled, find_volume, parse_volname, storage_path
+
+if TYPE_CHECKING:
+    from ..core.tasks import Task
+
+_SUFFIX = {"zstd": ".zst", "gzip": ".gz", "1": ".lzo", "lzo": ".lzo"}
+_LABEL = {"qemu": "VM", "lxc": "CT"}
+# The share of an archive in the space that its disks use.
+_PACKED = 3
+
+
+@api("POST /nodes/{node}/vzdump")
+def vzdump(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Back up guests of the node; guests of other nodes are skipped."""
+    check_choice(p)
+    check_root_only(ctx, p)
+    if p.get("stop") and not any(p.get(name) for name in ("vmid", "all", "pool")):
+        return "OK"
+    if not p.get("dumpdir"):
+        ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.AllocateSpace")
+    vmids = _chosen(ctx, p)
+    if not vmids:
+        return "OK"
+
+    async def work(task: Task) -> None:
+        await _Backup(ctx, p, task).run(vmids)
+
+    return ctx.task(p["node"], "vzdump", vmids[0] if len(vmids) == 1 else "", work)
+
+
+def check_choice(p: dict[str, Any]) -> None:
+    """Source: VZDump.pm, verify_vzdump_parameters."""
+    for name in ("all", "exclude", "pool"):
+        if p.get(name) and p.get("vmid"):
+            raise ParamError({name: "option conflicts with option 'vmid'"})
+    if p.get("exclude") and not p.get("pool"):
+        p["all"] = True
+    if not any(p.get(name) for name in ("all", "stop", "pool", "vmid")):
+        raise ParamError({"vmid": "property is missing"})
+
+
+def check_root_only(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Source: API2/VZDump.pm, vzdump; a real Proxmox VE was seen to answer so."""
+    for name in ("dumpdir", "script", "tmpdir"):
+        if p.get(name) and ctx.who != "root@pam":
+            raise ParamError({name: "Only root may set this option."})
+    if p.get("stdout"):
+        raise ParamError({"stdout": "option is only allowed on the command line interface."})
+
+
+def _chosen(ctx: Ctx, p: dict[str, Any]) -> list[int]:
+    """The chosen guests, without guests of other nodes; an unused VMID stays in the list."""
+    cluster = ctx.cluster
+    if p.get("vmid"):
+        vmids = [int(word) for word in split_list(str(p["vmid"]))]
+    elif p.get("pool"):
+        if p["pool"] not in cluster.pools:
+            raise PveError(f"pool '{p['pool']}' does not exist")
+        vmids = sorted(cluster.pools[p["pool"]]["vms"])
+    else:
+        vmids = sorted(guest.vmid for guest in cluster.guests())
+    left_out = {int(word) for word in split_list(str(p.get("exclude") or ""))}
+    found = []
+    for vmid in vmids:
+        guest = cluster.guest(vmid)
+        if vmid not in left_out and (guest is None or guest.node == p["node"]):
+            found.append(vmid)
+    return found
+
+
+class _Backup:
+    """One job."""
+
+    def __init__(self, ctx: Ctx, p: dict[str, Any], task: Task) -> None:
+        self.ctx = ctx
+        self.p = p
+        self.task = task
+
+    async def run(self, vmids: list[int]) -> None:
+        """Back up each of them; a failure does not stop the others."""
+        storage = self._storage()
+        for vmid in vmids:
+            self._need(vmid)
+        shown = " ".join(str(vmid) for vmid in vmids)
+        self.task.say(f"INFO: starting new backup job: vzdump {shown} {self._options()}")
+        failed = False
+        for vmid in vmids:
+            try:
+                await self._one(vmid, storage, 1 / len(vmids))
+            except ApiError as error:
+                failed = True
+                text = error.text.rstrip()
+                self.task.say(f"ERROR: Backup of VM {vmid} failed - {text}")
+                self.task.say(f"INFO: Failed at {_clock(time.time())}")
+        if failed:
+            self.task.say("INFO: Backup job finished with errors")
+            raise PveError("job errors")
+        self.task.say("INFO: Backup job finished successfully")
+
+    def _need(self, vmid: int) -> None:
+        try:
+            self.ctx.need(f"/vms/{vmid}", "VM.Backup")
+        except PermError as error:
+            raise PveError(f"{error.status} {error.message}") from None
+
+    def _options(self) -> str:
+        shown = []
+        for name, value in self.p.items():
+            if name == "vmid":
+                continue
+            text = str(int(value)) if isinstance(value, bool) else str(value)
+            shown.append(f"--{name} '{text}'" if " " in text else f"--{name} {text}")
+        return " ".join(shown)
+
+    def _storage(self) -> Storage:
+        if self.p.get("dumpdir"):  # the nodes have no file system here
+            raise PveError(f"dumpdir '{self.p['dumpdir']}' does not exist")
+        name = self.p.get("storage") or "local"
+        cause = f"could not get storage information for '{name}': "
+        try:
+            storage = check_enabled(self.ctx.cluster, name, self.p["node"])
+        except ApiError as error:
+            first = f"could not activate storage '{name}': {error.text}\n"
+            raise PveError(first + cause + error.text) from None
+        if "backup" not in storage.content:
+            raise PveError(f"{cause}can't use storage '{name}' for backups - wrong content type")
+        return storage
+
+    async def _one(self, vmid: int, storage: Storage, share: float) -> None:
+        guest = self.ctx.cluster.guest(vmid)
+        if guest is None or guest.node != self.p["node"]:
+            raise PveError(f"unable to find VM '{vmid}'")
+        started, label = time.time(), _LABEL[guest.kind]
+        self.task.say(f"INFO: Starting Backup of VM {vmid} ({guest.kind})")
+        self.task.say(f"INFO: Backup started at {_clock(started)}")
+        self.task.say(f"INFO: status = {'running' if guest.run else 'stopped'}")
+        self.task.say(f"INFO: backup mode: {self.p.get('mode') or 'snapshot'}")
+        self.task.say("INFO: ionice priority: 7")
+        name = guest.conf.get("name") or guest.conf.get("hostname") or f"{label}{vmid}"
+        self.task.say(f"INFO: {label} Name: {name}")
+        archive = pack(self.ctx, guest)
+        for drive, disk in archive.disks.items():
+            size = human(disk.size)
+            self.task.say(
+                f"INFO: include disk '{drive}' '{guest.conf[drive].split(',')[0]}' {size}"
+            )
+        await self._copy(guest, share)
+        volume = self._file(guest, storage, archive, started)
+        self.task.say(f"INFO: archive file size: {volume.size // 1024}KB")
+        took = time.strftime("%H:%M:%S", time.gmtime(time.time() - started))
+        self.task.say(f"INFO: Finished Backup of VM {vmid} ({took})")
+        self.task.say(f"INFO: Backup finished at {_clock(time.time())}")
+
+    async def _copy(self, guest: Guest, share: float) -> None:
+        """Read the disks: the guest is locked, and a stopped machine has a process during that."""
+        cluster, locks = self.ctx.cluster, self.ctx.sim.locks
+        async with locks.hold(guest.vmid, log=self.task.say):
+            lock = guest.conf.get("lock")
+            if lock:
+                raise PveError(f"{_LABEL[guest.kind]} is locked ({lock})")
+            guest.conf["lock"] = "backup"
+            cluster.write(guest)
+        was_stopped = guest.run is None and isinstance(guest, Vm)
+        if was_stopped:
+            self.task.say("INFO: starting kvm to execute backup task")
+            node = cluster.nodes[guest.node]
+            node.next_pid += 1
+            guest.run = Run(node.next_pid, cluster.now(), qmpstatus="prelaunch")
+            cluster.touch(guest.vmid)
+        try:
+            if isinstance(guest, Vm):
+                self.task.say("INFO: starting backup via QMP command")
+            await self.task.transfer(share)
+        finally:
+            if was_stopped:
+                self.task.say("INFO: stopping kvm after backup task")
+                guest.run = None
+            if guest.conf.get("lock") == "backup":
+                del guest.conf["lock"]
+                cluster.write(guest)
+
+    def _file(self, guest: Guest, storage: Storage, archive: Archive, started: float) -> Volume:
+        """Put the archive on the storage, named after a second that is the guest's own."""
+        volumes = storage.on(guest.node)
+        # A backup takes longer than the second that it is named after.
+        earlier = [one for one in volumes.values() if one.archive and one.vmid == guest.vmid]
+        newest = max((one.ctime for one in earlier), default=0)
+        moment = max(int(started), newest + 1)
+        name = self._name(guest, storage, moment)
+        parsed = parse_volname(storage, name)
+        size = max(1, sum(disk.size for disk in archive.disks.values()) // _PACKED)
+        volume = Volume(name, "backup", parsed.fmt, size, moment, guest.vmid, archive=archive)
+        volume.protected = bool(self.p.get("protected"))
+        if self.p.get("notes-template"):
+            self.task.say("INFO: adding notes to backup")
+            volume.notes = self._notes(guest)
+        path = storage_path(storage, name)
+        self.task.say(f"INFO: creating vzdump archive '{path}'")
+        volumes[name] = volume
+        return volume
+
+    def _name(self, guest: Guest, storage: Storage, moment: int) -> str:
+        if storage.kind == "pbs":
+            kind = "vm" if guest.kind == "qemu" else "ct"
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+            return f"backup/{kind}/{guest.vmid}/{stamp}"
+        stamp = time.strftime("%Y_%m_%d-%H_%M_%S", time.localtime(moment))
+        form = "vma" if guest.kind == "qemu" else "tar"
+        suffix = _SUFFIX.get(str(self.p.get("compress", "0")), "")
+        return f"backup/vzdump-{guest.kind}-{guest.vmid}-{stamp}.{form}{suffix}"
+
+    def _notes(self, guest: Guest) -> str:
+        """Source: VZDump.pm, generate_notes."""
+        values = {
+            "cluster": self.ctx.cluster.name,
+            "guestname": guest.conf.get("name") or guest.conf.get("hostname") or "",
+            "node": guest.node,
+            "vmid": str(guest.vmid),
+        }
+        text = str(self.p["notes-template"]).replace("\\n", "\n").replace("\\\\", "\\")
+        for name, value in values.items():
+            text = text.replace("{{" + name + "}}", value)
+        return text
+
+
+def pack(ctx: Ctx, guest: Guest) -> Archive:
+    """The content of an archive of the guest in its present state."""
+    cluster, conf = ctx.cluster, {}
+    for name, value in guest.conf.items():
+        if name not in ("lock", "parent") and not is_unused(name):
+            conf[name] = value
+    disks = {}
+    if guest.kind == "qemu":
+        for name, drive in drives_of(ctx.sim.schema, conf):
+            volume = find_volume(cluster, guest.node, drive.get("file", ""))
+            if is_cdrom(drive) or drive.get("backup") == "0" or volume is None:
+                continue
+            size = volume.virtual_size or volume.size
+            disks[name] = ArchivedDisk(drive["file"].partition(":")[0], volume.fmt, size)
+    else:
+        disks = _packed_volumes(ctx, guest, conf)
+    firewall = copy.deepcopy(cluster.firewalls.get(guest.vmid))
+    return Archive(guest.kind, conf, disks, firewall)
+
+
+def _packed_volumes(ctx: Ctx, guest: Guest, conf: dict[str, str]) -> dict[str, ArchivedDisk]:
+    """The root file system, and mount points that are marked for backups (pve-container,
+    LXC/Config.pm, mountpoint_backup_enabled).
+    """
+    disks = {}
+    for name, mount in mounts_of(ctx.sim.schema, conf):
+        volume = find_volume(ctx.cluster, guest.node, mount["volume"])
+        if volume is None or (name != "rootfs" and mount.get("backup") != "1"):
+            continue
+        store = mount["volume"].partition(":")[0]
+        disks[name] = ArchivedDisk(store, volume.fmt, volume.size)
+    return disks
+
+
+def find_archive(ctx: Ctx, node: str, volid: str) -> Volume | None:
+    """The backup of that name, as the node sees it; None for a snapshot on a backup server that
+    is not there.
+    """
+    volume = find_volume(ctx.cluster, node, volid)
+    parts = split_volid(volid)
+    if parts is None:
+        raise PveError(f"can't find file '{volid}'")
+    if volume is None and ctx.cluster.storage(parts[0]).kind != "pbs":
+        raise PveError(f"volume '{volid}' does not exist")
+    return volume
+
+
+@api("GET /nodes/{node}/vzdump/extractconfig")
+def extract_config(ctx: Ctx, p: dict[str, Any]) -> str:
+    """The configuration that a backup holds, as text."""
+    check_volume_access(ctx, None, p["volume"], "backup")
+    volume = find_archive(ctx, p["node"], p["volume"])
+    if volume is None or volume.archive is None:
+        raise PveError(f"unable to extract configuration of '{p['volume']}'")
+    text = config_lines(volume.archive.conf)
+    disks = volume.archive.disks if volume.archive.kind == "qemu" else {}
+    for name, disk in disks.items():
+        text += f"#qmdump#map:{name}:drive-{name}:{disk.storage}:{disk.fmt}:\n"
+    return text
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
