@@ -1,0 +1,1 @@
+"""Containers: their part of the API and its actions (pve-container)."""
