@@ -13,6 +13,7 @@ from ..core.tasks import Task
 from ..errors import ApiError, ParamError, PveError
 from ..volumes.space import has_chains, whole_size
 from ..volumes.volumes import (
+    Wanted,
     allocate,
     base_in_use,
     check_enabled,
@@ -29,7 +30,8 @@ CONTENT = "/nodes/{node}/storage/{storage}/content"
 def _listed_lv(storage: Storage, volume: Volume, node: str) -> dict[str, Any]:
     """A logical volume.
 
-    The size of a qcow2 image in one is known where it is active (LVMPlugin.pm, list_images).
+    The size of a qcow2 image in it is known on the node on which it is active (LVMPlugin.pm,
+    list_images).
     """
     size = volume.virtual_size or volume.size
     entry: dict[str, Any] = {
@@ -69,14 +71,23 @@ def _listed(storage: Storage, volume: Volume, node: str) -> dict[str, Any]:
         if volume.used is not None:
             entry["used"] = volume.used
     elif volume.content == "backup":
-        entry["subtype"] = "qemu"
+        entry["subtype"] = guest_kind(volume)
         if volume.vmid is not None:
             entry["vmid"] = volume.vmid
         if volume.notes:
             entry["notes"] = volume.notes
         if volume.protected:
             entry["protected"] = 1
+        if volume.encrypted:  # PBSPlugin.pm, list_volumes
+            entry["encrypted"] = volume.encrypted
+        if volume.verification:
+            entry["verification"] = volume.verification
     return entry
+
+
+def guest_kind(volume: Volume) -> str:
+    """The kind of guest in a backup, by its name."""
+    return "lxc" if volume.name.startswith(("backup/vzdump-lxc-", "backup/ct/")) else "qemu"
 
 
 @api(f"GET {CONTENT}")
@@ -87,8 +98,8 @@ def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     for volume in storage.on(p["node"]).values():
         if p.get("content") not in (None, volume.content) or volume.content not in storage.content:
             continue
-        # Files that belong to no machine are listed beside those of the one that is asked for, but
-        # for two kinds.
+        # Files that belong to no machine are listed together with the files of the requested
+        # machine, except for two kinds.
         if p.get("vmid") not in (None, volume.vmid) and volume.content not in (
             "snippets",
             "import",
@@ -125,9 +136,8 @@ def create(ctx: Ctx, p: dict[str, Any]) -> str:
         raise PveError(f"unable to parse volume filename '{name}'")
     if name and not is_path_based(storage):
         parse_volname(storage, name)
-    return allocate(
-        ctx.cluster, node, storage, vmid, fmt or default_format(storage), kib * 1024, name or None
-    )
+    wanted = Wanted(vmid, fmt or default_format(storage), kib * 1024, name or None)
+    return allocate(ctx.cluster, node, storage, wanted)
 
 
 def _volume_id(p: dict[str, Any]) -> tuple[str, str]:
@@ -151,7 +161,7 @@ def _held(ctx: Ctx, node: str, store: str, name: str) -> tuple[Storage, Volume |
 
 @api(f"GET {CONTENT}/{{volume}}")
 def info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """What is known about a volume."""
+    """The properties of a volume."""
     store, name = _volume_id(p)
     storage, volume = _held(ctx, p["node"], store, name)
     parse_volname(storage, name)
@@ -172,10 +182,10 @@ def info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     }
     if volume.parent:
         result["parent"] = volume.parent
-    if volume.notes:
-        result["notes"] = volume.notes
-    if volume.protected:
-        result["protected"] = 1
+    if volume.content == "backup":
+        result["protected"] = int(volume.protected)
+        if volume.notes is not None:
+            result["notes"] = volume.notes
     return result
 
 
@@ -190,8 +200,8 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
         raise PveError("only backups can have notes")
     if p.get("protected") is not None and parsed.content != "backup":
         raise PveError("only backups support attribute 'protected'")
-    if volume is None:
-        raise PveError(f"volume '{store}:{name}' does not exist")
+    if volume is None:  # the notes are a file of their own, which need no backup
+        return
     if p.get("notes") is not None:
         volume.notes = p["notes"]
     if p.get("protected") is not None:
@@ -235,24 +245,3 @@ async def delete(ctx: Ctx, p: dict[str, Any]) -> str | None:
     if task.status != "OK":
         raise PveError(str(task.status))
     return None
-
-
-@api("GET /nodes/{node}/storage/{storage}/prunebackups")
-def prune_list(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The backups, and which of them would go."""
-    storage = ctx.cluster.storage(p["storage"])
-    if "backup" not in storage.content:
-        raise PveError(f"storage '{storage.name}' does not support backups")
-    if not p.get("prune-backups") and not storage.config.get("prune-backups"):
-        raise PveError(f"no prune-backups options configured for storage '{storage.name}'")
-    return [
-        {
-            "volid": f"{storage.name}:{v.name}",
-            "ctime": v.ctime,
-            "mark": "keep",
-            "type": "qemu",
-            "vmid": v.vmid,
-        }
-        for v in storage.on(p["node"]).values()
-        if v.content == "backup"
-    ]

@@ -1,4 +1,4 @@
-"""The options of each kind of storage, and what it can hold."""
+"""The options of each kind of storage, and its possible content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILES = (
     " create-subdirs bwlimit"
 )
 
-# Per kind: the options that have to be given and cannot be changed afterwards, and all others.
+# Per kind: the options that are required and cannot be changed afterwards, and all others.
 REQUIRED: dict[str, tuple[str, ...]] = {
     "dir": ("path",),
     "nfs": ("server", "export"),
@@ -40,7 +40,10 @@ _OTHER = {
     "zfspool": f"{_COMMON} blocksize sparse bwlimit mountpoint",
     "rbd": f"{_COMMON} monhost pool data-pool namespace username krbd keyring bwlimit",
     "cephfs": f"{_FILES} monhost subdir options username fuse keyring fs-name",
-    "btrfs": f"{_FILES} shared is_mountpoint nocow preallocation",
+    "btrfs": (
+        f"{_COMMON} prune-backups max-protected-backups format mkdir create-base-path"
+        " create-subdirs shared is_mountpoint nocow preallocation"
+    ),
     "pbs": (
         f"{_COMMON} namespace port username password encryption-key master-pubkey prune-backups"
         " max-protected-backups fingerprint"
@@ -48,9 +51,9 @@ _OTHER = {
     "iscsi": f"{_COMMON} bwlimit",
     "zfs": f"{_COMMON} nowritecache sparse comstar_hg comstar_tg lio_tpg bwlimit zfs-base-path",
     "iscsidirect": f"{_COMMON} bwlimit",
-    "esxi": f"{_COMMON} shared bwlimit password skip-cert-verification port",
+    "esxi": f"{_COMMON} shared password skip-cert-verification port",
 }
-# Options that may be left out, but not changed afterwards; and fixed ones that may be changed
+# Options that are optional, but cannot be changed afterwards; and fixed options that can be changed
 # nevertheless.
 _FIXED = {
     "dir": ("snapshot-as-volume-chain",),
@@ -117,7 +120,7 @@ def check_known(kind: str, key: str) -> None:
 
 
 def checked_content(kind: str, text: str) -> str:
-    """The content types that this kind can hold; what it cannot is left out."""
+    """The content types that this kind can hold; the others are left out."""
     possible = CONTENT.get(kind, _EVERYTHING)
     kept = list(dict.fromkeys(item for item in split_list(text) if item in possible))
     if "none" in kept and len(kept) > 1:

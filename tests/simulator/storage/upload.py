@@ -1,11 +1,10 @@
-"""Files that come to a storage: uploads, and downloads from URLs, which are really fetched when
+"""Files on their way to a storage: uploads, and downloads from URLs, which are really fetched when
 they are local.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import http.client
 import re
 import socket
@@ -14,9 +13,10 @@ from urllib.parse import urlsplit
 
 from ..config.checks import check_volume_access
 from ..core.api import Ctx, api
+from ..core.contents import QCOW2, Contents, Described, Received, virtual_size
 from ..core.state import Storage, Volume
 from ..core.tasks import Task
-from ..errors import ApiError, NotImplementedHere, ParamError, PermError, PveError
+from ..errors import NotImplementedHere, ParamError, PermError, PveError
 from ..volumes.volumes import check_enabled, is_path_based, parse_volname, storage_path
 
 _EXTENSIONS = {
@@ -24,12 +24,10 @@ _EXTENSIONS = {
     "vztmpl": re.compile(r".+\.tar\.(?:gz|xz|zst|bz2)\Z", re.IGNORECASE),
     "import": re.compile(r".+\.(?:ova|qcow2|raw|vmdk)\Z", re.IGNORECASE),
 }
-SUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
-# Bigger files are kept as their size alone.
-_KEPT = 1 << 24
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _TYPES = {"iso": "application/x-iso9660-image"}
-QCOW2 = b"QFI\xfb"
+# Bytes of a download that are in memory at once.
+_PIECE = 1 << 18
 
 
 def _check_name(content: str, name: str) -> None:
@@ -47,92 +45,118 @@ def _format(content: str, name: str) -> str:
     return "iso" if content == "iso" else extension
 
 
-def virtual_size(data: bytes, fmt: str) -> int | None:
-    """The size that a qcow2 image says the disk has."""
-    if fmt == "qcow2" and data[:4] == QCOW2 and len(data) >= 32:
-        return int.from_bytes(data[24:32], "big")
-    return None
+def file_name(name: str) -> str:
+    """The name that a file gets: without directories, odd characters made underscores.
+
+    Source: pve-storage, Storage.pm, normalize_content_filename.
+    """
+    return re.sub(r"[^-a-zA-Z0-9_.]", "_", re.split(r"[/\\]", name.removesuffix("\n"))[-1])
 
 
 def put_file(
-    ctx: Ctx,
-    storage: Storage,
-    node: str,
-    content: str,
-    name: str,
-    data: bytes,
-    size: int | None = None,
-) -> None:
+    ctx: Ctx, storage: Storage, node: str, content: str, name: str, contents: Contents
+) -> Volume:
     """Store the file; one of the same name is replaced."""
     fmt = _format(content, name)
     key = f"{content}/{name}"
-    held = len(data) if size is None else size
-    blob = data if len(data) < _KEPT else None
-    storage.on(node)[key] = Volume(
+    volume = Volume(
         key,
         content,
         fmt,
-        held,
+        contents.size,
         int(ctx.cluster.now()),
-        virtual_size=virtual_size(data, fmt),
-        blob=blob,
+        virtual_size=virtual_size(contents, fmt),
+        contents=contents,
     )
+    storage.on(node)[key] = volume
+    return volume
 
 
-def check_image(data: bytes, name: str, path: str) -> str | None:
-    """What is wrong with an image to import."""
-    if name.lower().endswith(".qcow2") and data[:4] != QCOW2:
-        return f"qemu-img: Could not open '{path}': Image is not in qcow2 format"
-    return None
+def check_image(contents: Contents, name: str, path: str, task: Task) -> None:
+    """Refuse an image to import that is not an image. Raises PveError."""
+    if name.lower().endswith(".qcow2") and contents.head[:4] != QCOW2:
+        task.say(
+            f"command '/usr/bin/qemu-img info '--output=json' {path} -f qcow2' failed: exit code 1"
+        )
+        raise PveError(f"qemu-img: Could not open '{path}': Image is not in qcow2 format")
 
 
-def _digest(algorithm: str | None, data: bytes) -> str:
-    return hashlib.new(algorithm or "sha256", data, usedforsecurity=False).hexdigest()
+def _check_file_based(storage: Storage, suffix: str = "") -> None:
+    if not is_path_based(storage):
+        raise PveError(f"can't upload to storage type '{storage.kind}'{suffix}")
+
+
+async def _check_sum(contents: Contents, p: dict[str, Any], task: Task) -> None:
+    """Verify the checksum that a request has (pve-common, Tools.pm, download_file_from_url)."""
+    if not p.get("checksum"):
+        return
+    found = await asyncio.to_thread(contents.digest, p["checksum-algorithm"])
+    if found != p["checksum"].lower():
+        task.say("calculating checksum...")
+        raise PveError(f"checksum mismatch: got '{found}' != expect '{p['checksum']}'")
+    task.say("calculating checksum...OK, checksum verified")
 
 
 @api("POST /nodes/{node}/storage/{storage}/upload")
 def upload(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Store an uploaded file."""
-    node, content, name = p["node"], p["content"], p["filename"]
-    raw = p.get("tmpfilename")
-    data = raw if isinstance(raw, bytes) else str(raw or "").encode("latin-1", "replace")
+    """Store an uploaded file (pve-storage, API2/Storage/Status.pm, upload)."""
+    node, content = p["node"], p["content"]
     storage = check_enabled(ctx.cluster, p["storage"], node)
+    _check_file_based(storage)
+    contents = p.get("tmpfilename")
+    if not contents:
+        raise PveError("missing temporary file name")
+    if not isinstance(contents, Received):
+        raise PveError(f"temporary file '{contents}' does not exist")
+    name = file_name(p["filename"])
+    _check_name(content, name)
     if content not in storage.content:
         raise PveError(f"storage '{storage.name}' does not support '{content}' content")
-    _check_name(content, name)
     path = storage_path(storage, f"{content}/{name}")
     temporary = f"/var/tmp/pveupload-{ctx.cluster.random.getrandbits(128):032x}"
 
     async def work(task: Task) -> None:
         task.say(f"starting file import from: {temporary}")
         await task.work()
-        if p.get("checksum"):
-            found = _digest(p["checksum-algorithm"], data)
-            if found != p["checksum"].lower():
-                raise PveError(f"checksum mismatch: got '{found}' != expect '{p['checksum']}'")
-        fault = check_image(data, name, temporary) if content == "import" else None
-        if fault:
-            raise PveError(fault)
-        put_file(ctx, storage, node, content, name, data)
+        await asyncio.to_thread(contents.seal)
+        await _check_sum(contents, p, task)
+        if content == "import":
+            check_image(contents, name, temporary, task)
         task.say(f"target node: {node}")
         task.say(f"target file: {path}")
-        task.say(f"file size is: {len(data)}")
+        task.say(f"file size is: {contents.size}")
+        task.say(f"command: {_copy_command(ctx, node, temporary, path)}")
+        put_file(ctx, storage, node, content, name, contents)
         task.say("finished file import successfully")
 
     return ctx.task(ctx.cluster.local, "imgcopy", "", work)
+
+
+def _copy_command(ctx: Ctx, node: str, temporary: str, path: str) -> str:
+    if node == ctx.cluster.local:
+        return f"cp -- {temporary} {path}"
+    return (
+        f"/usr/bin/scp -o BatchMode=yes -o HostKeyAlias={node}"
+        f" -o UserKnownHostsFile=/etc/pve/nodes/{node}/ssh_known_hosts"
+        f" -o GlobalKnownHostsFile=none -p -- {temporary} [{ctx.cluster.nodes[node].ip}]:{path}"
+    )
 
 
 # -- URLs ----------------------------------------------------------------------------------------
 
 
 class Fetched:
-    """What a server answered."""
+    """The answer of a server."""
 
-    def __init__(self, status: int, reason: str, kind: str, data: bytes) -> None:
-        self.status = status
-        self.reason = reason
-        self.kind = kind
-        self.data = data
+    def __init__(self, answer: http.client.HTTPResponse) -> None:
+        self.status = answer.status
+        self.reason = answer.reason
+        self.kind = answer.headers.get("Content-Type", "application/octet-stream")
+        self.size = int(answer.headers.get("Content-Length") or 0)
+        self.contents = Received()
+        while data := answer.read(_PIECE):
+            self.contents.add(data)
+        self.contents.seal()
 
 
 def fetch(url: str, method: str = "GET") -> Fetched:
@@ -143,14 +167,7 @@ def fetch(url: str, method: str = "GET") -> Fetched:
     connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=10)
     try:
         connection.request(method, parts.path or "/")
-        answer = connection.getresponse()
-        kind = answer.headers.get("Content-Type", "application/octet-stream")
-        size = answer.headers.get("Content-Length")
-        data = answer.read() if method == "GET" else bytes(0)
-        fetched = Fetched(answer.status, answer.reason, kind, data)
-        if method == "HEAD" and size:
-            fetched.data = bytes(min(int(size), 1 << 26))
-        return fetched
+        return Fetched(connection.getresponse())
     finally:
         connection.close()
 
@@ -161,14 +178,14 @@ def _known_url(ctx: Ctx, url: str) -> dict[str, Any] | None:
 
 @api("GET /nodes/{node}/query-url-metadata")
 async def query_url(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """Name, size and type of what is behind a URL."""
+    """Name, size and type of the file at a URL."""
     if not ctx.may("/", "Sys.Audit", "Sys.Modify") and not ctx.may(
         f"/nodes/{p['node']}", "Sys.AccessNetwork"
     ):
         raise PermError
     url = p["url"]
     parts = urlsplit(url)
-    name = re.sub(r"[^-a-zA-Z0-9_.]", "_", parts.path.rpartition("/")[2])
+    name = file_name(parts.path)
     known = _known_url(ctx, url)
     if known is not None:
         return {
@@ -189,77 +206,66 @@ async def query_url(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         ) from None
     if found.status != 200:
         raise PveError(f"invalid server response: '{found.status} {found.reason}'")
-    return {"filename": name, "size": len(found.data), "mimetype": found.kind}
+    return {"filename": name, "size": found.size, "mimetype": found.kind}
 
 
 @api("POST /nodes/{node}/storage/{storage}/download-url")
 def download_url(ctx: Ctx, p: dict[str, Any]) -> str:
     """Fetch a file into a storage with a task."""
     node, content, url = p["node"], p["content"], p["url"]
-    name = re.sub(r"[^-a-zA-Z0-9_.]", "_", re.split(r"[/\\]", p["filename"])[-1])
+    name = file_name(p["filename"])
     storage = check_enabled(ctx.cluster, p["storage"], node)
+    _check_file_based(storage, ", not a file based storage!")
     if content not in storage.content:
         raise PveError(f"storage '{storage.name}' is not configured for content-type '{content}'")
     _check_name(content, name)
-    checksum, algorithm = p.get("checksum"), p.get("checksum-algorithm")
     path = storage_path(storage, f"{content}/{name}")
 
     async def work(task: Task) -> None:
+        if p.get("compression") and content != "iso":
+            raise PveError(f"decompression not supported for {content}")
         task.say(f"downloading {url} to {path}")
         await task.work()
         held = storage.on(node).get(f"{content}/{name}")
         if held is not None:
-            _check_existing(held, path, checksum, algorithm, task)
+            await _check_existing(held, path, p, task)
             return
         known = _known_url(ctx, url)
-        data = b"" if known is not None else await _download(url, task)
-        if checksum:
-            task.say("calculating checksum...")
-            found = (
-                str(known.get(algorithm or "", checksum))
-                if known is not None
-                else _digest(algorithm, data)
-            )
-            if found.lower() != checksum.lower():
-                raise PveError(f"checksum mismatch: got '{found}' != expect '{checksum}'")
-            task.say("OK, checksum verified")
+        contents = known["contents"] if known is not None else await _download(url, task)
+        await _check_sum(contents, p, task)
         temporary = f"{path}.tmp_dwnl.{task.pid}"
-        if p.get("compression") and not p["url"].endswith((".gz", ".zst", ".lzo", ".bz2")):
+        if p.get("compression") and not url.endswith((".gz", ".zst", ".lzo", ".bz2")):
             tool = {"gz": "zcat", "zst": "zstd -q -d -c", "lzo": "lzop -d -c", "bz2": "bzcat"}.get(
                 p["compression"], "zcat"
             )
             raise PveError(f"command '{tool} {temporary}' failed: exit code 1")
-        fault = (
-            check_image(data, name, temporary) if content == "import" and known is None else None
-        )
-        if fault:
-            raise PveError(f"failed to verify file: {fault}")
-        put_file(ctx, storage, node, content, name, data, known["size"] if known else None)
-        volume = storage.on(node)[f"{content}/{name}"]
+        if content == "import" and known is None:
+            try:
+                check_image(contents, name, temporary, task)
+            except PveError as error:
+                raise PveError(f"failed to verify file: {error.message}") from None
+        volume = put_file(ctx, storage, node, content, name, contents)
         if known is not None and known.get("virtual_size"):
             volume.virtual_size = known["virtual_size"]
-        volume.notes = None
-        volume.sums = (
-            {name: str(known[name]).lower() for name in SUMS if name in known} if known else {}
-        )
         task.say(f"download of '{url}' to '{path}' finished")
 
     return ctx.task(node, "download", name, work)
 
 
-def _check_existing(
-    held: Volume, path: str, checksum: str | None, algorithm: str | None, task: Task
-) -> None:
-    if not checksum or not algorithm:
+async def _check_existing(held: Volume, path: str, p: dict[str, Any], task: Task) -> None:
+    if not p.get("checksum"):
         raise PveError(f"refusing to override existing file '{path}'")
-    task.say("calculating checksum of existing file...")
-    found = held.sums.get(algorithm, "") or _digest(algorithm, held.blob or b"")
-    if found != checksum.lower():
-        raise PveError(f"checksum mismatch: got '{found}' != expect '{checksum}', aborting")
-    task.say("OK, got correct file already, no need to download")
+    contents = held.contents or Described(held.size)
+    found = await asyncio.to_thread(contents.digest, p["checksum-algorithm"])
+    if found != p["checksum"].lower():
+        task.say("calculating checksum of existing file...")
+        raise PveError(f"checksum mismatch: got '{found}' != expect '{p['checksum']}', aborting")
+    task.say(
+        "calculating checksum of existing file...OK, got correct file already, no need to download"
+    )
 
 
-async def _download(url: str, task: Task) -> bytes:
+async def _download(url: str, task: Task) -> Received:
     parts = urlsplit(url)
     host = f"{parts.hostname}:{parts.port or 80}"
     try:
@@ -273,13 +279,15 @@ async def _download(url: str, task: Task) -> bytes:
     task.say(f"HTTP request sent, awaiting response... {found.status} {found.reason}")
     if found.status != 200:
         raise PveError("download failed: exit code 8")
-    task.say(f"Length: {len(found.data)} [{found.kind}]")
-    return found.data
+    task.say(f"Length: {found.contents.size} [{found.kind}]")
+    return found.contents
 
 
 @api("GET /nodes/{node}/storage/{storage}/import-metadata")
 def import_metadata(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """What an OVA would become; its parts are not simulated, what is none is refused."""
+    """The machine that an OVA would become; its parts are not simulated, other files are
+    refused.
+    """
     storage = check_enabled(ctx.cluster, p["storage"], p["node"])
     check_volume_access(ctx, None, f"{storage.name}:{p['volume']}")
     if not is_path_based(storage):
@@ -290,6 +298,3 @@ def import_metadata(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     if volume.fmt not in ("ova", "ovf"):
         raise PveError("invalid format")
     raise NotImplementedHere("GET", "/nodes/{node}/storage/{storage}/import-metadata")
-
-
-__all__ = ["ApiError", "fetch", "put_file", "virtual_size"]

@@ -133,7 +133,7 @@ def first_disk(schema: Schema, conf: Mapping[str, str], cdrom: bool) -> str | No
 
 
 def default_boot(schema: Schema, conf: Mapping[str, str]) -> list[str]:
-    """What a new machine boots from: first disk, first CD drive, first network card."""
+    """The boot order of a new machine: first disk, first CD drive, first network card."""
     found = [first_disk(schema, conf, False), first_disk(schema, conf, True)]
     nets = sorted((name for name in conf if is_net(name)), key=lambda name: int(name[3:]))
     return [name for name in found if name] + nets[:1]

@@ -1,8 +1,8 @@
 """How much room a storage has, and how each kind refuses a volume that goes beyond it.
 
-Sources: pve-storage, LVMPlugin.pm, LvmThinPlugin.pm, ZFSPoolPlugin.pm, Plugin.pm and Common.pm;
-what a full directory answers was seen on PVE 9.2.11. The texts of LVM and ZFS are those of their
-own commands.
+Sources: pve-storage, LVMPlugin.pm, LvmThinPlugin.pm, ZFSPoolPlugin.pm, Plugin.pm and Common.pm; the
+answer of a full directory was seen on PVE 9.2.11. The texts of LVM and ZFS come from their own
+commands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..core.state import PATH_KINDS, SHARED, Storage, Volume
 from ..errors import PveError
 
-EXTENT = 4 << 20  # what LVM gives out
+EXTENT = 4 << 20  # the unit of allocation of LVM
 _CLUSTER = 1 << 16  # of a qcow2 image
 
 Say = Callable[[str], None]
@@ -33,14 +33,14 @@ def has_chains(storage: Storage) -> bool:
 
 
 def metadata(fmt: str, size: int) -> int:
-    """What an image file takes before anything is written to it."""
+    """The size of an image file before anything is written to it."""
     return 262144 + size // 16384 if fmt == "qcow2" else 4096
 
 
 def whole_size(storage: Storage, fmt: str, size: int) -> int:
     """The size of the logical volume or zvol.
 
-    One that holds a qcow2 image has room for its tables as well.
+    A volume with a qcow2 image has room for its tables as well.
     """
     if storage.kind != "lvm":
         return size
@@ -53,14 +53,14 @@ def whole_size(storage: Storage, fmt: str, size: int) -> int:
 
 
 def occupied(storage: Storage, volume: Volume) -> int:
-    """What the volume takes of the storage."""
+    """The room that the volume takes on the storage."""
     if volume.content in ("images", "rootdir") and is_thick(storage) and not volume.parent:
         return whole_size(storage, volume.fmt, volume.virtual_size or volume.size)
     return volume.used or volume.size
 
 
 def used_bytes(storage: Storage, node: str) -> int:
-    """What the volumes and all else take."""
+    """The room that the volumes and everything else take."""
     key = SHARED if storage.shared else node
     volumes = storage.volumes.get(key, {}).values()
     return min(
@@ -69,7 +69,7 @@ def used_bytes(storage: Storage, node: str) -> int:
 
 
 def free_bytes(storage: Storage, node: str) -> int:
-    """What is left."""
+    """The free room."""
     return storage.total - used_bytes(storage, node)
 
 
@@ -90,9 +90,9 @@ def _preallocation(storage: Storage, fmt: str) -> str:
 def check_room(
     storage: Storage, node: str, path: str, fmt: str, size: int, say: Say | None
 ) -> None:
-    """Refuse to make a volume that does not fit.
+    """Refuse to create a volume that does not fit.
 
-    `path` is where it would lie, the log has the cause.
+    `path` is its path; the log has the cause.
     """
     free, name = free_bytes(storage, node), path.rpartition("/")[2]
     if storage.kind == "lvm":
@@ -117,8 +117,7 @@ def check_room(
 
 
 def _check_volume_group(storage: Storage, free: int, name: str, fmt: str, size: int) -> None:
-    # PVE compares the bytes that are free with the KiB that are wanted, so that LVM is what mostly
-    # refuses.
+    # PVE compares the free bytes with the wanted KiB, so that LVM is usually the first to refuse.
     if free < size // 1024:
         raise PveError(f"not enough free space ({free} < {size // 1024})")
     extents, wanted = free // EXTENT, whole_size(storage, fmt, size) // EXTENT
@@ -131,12 +130,13 @@ def _check_volume_group(storage: Storage, free: int, name: str, fmt: str, size: 
 
 
 def check_growth(
-    storage: Storage, node: str, path: str, volume: Volume, size: int, *, running: bool, say: Say
+    storage: Storage, place: tuple[str, str], volume: Volume, size: int, *, running: bool, say: Say
 ) -> None:
-    """Refuse to grow a volume beyond the room.
+    """Refuse to grow a volume beyond the room; `place` is its node and its path there.
 
     QEMU grows the image file of a running machine without filling it.
     """
+    node, path = place
     if not is_thick(storage) or volume.parent:
         return
     name = path.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Volumes on storages: names, formats, what each kind of storage can do, allocating, cloning,
+"""Volumes on storages: names, formats, abilities of each kind of storage, allocating, cloning,
 freeing.
 """
 
@@ -25,13 +25,25 @@ CONTENT_DIRS = {
     "import": "import",
 }
 _OWNED = re.compile(r"(vm|base|subvol|basevol)-(\d+)-\S+\Z")
+_PBS = re.compile(r"backup/([^\s_/]+)/(\d+)/\d+-\d+-\d+T\d+:\d+:\d+Z\Z")
 _DISK_NUMBER = re.compile(r"(?:vm|base|subvol|basevol)-(\d+)-disk-(\d+)")
 LINKED_BY_NAME = frozenset({"rbd", "zfspool"})  # a linked clone's volume ID names its base
 
 
+# Subvolumes have no size of their own; containers use them.
+_ALL_FORMATS = (*DIR_FORMATS, "subvol")
+_BTRFS: dict[str, dict[str, tuple[str, ...]]] = {
+    "snapshot": dict.fromkeys(("current", "snap"), ("qcow2", "raw", "subvol")),
+    "clone": {"base": _ALL_FORMATS, "current": ("raw",), "snap": ("raw",)},
+    "template": {"current": _ALL_FORMATS},
+    "copy": {"base": _ALL_FORMATS, "current": _ALL_FORMATS, "snap": ("qcow2", "raw", "subvol")},
+    "rename": {"current": DIR_FORMATS},
+}
+
+
 @dataclass(slots=True)
 class Parsed:
-    """What a volume name says."""
+    """The parts of a volume name."""
 
     content: str
     name: str
@@ -60,6 +72,11 @@ def formats(storage: Storage) -> tuple[str, ...]:
     return ("raw", "qcow2") if has_chains(storage) else ("raw",)
 
 
+def has_subvolumes(storage: Storage) -> bool:
+    """Whether a container can have a directory or a file system without a size there."""
+    return is_path_based(storage) or storage.kind == "zfspool"
+
+
 def _parse_owned(name: str) -> tuple[int, bool] | None:
     found = _OWNED.match(name)
     return (int(found[2]), found[1].startswith("base")) if found else None
@@ -72,6 +89,8 @@ def parse_volname(storage: Storage, name: str) -> Parsed:
         return _parse_file(kind, rest, name)
     if is_path_based(storage):
         return _parse_image(name)
+    if storage.kind == "pbs":
+        return _parse_pbs(name)
     base: str | None = None
     own = name
     if slash and storage.kind in LINKED_BY_NAME:
@@ -83,7 +102,17 @@ def parse_volname(storage: Storage, name: str) -> Parsed:
         )
         raise PveError(f"unable to parse {label} volume name '{name}'")
     fmt = "qcow2" if storage.kind == "lvm" and own.endswith(".qcow2") else "raw"
+    if own.startswith(("subvol-", "basevol-")):
+        fmt = "subvol"
     return Parsed("images", own, owner[0], base, fmt, owner[1])
+
+
+def _parse_pbs(name: str) -> Parsed:
+    """A snapshot of a Proxmox Backup Server (pve-storage, PBSPlugin.pm, parse_volname)."""
+    found = _PBS.match(name)
+    if not found:
+        raise PveError(f"unable to parse PBS volume name '{name}'")
+    return Parsed("backup", name, int(found[2]), fmt=f"pbs-{found[1]}")
 
 
 def _parse_file(kind: str, rest: str, name: str) -> Parsed:
@@ -122,7 +151,7 @@ def _parse_image(name: str) -> Parsed:
 
 
 def storage_path(storage: Storage, name: str) -> str:
-    """Where the volume lies in the node's filesystem."""
+    """The path of the volume in the node's filesystem."""
     if not is_path_based(storage):
         pool = storage.config.get("vgname") or storage.config.get("pool") or storage.name
         own = name.rpartition("/")[2]
@@ -136,17 +165,30 @@ def storage_path(storage: Storage, name: str) -> str:
 
 
 def has_feature(
-    storage: Storage, feature: str, parsed: Parsed, snapshot: str | None = None
+    storage: Storage,
+    feature: str,
+    parsed: Parsed,
+    snapshot: str | None = None,
+    *,
+    container: bool = False,
 ) -> bool:
-    """Whether the storage can do that with the volume (or with a snapshot of it)."""
+    """Whether the storage can do that with the volume (or with a snapshot of it).
+
+    A linked clone on a directory is a qcow2 image, which a container cannot have (pve-storage:
+    Plugin.pm and BTRFSPlugin.pm, volume_has_feature).
+    """
     kind = "snap"
     if not snapshot:
         kind = "base" if parsed.is_base else "current"
+    if storage.kind == "btrfs":
+        return parsed.fmt in _BTRFS.get(feature, {}).get(kind, ())
     if is_path_based(storage):
+        if container and feature == "clone":
+            return False
         table: dict[str, dict[str, tuple[str, ...]]] = {
             "snapshot": {"current": ("qcow2",), "snap": ("qcow2",)},
             "clone": {"base": DIR_FORMATS},
-            "template": {"current": DIR_FORMATS},
+            "template": {"current": (*DIR_FORMATS, "subvol")},
             "copy": {"base": DIR_FORMATS, "current": DIR_FORMATS, "snap": ("qcow2",)},
             "rename": {"current": DIR_FORMATS},
         }
@@ -208,7 +250,7 @@ def own_key(storage: Storage, name: str) -> str:
     parts = name.split("/")
     if is_path_based(storage):
         return "/".join(parts[-2:]) if len(parts) == 4 else name
-    return parts[-1]
+    return name if storage.kind == "pbs" else parts[-1]
 
 
 def next_disk_name(storage: Storage, node: str, vmid: int, fmt: str) -> str:
@@ -220,27 +262,33 @@ def next_disk_name(storage: Storage, node: str, vmid: int, fmt: str) -> str:
             if found and int(found[1]) == vmid:
                 taken.add(int(found[2]))
     number = next(n for n in range(len(taken) + 1) if n not in taken)
-    name = f"vm-{vmid}-disk-{number}"
+    prefix = "subvol" if fmt == "subvol" else "vm"
+    name = f"{prefix}-{vmid}-disk-{number}"
     return f"{name}.{fmt}" if is_path_based(storage) or fmt == "qcow2" else name
 
 
-def allocate(
-    cluster: Cluster,
-    node: str,
-    storage: Storage,
-    vmid: int,
-    fmt: str,
-    size: int,
-    name: str | None = None,
-    *,
-    say: Say | None = None,
-    linked: bool = False,
-) -> str:
-    """Make a volume and return its ID.
-
-    Refused where it does not fit, which `say` writes the cause of to the log.
+@dataclass(frozen=True)
+class Wanted:
+    """A new volume of a machine; `size` is in bytes. Without a name it gets the next one. A linked
+    volume takes no room of its own.
     """
-    if fmt not in formats(storage):
+
+    vmid: int
+    fmt: str
+    size: int
+    name: str | None = None
+    linked: bool = False
+
+
+def allocate(
+    cluster: Cluster, node: str, storage: Storage, wanted: Wanted, *, say: Say | None = None
+) -> str:
+    """Create a volume and return its ID.
+
+    Raises PveError if it does not fit; `say` writes the cause to the log.
+    """
+    vmid, fmt, size, name = wanted.vmid, wanted.fmt, wanted.size, wanted.name
+    if fmt not in formats(storage) and not (fmt == "subvol" and has_subvolumes(storage)):
         raise PveError(f"unsupported format '{fmt}'")
     if name is None:
         name = next_disk_name(storage, node, vmid, fmt)
@@ -250,7 +298,7 @@ def allocate(
         if is_path_based(storage):
             raise PveError(f"disk image '{storage_path(storage, key)}' already exists")
         raise PveError(f"volume '{storage.name}:{key}' already exists")
-    if not linked:
+    if not wanted.linked:
         check_room(storage, node, storage_path(storage, key), fmt, size, say)
     volumes[key] = Volume(
         key, "images", fmt, size, int(cluster.now()), vmid, used=metadata(fmt, size)
@@ -260,8 +308,8 @@ def allocate(
 
 
 def set_active(cluster: Cluster, schema: Schema, vm: Vm, node: str | None) -> None:
-    """Activate the machine's logical volumes on a node, or deactivate them, where it is known
-    from outside.
+    """Activate the machine's logical volumes on a node, or deactivate them, if this is visible from
+    outside.
     """
     if not any(has_chains(storage) for storage in cluster.storages.values()):
         return
@@ -274,7 +322,7 @@ def set_active(cluster: Cluster, schema: Schema, vm: Vm, node: str | None) -> No
 def format_line(
     storage: Storage, volid: str, fmt: str, size: int, backing: str | None = None
 ) -> list[str]:
-    """What the log says when a disk image is made."""
+    """The lines of the log when a disk image is created."""
     if not is_path_based(storage):
         name = volid.partition(":")[2].rpartition("/")[2]
         return [f'  Logical volume "{name}" created.'] if storage.kind.startswith("lvm") else []
@@ -322,6 +370,7 @@ def make_base(cluster: Cluster, node: str, volid: str) -> str:
         raise PveError(f"volume '{volid}' does not exist")
     head, slash, tail = key.rpartition("/")
     new_key = f"{head}{slash}{tail.replace('vm-', 'base-', 1)}"
+    new_key = new_key.replace("subvol-", "basevol-")
     volume.name = new_key
     volumes[new_key] = volume
     prefix = parts[1][: len(parts[1]) - len(key)]
@@ -337,7 +386,7 @@ def linked_clone(cluster: Cluster, node: str, volid: str, vmid: int, size: int) 
     base_key = own_key(storage, parts[1])
     fmt = "qcow2" if is_path_based(storage) else "raw"
     name = next_disk_name(storage, node, vmid, fmt)
-    new = allocate(cluster, node, storage, vmid, fmt, size, name, linked=True)
+    new = allocate(cluster, node, storage, Wanted(vmid, fmt, size, name, linked=True))
     key = new.partition(":")[2]
     volume = storage.on(node)[key]
     volume.parent = base_key
