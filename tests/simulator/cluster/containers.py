@@ -1,24 +1,27 @@
-"""Containers, as far as others meet them: their rows in listings, their status, configuration.
-
-Nothing in the API makes or changes one here; see `containers` in docs/simulator.md.
-"""
+"""The state of containers: their rows in listings, and one in full."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from ..core.api import Ctx, api
-from ..core.state import Cluster, Container, config_lines
+from ..core.state import Cluster, Container
+from ..ha.status import service_status
 from ..schema.units import parse_size
 from .status import load_of, used_memory
 
-# The size of a root file system whose entry has none, and the memory where none is set
-# (pve-container, LXC.pm, vmstatus).
+# The size of a root file system whose entry has none, and the memory if none is set (pve-container,
+# LXC.pm, vmstatus).
 _ROOT = 4 * 1024**3
 _MEMORY_MIB = 512
-# The schema has these as numbers, and so a configuration does (observed: memory, swap, cores).
-_NUMBERS = ("integer", "boolean", "number")
+_PRESSURES = (
+    "pressurecpusome",
+    "pressurecpufull",
+    "pressureiosome",
+    "pressureiofull",
+    "pressurememorysome",
+    "pressurememoryfull",
+)
 
 
 def _cpus(cluster: Cluster, container: Container) -> int | float:
@@ -67,12 +70,7 @@ def container_status(cluster: Cluster, container: Container) -> dict[str, Any]:
             cpu=round(load_of(container, now), 6),
             mem=used_memory(container, status["maxmem"]),
             disk=status["maxdisk"] // 8,
-            pressurecpusome=0,
-            pressurecpufull=0,
-            pressureiosome=0,
-            pressureiofull=0,
-            pressurememorysome=0,
-            pressurememoryfull=0,
+            **dict.fromkeys(_PRESSURES, "0.00"),
         )
     return status
 
@@ -89,22 +87,7 @@ def containers_of(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
 
 @api("GET /nodes/{node}/lxc/{vmid}/status/current")
 def current(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """The status of one container; none is an HA resource here."""
+    """The status of one container."""
     container = ctx.cluster.container_at(p["node"], p["vmid"])
-    return {**container_status(ctx.cluster, container), "ha": {"managed": 0}}
-
-
-@api("GET /nodes/{node}/lxc/{vmid}/config")
-def config(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of one container, with numbers where the schema has numbers."""
-    container = ctx.cluster.container_at(p["node"], p["vmid"])
-    options = ctx.sim.schema.methods[("PUT", "/nodes/{node}/lxc/{vmid}/config")].props
-    shown: dict[str, Any] = {}
-    for key, text in container.conf.items():
-        is_number = options.get(key, {}).get("type") in _NUMBERS
-        shown[key] = int(text) if is_number and text.isdigit() else text
-    if "description" in shown:
-        shown["description"] += "\n"
-    text = config_lines(container.conf)
-    shown["digest"] = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return shown
+    status = container_status(ctx.cluster, container)
+    return {**status, "ha": service_status(ctx.cluster, container.vmid)}

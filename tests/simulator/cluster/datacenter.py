@@ -86,7 +86,7 @@ def _parts(text: str) -> dict[str, str]:
 
 @api("GET /cluster/options")
 def get_options(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
-    """The datacenter's options; only what concerns tags and consoles for who may not look."""
+    """The datacenter's options; without Sys.Audit only the options about tags and consoles."""
     cluster = ctx.cluster
     audit = ctx.may("/", "Sys.Audit")
     names = list(cluster.options) if audit else [n for n in _PUBLIC if n in cluster.options]
@@ -166,7 +166,8 @@ def put_options(ctx: Ctx, p: dict[str, Any]) -> None:
 
 
 def _written_again(name: str, text: str) -> str:
-    """What was read before another option was written: lists of tags are sorted then.
+    """An option after the file was written because of another option: lists of tags are sorted
+    then.
 
     Source: DataCenterConfig.pm, write_datacenter_config.
     """

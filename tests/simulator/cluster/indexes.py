@@ -1,11 +1,10 @@
-"""The directories of the API: what there is below a path."""
+"""The directories of the API: the entries below a path."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..core.api import HANDLERS, Ctx, api
-from ..errors import ParamError
 
 _SUBDIRS = {
     "/": "version cluster nodes storage access pools",
@@ -53,34 +52,10 @@ for _path, _words in _NAMES.items():
     _register(_path, "name", _words)
 
 
-@api(
-    "GET /nodes/{node}/services",
-    "GET /cluster/replication",
-    "GET /cluster/backup",
-)
+@api("GET /nodes/{node}/services")
 def nothing(_ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
-    """There are no services, replication or backup jobs."""
+    """There are no services."""
     return []
-
-
-@api("GET /cluster/backup-info/not-backed-up")
-def not_backed_up(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every machine, as there are no backup jobs."""
-    return [
-        {"vmid": vm.vmid, "type": "qemu", "name": vm.conf.get("name") or f"VM {vm.vmid}"}
-        for vm in ctx.cluster.vms.values()
-        if ctx.may(f"/vms/{vm.vmid}", "VM.Audit")
-    ]
-
-
-@api(
-    "GET /cluster/backup/{id}",
-    "DELETE /cluster/backup/{id}",
-    "GET /cluster/backup/{id}/included_volumes",
-)
-def no_backup_job(_ctx: Ctx, p: dict[str, Any]) -> None:
-    """There is none of that name."""
-    raise ParamError({"id": f"No such job '{p['id']}'"})
 
 
 @api("GET /nodes/{node}/hardware")
@@ -91,5 +66,5 @@ def hardware(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 
 @api("GET /nodes/{node}/capabilities/qemu/migration")
 def migration_capabilities(_ctx: Ctx, _p: dict[str, Any]) -> dict[str, bool]:
-    """What else can go along when a running machine moves."""
+    """Data that can move along with a running machine."""
     return {"has-dbus-vmstate": True}

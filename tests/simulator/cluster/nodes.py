@@ -1,13 +1,12 @@
-"""Nodes: list, status, tasks, and the small settings."""
+"""Nodes: list, status and tasks."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from ..core.api import Ctx, Result, api
 from ..core.tasks import UPID, Task
-from ..errors import ParamError, PermError, PveError
+from ..errors import ParamError, PveError
 from ..schema.cpumodels import ABSTRACT, CPU_MODELS
 from ..schema.formats import split_list
 from .resources import node_entry, node_load
@@ -96,60 +95,6 @@ def version(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-@api("GET /nodes/{node}/dns")
-def get_dns(ctx: Ctx, p: dict[str, Any]) -> dict[str, str]:
-    """The name servers of the node."""
-    return dict(ctx.cluster.nodes[p["node"]].dns)
-
-
-@api("PUT /nodes/{node}/dns")
-def put_dns(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Set the name servers."""
-    node = ctx.cluster.nodes[p.pop("node")]
-    node.dns = {key: value for key, value in p.items() if value is not None}
-
-
-@api("GET /nodes/{node}/hosts")
-def get_hosts(ctx: Ctx, _p: dict[str, Any]) -> dict[str, str]:
-    """The hosts file."""
-    lines = ["127.0.0.1 localhost"]
-    for node in ctx.cluster.nodes.values():
-        domain = node.dns.get("search", "local")
-        lines.append(f"{node.ip} {node.name}.{domain} {node.name}")
-    text = "\n".join(lines) + "\n"
-    return {"data": text, "digest": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}
-
-
-@api("GET /nodes/{node}/time")
-def get_time(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
-    """The clock of the node."""
-    if not ctx.cluster.timedatectl:
-        raise PveError(
-            "command 'timedatectl show '--property=Timezone' --value' failed: exit code 1"
-        )
-    now = int(ctx.cluster.now())
-    return {"time": now, "localtime": now, "timezone": "UTC"}
-
-
-@api("GET /nodes/{node}/config")
-def get_config(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """The node's own settings."""
-    config = ctx.cluster.nodes[p["node"]].config
-    if p.get("property"):
-        return {key: value for key, value in config.items() if key == p["property"]}
-    return dict(config)
-
-
-@api("PUT /nodes/{node}/config")
-def put_config(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change the node's own settings."""
-    config = ctx.cluster.nodes[p.pop("node")].config
-    p.pop("digest", None)
-    for name in split_list(p.pop("delete", None) or ""):
-        config.pop(name, None)
-    config.update({key: str(value) for key, value in p.items()})
-
-
 @api("GET /nodes/{node}/subscription")
 def subscription(_ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
     """No subscription."""
@@ -207,8 +152,8 @@ def _may_see(ctx: Ctx, task: Task) -> bool:
 
 
 def is_own(ctx: Ctx, task: Task) -> bool:
-    """Whether the caller started it: a user sees what their tokens did too, a token only
-    its own.
+    """Whether the caller started it: a user also sees the tasks of their tokens, a token only its
+    own.
     """
     return ctx.who in (task.owner, task.owner.partition("!")[0])
 
@@ -284,7 +229,7 @@ def find_task(ctx: Ctx, p: dict[str, Any], *, missing: bool = False) -> Task | N
 
 @api("GET /nodes/{node}/tasks/{upid}")
 def task_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
-    """What can be asked about a task."""
+    """The subdirectories of a task."""
     return [{"name": "log"}, {"name": "status"}]
 
 
@@ -323,7 +268,7 @@ def task_log(ctx: Ctx, p: dict[str, Any]) -> Result:
 
 @api("DELETE /nodes/{node}/tasks/{upid}")
 async def task_stop(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Interrupt a task; one that has ended is left as it is."""
+    """Interrupt a task; a task that has ended is not changed."""
     found = UPID.match(p["upid"])
     if not found:
         raise ParamError({"upid": "unable to parse worker upid"})
@@ -333,32 +278,3 @@ async def task_stop(ctx: Ctx, p: dict[str, Any]) -> None:
     if not is_own(ctx, task):
         ctx.need(f"/nodes/{p['node']}", "Sys.Modify")
     ctx.cluster.tasks.stop(task)
-
-
-@api("POST /nodes/{node}/vzdump")
-def vzdump(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Backups are not simulated: the task fails and says so.
-
-    Who may use the storage is checked before it, and VM.Backup within it (pve-manager,
-    API2/VZDump.pm; VZDump.pm, exec_backup).
-    """
-    vmids = split_list(str(p.get("vmid", "")))
-    if not p.get("dumpdir"):
-        ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.AllocateSpace")
-
-    async def work(task: Task) -> None:
-        await task.work()
-        for vmid in vmids:
-            try:
-                ctx.need(f"/vms/{vmid}", "VM.Backup")
-            except PermError as error:
-                raise PveError(f"{error.status} {error.message}") from None
-        storage = p.get("storage")
-        if storage and storage not in ctx.cluster.storages:
-            raise PveError(
-                f"could not get storage information for '{storage}': storage '{storage}' does not"
-                " exist"
-            )
-        raise PveError("backups are not simulated")
-
-    return ctx.task(p["node"], "vzdump", vmids[0] if len(vmids) == 1 else "", work)

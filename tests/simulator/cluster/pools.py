@@ -58,7 +58,7 @@ def _shown(name: str, pool: dict[str, Any]) -> dict[str, Any]:
 
 @api("GET /pools")
 def index(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pools that the caller may see, or one with its members."""
+    """The pools that the caller may see, or a single pool with its members."""
     if p.get("poolid") is not None:
         # To everyone: PVE asks whether the caller has Pool.Audit and ignores the answer, unlike in
         # the deprecated path of the same meaning (pve-manager 9.2.11: API2/Pool.pm, index).
@@ -80,7 +80,7 @@ def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 @api("POST /pools")
 def create(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Make a pool; the pool above it has to exist."""
+    """Create a pool; the pool above it must exist."""
     name, pools = p["poolid"], ctx.cluster.pools
     ctx.cluster.check_cfs("user_cfg", "create pool failed: ")
     if name in pools:
@@ -109,12 +109,19 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     name = p["poolid"]
     ctx.cluster.check_cfs("user_cfg", prefix)
     pool = _pool(ctx, name, prefix)
-    delete = bool(p.get("delete"))
-    vms = [int(vmid) for vmid in split_list(p.get("vms") or "")]
-    moves = []
-    for vmid in vms:
+    moves = _vms_to_add(ctx, p, pool, prefix)
+    _check_stores(ctx, p, pool, prefix)
+    if p.get("comment") is not None:
+        pool["comment"] = stored_text(p["comment"])
+    _apply(ctx, name, p, moves)
+
+
+def _vms_to_add(ctx: Ctx, p: dict[str, Any], pool: dict[str, Any], prefix: str) -> list[int]:
+    """Return the machines that become members, after the checks of all named ones."""
+    moves: list[int] = []
+    for vmid in _vmids(p):
         _need(ctx, prefix, f"/vms/{vmid}", "Permissions.Modify", "VM.Allocate")
-        if delete:
+        if p.get("delete"):
             if vmid not in pool["vms"]:
                 raise PveError(f"{prefix}VM {vmid} is not a pool member")
             continue
@@ -128,30 +135,29 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
                 )
             _need(ctx, prefix, f"/pool/{old}", "Pool.Allocate")
         moves.append(vmid)
+    return moves
+
+
+def _check_stores(ctx: Ctx, p: dict[str, Any], pool: dict[str, Any], prefix: str) -> None:
     for store in split_list(p.get("storage") or ""):
         _need(ctx, prefix, f"/storage/{store}", "Permissions.Modify", "Datastore.Allocate")
-        if delete:
+        if p.get("delete"):
             if store not in pool["storage"]:
                 raise PveError(f"{prefix}Storage '{store}' is not a pool member")
         elif store in pool["storage"]:
             raise PveError(f"{prefix}Storage '{store}' is already a pool member")
-    if p.get("comment") is not None:
-        pool["comment"] = stored_text(p["comment"])
-    _apply(ctx, name, pool, delete, vms, moves, split_list(p.get("storage") or ""))
 
 
-def _apply(
-    ctx: Ctx,
-    name: str,
-    pool: dict[str, Any],
-    delete: bool,
-    vms: list[int],
-    moves: list[int],
-    stores: list[str],
-) -> None:
+def _vmids(p: dict[str, Any]) -> list[int]:
+    return [int(vmid) for vmid in split_list(p.get("vms") or "")]
+
+
+def _apply(ctx: Ctx, name: str, p: dict[str, Any], moves: list[int]) -> None:
     cluster = ctx.cluster
-    if delete:
-        for vmid in vms:
+    pool = cluster.pools[name]
+    stores = split_list(p.get("storage") or "")
+    if p.get("delete"):
+        for vmid in _vmids(p):
             pool["vms"].pop(vmid, None)
             cluster.pool_of.pop(vmid, None)
         for store in stores:
@@ -179,7 +185,7 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     if below is not None:
         what = f"pool '{below}'"
     else:
-        # What is a member only by name does not count.
+        # A member that no longer exists does not count.
         vms = sorted(vmid for vmid in pool["vms"] if ctx.cluster.guest(vmid) is not None)
         stores = sorted(store for store in pool["storage"] if store in ctx.cluster.storages)
         if vms:

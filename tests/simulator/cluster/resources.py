@@ -1,4 +1,4 @@
-"""The cluster-wide list of everything, which lags behind what happens."""
+"""The cluster-wide list of everything, which lags behind the events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATISTICS_KEPT = 300
 
 
 def refresh(cluster: Cluster) -> None:
-    """Let the status daemons report what changed long enough ago."""
+    """Make the status daemons report changes that are old enough."""
     if not cluster.due:
         return
     now = cluster.now()
@@ -67,10 +67,10 @@ def _reported_until(cluster: Cluster, guest: Guest, report: Report) -> float:
 
 
 def guest_stats(cluster: Cluster, guest: Guest) -> dict[str, Any]:
-    """What the status daemon reported last of the guest that has, or had, this VMID.
+    """The last report of the status daemon about the guest that has, or had, this VMID.
 
     PVE keys the statistics by VMID only (pve-manager, API2Tools.pm, extract_vm_stats): a VM with a
-    number that was freed a moment ago is listed under the former guest's name, state and size until
+    VMID that was freed a moment ago is listed under the former guest's name, state and size until
     the daemon has run.
     """
     vmid, kind = guest.vmid, guest.kind
@@ -105,8 +105,8 @@ def guest_stats(cluster: Cluster, guest: Guest) -> dict[str, Any]:
 
 
 def guest_entry(cluster: Cluster, guest: Guest) -> dict[str, Any]:
-    """The machine or container as the list shows it: what the nodes report is late, what stands in
-    its configuration is not.
+    """The machine or container in the listing: values from the nodes' reports are late, values from
+    its configuration are not.
     """
     vmid = guest.vmid
     entry = guest_stats(cluster, guest)
@@ -123,7 +123,7 @@ def guest_entry(cluster: Cluster, guest: Guest) -> dict[str, Any]:
 
 
 def pool_entry(cluster: Cluster, name: str) -> dict[str, Any]:
-    """A pool with what its running machines take together."""
+    """A pool with the sum of its running machines' figures."""
     entry: dict[str, Any] = {"id": f"/pool/{name}", "type": "pool", "pool": name}
     for vmid in cluster.pools[name]["vms"]:
         guest, report = cluster.guest(vmid), cluster.reports.get(vmid)
@@ -143,7 +143,9 @@ def pool_entry(cluster: Cluster, name: str) -> dict[str, Any]:
 
 
 def node_loads(cluster: Cluster) -> dict[str, tuple[float, int]]:
-    """(CPU share, memory in use) of every node, from what runs there; worked out once a second."""
+    """(CPU share, memory in use) of every node, from the guests that run there; calculated once a
+    second.
+    """
     key = (cluster.revision, int(cluster.now()))
     if cluster.loads is not None and cluster.loads[0] == key:
         return cluster.loads[1]
@@ -172,9 +174,7 @@ def node_load(cluster: Cluster, node: NodeInfo) -> tuple[float, int]:
 
 
 def node_entry(cluster: Cluster, node: NodeInfo, *, figures: bool = True) -> dict[str, Any]:
-    """The node as the list shows it: to everybody, with figures only to those who have Sys.Audit on
-    it.
-    """
+    """The node in the listing: everybody sees it, its figures need Sys.Audit on it."""
     entry: dict[str, Any] = {
         "id": f"node/{node.name}",
         "type": "node",
@@ -204,13 +204,13 @@ def node_entry(cluster: Cluster, node: NodeInfo, *, figures: bool = True) -> dic
 
 
 def plugin_content(storage: Storage) -> str:
-    """The content types, or what an empty setting stands for."""
+    """The content types, or the meaning of an empty setting."""
     return ",".join(storage.content) or "none"
 
 
 def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, Any]:
     """The storage on a node as the list shows it."""
-    # What a node said last stands for a good while after it is gone.
+    # The last report of a node stays for a while after the node is gone.
     return {
         "id": f"storage/{node}/{storage.name}",
         "type": "storage",
@@ -260,7 +260,7 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
                 for node in cluster.nodes
                 if storage.available_on(node)
             ]
-    # The order means nothing, and is another one each time.
+    # The order means nothing, and differs each time.
     cluster.order.shuffle(result)
     return result
 
@@ -300,7 +300,7 @@ def _networks(ctx: Ctx, kind: str | None) -> list[dict[str, Any]]:
 
 
 def _restricted(ctx: Ctx) -> bool:
-    """Whether rights below /vms could take away what is held on /."""
+    """Whether rights below /vms could take away privileges held on /."""
     if ctx.caller is not None and ctx.caller.user == "root@pam":
         token = ctx.acl.users.get("root@pam", {}).get("tokens", {}).get(ctx.who.partition("!")[2])
         return token is not None and bool(token.get("privsep", 1))

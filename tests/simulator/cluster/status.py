@@ -18,8 +18,8 @@ def load_of(vm: Guest, now: float) -> float:
 
 
 def used_memory(vm: Guest, most: int) -> int:
-    """A steady, made-up use of memory of a running machine: a fifth to seven tenths of what it
-    has.
+    """A steady, invented use of memory of a running machine: a fifth to seven tenths of its
+    memory.
     """
     return int(most * (0.2 + (vm.vmid % 50) / 100))
 
@@ -133,8 +133,7 @@ def status_current(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
     status = vm_status(ctx.cluster, vm, full=True)
     status["ha"] = service_status(ctx.cluster, vm.vmid)
-    vga = vm.conf.get("vga", "").split(",")[0].removeprefix("type=")
-    if vga.startswith(("virtio", "qxl")):
+    if _vga(vm).startswith(("virtio", "qxl")):
         status["spice"] = 1
     if "clipboard=vnc" in vm.conf.get("vga", ""):
         status["clipboard"] = "vnc"
@@ -150,34 +149,60 @@ def status_current(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 )
 def rrddata(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, int]]:
     """Points in time without figures: nothing is measured here."""
-    step = {"hour": 60, "day": 1800, "week": 10800, "month": 43200, "year": 604800}.get(
-        p["timeframe"], 60
-    )
     if p.get("vmid"):
         ctx.cluster.vm_at(p["node"], p["vmid"])
+    return points(ctx, p["timeframe"])
+
+
+def points(ctx: Ctx, timeframe: str) -> list[dict[str, int]]:
+    """The points in time of a timeframe."""
+    step = {"hour": 60, "day": 1800, "week": 10800, "month": 43200, "year": 604800}.get(
+        timeframe, 60
+    )
     end = int(ctx.cluster.now()) // step * step
     return [{"time": end - step * index} for index in range(70, 0, -1)]
 
 
-@api("POST /nodes/{node}/qemu/{vmid}/vncproxy", "POST /nodes/{node}/qemu/{vmid}/termproxy")
-def console(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """A console ticket; nothing listens behind it."""
+def _vga(vm: Vm) -> str:
+    return vm.conf.get("vga", "").split(",")[0].removeprefix("type=")
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/vncproxy")
+def vnc_proxy(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """A VNC ticket; nothing listens behind it.
+
+    The ticket begins with the password. In PVE 8, only `generate-password` makes a password; since
+    9.2, it is left out only for a serial console without a websocket. Source: qemu-server,
+    API2/Qemu.pm, vncproxy; commit 282ec11d.
+    """
     vm = ctx.cluster.vm_at(p["node"], p["vmid"])
-    kind = ctx.method.path.rpartition("/")[2]
-    if kind == "termproxy" and vm.run is None:
+    answer = console_ticket(ctx, vm, "vncproxy")
+    answer["cert"] = ctx.sim.ca_pem
+    needed = p.get("generate-password")
+    if not ctx.sim.schema.version.startswith("8"):
+        needed = needed or not _vga(vm).startswith("serial") or p.get("websocket")
+    if needed:
+        password = "".join(chr(ctx.cluster.random.randrange(0x21, 0x61)) for _dummy in range(8))
+        answer["password"] = password
+        answer["ticket"] = f"{password}:{answer['ticket']}"
+    return answer
+
+
+@api("POST /nodes/{node}/qemu/{vmid}/termproxy")
+def terminal_proxy(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """A ticket of a serial console; nothing listens behind it."""
+    vm = ctx.cluster.vm_at(p["node"], p["vmid"])
+    if vm.run is None:
         raise PveError(f"VM {vm.vmid} not running")
+    return console_ticket(ctx, vm, "termproxy")
+
+
+def console_ticket(ctx: Ctx, vm: Guest, kind: str) -> dict[str, Any]:
+    """Start the task of a console and return its ticket."""
 
     async def work(task: Any) -> None:
         await task.work()
 
-    upid = ctx.task(p["node"], kind, vm.vmid, work)
-    password = f"{ctx.cluster.random.getrandbits(32):08x}"
-    answer = {
-        "port": "5900",
-        "ticket": f"{password}:PVEVNC:{int(ctx.cluster.now()):08X}::simulated",
-        "upid": upid,
-        "user": ctx.who,
-    }
-    if kind == "vncproxy":
-        answer.update(cert=ctx.sim.ca_pem, password=password)
-    return answer
+    upid = ctx.task(vm.node, kind, vm.vmid, work)
+    ticket = f"PVEVNC:{int(ctx.cluster.now()):08X}::simulated"
+    return {"port": "5900", "ticket": ticket, "upid": upid, "user": ctx.who}

@@ -1,20 +1,25 @@
-"""What the HA manager does with the machines: it starts, stops and moves them."""
+"""Actions of the HA manager: it starts, stops and moves machines."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from ..core.api import Ctx
 from ..core.tasks import Task
 from ..running.migration import migrate
-from ..running.power import do_start, do_stop
-from .records import at_work, is_managed
+from ..running.power import Stop, do_start, do_stop
+from .records import at_work, is_managed, sid_of
+
+# Functions of the rooms above that start, stop and move guests; these rooms put them here.
+OTHER_KINDS: list[Callable[[Ctx, int, str, int], None]] = []
+OTHER_MOVES: list[Callable[[Ctx, int, str], object]] = []
 
 
 def request_start(ctx: Ctx, vmid: int) -> None:
-    """Set what the manager is to bring about: it acts in its next round."""
-    resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+    """Set the state that the manager must reach: it acts in its next round."""
+    resource = ctx.cluster.ha_resources.get(sid_of(ctx.cluster, vmid))
     if resource is not None:
         resource["state"] = "started"
     enforce(ctx, vmid)
@@ -24,7 +29,7 @@ def request_stop(ctx: Ctx, vmid: int, timeout: int) -> None:
     """Leave the manager a command to stop the machine; until it reads that, nothing shows it."""
 
     def stop() -> None:
-        resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+        resource = ctx.cluster.ha_resources.get(sid_of(ctx.cluster, vmid))
         if resource is not None:
             resource["state"] = "stopped"
             ctx.cluster.revision += 1
@@ -39,8 +44,8 @@ def enforce(ctx: Ctx, vmid: int) -> None:
 
 
 def _in_next_round(ctx: Ctx, act: Callable[[], object]) -> None:
-    """The manager works in rounds (CRM.pm, LRM.pm): it takes what is set for tasks of type `ha`
-    until it acts.
+    """The manager works in rounds (CRM.pm, LRM.pm): it acts after the duration that is set for
+    tasks of type `ha`.
     """
     pause = ctx.cluster.tasks.duration("ha")
 
@@ -59,9 +64,13 @@ def _act(ctx: Ctx, vmid: int, timeout: int) -> None:
 
     A shutdown ends by force (Resources/PVEVM.pm).
     """
-    resource = ctx.cluster.ha_resources.get(f"vm:{vmid}")
+    resource = ctx.cluster.ha_resources.get(sid_of(ctx.cluster, vmid))
+    if resource is None:
+        return
+    for acts in OTHER_KINDS:
+        acts(ctx, vmid, resource.get("state", "started"), timeout)
     vm = ctx.cluster.vms.get(vmid)
-    if resource is None or vm is None:
+    if vm is None:
         return
     state = resource.get("state", "started")
     if state in ("started", "enabled") and vm.run is None:
@@ -73,9 +82,7 @@ def _act(ctx: Ctx, vmid: int, timeout: int) -> None:
     elif state in ("stopped", "disabled") and vm.run is not None:
 
         async def stop(task: Task) -> None:
-            await do_stop(
-                ctx, vm.node, vmid, task, shutdown=timeout > 0, force=True, timeout=timeout
-            )
+            await do_stop(ctx, vm.node, vmid, task, Stop(timeout > 0, True, timeout))
 
         ctx.cluster.tasks.start(
             vm.node, "qmshutdown" if timeout else "qmstop", vmid, "root@pam", stop
@@ -84,12 +91,16 @@ def _act(ctx: Ctx, vmid: int, timeout: int) -> None:
 
 def request_move(ctx: Ctx, vmid: int, target: str) -> None:
     """Let the manager move the machine; it sends none to a node that is not at work."""
-    vm = ctx.cluster.vms[vmid]
     if not at_work(ctx.cluster, target):
         ctx.cluster.tasks.note(
             ctx.cluster.local, "root@pam", f"crm command error - node not online: {target}", 3
         )
         return
+    if vmid in ctx.cluster.containers:
+        for move_container in OTHER_MOVES:
+            _in_next_round(ctx, partial(move_container, ctx, vmid, target))
+        return
+    vm = ctx.cluster.vms[vmid]
 
     async def move(task: Task) -> None:
         await migrate(ctx, vm, target, {}, True, task)

@@ -1,4 +1,4 @@
-"""What is written down of the HA resources, and who counts as managed or at work."""
+"""Records of the HA resources: managed machines, and machines that the manager works on."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ if TYPE_CHECKING:
 _MODIFIED = "detected modified configuration - file changed by other user? Try again."
 
 
+def sid_of(cluster: Cluster, vmid: int) -> str:
+    """The ID that the guest has as an HA resource."""
+    kind = "ct" if vmid in cluster.containers else "vm"
+    return f"{kind}:{vmid}"
+
+
 def is_configured(cluster: Cluster, vmid: int) -> bool:
-    """Whether the machine is an HA resource, ignored ones included."""
-    return f"vm:{vmid}" in cluster.ha_resources
+    """Whether the guest is an HA resource, ignored ones included."""
+    return sid_of(cluster, vmid) in cluster.ha_resources
 
 
 def is_managed(cluster: Cluster, vmid: int) -> bool:
-    """Whether the HA manager acts on the machine."""
-    resource = cluster.ha_resources.get(f"vm:{vmid}")
+    """Whether the HA manager acts on the guest."""
+    resource = cluster.ha_resources.get(sid_of(cluster, vmid))
     return resource is not None and resource.get("state", "started") != "ignored"
 
 
 def digest_of(data: dict[str, Any]) -> str:
-    """What tells one state of a file from another."""
+    """The digest of the state of a file."""
     return hashlib.sha1(
         json.dumps(data, sort_keys=True).encode(), usedforsecurity=False
     ).hexdigest()
 
 
 def check_digest(data: dict[str, Any], given: str | None, prefix: str) -> None:
-    """Refuse a change of another state than the one that was read."""
+    """Refuse a change if the state differs from the one the caller read."""
     if given and given != digest_of(data):
         raise PveError(f"{prefix}: {_MODIFIED}")
 

@@ -1,4 +1,4 @@
-"""HA resources and groups: what the HA manager is to act on."""
+"""HA resources: the machines that the HA manager must act on."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from ..core.api import Ctx, api
 from ..core.state import Cluster
-from ..errors import NotImplementedHere, PveError
+from ..errors import PveError
 from ..schema.formats import split_list
+from .groups import has_groups
 from .manager import enforce, request_move
-from .records import add_resource, check_digest, digest_of, drop_resource
+from .records import add_resource, check_digest, digest_of, drop_resource, sid_of
 from .rules import motion
 
 RESOURCE_OPTIONS = ("state", "group", "comment", "failback", "max_restart", "max_relocate")
@@ -18,12 +19,12 @@ _KINDS = {"vm": "VM", "ct": "container"}
 
 
 def _sid(cluster: Cluster, text: str) -> str:
-    """The resource meant, also where the number of the machine alone is given."""
+    """The ID of the resource, also if only the VMID is given."""
     if not text.isdigit():
         return text
-    if int(text) not in cluster.vms:
+    if cluster.guest(int(text)) is None:
         raise PveError(f"unable to detect SID from VMID - VM/CT {text} does not exist")
-    return f"vm:{text}"
+    return sid_of(cluster, int(text))
 
 
 # -- resources -----------------------------------------------------------------------------------
@@ -44,11 +45,16 @@ def ha_index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The machines under HA."""
     digest = digest_of(ctx.cluster.ha_resources)
-    return [
+    found = [
         {**_resource(ctx.cluster, sid, sid.partition(":")[0]), "digest": digest}
         for sid in ctx.cluster.ha_resources
         if p.get("type") in (None, sid.partition(":")[0])
     ]
+    for resource in found:
+        group = resource.get("group")
+        if group and group not in ctx.cluster.ha_groups:
+            resource["errors"] = {"group": f"group '{group}' does not exist"}
+    return found
 
 
 @api("POST /cluster/ha/resources")
@@ -60,15 +66,15 @@ def create_resource(ctx: Ctx, p: dict[str, Any]) -> None:
     kind, _dummy, name = sid.partition(":")
     if p.pop("type", kind) != kind:
         raise PveError("types does not match")
-    if "group" in p and not ctx.sim.schema.version.startswith("8"):
+    if "group" in p and not has_groups(ctx):
         raise PveError("invalid parameter 'group': ha groups have been migrated to rules")
     if kind not in _KINDS:
         raise PveError(f"unknown section type '{kind}'")
     if not re.fullmatch(r"[1-9][0-9]+", name):
         raise PveError("invalid VMID")
-    if int(name) not in cluster.vms:
+    if cluster.guest(int(name)) is None:
         raise PveError(f"resource '{sid}' does not exist in cluster")
-    if kind != "vm":
+    if sid != sid_of(cluster, int(name)):
         raise PveError(f"resource '{sid}' - guest with ID {name} is not a {_KINDS[kind]}")
     if sid in cluster.ha_resources:
         raise PveError(f"create resource failed: resource ID '{sid}' already defined")
@@ -95,15 +101,25 @@ def get_resource(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _check_group(ctx: Ctx, group: str) -> None:
+    """Only a change verifies the group; a new resource with an unknown group is listed with an
+    error.
+    """
+    if not has_groups(ctx):
+        raise PveError("invalid parameter 'group': ha groups have been migrated to rules")
+    if group not in ctx.cluster.ha_groups:
+        raise PveError(f"HA group '{group}' does not exist")
+
+
 @api("PUT /cluster/ha/resources/{sid}")
 def update_resource(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change what the manager is to do with a machine."""
+    """Change the manager's orders for a machine."""
     cluster, prefix = ctx.cluster, "update resources config failed"
     sid = _sid(cluster, p.pop("sid"))
     if p.pop("type", None) not in (None, sid.partition(":")[0]):
         raise PveError("types does not match")
-    if p.get("group") and not ctx.sim.schema.version.startswith("8"):
-        raise PveError("invalid parameter 'group': ha groups have been migrated to rules")
+    if p.get("group"):
+        _check_group(ctx, p["group"])
     digest, delete = p.pop("digest", None), split_list(p.pop("delete", None) or "")
     check_digest(cluster.ha_resources, digest, prefix)
     resource = _known(ctx, sid, f"{prefix}: no such resource '{sid}'")
@@ -143,46 +159,3 @@ def move_resource(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     if p["node"] in blocking:
         answer["blocking-resources"] = blocking[p["node"]]
     return answer
-
-
-# -- groups --------------------------------------------------------------------------------------
-
-
-def _no_groups(ctx: Ctx, verb: str) -> None:
-    """Groups are a thing of the past since 9.0."""
-    if not ctx.sim.schema.version.startswith("8"):
-        raise PveError(f"cannot {verb}: ha groups have been migrated to rules")
-
-
-@api("GET /cluster/ha/groups")
-def groups(ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
-    """All groups; those of PVE 8 are not simulated."""
-    _no_groups(ctx, "index groups")
-    return []
-
-
-@api("POST /cluster/ha/groups")
-def create_group(ctx: Ctx, _p: dict[str, Any]) -> None:
-    """Add a group."""
-    _no_groups(ctx, "create group")
-    raise NotImplementedHere("POST", "/cluster/ha/groups")
-
-
-@api("GET /cluster/ha/groups/{group}")
-def get_group(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """One group."""
-    _no_groups(ctx, "read group")
-    raise PveError(f"no such ha group '{p['group']}'")
-
-
-@api("PUT /cluster/ha/groups/{group}")
-def update_group(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Change a group."""
-    _no_groups(ctx, "update group")
-    raise PveError(f"update ha group failed: no such ha group '{p['group']}'")
-
-
-@api("DELETE /cluster/ha/groups/{group}")
-def delete_group(ctx: Ctx, _p: dict[str, Any]) -> None:
-    """Remove a group; one that is not there is fine."""
-    _no_groups(ctx, "delete group")

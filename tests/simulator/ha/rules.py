@@ -1,7 +1,7 @@
-"""Rules of the HA manager: where machines belong, what is to stay together and what apart.
+"""Rules of the HA manager: the nodes of machines, and machines that must stay together or apart.
 
-Follows `API2/HA/Rules.pm`, `HA/Rules.pm` and the plugins beside it. A rule is held as it is
-written: machines and nodes in order, nodes with their priority only where it is not 0.
+Follows `API2/HA/Rules.pm`, `HA/Rules.pm` and the plugins beside it. A rule is held in its written
+form: machines and nodes in order, nodes with their priority only if it is not 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPTIONS = {
     },
     "resource-affinity": {"resources": False, "affinity": False, "disable": True, "comment": True},
 }
-"""What a rule of each type can have, and whether it can do without."""
+"""The options of a rule of each type, and whether each is optional."""
 
 
 def _nodes(rule: Rule) -> dict[str, int]:
@@ -68,7 +68,7 @@ def _disjoint(rules: dict[str, Rule]) -> list[tuple[list[str], set[str]]]:
 
 
 class _Faults:
-    """What is wrong with each rule."""
+    """The faults of each rule."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[str]] = {}
@@ -79,7 +79,7 @@ class _Faults:
 
 
 def faults(cluster: Cluster, rules: dict[str, Rule]) -> dict[str, list[str]]:
-    """What keeps each rule from being kept; rules that are off count for nothing."""
+    """The reasons why each rule cannot be satisfied; disabled rules do not count."""
     active = {name: rule for name, rule in rules.items() if "disable" not in rule}
     places = {name: rule for name, rule in active.items() if rule["type"] == "node-affinity"}
     groups = {name: rule for name, rule in active.items() if rule["type"] == "resource-affinity"}
@@ -122,7 +122,7 @@ def _between(
     positive: dict[str, Rule],
     negative: dict[str, Rule],
 ) -> None:
-    """What rules of both types ask for that cannot be had together."""
+    """Contradictions between rules of both types."""
 
     def met(members: set[str]) -> list[str]:
         return [name for name, rule in places.items() if members & _members(rule)]
@@ -163,7 +163,7 @@ def _between(
 
 
 def motion(cluster: Cluster, sid: str) -> tuple[list[str], dict[str, list[dict[str, str]]]]:
-    """What goes along when a machine moves, and, by node, what keeps it from going there
+    """The machines that move along with a machine, and, by node, the obstacles to its move
     (Config.pm).
     """
     services = known_services(cluster)
@@ -205,7 +205,7 @@ def _shown(cluster: Cluster, name: str, order: int, broken: dict[str, list[str]]
 
 @api("GET /cluster/ha/rules")
 def rules(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rules in their order, with what is wrong with them."""
+    """The rules in their order, with their faults."""
     cluster = ctx.cluster
     broken = faults(cluster, cluster.ha_rules)
     return [
@@ -231,7 +231,7 @@ def get_rule(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_given(cluster: Cluster, given: dict[str, Any], prefix: str) -> None:
-    """Machines and nodes that are named have to be there."""
+    """Named machines and nodes must exist."""
     if "resources" in given:
         unknown = sorted(_members(given) - cluster.ha_resources.keys())
         if unknown:
@@ -295,5 +295,5 @@ def update_rule(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api("DELETE /cluster/ha/rules/{rule}")
 def delete_rule(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Remove a rule; one that is not there is fine."""
+    """Remove a rule; a missing rule is not an error."""
     ctx.cluster.ha_rules.pop(p["rule"], None)

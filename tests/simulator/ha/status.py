@@ -1,7 +1,7 @@
-"""What the HA manager says of itself, of the nodes and of the machines.
+"""The HA manager's reports on itself, on the nodes and on the machines.
 
-The shapes are those of pve-ha-manager: `Manager.pm` writes the manager's status, `LRM.pm` that of
-each node, `API2/HA/Status.pm` makes the list of both.
+The shapes come from pve-ha-manager: `Manager.pm` writes the manager's status, `LRM.pm` each node's,
+`API2/HA/Status.pm` makes the list of both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from ..core.api import Ctx, api
 from ..core.state import Cluster, NodeInfo
-from .records import at_work, is_managed
+from .groups import has_groups
+from .records import at_work, is_managed, sid_of
 
 _DEAD_AFTER = 30  # seconds after which a timestamp counts as old
 
@@ -24,7 +25,7 @@ def awake(cluster: Cluster) -> bool:
 
 
 def node_states(cluster: Cluster) -> dict[str, str]:
-    """What the manager thinks of each node; fencing is not simulated."""
+    """The manager's view of each node; fencing is not simulated."""
     if not awake(cluster):
         return {}
     return {name: _node_state(node) for name, node in cluster.nodes.items()}
@@ -48,7 +49,7 @@ def _written(cluster: Cluster) -> int:
 def _service(cluster: Cluster, sid: str) -> dict[str, Any] | None:
     """A machine's entry in the manager's status."""
     vmid = int(sid.partition(":")[2])
-    vm = cluster.vms.get(vmid)
+    vm = cluster.guest(vmid)
     if vm is None or not is_managed(cluster, vmid):
         return None
     wanted = cluster.ha_resources[sid].get("state", "started")
@@ -67,17 +68,21 @@ def _service(cluster: Cluster, sid: str) -> dict[str, Any] | None:
 
 
 def service_status(cluster: Cluster, vmid: int) -> dict[str, Any]:
-    """The HA part of a machine's status: its state is what the manager made of it, null until it
-    has.
+    """The HA part of a machine's status: its state in the manager, null until the manager has
+    acted.
     """
     if not is_managed(cluster, vmid):
         return {"managed": 0}
-    return {"managed": 1, "state": known_services(cluster).get(f"vm:{vmid}", {}).get("state")}
+    return {
+        "managed": 1,
+        "state": known_services(cluster).get(sid_of(cluster, vmid), {}).get("state"),
+    }
 
 
 def listed_state(cluster: Cluster, vmid: int) -> str | None:
-    """What lists show of an HA resource: the manager's state, else the one asked for, if any."""
-    entry = known_services(cluster).get(f"vm:{vmid}") or cluster.ha_resources[f"vm:{vmid}"]
+    """The state of an HA resource in listings: the manager's, else the requested state, if any."""
+    sid = sid_of(cluster, vmid)
+    entry = known_services(cluster).get(sid) or cluster.ha_resources[sid]
     return entry.get("state")
 
 
@@ -92,7 +97,7 @@ def _services(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def _local(cluster: Cluster, node: str, services: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the node's own HA daemon wrote last."""
+    """The last record of the node's own HA daemon."""
     info = cluster.nodes[node]
     busy = any(entry["node"] == node and entry["state"] != "stopped" for entry in services.values())
     mode = "maintenance" if info.maintenance else "active"
@@ -180,12 +185,12 @@ def _node_row(ctx: Ctx, node: str, services: dict[str, dict[str, Any]]) -> dict[
 def _service_row(ctx: Ctx, sid: str) -> dict[str, Any]:
     cluster = ctx.cluster
     resource = cluster.ha_resources[sid]
-    vm = cluster.vms.get(int(sid.partition(":")[2]))
+    vm = cluster.guest(int(sid.partition(":")[2]))
     node = vm.node if vm else ""
     state = resource.get("state", "started")
     entry = _service(cluster, sid)
     shown = state if cluster.ha_active or state == "ignored" else "queued"
-    row = {
+    row: dict[str, Any] = {
         "id": f"service:{sid}",
         "type": "service",
         "sid": sid,
@@ -195,9 +200,10 @@ def _service_row(ctx: Ctx, sid: str) -> dict[str, Any]:
         "status": f"{sid} ({node}, {shown})",
         "max_relocate": resource.get("max_relocate", 1),
         "max_restart": resource.get("max_restart", 1),
-        "failback": resource.get("failback", 1),
-        **({"comment": resource["comment"]} if "comment" in resource else {}),
+        **{name: resource[name] for name in ("group", "comment") if name in resource},
     }
+    if not has_groups(ctx):
+        row["failback"] = resource.get("failback", 1)
     return {**row, "crm_state": entry["state"]} if entry and awake(cluster) else row
 
 
@@ -207,7 +213,7 @@ def _clock(seconds: int) -> str:
 
 @api("GET /cluster/ha/status/manager_status")
 def manager_status(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
-    """The manager's own state, and what the nodes' daemons wrote."""
+    """The manager's own state, and the records of the nodes' daemons."""
     cluster = ctx.cluster
     quorum = {"node": cluster.local, "quorate": "1" if cluster.quorate else ""}
     states = node_states(cluster)

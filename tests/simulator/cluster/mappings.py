@@ -1,0 +1,141 @@
+"""Devices and directories of nodes under names of the cluster.
+
+Source: pve-manager, API2/Cluster/Mapping; pve-guest-common, Mapping/PCI.pm, USB.pm and Dir.pm. The
+nodes have neither devices nor directories to map.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.api import HANDLERS, Ctx
+from ..errors import ApiError, PermError, PveError
+from ..schema.formats import split_list
+from ..schema.validate import split_property_string
+from .sections import SectionFile, SectionType
+
+_TYPES = {
+    "pci": SectionType(
+        "pci", frozenset({"map"}), frozenset({"description", "mdev", "live-migration-capable"})
+    ),
+    "usb": SectionType("usb", frozenset({"map"}), frozenset({"description"})),
+    "dir": SectionType("dir", frozenset({"map"}), frozenset({"description"})),
+}
+_SEES = ("Mapping.Modify", "Mapping.Use", "Mapping.Audit")
+
+
+class Mappings:
+    """The calls for one kind of mapping."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.type = _TYPES[kind]
+        self.noun = "directory" if kind == "dir" else "hardware"
+
+    def register(self) -> None:
+        """Register the handlers."""
+        base = f"/cluster/mapping/{self.kind}"
+        HANDLERS[("GET", base)] = self.listing
+        HANDLERS[("POST", base)] = self.create
+        HANDLERS[("GET", f"{base}/{{id}}")] = self.read
+        HANDLERS[("PUT", f"{base}/{{id}}")] = self.update
+        HANDLERS[("DELETE", f"{base}/{{id}}")] = self.delete
+
+    def _file(self, ctx: Ctx) -> SectionFile:
+        return ctx.cluster.sections.setdefault(f"mapping/{self.kind}", SectionFile())
+
+    def _sees(self, ctx: Ctx, name: str) -> bool:
+        return ctx.may(f"/mapping/{self.kind}/{name}", *_SEES, any_of=True)
+
+    def listing(self, ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+        """The mappings that the caller may see, checked on a node on request."""
+        file, rows = self._file(ctx), []
+        for name, entry in file.entries.items():
+            if not self._sees(ctx, name):
+                continue
+            row = {**entry, "id": name, "digest": file.digest}
+            if p.get("check-node"):
+                place = "errors" if self.kind == "usb" else "checks"
+                row[place] = self._faults(entry, p["check-node"])
+            rows.append(row)
+        return rows
+
+    def _maps(self, entry: dict[str, Any]) -> list[dict[str, str]]:
+        return [split_property_string({}, text) for text in entry["map"]]
+
+    def _faults(self, entry: dict[str, Any], node: str) -> list[dict[str, str]]:
+        maps = [one for one in self._maps(entry) if one.get("node") == node]
+        if not maps:
+            return [{"severity": "warning", "message": f"No mapping for node {node}."}]
+        return [
+            {"severity": "error", "message": f"Invalid configuration: {self._missing(one)}\n"}
+            for one in maps
+        ]
+
+    def _missing(self, one: dict[str, str]) -> str:
+        if self.kind == "dir":
+            return f"Path {one['path']} does not exist"
+        if self.kind == "usb":
+            return f"usb device '{one.get('path') or one['id']}' not found"
+        path = one["path"].split(";")[0]
+        return f"pci device '{path if '.' in path else path + '.0'}' not found"
+
+    def read(self, ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+        """One mapping."""
+        if not self._sees(ctx, p["id"]):
+            raise PermError
+        file = self._file(ctx)
+        entry = file.entries.get(p["id"])
+        if entry is None:
+            raise PveError(f"mapping '{p['id']}' not found")
+        return {**entry, "digest": file.digest}
+
+    def create(self, ctx: Ctx, p: dict[str, Any]) -> None:
+        """Add a mapping."""
+        name = p.pop("id")
+        entry = self.type.check(p, create=True)
+        self._check_here(ctx, entry)
+        try:
+            file = self._file(ctx)
+            if name in file.entries:
+                raise PveError(f"{self.kind} ID '{name}' already defined")
+            file.entries[name] = entry
+        except ApiError as error:
+            raise PveError(f"create {self.noun} mapping failed: {error.text}") from None
+
+    def _check_here(self, ctx: Ctx, entry: dict[str, Any]) -> None:
+        """Refuse directories that the node that answers lacks, and a node that is named twice."""
+        if self.kind != "dir":
+            return
+        nodes = [one["node"] for one in self._maps(entry)]
+        for one in self._maps(entry):
+            if one["node"] == ctx.cluster.local:
+                raise PveError(self._missing(one))
+        for node in nodes:
+            if nodes.count(node) > 1:
+                raise PveError(f"Node '{node}' is specified {nodes.count(node)} times.")
+
+    def update(self, ctx: Ctx, p: dict[str, Any]) -> None:
+        """Change a mapping; every change needs its whole `map`."""
+        name, digest = p.pop("id"), p.pop("digest", None)
+        delete = split_list(p.pop("delete", None) or "")
+        try:
+            file = self._file(ctx)
+            file.check_digest(digest)
+            if name not in file.entries:
+                raise PveError(f"{self.kind} ID '{name}' does not exist")
+            options = self.type.check(p, create=True)
+            self._check_here(ctx, options)
+            entry = dict(file.entries[name])
+            self.type.delete(entry, delete, p if "map" not in delete else {})
+            file.entries[name] = {**entry, **options}
+        except ApiError as error:
+            raise PveError(f"update {self.noun} mapping failed: {error.text}") from None
+
+    def delete(self, ctx: Ctx, p: dict[str, Any]) -> None:
+        """Remove a mapping; a missing mapping is not an error."""
+        self._file(ctx).entries.pop(p["id"], None)
+
+
+for _kind in _TYPES:
+    Mappings(_kind).register()

@@ -1,0 +1,152 @@
+"""Jobs that copy the volumes of guests to other nodes; none runs.
+
+Source: pve-manager, API2/ReplicationConfig.pm; pve-guest-common, ReplicationConfig.pm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.api import Ctx, api
+from ..core.state import Guest
+from ..errors import ParamError, PveError
+from ..schema.formats import split_list
+from ..volumes.drives import drives_of, is_cdrom
+from ..volumes.mounts import volumes_of
+from .sections import SectionFile, SectionType
+
+BASE = "/cluster/replication"
+_LOCAL = SectionType(
+    "local",
+    frozenset({"target"}),
+    frozenset({"disable", "comment", "rate", "schedule", "remove_job", "source"}),
+    fixed=frozenset({"target"}),
+)
+
+
+def _file(ctx: Ctx) -> SectionFile:
+    return ctx.cluster.sections.setdefault("replication", SectionFile())
+
+
+def _guest_of(name: str) -> int:
+    guest, _dash, _number = name.partition("-")
+    return int(guest)
+
+
+def _shown(name: str, entry: dict[str, Any]) -> dict[str, Any]:
+    guest, _dash, number = name.partition("-")
+    return {**entry, "id": name, "guest": int(guest), "jobnum": int(number)}
+
+
+@api(f"GET {BASE}")
+def listing(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The jobs of guests that the caller may see."""
+    return [
+        _shown(name, entry)
+        for name, entry in sorted(_file(ctx).entries.items())
+        if ctx.may(f"/vms/{_guest_of(name)}", "VM.Audit")
+    ]
+
+
+@api(f"GET {BASE}/{{id}}")
+def read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One job."""
+    file = _file(ctx)
+    entry = file.entries.get(p["id"])
+    if entry is None:
+        raise PveError(f"no such replication job '{p['id']}'")
+    ctx.need(f"/vms/{_guest_of(p['id'])}", "VM.Audit")
+    return {**_shown(p["id"], entry), "digest": file.digest}
+
+
+@api(f"POST {BASE}")
+def create(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a job for a guest of which a volume can be copied."""
+    name = p.pop("id")
+    p.pop("type", None)
+    vmid, cluster = _guest_of(name), ctx.cluster
+    ctx.need(f"/vms/{vmid}", "VM.Replicate")
+    guest = cluster.guest(vmid)
+    if guest is None:
+        raise PveError(f"Guest '{vmid}' does not exist.")
+    if p["target"] not in cluster.nodes:
+        raise PveError(f"Target '{p['target']}' does not exist.")
+    if p.get("source") not in (None, guest.node):
+        raise PveError(
+            f"Source '{p['source']}' does not match current node of guest '{vmid}' ({guest.node})"
+        )
+    p["source"] = guest.node
+    if p["target"] == guest.node:
+        raise PveError("Source and target must not be identical")
+    _check_volumes(ctx, guest)
+    file = _file(ctx)
+    if name in file.entries:
+        raise PveError(f"replication job '{name}' already exists")
+    entry = _LOCAL.check(p, create=True)
+    _check_target(file, name, entry)
+    file.entries[name] = entry
+
+
+def _check_volumes(ctx: Ctx, guest: Guest) -> None:
+    """Refuse volumes that are not in a ZFS pool (QemuConfig.pm, get_replicatable_volumes)."""
+    schema = ctx.sim.schema
+    if guest.kind == "lxc":
+        volumes = volumes_of(schema, guest.conf)
+    else:
+        drives = [drive for _name, drive in drives_of(schema, guest.conf)]
+        volumes = [
+            drive["file"]
+            for drive in drives
+            if not is_cdrom(drive) and drive.get("replicate", "1") != "0"
+        ]
+    found = False
+    for volid in volumes:
+        storage = ctx.cluster.storage(volid.partition(":")[0])
+        if storage.shared:
+            continue
+        if storage.kind != "zfspool":
+            raise PveError(f"missing replicate feature on volume '{volid}'")
+        found = True
+    if not found:
+        raise PveError("No replicatable volumes found")
+
+
+def _check_target(file: SectionFile, name: str, entry: dict[str, Any]) -> None:
+    vmid = _guest_of(name)
+    for other, job in file.entries.items():
+        same = other != name and _guest_of(other) == vmid and job["target"] == entry["target"]
+        if same:
+            raise PveError(
+                f"replication job for guest '{vmid}' to target"
+                f" 'local/{entry['target']}' already exists"
+            )
+
+
+@api(f"PUT {BASE}/{{id}}")
+def update(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a job."""
+    name, digest = p.pop("id"), p.pop("digest", None)
+    delete = split_list(p.pop("delete", None) or "")
+    ctx.need(f"/vms/{_guest_of(name)}", "VM.Replicate")
+    file = _file(ctx)
+    file.check_digest(digest)
+    if name not in file.entries:
+        raise PveError(f"no such job '{name}'")
+    entry = {**file.entries[name], **_LOCAL.check(p, create=False)}
+    _LOCAL.delete(entry, delete, {})
+    file.entries[name] = entry
+
+
+@api(f"DELETE {BASE}/{{id}}")
+def delete(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Mark a job for removal, which the node does later; `force` removes it at once."""
+    ctx.need(f"/vms/{_guest_of(p['id'])}", "VM.Replicate")
+    file = _file(ctx)
+    if p.get("force"):
+        if p.get("keep"):
+            raise ParamError({"keep": "conflicts with parameter 'force'"})
+        file.entries.pop(p["id"], None)
+        return
+    if p["id"] not in file.entries:
+        raise PveError(f"no such job '{p['id']}'")
+    file.entries[p["id"]]["remove_job"] = "local" if p.get("keep") else "full"
