@@ -1,4 +1,1 @@
-"""A simulated Proxmox VE API, see docs/simulator.md.
-
-Where it is installed, this package is `pve_simulator`.
-"""
+"""A simulated Proxmox VE API, see docs/simulator.md. The installed package is `pve_simulator`."""

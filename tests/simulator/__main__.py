@@ -1,5 +1,5 @@
-"""`pve-simulator`, in a clone `python -m tests.simulator`: starts the server and prints where it
-listens.
+"""`pve-simulator`, in a clone `python -m tests.simulator`: starts the server and prints its
+address.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from aiohttp import web
 
 from .initial.build import simulation
 from .options import Options, UsageError, parse
+from .web.bodies import request_of
 from .web.certs import make_certificates
 from .web.control import Control
 from .web.server import Server
@@ -62,14 +63,22 @@ async def serve(options: Options, directory: Path) -> None:
     quiet = logging.getLogger("simulator")
     quiet.addHandler(logging.NullHandler())
     quiet.propagate = False
-    api = web.Server(server.handle, access_log=None, logger=quiet, keepalive_timeout=300)
+    api = web.Server(
+        server.handle,
+        request_factory=request_of,
+        access_log=None,
+        logger=quiet,
+        keepalive_timeout=300,
+    )
     listening, port = await _listen(api, options.host, options.port, context)
     print(f"ready {_url(options.host, port)}", flush=True)
     print(f"ca {ca_file}", flush=True)
     servers = [listening]
     if options.control:
         control = Control(server, server.rebuild)
-        plane = web.Server(control.handle, access_log=None, logger=quiet)
+        plane = web.Server(
+            control.handle, request_factory=request_of, access_log=None, logger=quiet
+        )
         second, control_port = await _listen(plane, options.host, 0, context)
         servers.append(second)
         print(f"control {_url(options.host, control_port)}", flush=True)

@@ -1,8 +1,8 @@
 """Measures the simulator: start, memory, and GETs a second with many clients at a given latency.
 
 `python -m tests.simulator.bench` starts a server with 10,000 machines, asks it with 100 clients for
-a few seconds, and prints what came out of it and what it was bound by. The clients run in processes
-of their own and speak the least HTTP that does, so that the server is what is measured.
+a few seconds, and prints the rates and the limiting resource. The clients run in processes of their
+own and speak minimal HTTP, so that the server is measured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ssl
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .process import TOKEN_ID, TOKEN_SECRET, Simulator
 
@@ -26,7 +26,7 @@ RATE_GOAL = 4000
 
 
 def _requests(host: str, nodes: int, vms: int, count: int, seed: int) -> list[bytes]:
-    """What a client asks for: the status and the configuration of machines here and there."""
+    """Requests of a client: the status and the configuration of random machines."""
     chance = random.Random(seed)
     made = []
     for _dummy in range(count):
@@ -76,29 +76,30 @@ async def _client(
     return done
 
 
-def _run_clients(
-    url: tuple[str, int, str],
-    clients: int,
-    asked: list[bytes],
-    seconds: float,
-    seed: int,
-    barrier: Any,
-    out: Any,
-) -> None:
-    host, port, ca = url
+class Load(NamedTuple):
+    """Ask a server with a number of clients for a number of seconds: the work of one process."""
+
+    host: str
+    port: int
+    ca: str
+    clients: int
+    seconds: float
+
+
+def _run_clients(load: Load, asked: list[bytes], seed: int, barrier: Any, out: Any) -> None:
     try:
         import uvloop
 
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     except ImportError:
         pass
-    context = ssl.create_default_context(cafile=ca)
+    context = ssl.create_default_context(cafile=load.ca)
     random.Random(seed).shuffle(asked)
 
     async def everybody() -> int:
-        gate = Gate(clients, barrier, seconds)
+        gate = Gate(load.clients, barrier, load.seconds)
         counts = await asyncio.gather(
-            *(_client(host, port, context, asked, gate) for _dummy in range(clients))
+            *(_client(load.host, load.port, context, asked, gate) for _dummy in range(load.clients))
         )
         return sum(counts)
 
@@ -146,12 +147,9 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         results: Any = spawn.Queue()
         barrier = spawn.Barrier(options.processes + 1)
         share = options.clients // options.processes
-        url = (simulator.host, simulator.port, simulator.ca)
+        load = Load(simulator.host, simulator.port, simulator.ca, share, options.seconds)
         workers = [
-            spawn.Process(
-                target=_run_clients,
-                args=(url, share, asked, options.seconds, seed, barrier, results),
-            )
+            spawn.Process(target=_run_clients, args=(load, asked, seed, barrier, results))
             for seed in range(options.processes)
         ]
         for worker in workers:

@@ -103,11 +103,7 @@ class Starter:
         self, args: list[str], environment: Mapping[str, str], directory: str | None = None
     ) -> Forked:
         """Start the program with this command line, in this directory or the one of the tests."""
-        request = {
-            "args": args,
-            "cwd": directory or os.getcwd(),
-            "environment": dict(environment),
-        }
+        request = {"args": args, "cwd": directory or os.getcwd(), "environment": dict(environment)}
         body = json.dumps(request).encode()
         out, out_end = os.pipe()
         err, err_end = os.pipe()
@@ -175,7 +171,7 @@ class _Process:
         os.set_blocking(self.wake, False)
 
     def serve(self) -> None:
-        """Work until the other end is closed, then end what still runs."""
+        """Work until the other end is closed, then end all running processes."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self.wake)
@@ -247,7 +243,7 @@ class _Process:
 def serve(program: Callable[[list[str]], int], prepare: Callable[[list[str]], None]) -> None:
     """Be the starter of a program, at the socket whose number is the only argument.
 
-    `prepare` loads what a start with these arguments needs, before the fork.
+    `prepare` loads everything that a start with these arguments needs, before the fork.
     """
     with socket.socket(fileno=int(sys.argv[1])) as line:
         prepare([])

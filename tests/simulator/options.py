@@ -43,9 +43,9 @@ class Options:
     ca_dir: Path | None = None
 
 
-# What is served when nothing is said: something to clone, and a place to put it.
+# The default cluster: something to clone, and a storage for the clone.
 DEMO = Path(__file__).parent / "clusters" / "demo.yml"
-# How it is started: in a clone as a module, where it is installed by its command.
+# The command that starts it: a module in a clone, a program if it is installed.
 PROGRAM = "python -m tests.simulator" if __package__ == "tests.simulator" else "pve-simulator"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from .forks import Forked, Starter
 
-# `tests.simulator` in a clone, `pve_simulator` where it is installed.
+# `tests.simulator` in a clone, `pve_simulator` if it is installed.
 PACKAGE = __name__.rpartition(".")[0]
-# The directory that Python has to search for the package: in a clone, the root of the repository.
+# The directory that Python must search for the package: in a clone, the root of the repository.
 ROOT = Path(__file__).resolve().parents[PACKAGE.count(".") + 1]
 CLUSTERS = Path(__file__).resolve().parent / "clusters"
 DEMO = CLUSTERS / "demo.yml"
@@ -179,7 +179,7 @@ class Simulator:
         return _answer(new, method, target, data)
 
     def steer(self, path: str, body: Any) -> Any:
-        """Do what no API call can, e.g. `steer("/vms/100", {"lock": "backup"})`."""
+        """Make a change that no API call can make, e.g. `steer("/vms/100", {"lock": "backup"})`."""
         return self.ask("PUT", path, body)
 
     def log(self) -> list[dict[str, Any]]:
@@ -237,7 +237,7 @@ def _answer(
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the process; in a clone it says where the package is."""
+    """The environment of the process; in a clone it contains the path of the package."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     if "." in PACKAGE:
         path = [str(ROOT), environment.get("PYTHONPATH", "")]

@@ -1,7 +1,7 @@
 """The pytest plugin: a simulated Proxmox VE as a fixture.
 
-It is loaded by itself where the package is installed. In a clone of the repository, ask for it with
-`-p tests.simulator.pytest_plugin`.
+It is loaded automatically if the package is installed. In a clone of the repository, ask for it
+with `-p tests.simulator.pytest_plugin`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The state of the cluster, tasks, locks, rights and the dispatcher: what every call needs."""
+"""The basis of every call: the state of the cluster, tasks, locks, rights and the dispatcher."""

@@ -1,4 +1,4 @@
-"""Privileges, roles and who holds them where."""
+"""Privileges, roles and their holders by path."""
 
 from __future__ import annotations
 
@@ -96,8 +96,7 @@ def normalize_path(path: str | None) -> str | None:
 
 
 def stored_text(text: str) -> str:
-    """A comment or a name as user.cfg gives it back: without blanks at its ends, and nothing where
-    it is "0".
+    """A comment or a name as user.cfg returns it: without blanks at its ends, and empty for "0".
 
     Source: pve-access-control, AccessControl.pm, parse_user_config and write_user_config.
     """
@@ -111,9 +110,7 @@ def is_acl_path(path: str) -> bool:
 
 
 class Acl:
-    """Users, groups, tokens, roles and the access control list, with the answers to who may do
-    what.
-    """
+    """Users, groups, tokens, roles and the access control list, and the privileges that result."""
 
     def __init__(self, cluster: Cluster, version: str) -> None:
         self.cluster = cluster
@@ -126,7 +123,7 @@ class Acl:
         self._cache: dict[tuple[str, str], dict[str, int]] = {}
 
     def changed(self) -> None:
-        """Forget what was worked out from the old entries."""
+        """Forget results calculated from the old entries."""
         self._cache.clear()
 
     def put(self, path: str, kind: str, subject: str, role: str, propagate: int) -> None:
@@ -352,12 +349,7 @@ class Acl:
             group for group in self.groups if self.has(who, f"/access/groups/{group}", privs, True)
         ]
         if options.get("groups_param"):
-            wanted = split_list(params.get("groups") or "")
-            if not wanted:
-                raise PermError(f"/access/groups, {'|'.join(privs)}")
-            for group in wanted:
-                if group not in mine:
-                    raise PermError(f"/access/groups/{group}, {'|'.join(privs)}")
+            _require_groups(split_list(params.get("groups") or ""), mine, "|".join(privs))
         if existing and not any(userid in self.groups[group]["users"] for group in mine):
             if quiet:
                 return False
@@ -380,8 +372,17 @@ class Acl:
         return True
 
 
+def _require_groups(wanted: list[str], mine: list[str], privs: str) -> None:
+    """Refuse other groups than those on which the caller has the privileges, and none."""
+    if not wanted:
+        raise PermError(f"/access/groups, {privs}")
+    for group in wanted:
+        if group not in mine:
+            raise PermError(f"/access/groups/{group}, {privs}")
+
+
 def _require_name(userid: str) -> None:
-    """Refuse what cannot be a user (AccessControl.pm, check_user_exist)."""
+    """Refuse an invalid user name (AccessControl.pm, check_user_exist)."""
     try:
         check_userid(userid)
     except FormatError as error:

@@ -14,6 +14,7 @@ from ..errors import NotImplementedHere, ParamError, PermError, ProxyError, PveE
 from ..schema.definition import Method, Schema
 from .acl import Acl
 from .auth import Authority, Caller
+from .contents import Received
 from .locks import LockTable
 from .state import Cluster
 
@@ -116,7 +117,7 @@ def unknown_host(node: str) -> PveError:
 
 
 def merge(values: dict[str, str], params: dict[str, Any]) -> dict[str, Any]:
-    """Path parameters and those of the request; a contradiction is refused."""
+    """Path parameters and parameters of the request; a contradiction is refused."""
     merged: dict[str, Any] = dict(values)
     for name in sorted(params):
         if name in merged and merged[name] != params[name] and str(params[name]) != merged[name]:
@@ -177,9 +178,7 @@ async def dispatch(
             raise unknown_host(merged["node"])
         if not node.online:
             raise ProxyError("No route to host")
-    upload = (
-        merged.pop("tmpfilename", None) if isinstance(merged.get("tmpfilename"), bytes) else None
-    )
+    upload = merged.pop("tmpfilename") if isinstance(merged.get("tmpfilename"), Received) else None
     clean = sim.schema.check(method, merged)
     if upload is not None:
         clean["tmpfilename"] = upload
@@ -193,7 +192,7 @@ async def dispatch(
 
 
 def fallback(method: Method, verb: str, path: str) -> Any:
-    """What a part of the API answers that is in the schema but not simulated: nothing there, or not
+    """The answer of a part of the API that is in the schema but not simulated: empty, or not
     implemented.
     """
     kind = method.returns.get("type")

@@ -6,7 +6,9 @@ import re
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from .contents import Received
 
 DROPS = ("before", "after")
 
@@ -17,7 +19,7 @@ class BadFault(ValueError):
 
 @dataclass(slots=True)
 class Fault:
-    """One rule: which requests or which tasks it meets, and what then happens to them."""
+    """One rule: the requests or tasks that it matches, and its effect on them."""
 
     method: str | None = None
     path: str | None = None
@@ -59,7 +61,7 @@ class Fault:
         return True
 
     def as_dict(self) -> dict[str, Any]:
-        """The rule with what it has seen and done."""
+        """The rule with its counts of matches and effects."""
         return {
             name: getattr(self, name)
             for name in (*_KEYS, "seen", "done")
@@ -148,40 +150,47 @@ class FaultPlan:
         return None
 
 
+class Seen(NamedTuple):
+    """A request and the status of its answer; `started` is in seconds since the epoch."""
+
+    method: str
+    path: str
+    route: str
+    status: int
+    started: float
+    who: str
+    params: Any
+
+
 class RequestLog:
-    """What was asked, in order, with counts by route."""
+    """All requests, in order, with counts by route."""
 
     def __init__(self, kept: int = 200000) -> None:
-        self.entries: deque[tuple[Any, ...]] = deque(maxlen=kept)
+        self.entries: deque[tuple[int, float, Seen]] = deque(maxlen=kept)
         self.counts: Counter[str] = Counter()
         self.total = 0
 
-    def add(
-        self, method: str, path: str, route: str, status: int, started: float, who: str, params: Any
-    ) -> None:
-        """Note one request."""
+    def add(self, seen: Seen) -> None:
+        """Note one request that ends now."""
         self.total += 1
-        self.counts[f"{method} {route}"] += 1
-        ended = time.time()
-        self.entries.append(
-            (self.total, started, method, path, route, status, ended - started, who, params)
-        )
+        self.counts[f"{seen.method} {seen.route}"] += 1
+        self.entries.append((self.total, time.time() - seen.started, seen))
 
     def as_list(self) -> list[dict[str, Any]]:
         """The requests as JSON objects."""
         return [
             {
                 "n": number,
-                "time": round(started, 4),
-                "method": method,
-                "path": path,
-                "route": route,
-                "status": status,
+                "time": round(seen.started, 4),
+                "method": seen.method,
+                "path": seen.path,
+                "route": seen.route,
+                "status": seen.status,
                 "ms": round(taken * 1000, 2),
-                "user": who,
-                "params": _public(params),
+                "user": seen.who,
+                "params": _public(seen.params),
             }
-            for number, started, method, path, route, status, taken, who, params in self.entries
+            for number, taken, seen in self.entries
         ]
 
     def reset(self) -> None:
@@ -203,6 +212,6 @@ def _public(params: Any) -> Any:
 def _public_value(name: str, value: Any) -> Any:
     if name in _SECRETS:
         return "********"
-    if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+    if isinstance(value, Received):
+        return f"{value.size} bytes"
     return value

@@ -38,7 +38,7 @@ class ConfigLock:
         return True
 
     def take(self, shared: bool) -> None:
-        """Hold it; it has to be free."""
+        """Hold it; it must be free."""
         if shared:
             self.readers += 1
         else:

@@ -1,4 +1,4 @@
-"""What the simulated cluster consists of: nodes, storages with volumes, virtual machines, accounts,
+"""The parts of the simulated cluster: nodes, storages with volumes, virtual machines, accounts,
 settings.
 """
 
@@ -15,9 +15,31 @@ from ..errors import PveError
 
 if TYPE_CHECKING:
     from ..schema.definition import Schema
+    from .contents import Contents
     from .tasks import TaskBoard
 
-SHARED = ""  # the key of the volumes of a shared storage, where a node's name stands otherwise
+SHARED = ""  # the key of the volumes of a shared storage; local storages use the node's name
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedDisk:
+    """A disk in an archive, with the storage and the format that it came from."""
+
+    storage: str
+    fmt: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The content of a guest's backup: its configuration without snapshots, its disks by their
+    names, and its firewall.
+    """
+
+    kind: str  # qemu or lxc
+    conf: dict[str, str]
+    disks: dict[str, ArchivedDisk]
+    firewall: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -38,8 +60,11 @@ class Volume:
     snapshots: dict[str, int] = field(default_factory=dict)
     # the node on which a logical volume that holds a qcow2 image is active
     active: str | None = None
-    blob: bytes | None = None
-    sums: dict[str, str] = field(default_factory=dict)
+    archive: Archive | None = None
+    contents: Contents | None = None
+    # of a snapshot on a backup server: the fingerprint of its key, and the result of a verification
+    encrypted: str | None = None
+    verification: dict[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -101,29 +126,21 @@ class Run:
 
 
 @dataclass(slots=True, eq=False)
-class Vm:
-    """A virtual machine; the configuration is kept as text, as in PVE's file."""
+class Filed:
+    """A guest; the configuration is kept as text, as in PVE's file."""
 
-    kind: ClassVar[str] = "qemu"
     vmid: int
     node: str
     conf: dict[str, str]
     pending: dict[str, str] = field(default_factory=dict)
     pending_delete: dict[str, bool] = field(default_factory=dict)
     snapshots: dict[str, dict[str, str]] = field(default_factory=dict)
-    cloudinit: dict[str, str] | None = None
     run: Run | None = None
-    agent: str = "running"
-    acpi: bool | None = None
     digest: str | None = None
-    quit_at: float = 0.0
-    execs: dict[int, dict[str, Any]] | None = None
-    stuck: set[str] | None = None
-    system: bool | None = None
     filed: tuple[dict[str, Any], ...] | None = None
 
     def file(self) -> None:
-        """Note what the machine's file holds."""
+        """Note the content of the guest's file."""
         snapshots = {name: dict(kept) for name, kept in self.snapshots.items()}
         self.filed = (dict(self.conf), dict(self.pending), dict(self.pending_delete), snapshots)
 
@@ -141,19 +158,32 @@ class Vm:
 
 
 @dataclass(slots=True, eq=False)
-class Container:
-    """A container; the configuration is kept as text, and nothing in the API changes it here."""
+class Vm(Filed):
+    """A virtual machine."""
+
+    kind: ClassVar[str] = "qemu"
+    directory: ClassVar[str] = "qemu-server"
+    cloudinit: dict[str, str] | None = None
+    agent: str = "running"
+    acpi: bool | None = None
+    quit_at: float = 0.0
+    execs: dict[int, dict[str, Any]] | None = None
+    # the directory in which the commands of the guest run as processes of this machine
+    processes_in: str | None = None
+    stuck: set[str] | None = None
+    system: bool | None = None
+
+    # data that a restore of the control plane has put aside
+    aside: tuple[Any, ...] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Container(Filed):
+    """A container."""
 
     kind: ClassVar[str] = "lxc"
-    vmid: int
-    node: str
-    conf: dict[str, str]
-    run: Run | None = None
-
-    @property
-    def template(self) -> bool:
-        """Whether it is a template."""
-        return self.conf.get("template") == "1"
+    directory: ClassVar[str] = "lxc"
+    cloudinit: ClassVar[None] = None
 
 
 Guest = Vm | Container
@@ -161,7 +191,7 @@ Guest = Vm | Container
 
 @dataclass(slots=True)
 class Report:
-    """What a node's status daemon reported last of a guest.
+    """The last report of a node's status daemon about a guest.
 
     Pmxcfs keeps it by VMID, the guest may be gone.
     """
@@ -193,9 +223,19 @@ class NodeInfo:
     ifaces: dict[str, dict[str, Any]] = field(default_factory=dict)
     new_ifaces: dict[str, dict[str, Any]] | None = None
     dns: dict[str, str] = field(default_factory=dict)
+    hosts: str | None = None  # the file of hosts, if it was replaced
+    timezone: str = "UTC"
+    # entries of package repositories by file, as soon as they were read
+    sources: dict[str, list[dict[str, Any]]] | None = None
     config: dict[str, str] = field(default_factory=dict)
     next_pid: int = 1000
+    # the virtual networks that run on the node, with their zones
+    vnets: dict[str, dict[str, Any]] = field(default_factory=dict)
     fingerprint: str = ""
+
+    def has_bridge(self, name: str) -> bool:
+        """Whether a guest can be connected to that bridge or virtual network here."""
+        return name in self.ifaces or name in self.vnets
 
 
 class Cluster:
@@ -221,11 +261,13 @@ class Cluster:
         self.system = True
         self.ha_resources: dict[str, dict[str, Any]] = {}
         self.ha_rules: dict[str, dict[str, Any]] = {}
+        self.ha_groups: dict[str, dict[str, Any]] = {}
         self.ha_awake = False
-        # where the manager took machines from, for a maintenance
+        # the home nodes of machines that the manager moved away for a maintenance
         self.ha_homes: dict[int, str] = {}
         self.pool_of: dict[int, str] = {}
-        self.firewalls: dict[int, dict[str, Any]] = {}
+        # by VMID, and of the cluster, of nodes and of networks by their names
+        self.firewalls: dict[int | str, dict[str, Any]] = {}
         self.web: dict[str, dict[str, Any]] = {}
         self.log: list[dict[str, Any]] = []
         self.boot_time = time.time() - 3226
@@ -245,6 +287,8 @@ class Cluster:
         self.realms: dict[str, dict[str, Any]] = {}
         # by realm: users with their properties, and groups with the names of their users
         self.directories: dict[str, dict[str, Any]] = {}
+        # files of sections by name, such as mappings
+        self.sections: dict[str, Any] = {}
         self.sync_jobs: dict[str, dict[str, Any]] = {}
         self.servers: set[str] = set()
         self.thin_pools: set[str] = set()
@@ -264,12 +308,15 @@ class Cluster:
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"
 
     def mac(self) -> str:
-        """A random MAC address under the cluster's prefix."""
-        prefix = self.options.get("mac_prefix", "BC:24:11").rstrip(":").upper()
-        missing = 6 - prefix.count(":") - 1
-        return ":".join(
-            [prefix] + [f"{self.random.getrandbits(8):02X}" for _dummy in range(missing)]
-        )
+        """A random MAC address under the cluster's prefix, which may end within an octet.
+
+        Source: pve-common, Tools.pm, random_ether_addr.
+        """
+        prefix = self.options.get("mac_prefix", "BC:24:11").upper()
+        whole = (len(prefix) + 1) // 3
+        octets = ["00"] * whole
+        octets += [f"{self.random.getrandbits(8):02X}" for _dummy in range(6 - whole)]
+        return prefix + ":".join(octets)[len(prefix) :]
 
     # -- virtual machines ------------------------------------------------------------------------
 
@@ -307,17 +354,15 @@ class Cluster:
             raise PveError(f"unable to find configuration file for VM {vmid} on node '{node}'")
         return vm
 
-    def write(self, vm: Vm) -> None:
+    def write(self, vm: Guest) -> None:
         """Note that the configuration changed.
 
         Refused without quorum, as /etc/pve is read-only then.
         """
         if not self.quorate:
             vm.read_again()
-            raise PveError(
-                f"unable to open file '/etc/pve/nodes/{vm.node}/qemu-server/{vm.vmid}.conf.tmp.1' -"
-                " Permission denied"
-            )
+            file = f"/etc/pve/nodes/{vm.node}/{vm.directory}/{vm.vmid}.conf.tmp.1"
+            raise PveError(f"unable to open file '{file}' - Permission denied")
         for conf in (vm.conf, vm.pending, *vm.snapshots.values()):
             _as_filed(conf)
         vm.file()
@@ -330,8 +375,8 @@ class Cluster:
         self.due.setdefault(vmid, self.now() + self.lag)
 
     def remove_guest(self, vmid: int) -> None:
-        """Drop the machine or container from the picture; what was reported of it stays, under its
-        number.
+        """Remove the machine or container from the cluster; its last report stays, under its
+        VMID.
         """
         self.vms.pop(vmid, None)
         self.containers.pop(vmid, None)
@@ -345,14 +390,14 @@ class Cluster:
             self.pools[pool]["vms"].pop(vmid, None)
         self.revision += 1
 
-    def digest(self, vm: Vm) -> str:
+    def digest(self, vm: Guest) -> str:
         """SHA1 over the configuration as PVE's file would have it."""
         if vm.digest is None:
             vm.digest = hashlib.sha1(config_text(vm).encode(), usedforsecurity=False).hexdigest()
         return vm.digest
 
     def check_quorum(self) -> None:
-        """Refuse what needs a writable cluster filesystem."""
+        """Refuse an operation that needs a writable cluster filesystem."""
         if not self.quorate:
             raise PveError("cluster not ready - no quorum?")
 
@@ -374,7 +419,7 @@ class Cluster:
 
 
 def _as_filed(conf: dict[str, str]) -> None:
-    """Make of the settings what is read again from a file with one line for each of them."""
+    """Change the settings as if they were read again from a file with one line for each of them."""
     for key, value in list(conf.items()):
         if key == "description":
             kept = value.rstrip()
@@ -398,8 +443,8 @@ def config_lines(values: dict[str, str]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def config_text(vm: Vm) -> str:
-    """The configuration file of the machine."""
+def config_text(vm: Guest) -> str:
+    """The configuration file of the guest."""
     text = config_lines(vm.conf)
     if vm.pending or vm.pending_delete:
         pending = dict(vm.pending)
@@ -407,7 +452,8 @@ def config_text(vm: Vm) -> str:
             pending["delete"] = ",".join(
                 ("!" if force else "") + name for name, force in sorted(vm.pending_delete.items())
             )
-        text += "\n[PENDING]\n" + config_lines(pending)
+        section = "PENDING" if vm.kind == "qemu" else "pve:pending"
+        text += f"\n[{section}]\n" + config_lines(pending)
     if vm.cloudinit:
         text += "\n[special:cloudinit]\n" + config_lines(vm.cloudinit)
     for name in sorted(vm.snapshots):

@@ -23,7 +23,7 @@ UPID = re.compile(
 
 # Seconds after which a task looks whether its duration was changed.
 _LOOK = 0.25
-# What takes its time even when no duration is asked for: copying data, by task type, in
+# Tasks that take time even without a configured duration: copying data, by task type, in
 # milliseconds.
 COPY_MS = {
     "qmclone": 150,
@@ -101,6 +101,11 @@ class Task:
         await self._spend(share)
         self.stumble()
 
+    async def transfer(self, share: float = 1.0) -> None:
+        """Take that share of the duration of a task that copies data, without a word."""
+        await self._spend(share, copying=True)
+        self.stumble()
+
     async def copy(self, size: int, share: float = 1.0) -> None:
         """Copy that many bytes: takes the type's duration and writes progress lines."""
         seconds = self.board.duration(self.kind, copying=True) * share
@@ -126,7 +131,7 @@ class Task:
             await asyncio.sleep(min(left, _LOOK))
 
     def stumble(self) -> None:
-        """Do what a fault wants of this task: warn, or fail, once and in the middle of the work."""
+        """Apply the fault of this task: warn, or fail, once and in the middle of the work."""
         fault, self.fault = self.fault, None
         if fault is not None and fault.warn:
             self.warn(fault.warn)
@@ -180,7 +185,7 @@ class TaskBoard:
         return value / 1000
 
     def forget(self) -> None:
-        """Know no task any more; those that run are not stopped."""
+        """Forget all tasks; running tasks are not stopped."""
         self.forgotten += [task for task in self.by_upid.values() if task.running]
         self.by_upid.clear()
         self.by_node.clear()
@@ -249,7 +254,7 @@ class TaskBoard:
         ]
 
     def newest(self, node: str) -> list[Task]:
-        """The node's tasks, the one that started last first."""
+        """The node's tasks, the last started first."""
         return list(reversed(self.by_node.get(node, ())))
 
 

@@ -1,1 +1,1 @@
-"""What happens to a machine within a task: it starts, stops and moves. No API call lives here."""
+"""Changes of a machine within a task: it starts, stops and moves. No API call lives here."""

@@ -20,7 +20,7 @@ _NO_CONNTRACK = (
 
 
 def local_devices(ctx: Ctx, vm: Vm) -> tuple[list[str], dict[str, str]]:
-    """Devices of the host that the machine uses, and among them those that are mapped, with the
+    """Devices of the host that the machine uses, and the mapped devices among them with the
     mapping's name.
     """
     blocking: list[str] = []
@@ -67,7 +67,7 @@ async def migrate(
             task.say(
                 stamp(
                     ctx,
-                    f"ERROR: migration aborted (duration {_duration(ctx, started_at)}):"
+                    f"ERROR: migration aborted (duration {duration_since(ctx, started_at)}):"
                     f" {error.text}",
                 )
             )
@@ -80,17 +80,19 @@ async def migrate(
         set_active(cluster, ctx.sim.schema, vm, target if vm.run is not None else None)
         cluster.touch(vm.vmid)
         task.say(
-            stamp(ctx, f"migration finished successfully (duration {_duration(ctx, started_at)})")
+            stamp(
+                ctx, f"migration finished successfully (duration {duration_since(ctx, started_at)})"
+            )
         )
 
 
-def _duration(ctx: Ctx, started_at: float) -> str:
+def duration_since(ctx: Ctx, started_at: float) -> str:
     taken = int(ctx.cluster.now() - started_at)
     return f"{taken // 3600:02d}:{taken // 60 % 60:02d}:{taken % 60:02d}"
 
 
 def _prepare(ctx: Ctx, vm: Vm, source: str, target: str, task: Task) -> None:
-    """What must hold before anything is copied."""
+    """Conditions that must hold before anything is copied."""
     if ctx.cluster.vms.get(vm.vmid) is not vm or vm.node != source:
         raise PveError(
             f"Configuration file 'nodes/{source}/qemu-server/{vm.vmid}.conf' does not exist"

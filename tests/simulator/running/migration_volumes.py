@@ -1,5 +1,5 @@
-"""The local volumes of a machine that moves: which ones there are, what keeps them here, carrying
-them over.
+"""The local volumes of a machine that moves: finding them, the obstacles to a move, and moving
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FOUND = {
 
 @dataclass(slots=True)
 class Local:
-    """A volume on a storage that the other nodes do not see, and where its name stands."""
+    """A volume on a storage that the other nodes do not see, and the places of its name."""
 
     volid: str
     drive: str = ""
@@ -85,7 +85,7 @@ def _is_local(ctx: Ctx, volid: str) -> bool:
 
 
 def local_volumes(ctx: Ctx, vm: Vm) -> dict[str, Local]:
-    """All of them by name, those of snapshots and pending changes too."""
+    """All of them by name, including volumes of snapshots and pending changes."""
     found: dict[str, Local] = {}
     schema = ctx.sim.schema
     for place, conf in (("", vm.conf), ("pending", vm.pending), *vm.snapshots.items()):
@@ -116,7 +116,7 @@ def local_volumes(ctx: Ctx, vm: Vm) -> dict[str, Local]:
 
 
 def _fault(ctx: Ctx, vm: Vm, local: Local) -> str:
-    """What keeps the volume from moving."""
+    """The reason why the volume cannot move."""
     store, name = local.volid.split(":", 1)
     storage = ctx.cluster.storages[store]
     if local.cdrom:
@@ -140,7 +140,7 @@ def _fault(ctx: Ctx, vm: Vm, local: Local) -> str:
 
 
 def scan(ctx: Ctx, vm: Vm, with_local: bool, task: Task) -> list[Local]:
-    """Find what has to be carried; what cannot be is in the log, and ends the migration."""
+    """Find the volumes to move; a volume that cannot move is logged, and ends the migration."""
     volumes = local_volumes(ctx, vm)
     for local in volumes.values():
         local.error = _fault(ctx, vm, local)

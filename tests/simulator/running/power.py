@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from ..config.checks import check_lock
 from ..config.cloudinit_drive import renew_cloudinit
@@ -63,6 +64,18 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
         apply_pending(ctx, vm)
     renew_cloudinit(ctx, vm)
     node = cluster.nodes[vm.node]
+    _check_drives(ctx, vm)
+    _check_nics(ctx, vm)
+    _check_cpus(ctx, vm)
+    check_free_memory(ctx, vm)
+    node.next_pid += 1
+    vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
+    set_active(cluster, ctx.sim.schema, vm, vm.node)
+    cluster.touch(vm.vmid)
+
+
+def _check_drives(ctx: Ctx, vm: Vm) -> None:
+    cluster = ctx.cluster
     for name, drive in drives_of(ctx.sim.schema, vm.conf):
         parts = split_volid(drive.get("file", ""))
         if parts is not None:
@@ -72,22 +85,25 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
             volume_size(cluster, vm.node, drive["file"])
         elif not is_cdrom(drive) and not drive.get("file", "").startswith("/"):
             raise PveError(f"unable to activate {name}")
+
+
+def _check_nics(ctx: Ctx, vm: Vm) -> None:
+    node = ctx.cluster.nodes[vm.node]
     for name, value in sorted(vm.conf.items()):
         if name.startswith("net") and name[3:].isdigit():
             bridge = parse_net(ctx.sim.schema, value).get("bridge")
-            if bridge and bridge not in node.ifaces:
+            if bridge and not node.has_bridge(bridge):
                 raise PveError(f"bridge '{bridge}' does not exist")
+
+
+def _check_cpus(ctx: Ctx, vm: Vm) -> None:
+    node = ctx.cluster.nodes[vm.node]
     cores = int(vm.conf.get("sockets", "1")) * int(vm.conf.get("cores", "1"))
     vcpus = int(vm.conf.get("vcpus", "0")) or cores
     if cores > node.cpus or vcpus > node.cpus:
         raise PveError(f"MAX {node.cpus} vcpus allowed per VM on this node")
     if vcpus > cores:
         raise PveError(f"vcpus '{vcpus}' greater than max '{cores}'")
-    check_free_memory(ctx, vm)
-    node.next_pid += 1
-    vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
-    set_active(cluster, ctx.sim.schema, vm, vm.node)
-    cluster.touch(vm.vmid)
 
 
 def warn_of_certificates(ctx: Ctx, vm: Vm, task: Task) -> None:
@@ -189,48 +205,45 @@ def answers_shutdown(ctx: Ctx, vm: Vm) -> bool:
     return ctx.cluster.acpi if vm.acpi is None else vm.acpi
 
 
-async def do_stop(
-    ctx: Ctx,
-    node: str,
-    vmid: int,
-    task: Task,
-    *,
-    shutdown: bool,
-    force: bool | None,
-    timeout: int | None,
-    skiplock: bool = False,
-) -> None:
+@dataclass(frozen=True)
+class Stop:
+    """How a machine is stopped.
+
+    `shutdown` asks the guest first, for `timeout` seconds. `force` ends it then; left out, only a
+    stop without a shutdown does.
+    """
+
+    shutdown: bool
+    force: bool | None
+    timeout: int | None
+    skiplock: bool = False
+
+    @property
+    def by_force(self) -> bool:
+        """Whether a machine that does not shut down is ended."""
+        return not self.shutdown if self.force is None else self.force
+
+
+async def do_stop(ctx: Ctx, node: str, vmid: int, task: Task, how: Stop) -> None:
     """Stop or shut down the machine within a task."""
-    if force is None and not shutdown:
-        force = True
     async with ctx.sim.locks.hold(vmid, log=task.say):
         vm = ctx.cluster.vm_found(node, vmid)
-        await stop_locked(
-            ctx, vm, task, shutdown=shutdown, force=bool(force), timeout=timeout, skiplock=skiplock
-        )
+        await stop_locked(ctx, vm, task, how)
 
 
-async def stop_locked(
-    ctx: Ctx,
-    vm: Vm,
-    task: Task,
-    *,
-    shutdown: bool,
-    force: bool,
-    timeout: int | None,
-    skiplock: bool = False,
-) -> None:
+async def stop_locked(ctx: Ctx, vm: Vm, task: Task, how: Stop) -> None:
     """The same with the lock already held."""
     if vm.run is None:
         return
-    if not skiplock:
+    if not how.skiplock:
         check_lock(vm)
-    if timeout is None and shutdown:
+    timeout = how.timeout
+    if timeout is None and how.shutdown:
         timeout = _down_delay(vm)
-    if shutdown and (timeout == 0 or not answers_shutdown(ctx, vm)):
+    if how.shutdown and (timeout == 0 or not answers_shutdown(ctx, vm)):
         await _wait_for_guest(ctx, vm, 60 if timeout is None else timeout)
         if vm.run is not None:
-            if not force:
+            if not how.by_force:
                 raise PveError("VM quit/powerdown failed - got timeout")
             task.say("VM still running - terminating now with SIGTERM")
     else:

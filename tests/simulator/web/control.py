@@ -1,7 +1,10 @@
-"""The control plane: what no API call can do, faults on purpose, and the log of the requests."""
+"""The control plane: changes that no API call can make, faults on purpose, and the log of
+requests.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Callable
@@ -11,7 +14,8 @@ from aiohttp import web
 
 from ..config.disks import add_unused
 from ..core.faults import BadFault, parse_fault
-from ..core.state import Container, Guest, Run, Vm, Volume
+from ..core.state import Container, Guest, NodeInfo, Run, Vm, Volume
+from ..core.tasks import Task
 from ..errors import ApiError
 from ..ha.manager import set_maintenance
 from ..initial.clusterfile import Builder
@@ -66,14 +70,14 @@ class Control:
         return web.json_response(result)
 
     def steer(self, method: str, path: str, body: Any) -> None:
-        """Carry out what a fault rule asks for; what makes no sense any more, such as a change of a
-        machine that is gone, is left out.
+        """Carry out the request of a fault rule; a request that is no longer possible, such as a
+        change of a machine that is gone, is skipped.
         """
         with contextlib.suppress(Refused, ApiError):
             self.run(method.upper(), [part for part in path.split("/") if part], body)
 
     def run(self, method: str, parts: list[str], data: Any) -> Any:
-        """Carry a request out and return what to answer."""
+        """Carry a request out and return the answer."""
         what = parts[0] if parts else ""
         route: dict[tuple[str, str], Callable[[list[str], Any], Any]] = {
             ("PUT", "vms"): self._put_vm,
@@ -140,7 +144,7 @@ class Control:
         vm = self._vm(parts)
         cluster = self.server.sim.cluster
         for key, value in data.items():
-            if key in ("acpi", "system", "busy", "qmpstatus"):
+            if key in ("acpi", "system", "busy", "qmpstatus", "processes_in"):
                 _set_in_guest(vm, key, value)
             elif key == "lock":
                 self._change(vm, {"lock": value or None})
@@ -154,10 +158,12 @@ class Control:
                 self._move(vm, value)
             elif key == "running":
                 self._power(vm, bool(value))
+            elif key == "restored":
+                self._restore(vm, bool(value))
             else:
                 raise Refused(
                     f"unknown key '{key}'; known are lock, agent, acpi, system, config, node,"
-                    " running, busy, qmpstatus"
+                    " running, busy, qmpstatus, restored, processes_in"
                 )
         vm.file()
         vm.digest = None
@@ -177,7 +183,7 @@ class Control:
                 vm.conf[name] = str(value)
 
     def _move(self, vm: Vm, node: str) -> None:
-        """What the HA manager does when a node fails: the machine turns up on another one."""
+        """The HA manager's reaction to a failed node: the machine appears on another node."""
         cluster = self.server.sim.cluster
         if node not in cluster.nodes:
             raise Refused(f"there is no node '{node}'")
@@ -185,6 +191,26 @@ class Control:
         if vm.run is not None:
             cluster.nodes[node].next_pid += 1
             vm.run = Run(cluster.nodes[node].next_pid, cluster.now())
+
+    def _restore(self, vm: Vm, begins: bool) -> None:
+        """Root restores the machine from a backup of just now, until the next such request ends it.
+
+        The lock on the configuration file is not held: writes that a client sends meet the digest.
+        """
+        if begins and vm.aside is None:
+            vm.aside = (vm.conf, vm.pending, vm.pending_delete, vm.snapshots, vm.run)
+            vm.conf, vm.pending, vm.pending_delete, vm.snapshots = {"memory": "128"}, {}, {}, {}
+            vm.run = None
+
+            async def work(_task: Task) -> None:
+                while vm.aside is not None:
+                    await asyncio.sleep(0.02)
+
+            tasks = self.server.sim.cluster.tasks
+            tasks.start(vm.node, "qmrestore", vm.vmid, "root@pam", work)
+        elif not begins and vm.aside is not None:
+            vm.conf, vm.pending, vm.pending_delete, vm.snapshots, vm.run = vm.aside
+            vm.aside = None
 
     def _power(self, vm: Vm, running: bool) -> None:
         """The guest powers itself on or off."""
@@ -276,11 +302,7 @@ class Control:
             raise Refused(f"there is no node '{parts[0] if parts else ''}'")
         for key, value in data.items():
             if key == "online":
-                node.online = bool(value)
-                node.down_at = 0.0 if node.online else cluster.now()
-                if not node.online:
-                    for task in cluster.tasks.newest(node.name):
-                        cluster.tasks.stop(task)
+                self._set_online(node, bool(value))
             elif key == "memory":
                 node.memory = int(value)
             elif key == "cpus":
@@ -296,6 +318,14 @@ class Control:
             self._set_quorum(alive * 2 > len(cluster.nodes))
         cluster.revision += 1
         return {"ok": True, "quorate": cluster.quorate}
+
+    def _set_online(self, node: NodeInfo, online: bool) -> None:
+        cluster = self.server.sim.cluster
+        node.online = online
+        node.down_at = 0.0 if online else cluster.now()
+        if not online:
+            for task in cluster.tasks.newest(node.name):
+                cluster.tasks.stop(task)
 
     def _put_cluster(self, _parts: list[str], data: dict[str, Any]) -> Any:
         for key, value in data.items():
@@ -349,8 +379,8 @@ class Control:
         return {"ok": True}
 
     def _put_volume(self, parts: list[str], data: dict[str, Any]) -> Any:
-        """Make or remove a volume, or change its size, below the API: PUT /volumes/NODE {volid,
-        new|gone|size}.
+        """Make or remove a volume, or change its size or the attributes of a backup, below the API:
+        PUT /volumes/NODE {volid, new|gone|size|notes|protected|encrypted|verification}.
         """
         cluster = self.server.sim.cluster
         if data.get("new"):
@@ -365,7 +395,6 @@ class Control:
                 int(data.get("ctime", cluster.now())),
                 parsed.vmid,
             )
-            return {"ok": True}
         volume = find_volume(cluster, parts[0], data["volid"])
         if volume is None:
             raise Refused(f"there is no volume '{data['volid']}' on {parts[0]}")
@@ -374,6 +403,9 @@ class Control:
             cluster.storages[store].on(parts[0]).pop(volume.name, None)
         if "size" in data:
             volume.size = int(data["size"])
+        for name in ("notes", "protected", "encrypted", "verification"):
+            if name in data:
+                setattr(volume, name, data[name])
         return {"ok": True}
 
     def _put_settings(self, _parts: list[str], data: dict[str, Any]) -> Any:
@@ -431,12 +463,14 @@ class Control:
 
 
 def _set_in_guest(vm: Vm, key: str, value: Any) -> None:
-    """What the guest and its QEMU do."""
+    """Set the behaviour of the guest and its QEMU."""
     if key == "acpi":
         vm.acpi = None if value is None else bool(value)
     elif key == "system":
         vm.system = None if value is None else bool(value)
     elif key == "busy":
         vm.stuck = set(value or ())
+    elif key == "processes_in":
+        vm.processes_in = value
     elif vm.run is not None:
         vm.run.qmpstatus = str(value)

@@ -1,4 +1,4 @@
-"""Parameters of a request: query string, form, JSON and multipart, read as PVE reads them."""
+"""Parameters of a request: query string, form and JSON, read as PVE reads them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ SOURCE = "/usr/share/perl5/PVE/APIServer/AnyEvent.pm"
 
 class RawError(ApiError):
     """A failure below the API: the reason phrase and a plain text body tell it."""
+
+
+class Unanswered(Exception):
+    """There is no answer: PVE's server died of the request, or the client went away."""
 
 
 def _unquote(text: str) -> str:
@@ -41,7 +45,7 @@ def parse_urlencoded(text: str) -> dict[str, Any]:
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """The object of a JSON body; what is not JSON fails as PVE's decoder does."""
+    """The object of a JSON body; invalid JSON fails as in PVE's decoder."""
     text = body.decode("utf-8", "replace")
     try:
         value = json.loads(text)
@@ -64,44 +68,3 @@ def _json_text(text: str, error: json.JSONDecodeError) -> str:
     else:
         what = "malformed JSON string, neither tag, array, object, number, string or atom"
     return f'{what}, at character offset {position} (before "{rest[:40]}")'
-
-
-def parse_multipart(body: bytes, content_type: str) -> dict[str, Any]:
-    """The fields of an upload, in the order PVE insists on: content, checksum-algorithm, checksum,
-    the file.
-    """
-    found = re.search(r'boundary="?([^";]+)"?', content_type)
-    if not found:
-        raise RawError(400, "Bad Request")
-    fields: dict[str, Any] = {}
-    order = ["content", "checksum-algorithm", "checksum"]
-    for chunk in body.split(b"--" + found[1].encode())[1:-1]:
-        head, _dummy, value = chunk.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-        value = value.removesuffix(b"\r\n")
-        disposition = next(
-            (
-                line
-                for line in head.decode("utf-8", "replace").split("\r\n")
-                if line.lower().startswith("content-disp")
-            ),
-            "",
-        )
-        name = re.search(r'\bname="([^"]*)"', disposition)
-        if not name:
-            raise RawError(400, "Bad Request")
-        if name[1] == "filename":
-            file = re.search(r'filename="([^"]*)"', disposition)
-            fields["filename"] = upload_name(file[1] if file else "")
-            fields["tmpfilename"] = value
-            return fields
-        if name[1] not in order:
-            raise RawError(400, "Bad Request")
-        del order[: order.index(name[1]) + 1]
-        fields[name[1]] = value.decode("utf-8", "replace")
-    raise RawError(500, f"upload failed at {SOURCE} line 1370.\n")
-
-
-def upload_name(name: str) -> str:
-    """The file name that an upload gets: without directories, odd characters made underscores."""
-    name = re.split(r"[/\\]", name)[-1]
-    return re.sub(r"[^-a-zA-Z0-9_.]", "_", name)

@@ -17,12 +17,13 @@ from aiohttp import web
 
 from ..core.api import Ctx, Result, Simulation, dispatch
 from ..core.auth import Caller
-from ..core.faults import Fault, FaultPlan, RequestLog
+from ..core.faults import Fault, FaultPlan, RequestLog, Seen
 from ..errors import ApiError, UnknownVerb
 from ..initial.build import simulation
 from ..options import Options
 from . import handlers
-from .forms import RawError, parse_json, parse_multipart, parse_urlencoded
+from .bodies import check_head, read_parameters
+from .forms import RawError, Unanswered
 from .turns import Turns
 
 handlers.load()
@@ -33,8 +34,8 @@ _HEADERS = {"Server": "pve-api-daemon/3.0", "Cache-Control": "max-age=0", "Pragm
 _JSON_HEADERS = {**_HEADERS, "Content-Type": JSON_TYPE}
 _TEXT_HEADERS = {**_HEADERS, "Content-Type": "text/plain"}
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+_UPLOAD = re.compile(r"/nodes/[^/]+/storage/([^/]+)/upload")
 _VERBS = ("GET", "POST", "PUT", "DELETE")
-_BODY_METHODS = ("POST", "PUT")
 
 
 class Dropped(Exception):
@@ -51,7 +52,7 @@ class Server:
         self.turns = Turns()
         self.log = RequestLog()
         self.faults = FaultPlan()
-        # What a fault asks of the control plane, set by its owner: (method, path, body).
+        # The fault's request to the control plane, set by its owner: (method, path, body).
         self.steer: Callable[[str, str, Any], None] | None = None
         self.sim.cluster.tasks.faults = self.faults
         self.capacity = (
@@ -74,7 +75,7 @@ class Server:
         self.faults.rules.clear()
 
     def context(self) -> Ctx:
-        """A context of root's, for what happens without a request."""
+        """A context of root, for changes without a request."""
         method = self.sim.schema.methods[("GET", "/version")]
         return Ctx(self.sim, "root@pam", None, method)
 
@@ -102,33 +103,45 @@ class Server:
         if fault is not None:
             await self._fault_before(request, fault)
         if self.sim is not sim:
-            raise _drop(request)  # it was sent before the reset, and must not change what is now
+            raise _drop(request)  # sent before the reset, it must not change the new state
         answer = Answer()
         try:
-            if fault is not None and fault.status is not None:
-                raise _faulty(fault)
-            await self._answer(request, verb, path, answer)
-        except ApiError as error:
-            answer.refuse(error)
-        # a fault of the simulator itself must be seen by whoever tests against it
-        except Exception as error:
-            traceback.print_exc()
-            answer.refuse(ApiError(500, f"simulator fault: {error!r}\n"))
+            await self._carry_out(request, verb, path, fault, answer)
+        except Unanswered:
+            self.log.add(Seen(verb, path, answer.route or path, 0, started, answer.who, None))
+            raise _drop(request) from None
         if answer.status == 401:
             await asyncio.sleep(max(0.0, self.options.auth_delay_s - (time.time() - started)))
         elif answer.status == 595:
             await asyncio.sleep(self.sim.proxy_timeout)
         if self.sim is not sim:
             raise _drop(request)
-        self.log.add(
-            verb, path, answer.route or path, answer.status, started, answer.who, answer.params
-        )
+        route = answer.route or path
+        seen = Seen(verb, path, route, answer.status, started, answer.who, answer.params)
+        self.log.add(seen)
         if fault is not None and fault.drop == "after":
             raise _drop(request)
         response = answer.response(kind)
         if fault is not None and fault.cut is not None:
             return await _cut(request, response, fault.cut)
         return response
+
+    async def _carry_out(
+        self, request: web.BaseRequest, verb: str, path: str, fault: Fault | None, answer: Answer
+    ) -> None:
+        """Put the result or the refusal into the answer."""
+        try:
+            if fault is not None and fault.status is not None:
+                raise _faulty(fault)
+            await self._answer(request, verb, path, answer)
+        except Unanswered:
+            raise
+        except ApiError as error:
+            answer.refuse(error)
+        # a fault of the simulator itself must be visible to its users
+        except Exception as error:
+            traceback.print_exc()
+            answer.refuse(ApiError(500, f"simulator fault: {error!r}\n"))
 
     async def _latency(self) -> None:
         if self.latency:
@@ -145,58 +158,45 @@ class Server:
             if self.steer is not None:
                 self.steer(method, path, body)
         if fault.drop == "before":
-            self.log.add(request.method, request.path, "(dropped)", 0, time.time(), "", None)
+            self.log.add(Seen(request.method, request.path, "(dropped)", 0, time.time(), "", None))
             raise _drop(request)
 
     async def _answer(self, request: web.BaseRequest, verb: str, path: str, answer: Answer) -> None:
         sim = self.sim
         if verb not in _VERBS:
             raise UnknownVerb(verb)
+        check_head(request)
         caller = sim.authority.identify(verb, path, request.headers)
         answer.who = caller.who if caller else ""
         found = sim.schema.find(verb, path)
         if found is not None:
             answer.route = found[0].path
-        params = await self._params(request, verb, path, caller)
+        params = await read_parameters(request, self._check_upload(verb, path, caller))
         answer.params = params
         answer.accept(await dispatch(sim, verb, path, caller, params))
 
-    async def _params(
-        self, request: web.BaseRequest, verb: str, path: str, caller: Caller | None
-    ) -> dict[str, Any]:
-        params: dict[str, Any] = {}
-        if verb in _BODY_METHODS:
-            body = await request.read()
-            content_type = request.headers.get("Content-Type", "")
-            if path.endswith("/upload") and content_type.startswith("multipart/form-data"):
-                self._check_upload(path, caller)
-                params = parse_multipart(body, content_type)
-            elif body:
-                if content_type.split(";")[0].strip().lower() == "application/json":
-                    params = parse_json(body)
-                else:
-                    params = parse_urlencoded(body.decode("utf-8", "replace"))
-        query = request.rel_url.raw_query_string
-        if query:
-            params.update(parse_urlencoded(query))
-        params.pop("_dc", None)
-        return params
+    def _check_upload(self, verb: str, path: str, caller: Caller | None) -> bool:
+        """Whether the request is an upload.
 
-    def _check_upload(self, path: str, caller: Caller | None) -> None:
-        """The right to upload is checked before the file is read, and refused without a body."""
-        storage = path.split("/")[4]
+        The right to upload is checked before the file is read, and refused without a body
+        (pve-manager, HTTPServer.pm, auth_handler).
+        """
+        found = _UPLOAD.fullmatch(path)
+        if verb != "POST" or found is None:
+            return False
         if caller and caller.who != "root@pam":
             try:
                 self.sim.acl.require(
-                    caller.who, f"/storage/{storage}", ["Datastore.AllocateTemplate"]
+                    caller.who, f"/storage/{found[1]}", ["Datastore.AllocateTemplate"]
                 )
             except ApiError as error:
                 error.empty = True
                 raise
+        return True
 
 
 class Answer:
-    """What will be sent, and what the log says about it."""
+    """The answer to send, and its entry in the log."""
 
     __slots__ = ("empty", "envelope", "params", "raw", "reason", "route", "status", "text", "who")
 
@@ -222,7 +222,7 @@ class Answer:
     def refuse(self, error: ApiError) -> None:
         """Take over a refusal."""
         self.status = error.status
-        # What a path or parameter brought in must not break the status line.
+        # Text from a path or parameter must not break the status line.
         self.reason = _CONTROL.sub(" ", error.message.split("\n", 1)[0].rstrip("\r"))
         self.empty = error.empty
         if isinstance(error, RawError):

@@ -1,4 +1,4 @@
-"""Requests that are due at the same moment take turns, and what comes in is read in between."""
+"""Requests that are due at the same moment take turns; new requests are read in between."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections import deque
 class Turns:
     """Lets one request through in each round of the event loop.
 
-    Else all that are due are served in one round, and what their clients ask next is read only when
-    the last of them is done: it would all be due at the same moment again, with the server idle
-    until then.
+    Otherwise all due requests are served in one round, and the next requests of their clients are
+    read only after the last of them: all would be due at the same moment again, with the server
+    idle until then.
     """
 
     def __init__(self) -> None:
