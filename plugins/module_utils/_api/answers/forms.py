@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Forms of values in answers: each returns a value as the rest of the code reads it, or raises
-`Unfit` (pure).
+"""Forms of values in answers: each returns a value in the type that the rest of the code reads, or
+raises `Unfit` (pure).
 
 PVE is written in Perl, whose JSON has the same figure as a number in one answer and as a text in
-the next. A form returns one of the two. It returns None for what counts as missing, and leaves keys
-alone that it does not know: a newer version may have more.
+the next. A form returns one of the two. It returns None for a value that counts as missing, and
+keeps unknown keys: a newer version may have more.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Unfit(ValueError):
         super().__init__(problem)
 
     def within(self, key: str | int) -> Unfit:
-        """Return the same, seen from what holds the value under a key or an index."""
+        """Return the same error with its place extended by the key or index of the containing
+        object or list.
+        """
         return Unfit(self.problem, (key, *self.place))
 
     def __str__(self) -> str:
@@ -58,7 +60,7 @@ def _unlike(expected: str, value: Any) -> Unfit:
 
 
 def unchanged(value: Any) -> Any:
-    """Return anything as it is."""
+    """Return any value without a change."""
     return value
 
 
@@ -74,7 +76,7 @@ def text(value: Any) -> str:
 
 
 def like(pattern: str, what: str) -> Form:
-    """Return the form of a text or number that stays as it is, if its text matches."""
+    """Return the form of a text or number whose text must match; the value is not converted."""
     compiled = re.compile(pattern, re.DOTALL)
 
     def read(value: Any) -> Any:
@@ -85,8 +87,15 @@ def like(pattern: str, what: str) -> Form:
     return read
 
 
+count = like("[0-9]{0,18}", "a whole number")
+memory = like("(?:(?:current=)?[0-9]{1,18}(?:,.*)?)?", "an amount of memory")
+option_name = like("[A-Za-z0-9_-]{1,64}", "the name of an option")
+properties = like("[^=,]+=[^,]*(,[^=,]+=[^,]*)*", "a list of properties")
+task_id = like("(UPID:.*)?", "the ID of a task")
+
+
 def scalar(value: Any) -> Any:
-    """Return a text or a number as it is."""
+    """Return a text or a number without a change."""
     if value.__class__ in (str, int, bool) or _is_finite(value):
         return value
     raise _unlike("a text", value)
@@ -212,11 +221,11 @@ class Option(Record):
 
 
 class ByType:
-    """The form of rows that say in `type` what they are."""
+    """The form of rows whose key `type` names their kind."""
 
-    def __init__(self, needed: bool = True, **records: Record) -> None:
+    def __init__(self, **records: Record) -> None:
         self._records = records
-        self._any = Record({"type": name}, {}) if needed else Record({}, {"type": text})
+        self._any = Record({"type": name}, {})
 
     def __call__(self, value: Any) -> dict[str, Any]:
         row = self._any(value)
@@ -242,10 +251,10 @@ def rows(form: Form) -> Form:
 
 
 def values(form: Form, known: Mapping[str, Form] | None = None, key: Form = unchanged) -> Form:
-    """Return the form of an object whose values are alike, but for the `known` ones, and its keys
-    too.
+    """Return the form of an object whose values, except the `known` ones, and whose keys are each
+    of one form.
 
-    Perl's JSON has an empty list where an object without keys was not yet used as one.
+    Perl's JSON has an empty list for an object without keys that was not yet used as an object.
     """
     forms = known or {}
 
@@ -269,8 +278,8 @@ def values(form: Form, known: Mapping[str, Form] | None = None, key: Form = unch
 
 
 def either(form: Form, other: Form, kind: type = list) -> Form:
-    """Return the form of what PVE answers as a list (or another `kind`) in one call and otherwise
-    in another.
+    """Return the form of an answer that is a list (or another `kind`) in one call and has the form
+    `other` in another call.
     """
 
     def read(value: Any) -> Any:

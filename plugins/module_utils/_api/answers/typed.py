@@ -1,17 +1,18 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layer that reads answers: above it each has the form that `answers` declares."""
+"""The layer that gives each answer the form of its call."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .._core.errors import ApiError, FleetError, NetworkError
-from .answers import form_of
-from .forms import Unfit
-from .protocols import Row, Transport
-from .request import Request
+from ..._core.errors import ApiError, FleetError, NetworkError
+from ..layer import Layer
+from ..protocols import Transport
+from ..request import Request
+from .calls import form_of
+from .forms import Form, Unfit
 
 _STEP = (
     "Check that host and port lead to Proxmox VE, and the proxies on the way. If they do, this"
@@ -19,29 +20,12 @@ _STEP = (
 )
 
 
-class Typed:
+class Typed(Layer[Transport]):
     """Returns each answer in its form.
 
     An answer to a read that has another form is an ApiError. One to a write is lost, which leaves
     open whether the write happened.
     """
-
-    def __init__(self, below: Transport) -> None:
-        self._below = below
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether anything ever answered at the endpoint."""
-        return self._below.has_answered
-
-    @property
-    def rows(self) -> list[Row]:
-        """The record of the requests sent so far."""
-        return self._below.rows
-
-    def close(self) -> None:
-        """Close all connections; a later request opens new ones."""
-        self._below.close()
 
     def send(self, request: Request) -> Any:
         """Return `data` of the answer. Raises FleetError."""
@@ -50,9 +34,18 @@ class Typed:
         if form is None:
             return answer
         try:
+            if request.beside:
+                return _with_data(answer, form)
             return form(answer)
         except Unfit as problem:
             raise _malformed(request, problem) from None
+
+
+def _with_data(answer: Any, form: Form) -> dict[str, Any]:
+    """Return an answer with an attribute beside its data, the data in its form. Raises Unfit."""
+    if not isinstance(answer, dict) or "data" not in answer:
+        raise Unfit("has no data")
+    return {**answer, "data": form(answer["data"])}
 
 
 def _malformed(request: Request, problem: Unfit) -> FleetError:
