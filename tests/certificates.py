@@ -36,20 +36,19 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._subject = _named(name)
         certificate = _certificate(
-            self._subject, self._subject, self._key.public_key(), self._key, ca=True
+            _builder(self._subject, self._subject, self._key.public_key()), self._key, ca=True
         )
         self.file = directory / f"{name.replace(' ', '-')}.pem"
         self.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, address: str = ADDRESS, days_ago: float = 0.0) -> Pair:
-        """Make a certificate for an address; `name` is that of its files.
+        """Make a certificate for an address; `name` is the name of its files.
 
         It is valid for a day, which began an hour before now, or `days_ago` before that.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = _certificate(
-            _named(address), self._subject, key.public_key(), self._key, address, days_ago=days_ago
-        )
+        builder = _builder(_named(address), self._subject, key.public_key(), days_ago)
+        certificate = _certificate(builder, self._key, address)
         return _written(self._directory / name, certificate, key)
 
 
@@ -57,7 +56,7 @@ def self_signed(directory: Path, address: str = ADDRESS) -> Pair:
     """Make a certificate that no CA signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _named(address)
-    certificate = _certificate(name, name, key.public_key(), key, address)
+    certificate = _certificate(_builder(name, name, key.public_key()), key, address)
     return _written(directory / "self-signed", certificate, key)
 
 
@@ -78,19 +77,13 @@ def _written(base: Path, certificate: Any, key: Any) -> Pair:
     return pair
 
 
-def _certificate(
-    subject: x509.Name,
-    issuer: x509.Name,
-    public_key: Any,
-    signing_key: Any,
-    address: str = "",
-    *,
-    ca: bool = False,
-    days_ago: float = 0.0,
-) -> Any:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: Any, days_ago: float = 0.0
+) -> x509.CertificateBuilder:
+    """Return a certificate without extensions and signature."""
     began = datetime.datetime.now(datetime.timezone.utc) - DAY * days_ago
     began -= datetime.timedelta(hours=1)
-    builder = (
+    return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
@@ -98,8 +91,15 @@ def _certificate(
         .serial_number(x509.random_serial_number())
         .not_valid_before(began)
         .not_valid_after(began + DAY)
-        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
     )
+
+
+def _certificate(
+    builder: x509.CertificateBuilder, signing_key: Any, address: str = "", *, ca: bool = False
+) -> Any:
+    """Return a signed certificate for an address, or for a CA."""
+    constraints = x509.BasicConstraints(ca=ca, path_length=None)
+    builder = builder.add_extension(constraints, critical=True)
     if address:
         name = x509.IPAddress(ipaddress.ip_address(address))
         builder = builder.add_extension(x509.SubjectAlternativeName([name]), critical=False)

@@ -18,7 +18,8 @@ Answer = Callable[[Request], Any]
 
 
 class FakeApi:
-    """The lowest layer of a client: it answers each request with what `answer` returns or raises.
+    """The lowest layer of a client: it answers each request with the value or the exception of
+    `answer`.
 
     An exception that is returned is raised too. `asked` has every request in order; `clock` is the
     client's, and sleeping by it costs no time.

@@ -37,7 +37,7 @@ class Connection:
         self._exchanges = 0
 
     def pass_on(self) -> None:
-        """Pass on what both sides send, until one of them ends."""
+        """Pass on the data of both sides, until one of them ends."""
         is_asking = False
         with self._behind:
             self._tls.set_accept_state()
@@ -61,14 +61,14 @@ class Connection:
                     select.select([self._client, self._behind], [], [])
 
     def _read(self) -> bytes | None:
-        """Return what the client has sent, None where that is nothing now."""
+        """Return the data that the client has sent, None if there is none now."""
         try:
             return self._tls.recv(_SIZE)
         except SSL.WantReadError:
             return None
 
     def _renegotiate(self) -> None:
-        """Ask for another handshake. Raises SSL.Error where the client refuses it."""
+        """Ask for another handshake. Raises SSL.Error if the client refuses it."""
         self._tls.set_context(self._later)
         self._tls.renegotiate()
         self._tls.do_handshake()

@@ -172,7 +172,7 @@ def _context(pairs: Sequence[Pair]) -> ssl.SSLContext:
     turns = itertools.cycle(contexts)
 
     def choose(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        """OpenSSL asks before it sends a certificate, also where the client names no server."""
+        """OpenSSL asks before it sends a certificate, even if the client names no server."""
         connection.context = next(turns)
 
     contexts[0].sni_callback = choose

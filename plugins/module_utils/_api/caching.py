@@ -14,14 +14,14 @@ from .client import Client
 from .protocols import Sender
 from .request import Request
 
-_Question = tuple[tuple["str | int", ...], tuple[tuple[str, str], ...]]
-"""Path and query."""
+_Question = tuple[tuple["str | int", ...], tuple[tuple[str, str], ...], str]
+"""Path, query, and the attribute beside the data."""
 
 
 class Caching:
-    """Answers a read that was made before from memory, failures included. It refuses writes.
+    """Answers a repeated read from memory, failures included. It refuses writes.
 
-    What is returned may be returned again, so it must not be changed. Safe to use from several
+    An answer may be returned again, so callers must not change it. Safe to use from several
     threads.
     """
 
@@ -36,7 +36,7 @@ class Caching:
             raise TypeError(
                 f"{request.method} {request.segments}: a client for planning was asked to write"
             )
-        question = (request.segments, tuple(sorted(request.values.items())))
+        question = (request.segments, tuple(sorted(request.values.items())), request.beside)
         with self._lock:
             known = self._known.get(question)
         if known is None:
@@ -59,12 +59,12 @@ class CachingReader(Client):
     """A client of the same Proxmox VE that asks each question once and cannot write."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client.wrapped()
-        self._assemble(replace(self._client._parts, layers=(Caching,)))
+        self._client = client
+        self._assemble(replace(client._layers, above=Caching))
 
     @classmethod
     def around(cls, client: Client) -> CachingReader:
-        """Return the client itself where it asks each question once, else one that does."""
+        """Return the client itself if it caches already, else a caching client around it."""
         if isinstance(client, cls):
             return client
         return cls(client)

@@ -1,12 +1,11 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client: reads, writes under the rules for writes, waits, and keeps a record of what it sent.
+"""The client: reads, writes under the rules for writes, waits, and records its requests.
 
 A client is composed of layers, each around the one below it:
 
-- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `Typed` <- `Retrying` <- `Caching` or
-  prefetch
+- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `Typed` <- `Retrying` <- `Caching`
 - tasks: `TaskWaiter` <- `LimitedWaiter` <- `Tasks` <- `LimitedTasks`
 
 It is not changed afterwards: another composition is another client over the same connections.
@@ -22,46 +21,44 @@ from typing import Any
 
 from .._core.clock import Clock
 from .._core.quantities import whole_number
-from .backend import ProxmoxerTransport
+from .answers.typed import Typed
+from .http.backend import ProxmoxerTransport
+from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
-from .request import Again, Happened, Request, encode
+from .request import Again, Happened, Request, Upload, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
 from .tasks import OUTAGE, NoNotes, Tasks, TaskWaiter
-from .typed import Typed
 from .upid import TaskResult
-
-Layer = Callable[[Sender], Sender]
-"""Makes a layer around the one below it."""
 
 
 @dataclass
-class Known:
-    """What was learned about a Proxmox VE that does not change while a task runs."""
+class ServerFacts:
+    """Facts about a Proxmox VE that do not change while a task runs, each read once."""
 
     release: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a client is composed of.
+class ClientLayers:
+    """The components of a client.
 
-    `layers` are those above the retries, the lowest first. `progress` is called while a task runs.
-    `task_poller` is set where several threads wait for tasks. `notes` are kept of tasks and steps.
-    `known` is shared by all clients of one transport.
+    `above` makes the layer above the retries, if there is one. `progress` is called while a task
+    runs. `task_poller` is set if several threads wait for tasks. `notes` are kept of tasks and
+    steps. `known` is shared by all clients of one transport.
     """
 
     connection: Connection
     transport: Transport
     clock: Clock
     rng: random.Random
-    layers: tuple[Layer, ...] = ()
+    above: Callable[[Sender], Sender] | None = None
     limit: Limit | None = None
     progress: Progress | None = None
     task_poller: TaskPoller | None = None
     notes: Notes = NoNotes()
-    known: Known = field(default_factory=Known)
+    known: ServerFacts = field(default_factory=ServerFacts)
 
 
 class Client:
@@ -80,15 +77,15 @@ class Client:
     ) -> None:
         clock = clock or Clock()
         transport = transport or ProxmoxerTransport(connection, clock)
-        self._assemble(Parts(connection, transport, clock, rng or random.Random()))
+        self._assemble(ClientLayers(connection, transport, clock, rng or random.Random()))
 
-    def _assemble(self, parts: Parts) -> None:
-        self._parts = parts
-        self.connection = parts.connection
-        self.clock = parts.clock
-        self.requests = parts.transport.rows
-        self._sender = _sender_of(parts)
-        self._waiter, self._tasks = _task_layers_of(parts, self._sender, self)
+    def _assemble(self, layers: ClientLayers) -> None:
+        self._layers = layers
+        self.connection = layers.connection
+        self.clock = layers.clock
+        self.requests = layers.transport.rows
+        self._sender = _sender_of(layers)
+        self._waiter, self._tasks = _task_layers_of(layers, self._sender, self)
 
     def __repr__(self) -> str:
         return f"Client({self.connection!r})"
@@ -103,10 +100,6 @@ class Client:
         """Return a client that asks each question again: this one."""
         return self
 
-    def wrapped(self, *layers: Layer) -> Client:
-        """Return a client with these layers above the retries and no others, the lowest first."""
-        return self._with(layers=layers)
-
     def watched(self, progress: Progress) -> Client:
         """Return a client that calls `progress` while a task runs."""
         return self._with(progress=progress)
@@ -118,38 +111,42 @@ class Client:
     def for_threads(self, clock: Clock) -> Client:
         """Return a client for work in several threads, by this clock.
 
-        It polls the tasks of a node together. It has no layer above the retries: what is prefetched
-        follows one task in one thread.
+        It polls the tasks of a node together, and asks each question again.
         """
-        alone = self._with(clock=clock, layers=())
+        alone = self._with(clock=clock, above=None)
         return alone._with(task_poller=TaskPoller(alone))
 
     def limited(self, limit: Limit, progress: Progress | None) -> Client:
         """Return a client whose tasks start when `limit` has room, and that shows `progress`."""
         return self._with(limit=limit, progress=progress)
 
-    def _with(self, **parts: Any) -> Client:
+    def _with(self, **layers: Any) -> Client:
         other = Client.__new__(Client)
-        other._assemble(replace(self._parts, **parts))
+        other._assemble(replace(self._layers, **layers))
         return other
 
     def close(self) -> None:
         """Close all connections; a later request opens new ones."""
-        self._parts.transport.close()
+        self._layers.transport.close()
 
     @property
     def progress(self) -> Progress | None:
-        """What is called while a task runs."""
-        return self._parts.progress
+        """The function that is called while a task runs, or None."""
+        return self._layers.progress
 
     @property
     def notes(self) -> Notes:
-        """What keeps notes of tasks and steps."""
-        return self._parts.notes
+        """The recorder of tasks and steps."""
+        return self._layers.notes
 
     def note(self, summary: str) -> None:
         """Keep a note of a step that was carried out."""
-        self._parts.notes.step(summary)
+        self._layers.notes.step(summary)
+
+    @property
+    def login(self) -> str:
+        """The user, or the whole name of the token, that this client logs in as."""
+        return self.connection.token_id or self.connection.user
 
     @property
     def site(self) -> str:
@@ -163,12 +160,12 @@ class Client:
 
     @property
     def preferred_nodes(self) -> tuple[str, ...]:
-        """The nodes that the settings prefer where they name no default node."""
+        """The nodes that the settings prefer if they name no default node."""
         return self.connection.preferred_nodes
 
     @property
     def node_preference(self) -> tuple[str, ...]:
-        """The default node, or the preferred ones; empty where the settings name none."""
+        """The default node, or the preferred ones; empty if the settings name none."""
         return (self.default_node,) if self.default_node else self.preferred_nodes
 
     def get(
@@ -183,7 +180,7 @@ class Client:
         """Return `data` of a GET on the path of these segments, as in `get("nodes", node, "qemu",
         100, "config")`.
 
-        The query comes from keywords, or from `params` where a key has a hyphen. `timeout` (seconds
+        The query comes from keywords, or from `params` if a key has a hyphen. `timeout` (seconds
         for the answer) and `tries` replace the connection's. Raises FleetError.
         """
         values = encode({**(params or {}), **query})
@@ -191,23 +188,34 @@ class Client:
             Request("GET", segments, values, attempted=attempted, timeout=timeout, tries=tries)
         )
 
+    def get_beside(
+        self, attribute: str, *segments: str | int, tries: int | None = None, attempted: str = ""
+    ) -> tuple[Any, Any]:
+        """Return `data` of a GET and the value of an attribute that PVE's answer has beside it, or
+        None. Raises FleetError.
+        """
+        answer = self._sender.send(
+            Request("GET", segments, {}, attempted=attempted, tries=tries, beside=attribute)
+        )
+        return answer["data"], answer.get(attribute)
+
     def write(
         self,
         method: str,
         *segments: str | int,
         data: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
         attempted: str = "",
         happened: Happened | None = None,
         timeout: float | None = None,
         again: Again | None = None,
     ) -> Any:
-        """Return `data` of a POST, PUT or DELETE, or what `happened` returned after a lost answer.
+        """Return `data` of a POST, PUT or DELETE, or the result of `happened` after a lost answer.
 
+        `data` is sent as the form of a POST or PUT, and as the query of a DELETE.
         See `Retrying` for when it is sent again. Otherwise a lost answer is a NetworkError whose
         next step says that the state is unknown. Raises FleetError.
         """
-        values = encode({**(params or {}), **(data or {})})
+        values = encode(data or {})
         return self._sender.send(
             Request(
                 method,
@@ -236,14 +244,19 @@ class Client:
         method: str,
         *segments: str | int,
         data: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
         attempted: str = "",
         timeout: float = 300.0,
         happened: Happened | None = None,
+        upload: Upload | None = None,
     ) -> TaskResult:
-        """Return how the task ended that a write started, see `Tasks`. `timeout` is in seconds."""
-        values = encode({**(params or {}), **(data or {})})
+        """Return how the task ended that a write started, see `Tasks`. `timeout` is in seconds.
+
+        A file that is uploaded is also given this time until the answer.
+        """
+        values = encode(data or {})
         request = Request(method, segments, values, attempted=attempted, happened=happened)
+        if upload is not None:
+            request = replace(request, upload=upload, timeout=timeout)
         return self._tasks.run(request, timeout)
 
     def version(self) -> tuple[int, int]:
@@ -256,7 +269,7 @@ class Client:
 
         Asked once.
         """
-        known = self._parts.known
+        known = self._layers.known
         if known.release is None:
             answer = self.get("version", attempted="Could not ask for the version") or {}
             known.release = _release(str(answer.get("version") or "0"))
@@ -287,38 +300,36 @@ def connect(
     return Client(resolve(options, environ, read_file), clock=clock)
 
 
-def _sender_of(parts: Parts) -> Sender:
+def _sender_of(layers: ClientLayers) -> Sender:
     """Return the highest layer that requests pass through."""
-    transport = parts.transport
-    if parts.limit is not None:
-        from .limiting import LimitedTransport
-
-        transport = LimitedTransport(transport, parts.limit)
-    sender: Sender = Retrying(Typed(transport), parts.connection, parts.clock, parts.rng)
-    for layer in parts.layers:
-        sender = layer(sender)
-    return sender
+    transport = layers.transport
+    if layers.limit is not None:
+        transport = LimitedTransport(transport, layers.limit)
+    sender: Sender = Retrying(Typed(transport), layers.connection, layers.clock, layers.rng)
+    if layers.above is None:
+        return sender
+    return layers.above(sender)
 
 
-def _task_layers_of(parts: Parts, sender: Sender, client: Client) -> tuple[Waiter, TaskRunner]:
+def _task_layers_of(
+    layers: ClientLayers, sender: Sender, client: Client
+) -> tuple[Waiter, TaskRunner]:
     """Return the highest layers that wait for tasks and that start them."""
     waiter: Waiter = TaskWaiter(
         client,
-        outage=max(OUTAGE, parts.connection.retry_timeout),
-        progress=parts.progress,
-        task_poller=parts.task_poller,
-        notes=parts.notes,
+        outage=max(OUTAGE, layers.connection.retry_timeout),
+        progress=layers.progress,
+        task_poller=layers.task_poller,
+        notes=layers.notes,
     )
-    if parts.limit is None:
-        return waiter, Tasks(sender, waiter, parts.clock, parts.connection.lock_timeout)
-    from .limiting import LimitedTasks, LimitedWaiter
-
-    waiter = LimitedWaiter(waiter, parts.limit)
-    tasks = Tasks(sender, waiter, parts.clock, parts.connection.lock_timeout)
-    return waiter, LimitedTasks(tasks, parts.limit)
+    if layers.limit is None:
+        return waiter, Tasks(sender, waiter, layers.clock, layers.connection.lock_timeout)
+    waiter = LimitedWaiter(waiter, layers.limit)
+    tasks = Tasks(sender, waiter, layers.clock, layers.connection.lock_timeout)
+    return waiter, LimitedTasks(tasks, layers.limit)
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, at least two; 0 for what is not a number."""
+    """Return the numbers of a version, at least two; 0 stands for a part that is not a number."""
     numbers = [whole_number(part) or 0 for part in version.replace("-", ".").split(".")]
     return (numbers[0], *(numbers[1:] or [0]))

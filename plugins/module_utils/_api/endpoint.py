@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a Proxmox VE is: every way to write an endpoint, read into one form (pure)."""
+"""The address of a Proxmox VE: every way to write an endpoint, read into one form (pure)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Endpoint:
 
     @property
     def web(self) -> str:
-        """Where a browser finds the user interface, without a slash at its end."""
+        """The URL of the user interface, without a slash at its end."""
         return f"https://{self.netloc}"
 
     def __str__(self) -> str:
@@ -119,8 +119,8 @@ def _port(text: str, port: int | str | None) -> int:
 
 
 def credentials_in(text: str) -> set[str]:
-    """Return what must not be shown of a URL: `user:password` as it is written, and a password that
-    is not short.
+    """Return the secret texts of a URL: `user:password` exactly as written, and the password unless
+    it is short.
     """
     before = text.rpartition("@")[0]
     login = before.partition("://")[2] or before
@@ -133,7 +133,7 @@ def credentials_in(text: str) -> set[str]:
 
 
 def _without_credentials(text: str) -> str:
-    """Return a URL with stars for all that stands before its host."""
+    """Return a URL with stars for the text before its host."""
     before, _at, host = text.rpartition("@")
     scheme, separator, rest = before.partition("://")
     if separator and rest:

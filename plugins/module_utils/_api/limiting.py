@@ -8,31 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.errors import FleetError, Locked, NetworkError
-from .protocols import Limit, Progress, Row, TaskRunner, Transport, Waiter
+from .layer import Layer
+from .protocols import Limit, Progress, TaskRunner, Transport, Waiter
 from .request import Request
 from .upid import TaskResult
 
 
-class LimitedTransport:
+class LimitedTransport(Layer[Transport]):
     """Reports each lock and each failure of the server to the limit."""
 
     def __init__(self, below: Transport, limit: Limit) -> None:
-        self._below = below
+        super().__init__(below)
         self._limit = limit
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether anything ever answered at the endpoint."""
-        return self._below.has_answered
-
-    @property
-    def rows(self) -> list[Row]:
-        """The record of the requests sent so far."""
-        return self._below.rows
-
-    def close(self) -> None:
-        """Close all connections; a later request opens new ones."""
-        self._below.close()
 
     def send(self, request: Request) -> Any:
         """Return `data` of the answer. Raises FleetError."""
@@ -54,7 +41,7 @@ class LimitedWaiter:
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
     ) -> TaskResult:
-        """Return how a task ended. Raises what its exit status means, or TaskTimeout."""
+        """Return how a task ended. Raises the error of its exit status, or TaskTimeout."""
         try:
             return self._below.wait(upid, timeout, attempted, progress)
         except Locked as error:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Paths of requests as the API's documentation writes them, and how often each was called (pure).
 
-The number of templates is limited by this file, whatever VMs, nodes and users are called.
+This file limits the number of templates; names of VMs, nodes and users do not add any.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from .generated.guests import GUEST_TYPES
 from .protocols import Row
 
-# What follows a word of a path, as the API's schema calls it.
+# The placeholder that follows a word of a path, named as in the API's schema.
 _NAMED = {
     "nodes": "{node}",
-    "qemu": "{vmid}",
-    "lxc": "{vmid}",
+    **dict.fromkeys(GUEST_TYPES, "{vmid}"),
     "snapshot": "{snapname}",
     "tasks": "{upid}",
     "storage": "{storage}",
@@ -31,19 +31,33 @@ _NAMED = {
     "roles": "{roleid}",
     "domains": "{realm}",
     "resources": "{sid}",
+    "rules": "{rule}",
+    **dict.fromkeys(("gotify", "matchers", "sendmail", "smtp", "targets", "webhook"), "{name}"),
+    **dict.fromkeys(("backup", "dir", "pci", "replication", "server", "usb"), "{id}"),
+    "dns": "{dns}",
     "vnets": "{vnet}",
     "zones": "{zone}",
+}
+# The placeholders that follow a word below C(firewall).
+_OF_FIREWALL = {
+    "aliases": "{name}",
+    "groups": "{groupid}/{pos}",
+    "ipset": "{name}/{cidr}",
+    "rules": "{pos}",
 }
 # A name that may hold slashes, so that it is all the rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "access acl agent clone cloudinit cluster config content current domains download-url exec"
-    " exec-status feature file-read file-write get-host-name get-osinfo groups ha info log lxc"
-    " manager_status migrate move_disk network network-get-interfaces nextid nodes options"
-    " password pending permissions ping pools qemu query-url-metadata reboot reset resize"
-    " resources resume roles rollback sdn shutdown snapshot start status stop storage suspend"
-    " sync tasks template ticket token unlink upload users version vnets zones".split()
-)
+    "access acl agent aliases aplinfo apt backup clone cloudinit cluster config content"
+    " current dir dns domains download-url endpoints exec exec-status extractconfig feature"
+    " file-read file-write firewall get-host-name get-osinfo gotify groups ha hosts info"
+    " interfaces ipset log macros manager_status mapping matchers metrics migrate move_disk"
+    " network network-get-interfaces nextid nodes notifications options password pci pending"
+    " permissions ping pools query-url-metadata reboot refs replication repositories reset"
+    " resize resources resume roles rollback rules sdn sendmail server shutdown smtp snapshot"
+    " start status stop storage suspend sync targets tasks template test ticket time token"
+    " unlink upload usb users version vnets vzdump webhook zones".split()
+).union(GUEST_TYPES)
 OTHER = "other"
 
 
@@ -53,24 +67,26 @@ def template_of(path: str) -> str:
     From the first unknown word on it is V(other), so that no name gets into a template.
     """
     found: list[str] = []
-    placeholder = ""
+    named = _NAMED
+    placeholders: list[str] = []
     for part in filter(None, path.split("/")):
-        if placeholder:
-            found.append(placeholder)
-            if placeholder in _LONG_NAMES:
+        if placeholders:
+            found.append(placeholders.pop(0))
+            if found[-1] in _LONG_NAMES:
                 break
-            placeholder = ""
-        elif part in _WORDS:
-            found.append(part)
-            placeholder = _NAMED.get(part, "")
-        else:
+            continue
+        if part not in _WORDS:
             found.append(OTHER)
             break
+        found.append(part)
+        if part == "firewall":
+            named = _OF_FIREWALL
+        placeholders = named[part].split("/") if part in named else []
     return "/" + "/".join(found)
 
 
 def status_of(row: Row) -> str:
-    """Return the HTTP status of a request, V(none) for one without an answer."""
+    """Return the HTTP status of a request, V(none) if it had no answer."""
     status = row[2]
     if status == 0:
         return "none"

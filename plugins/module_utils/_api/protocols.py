@@ -1,20 +1,20 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the layers of a client are to each other: each knows the one below it only as it is here."""
+"""The protocols between the layers of a client: a layer uses the layer below it only through
+these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from .._core.clock import Clock
 from .._core.errors import FleetError
-
-if TYPE_CHECKING:
-    from .request import Request
-    from .upid import TaskResult
+from .request import Request
+from .upid import TaskResult
 
 Row = tuple[str, str, int, float, int]
 """Method, path, status (0 without an answer), milliseconds, number of the try."""
@@ -26,7 +26,9 @@ task.
 
 
 class Notes(Protocol):
-    """Keeps what was done and what runs, for the case that the task of Ansible is interrupted."""
+    """Records finished steps and running tasks, to be reported if the Ansible task is
+    interrupted.
+    """
 
     def began(self, upid: str) -> None:
         """Note that a task of Proxmox VE runs."""
@@ -41,7 +43,7 @@ class Notes(Protocol):
         """Return the notes on one of several VMs."""
 
     def complete(self) -> None:
-        """Note that all that this VM needed was done."""
+        """Note that the work on this VM is complete."""
 
 
 class Reader(Protocol):
@@ -62,8 +64,8 @@ class Sender(Protocol):
         """Return `data` of the answer. Raises FleetError."""
 
 
-class Transport(Sender, Protocol):
-    """The lowest layer: each `send` is one try."""
+class Connected(Protocol):
+    """Has connections to Proxmox VE."""
 
     @property
     def has_answered(self) -> bool:
@@ -77,13 +79,17 @@ class Transport(Sender, Protocol):
         """Close all connections; a later request opens new ones."""
 
 
+class Transport(Sender, Connected, Protocol):
+    """A layer below the retries: each `send` is one try."""
+
+
 class Waiter(Protocol):
     """A layer that waits for tasks."""
 
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
     ) -> TaskResult:
-        """Return how a task ended. Raises what its exit status means, or TaskTimeout."""
+        """Return how a task ended. Raises the error of its exit status, or TaskTimeout."""
 
 
 class TaskRunner(Protocol):

@@ -12,24 +12,32 @@ from urllib.parse import quote
 
 from .._core.errors import FleetError, ValidationFailed
 from .._core.retry import TimeBudget
-from .protocols import Row
 
 Happened = Callable[[], Any]
-"""A look at the server after a lost answer: None when the write did not happen, else what it would
-have returned.
+"""A check of the server after a lost answer: None if the write did not happen, else the answer that
+it would have had.
 """
 
 Again = Callable[[], None]
-"""A look before a write is sent once more: raises where it must not be."""
+"""A check before a write is sent again: raises if it must not be."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A local file that goes with a request, and its name there."""
+
+    path: str
+    name: str
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked, and how long it may be tried for.
+    """A request, and the limits of its tries.
 
     `values` are the query or the form, encoded. `timeout` (seconds for one answer) and `tries`
     replace the connection's. `lock_budget` is shared by all requests of one operation. `attempted`
-    begins the message of a failure. `record` takes the place of the client's record.
+    begins the message of a failure. `beside` is an attribute that PVE's answer has beside its
+    data: with it the answer is an object with both.
     """
 
     method: str
@@ -42,7 +50,8 @@ class Request:
     happened: Happened | None = None
     lock_budget: TimeBudget | None = None
     again: Again | None = None
-    record: list[Row] | None = None
+    beside: str = ""
+    upload: Upload | None = None
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -56,19 +65,20 @@ class Request:
         return replace(self, number=number)
 
     def failure(self, error: FleetError) -> FleetError:
-        """Return the error with the number of the try and, unless it is known, what was
-        attempted.
+        """Return the error with the number of the try and, unless it has one, the attempted
+        action.
         """
         attempted = error.attempted or self.attempted or _plain_attempt(error)
         return error.on(attempted=attempted, tries=self.number)
 
 
-def encode(values: Mapping[str, Any]) -> dict[str, str]:
+def encode(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a query or form as PVE reads it: booleans as 1 and 0, numbers as text, None left out.
+    A list of texts repeats its key.
 
-    Raises ValidationFailed for another type: lists and property strings are rendered by the caller.
+    Raises ValidationFailed for another type: property strings are rendered by the caller.
     """
-    encoded: dict[str, str] = {}
+    encoded: dict[str, Any] = {}
     for key, value in values.items():
         if value is None:
             continue
@@ -76,6 +86,8 @@ def encode(values: Mapping[str, Any]) -> dict[str, str]:
             encoded[key] = "1" if value else "0"
         elif isinstance(value, (str, int, float)):
             encoded[key] = str(value)
+        elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+            encoded[key] = value
         else:
             raise ValidationFailed(
                 attempted=f"Could not send {key}",

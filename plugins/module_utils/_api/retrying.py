@@ -10,15 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.clock import Clock
-from .._core.errors import FleetError, Locked, NetworkError
+from .._core.errors import (
+    ApiError,
+    AuthenticationError,
+    FleetError,
+    Locked,
+    NetworkError,
+    PermissionDenied,
+)
 from .._core.retry import Backoff, NetworkBudget, TimeBudget
 from .protocols import Transport
 from .request import Request
 from .settings import Connection
 
-# Where nothing has answered yet, the address is more likely wrong than busy; and a node that PVE
-# cannot reach is down.
+# If nothing has answered yet, a wrong address is more likely than a busy server; and a node that
+# PVE cannot reach is down.
 CONNECT_TRIES = 3
+# Failures of a look that did not see the state.
+_NO_LOOK = (ApiError, AuthenticationError, NetworkError, PermissionDenied)
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
 
@@ -49,10 +58,7 @@ class Retrying:
         if tries is None:
             tries = self._connection.retries
         network = NetworkBudget(
-            self._clock,
-            Backoff(rng=self._rng),
-            self._connection.retry_timeout,
-            tries,
+            self._clock, Backoff(rng=self._rng), self._connection.retry_timeout, tries
         )
         locked = request.lock_budget
         if locked is None:
@@ -89,13 +95,8 @@ class Retrying:
             except FleetError as error:
                 raise numbered.failure(error) from error
 
-    def _after_lost_answer(
-        self,
-        request: Request,
-        error: NetworkError,
-        budgets: _Budgets,
-    ) -> Any:
-        """Return what the write would have returned, or None when it is to be sent again.
+    def _after_lost_answer(self, request: Request, error: NetworkError, budgets: _Budgets) -> Any:
+        """Return the result of the write, or None if it must be sent again.
 
         Raises the failure otherwise.
         """
@@ -123,26 +124,27 @@ class Retrying:
 
 @dataclass(frozen=True)
 class _Budgets:
-    """What is left for one request."""
+    """The remaining tries and times of one request."""
 
     network: NetworkBudget
     locked: TimeBudget
 
     @property
     def tries(self) -> int:
-        """The number of the try that both budgets have led to."""
+        """Attempt number, counting the retries of both budgets."""
         return self.network.tries + self.locked.tries - 1
 
 
 def _look(request: Request, failure: FleetError) -> Any:
-    """Return what a look after a lost answer finds, or None when the write did not happen.
+    """Return the result of a look at the state after a lost answer, or None if the write did not
+    happen.
 
-    Raises the failure when there is no such look or it fails too: the state is unknown.
+    Raises the failure if there is no such look or it fails too: the state is unknown.
     """
     unknown = request.failure(failure).on(next_step=_UNKNOWN, retryable=False)
     if request.happened is None:
         raise unknown
     try:
         return request.happened()
-    except NetworkError as error:
+    except _NO_LOOK as error:
         raise unknown from error

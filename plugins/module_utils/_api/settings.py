@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import ConfigurationError
-from .._core.shown import shown
+from .._core.shown import formatted
 from .endpoint import Endpoint, parse_endpoint
 
 # Option -> names in the environment; the first that is set and not empty counts.
@@ -38,6 +38,7 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "lock_timeout": ("PROXMOX_LOCK_TIMEOUT",),
     "site": ("PROXMOX_SITE", "PROXMOX_DEFAULT_CLUSTER"),
     "sites_file": ("PROXMOX_SITES_FILE",),
+    "require_tenant": ("PROXMOX_REQUIRE_TENANT",),
     "node": ("PROXMOX_NODE",),
     "preferred_nodes": ("PVE_NODE_SELECTOR",),
 }
@@ -60,6 +61,7 @@ ALIASES: Mapping[str, str] = {
 }
 DEFAULTS: Mapping[str, Any] = {
     "validate_certs": True,
+    "require_tenant": False,
     "timeout": 30.0,
     "retry_timeout": 30.0,
     "lock_timeout": 60.0,
@@ -70,13 +72,18 @@ _SITE_KEYS = frozenset(ENVIRONMENT) - {"site", "sites_file", "preferred_nodes"} 
     "name",
     "default",
 }
-_OWN_LISTS = ("nodes", "storages", "bridges")  # what a site may use
+_OWN_LISTS = ("nodes", "storages", "bridges")  # the nodes, storages and bridges that a site may use
 _SITE_KEYS |= {*_OWN_LISTS, "max_vms_per_node"}
 _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
 _USER = re.compile(r"^[^\s:/@]+(?:@[^\s:/@]+)*@[A-Za-z][A-Za-z0-9.\-_]+$")
 _TOKEN_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
 _VISIBLE = re.compile(r"^[\x21-\x7e]+$")
+# The form of a token's secret (pve-access-control: PVE/API2/User.pm, generate_token: a UUID).
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+# A token as the header of a request has it (pve-http-server: PVEAPIToken=USER@REALM!ID=SECRET).
+_WHOLE_TOKEN = re.compile(rf"(?:PVEAPIToken=)?(?P<id>.*)={_UUID.pattern}")
+_STARS = "********"
 
 ReadFile = Callable[[str], Any]
 
@@ -86,8 +93,8 @@ class Connection:
     """Everything a session needs. Secrets are not part of its text form.
 
     `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are seconds,
-    `retries` counts tries or is None. A new VM goes to `node`, or without it to one of the
-    `preferred_nodes` where one of them fits.
+    `retries` counts tries or is None. A new VM goes to `node`; without it, to one of the
+    `preferred_nodes` if one of them fits.
     """
 
     endpoint: Endpoint
@@ -107,19 +114,20 @@ class Connection:
     site: str = ""
     node: str = ""
     preferred_nodes: tuple[str, ...] = ()
-    own_nodes: tuple[str, ...] = ()  # what the site may use, all where it is empty
+    own_nodes: tuple[str, ...] = ()  # the nodes that the site may use; empty: all
     own_storages: tuple[str, ...] = ()
     own_bridges: tuple[str, ...] = ()
+    require_tenant: bool = False  # a task that writes needs a tenant
     max_vms_per_node: Any = field(default=None, hash=False)  # of the site, unless the task sets it
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown."""
+        """The password and the token's secret, which must never be shown."""
         return tuple(secret for secret in (self.password, self.token_secret) if secret)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a user should know of this connection.
+        """The warnings that a user of this connection should read.
 
         The text is the same for each task, because Ansible shows equal warnings once.
         """
@@ -174,6 +182,7 @@ def resolve(
         own_nodes=tuple(site.get("nodes", ())),
         own_storages=tuple(site.get("storages", ())),
         own_bridges=tuple(site.get("bridges", ())),
+        require_tenant=any(_boolean([layer], "require_tenant") for layer in layers),
         max_vms_per_node=site.get("max_vms_per_node"),
         **credentials,
     )
@@ -196,7 +205,7 @@ def site_names(
 def unchosen_sites(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
 ) -> list[str]:
-    """Return the names of all sites where neither a host nor a site is chosen, else none."""
+    """Return the names of all sites if neither a host nor a site is chosen, else none."""
     has_host = _Layer("option", _known(options)).get("host")[1]
     if has_host or named_site(options, environ):
         return []
@@ -214,7 +223,7 @@ class _Layer:
         self._environ = environ
 
     def get(self, option: str) -> tuple[Any, str]:
-        """Return the value and where it is set, or (None, "")."""
+        """Return the value and the name of its source, or (None, "")."""
         if self._environ is None:
             value = self._values.get(option)
             if _is_unset(value):
@@ -237,7 +246,7 @@ def _known(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options under their main names; a main name that is set wins over its aliases."""
     known = {key: value for key, value in options.items() if key not in ALIASES}
     for alias, name in ALIASES.items():
-        # A module's `node` is where a VM is to be, not a matter of the connection.
+        # A module's `node` is the node of a VM, not a setting of the connection.
         if alias not in options or name == "node":
             continue
         if _is_unset(known.get(name)):
@@ -287,7 +296,7 @@ def _number(layers: Sequence[_Layer], option: str, minimum: float, maximum: floa
         number = float("nan")
     if not minimum <= number <= maximum:
         raise _wrong(
-            f"{where} is {shown(value)}, which is not a number from {minimum:g} to {maximum:g}",
+            f"{where} is {formatted(value)}, which is not a number from {minimum:g} to {maximum:g}",
             "Correct it",
             "malformed value",
         )
@@ -318,18 +327,49 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
             reason="missing endpoint",
             dispatched=False,
         )
-    # The port in the environment belongs to the host in the environment or in the task, not to that
-    # of a site.
+    # The port in the environment belongs to the host in the environment or in the task, not to the
+    # host of a site.
     site = layers[1]
     sources = layers
     if where == site.get("host")[1]:
         sources = layers[:2]
     port, port_from = _find(sources, "port")
+    given_in = " and ".join(filter(None, (where, port_from)))
     try:
-        return parse_endpoint(str(host), port)
+        endpoint = parse_endpoint(str(host), port)
+        if not port_from:
+            return endpoint
+        with_port = parse_endpoint(endpoint.host, port)
     except ConfigurationError as error:
-        given_in = " and ".join(filter(None, (where, port_from)))
         raise error.on(answer=f"{error.answer} (from {given_in})") from None
+    if with_port == endpoint:
+        return endpoint
+    # The port in the host differs from the option: the nearer source counts.
+    for layer in sources:
+        has_host, has_port = bool(layer.get("host")[1]), bool(layer.get("port")[1])
+        if has_host and has_port:
+            raise _wrong(
+                f"host names port {endpoint.port}, and port is {with_port.port} (from {given_in})",
+                "Give the port once",
+                "two ports",
+            )
+        if has_host or has_port:
+            return endpoint if has_host else with_port
+    return endpoint
+
+
+def misplaced_secrets(options: Mapping[str, Any]) -> set[str]:
+    """Return secrets of tokens that are in an option whose value is shown: the ID of a token."""
+    found: set[str] = set()
+    for name, value in options.items():
+        if ALIASES.get(name, name) == "token_id":
+            found.update(_UUID.findall(str(value or "")))
+    return found
+
+
+def _masked(text: str) -> str:
+    """Return a text for a message, in quotation marks and with stars for the secret of a token."""
+    return formatted(_UUID.sub(_STARS, text))
 
 
 def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]:
@@ -343,10 +383,12 @@ def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]
     attempted = f"Could not log in to {endpoint}"
     kind = _nearest_credentials(layers)
     if kind == "token":
+        _require_one_user(layers, attempted)
         return _token(attempted, user, token_id, token_secret)
     if kind == "password":
-        _check_user(attempted, user, "the password")
         password, _unused = _find(layers, "password")
+        _check_not_swapped(attempted, user, str(password))
+        _check_user(attempted, user, "the password")
         return {"user": user, "password": str(password)}
     raise ConfigurationError(
         attempted=attempted,
@@ -368,18 +410,38 @@ def _nearest_credentials(layers: Sequence[_Layer]) -> str:
     return ""
 
 
+def _require_one_user(layers: Sequence[_Layer], attempted: str) -> None:
+    """Raise ConfigurationError if a source names a user, without a password, and the token of
+    another user.
+    """
+    for layer in layers:
+        token_id, where = layer.get("token_id")
+        user, user_from = layer.get("user")
+        owner, mark, _name = str(token_id or "").strip().partition("!")
+        if not mark or not user_from or layer.get("password")[1]:
+            continue
+        if owner != str(user).strip():
+            raise _wrong(
+                f"{where} is a token of {owner}, and {user_from} is {user}",
+                "Remove the user, or give the token of that user",
+                "two users",
+                attempted,
+            )
+
+
 def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[str, str]:
     if not token_id:
         raise _half_token(attempted, "token_secret", "token_id")
     if not token_secret:
         raise _half_token(attempted, "token_id", "token_secret")
+    _check_token_id(attempted, token_id, token_secret)
     owner, mark, name = token_id.partition("!")
     if not mark:
         owner = user
         name = token_id
     if not owner:
         raise _wrong(
-            f"the token {name!r} has no user",
+            f"the token {_masked(name)} has no user",
             "Write token_id as user@realm!id, or set user",
             "no credentials",
             attempted,
@@ -387,7 +449,7 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
     _check_user(attempted, owner, "the token")
     if not _TOKEN_NAME.match(name):
         raise _wrong(
-            f"{name!r} is not a valid name of a token",
+            f"{_masked(name)} is not a valid name of a token",
             "Write token_id as user@realm!id",
             "malformed credentials",
             attempted,
@@ -400,6 +462,37 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
             attempted,
         )
     return {"user": owner, "token_id": f"{owner}!{name}", "token_secret": token_secret}
+
+
+def _check_token_id(attempted: str, token_id: str, token_secret: str) -> None:
+    """Raise ConfigurationError if the ID has a secret in it, which must not be shown."""
+    if _UUID.fullmatch(token_id) and not _UUID.fullmatch(token_secret):
+        raise _wrong(
+            "token_id and token_secret are swapped",
+            "Give user@realm!id in token_id and the UUID in token_secret",
+            "swapped credentials",
+            attempted,
+        )
+    whole = _WHOLE_TOKEN.match(token_id)
+    if whole is not None:
+        own = _masked(whole["id"])
+        raise _wrong(
+            "token_id holds the secret too",
+            f"Give {own} in token_id and the UUID after it in token_secret",
+            "malformed credentials",
+            attempted,
+        )
+
+
+def _check_not_swapped(attempted: str, user: str, password: str) -> None:
+    """Raise ConfigurationError if the password is a user and the user is not: neither is shown."""
+    if user and not _USER.match(user) and _USER.match(password):
+        raise _wrong(
+            "user and password are swapped",
+            "Give the name with its realm in user",
+            "swapped credentials",
+            attempted,
+        )
 
 
 def _half_token(attempted: str, given: str, missing: str) -> ConfigurationError:
@@ -421,18 +514,14 @@ def _check_user(attempted: str, user: str, purpose: str) -> None:
         )
     if not _USER.match(user):
         raise _wrong(
-            f"{user!r} is not a user with a realm",
+            f"{_masked(user)} is not a user with a realm",
             "Write user as name@realm, for example root@pam",
             "malformed credentials",
             attempted,
         )
 
 
-def _chosen_site(
-    own: _Layer,
-    environ: _Layer,
-    read_file: ReadFile | None,
-) -> dict[str, Any] | None:
+def _chosen_site(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> dict[str, Any] | None:
     """Return the site that the task names, or the default one.
 
     None when the task names its own host.
@@ -471,14 +560,12 @@ def _named(sites: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
 def _default_site(sites: list[dict[str, Any]], environ: _Layer) -> dict[str, Any] | None:
     """Return the site that is marked, or named `default`, or the only one.
 
-    Returns None without such a site, where there are no sites or the environment names a host.
+    Returns None without such a site, if there are no sites, or if the environment names a host.
     """
     marked = [site for site in sites if str(site.get("default", "")).strip().lower() in _TRUE]
     if len(marked) > 1:
         raise _wrong(
-            "more than one site is marked as the default",
-            "Mark one site",
-            "two default sites",
+            "more than one site is marked as the default", "Mark one site", "two default sites"
         )
     if marked:
         return marked[0]
@@ -501,6 +588,10 @@ def _names(sites: list[dict[str, Any]]) -> str:
 def _sites(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> list[dict[str, Any]]:
     """Return the sites of the option, else of the file, each a dictionary with a name."""
     given, where = own.get("sites")
+    if where and own.get("sites_file")[1]:
+        raise _wrong(
+            "both sites and sites_file are given", "Give one of them", "two lists of sites"
+        )
     if not where:
         given, where = _sites_of_file(own, environ, read_file)
     if not where:
@@ -526,12 +617,8 @@ def _sites(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> list[dic
     return sites
 
 
-def _sites_of_file(
-    own: _Layer,
-    environ: _Layer,
-    read_file: ReadFile | None,
-) -> tuple[Any, str]:
-    """Return the data of the sites file and where it is named, or (None, "")."""
+def _sites_of_file(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> tuple[Any, str]:
+    """Return the data of the sites file and a text with its path and source, or (None, "")."""
     path, where = _find([own, environ], "sites_file")
     if not where:
         return None, ""
@@ -555,12 +642,19 @@ def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
         name = ALIASES.get(key, key)
         if name not in _SITE_KEYS:
             raise _wrong(
-                f"a site in {where} has the unknown key {shown(key)}",
+                f"a site in {where} has the unknown key {formatted(key)}",
                 f"Use one of {', '.join(sorted(_SITE_KEYS))}",
                 "malformed sites",
             )
-        if not _is_unset(value):
-            site[name] = value
+        if _is_unset(value):
+            continue
+        if name in site and site[name] != value:
+            raise _wrong(
+                f"a site in {where} has {name} twice, also as an alias",
+                f"Give {name} once",
+                "malformed sites",
+            )
+        site[name] = value
     if "name" not in site:
         raise _wrong(f"a site in {where} has no name", "Give each site a name", "malformed sites")
     site["name"] = str(site["name"])

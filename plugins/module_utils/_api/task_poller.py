@@ -1,18 +1,15 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for many tasks with few requests: one list of a node has all that run there."""
+"""Waits for many tasks with few requests: one list of a node has all tasks that run there."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 from .._core.errors import FleetError
+from .protocols import Reader
 from .upid import Upid
-
-if TYPE_CHECKING:
-    from .protocols import Reader
 
 # Seconds after which a list is read again; between them, a share of the youngest task's wait.
 SHORTEST_FRESH, LONGEST_FRESH, FRESH_SHARE = 0.08, 2.0, 0.1
@@ -21,7 +18,7 @@ MAXIMUM = 1000  # tasks in a list
 
 
 class _Node:
-    """The tasks of one node that are waited for. Times are those of the clock, in seconds."""
+    """The tasks of one node whose end is awaited. Times are the clock's, in seconds."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -31,14 +28,14 @@ class _Node:
         self.read_at = float("-inf")
 
     def is_due(self, task: str, now: float) -> bool:
-        """Return whether the task's own status is to be read.
+        """Return whether the task's own status must be read.
 
-        A task that is waited for alone on its node costs no more that way.
+        For the only awaited task of a node, its own status costs no more than the list.
         """
         return len(self.joined) < 2 or now - self.asked[task] >= ALONE_EVERY
 
     def is_stale(self, now: float) -> bool:
-        """Return whether the list is to be read again."""
+        """Return whether the list must be read again."""
         youngest = now - max(self.joined.values())
         fresh = max(SHORTEST_FRESH, youngest * FRESH_SHARE)
         return now - self.read_at > min(LONGEST_FRESH, fresh)
@@ -74,7 +71,7 @@ class TaskPoller:
     def still_runs(self, task: Upid) -> bool:
         """Return whether the node lists a task as running.
 
-        False also when its own status is to be read.
+        Also False if the task's own status must be read.
         """
         node = self._node(task.node)
         with node.lock:

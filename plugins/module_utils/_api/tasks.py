@@ -9,17 +9,16 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._core.errors import ApiError, FleetError, Locked, NetworkError, NotFound, TaskTimeout
+from .._core.clock import Clock
+from .._core.errors import FleetError, Locked, NetworkError, NotFound, TaskTimeout
+from .._core.failures.classify import LOG_LINES, classify_task
 from .._core.retry import TimeBudget
+from .protocols import Notes, Progress, Reader, Sender, Waiter
+from .request import Request
+from .task_poller import TaskPoller
 from .upid import TaskResult, Upid, is_upid, parse_upid
-
-if TYPE_CHECKING:
-    from .._core.clock import Clock
-    from .protocols import Notes, Progress, Reader, Sender, Waiter
-    from .request import Request
-    from .task_poller import TaskPoller
 
 # Seconds between two looks: a twentieth of the wait so far, so that an end is seen late by no
 # more than that.
@@ -59,10 +58,10 @@ class NoNotes:
 
 
 class TaskWaiter:
-    """Waits for tasks by looking at them.
+    """Waits for tasks by polling them.
 
     A broken network is tolerated for `outage` seconds; the request that started the task is never
-    sent again. `task_poller` is asked first where several tasks are waited for.
+    sent again. If several tasks are awaited, `task_poller` is asked first.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class TaskWaiter:
     ) -> TaskResult:
         """Return how the task ended, as soon as it has ended well.
 
-        Raises what its exit status means (TaskFailed, Locked, Conflict ...) with the end of the
+        Raises the error of its exit status (TaskFailed, Locked, Conflict ...) with the end of the
         log, or TaskTimeout after `timeout` seconds.
         """
         task = parse_upid(upid)
@@ -112,11 +111,11 @@ class TaskWaiter:
                 if is_over or not outage.again():
                     raise _out_of_sight(error, one.task, one.attempted) from error
                 continue
-            except ApiError as error:
-                raise _out_of_sight(error, one.task, one.attempted) from error
             except NotFound as error:
                 attempted = one.attempted or error.attempted
                 raise error.on(attempted=attempted, upid=one.task.text) from error
+            except FleetError as error:
+                raise _out_of_sight(error, one.task, one.attempted) from error
             waited = clock.monotonic() - began
             if status.get("status") == "stopped":
                 exitstatus = str(status.get("exitstatus") or "")
@@ -129,7 +128,7 @@ class TaskWaiter:
             clock.sleep(min(_pause(waited), max(0.0, one.timeout - waited)))
 
     def _status(self, task: Upid) -> dict[str, Any]:
-        """Return the status of a task as PVE has it, or as running where its node lists it so."""
+        """Return the status of a task as PVE has it, or as running if its node lists it so."""
         if self._task_poller is not None and self._task_poller.still_runs(task):
             return {"status": "running"}
         path = ("nodes", task.node, "tasks", task.text, "status")
@@ -183,12 +182,7 @@ def _pause(waited: float) -> float:
 
 
 def find_task(
-    client: Reader,
-    node: str,
-    *,
-    type: str | Iterable[str],
-    vmid: int | str,
-    since: float,
+    client: Reader, node: str, *, type: str | Iterable[str], vmid: int | str, since: float
 ) -> str | None:
     """Return the UPID of the newest task of that type for that VM which began at `since` or later.
 
@@ -239,11 +233,9 @@ def _log_lines(client: Reader, upid: str) -> Iterator[str]:
 
 
 def _ended(client: Reader, task: Upid, exitstatus: str, attempted: str) -> TaskResult:
-    """Return how a task ended, with its warnings. Raises what its exit status means."""
+    """Return how a task ended, with its warnings. Raises the error of its exit status."""
     if exitstatus == "OK":
         return TaskResult(task.text, task.node, task.type, exitstatus)
-    from .._core.classify import LOG_LINES, classify_task  # not loaded where no task fails
-
     log = task_log(client, task.text)
     if exitstatus.startswith("WARNINGS"):
         return TaskResult(
@@ -262,8 +254,8 @@ def _ended(client: Reader, task: Upid, exitstatus: str, attempted: str) -> TaskR
 
 
 def _warnings(log: Iterable[str]) -> tuple[str, ...]:
-    """Return the warnings in the log of a task, each on one line with what PVE prints below it
-    (pure).
+    """Return the warnings in the log of a task, each on one line with the lines that PVE prints
+    below it (pure).
 
     PVE marks the first line only (RESTEnvironment.pm, warn).
     """

@@ -75,7 +75,7 @@ class TestRequests:
             data={"onboot": False, "cores": 2, "name": None},
         )
         assert script.seen[0].form == {"onboot": "0", "cores": "2"}
-        client.write("DELETE", "nodes", "pve1", "qemu", 100, params={"purge": 1})
+        client.write("DELETE", "nodes", "pve1", "qemu", 100, data={"purge": 1})
         assert script.seen[1].query == {"purge": "1"}
 
     def test_one_connection_is_reused(self, script: Scripted) -> None:
@@ -96,8 +96,10 @@ class TestRequests:
         assert len(script.seen) == 1
 
     def test_what_cannot_be_encoded_is_refused(self) -> None:
-        with pytest.raises(errors.ValidationFailed):
-            encode({"tags": ["a"]})
+        assert encode({"map": ["a", "b"]}) == {"map": ["a", "b"]}  # the key is repeated
+        for value in ([1], {"a": "b"}, ("a",)):
+            with pytest.raises(errors.ValidationFailed):
+                encode({"tags": value})
 
 
 class TestTrust:

@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Run
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Run
 from tests.scripted import Reply, Scripted
 
 testing = pytest.importorskip(

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.answers import READS, WRITES
+from ansible_collections.pve.fleet.plugins.module_utils._api.answers.generated.answers import (
+    READS,
+    WRITES,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._api.path_templates import (
     _NAMED,
     _WORDS,

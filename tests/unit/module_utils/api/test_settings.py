@@ -19,7 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.settings import (
     site_names,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
     connection_spec,
 )
 
@@ -298,12 +298,70 @@ def test_a_malformed_port_of_the_environment_is_named() -> None:
         resolve({**TOKEN}, {"PROXMOX_HOST": "a", "PROXMOX_PORT": "x"})
 
 
+@pytest.mark.parametrize(
+    ("options", "environ", "netloc"),
+    [
+        ({"port": 8443}, {"PROXMOX_HOST": "pve1:8006"}, "pve1:8443"),
+        ({"port": 8443}, {"PROXMOX_URL": "https://[::1]:8006/api2/json"}, "[::1]:8443"),
+        ({"port": 8443, "sites": {"a": {"host": "pve1:8006"}}}, {}, "pve1:8443"),
+        ({"host": "pve1:8443"}, {"PROXMOX_PORT": "9"}, "pve1:8443"),
+        ({"host": "pve1:8443", "port": 8443}, {}, "pve1:8443"),
+        ({}, {"PROXMOX_HOST": "pve1:8006", "PROXMOX_PORT": "8006"}, "pve1:8006"),
+    ],
+)
+def test_port_of_the_nearer_source_counts(
+    options: dict[str, Any], environ: dict[str, str], netloc: str
+) -> None:
+    assert resolve({**options, **TOKEN}, environ).endpoint.netloc == netloc
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "message"),
+    [
+        (
+            {"host": "pve1:8006", "port": 8443},
+            {},
+            "and port is 8443 (from option host and option port). Give the port once.",
+        ),
+        ({}, {"PROXMOX_HOST": "a:1", "PROXMOX_PORT": "2"}, "(from PROXMOX_HOST and PROXMOX_PORT)"),
+        ({"sites": [{"name": "x", "host": "a:1", "port": 2}]}, {}, "site x: option host and site"),
+        (
+            {"host": "a", "token_id": "ops@pve!ci", "user": "root@pam"},
+            {},
+            "option token_id is a token of ops@pve, and option user is root@pam. Remove the user",
+        ),
+        ({"sites": [{"name": "x"}], "sites_file": "f"}, {}, "both sites and sites_file are given"),
+        (
+            {"sites": [{"name": "x", "host": "a", "endpoint": "b"}]},
+            {},
+            "has host twice, also as an alias",
+        ),
+    ],
+)
+def test_contradiction_in_one_source_is_refused(
+    options: dict[str, Any], environ: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        resolve({**TOKEN, **options}, environ)
+    assert message in caught.value.message
+
+
+def test_user_with_password_beside_a_token_of_another_user() -> None:
+    """A file of environment variables may have both logins: the token is used."""
+    environ = {"PROXMOX_USER": "root@pam", "PROXMOX_PASSWORD": "p"}
+    connection = resolve({"host": "a"}, {**environ, **TOKEN_ENVIRONMENT})
+    assert connection.user == "ops@pve"
+    connection = resolve({"host": "a", **TOKEN, "token_id": "ops@pve!ci"}, environ)
+    assert connection.user == "ops@pve"
+
+
 def test_secrets_do_not_show() -> None:
     connection = resolve({"host": "a", "user": "u@pam", "password": "hush"}, {})
     assert "hush" not in repr(connection)
     assert "s3cret" not in repr(resolve({"host": "a", **TOKEN}, {}))
 
 
+TOKEN_ENVIRONMENT = {"PROXMOX_TOKEN_ID": "ops@pve!ci", "PROXMOX_TOKEN_SECRET": "x"}
 SITES: list[dict[str, Any]] = [
     {"name": "north", "host": "n:1", "user": "n@pam", "password": "np", "node": "pve1"},
     {"name": "south", "endpoint": "s", **TOKEN, "default": True, "validate_certs": False},
@@ -411,3 +469,40 @@ class TestOneTable:
                 "password",
                 "token_secret",
             ]
+
+
+SECRET = "00000000-0000-4000-8000-0000000000f1"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"token_id": SECRET, "token_secret": "root@pam!ci"}, "token_secret are swapped"),
+        ({"token_id": SECRET, "token_secret": "ci", "user": "root@pam"}, "are swapped"),
+        ({"token_id": f"root@pam!ci={SECRET}", "token_secret": "x"}, "'root@pam!ci' in token_id"),
+        ({"token_id": f"PVEAPIToken=root@pam!ci={SECRET}", "token_secret": "x"}, "'root@pam!ci'"),
+        ({"token_id": f"root@pam!0{SECRET}", "token_secret": SECRET}, "not a valid name"),
+        ({"token_id": SECRET, "token_secret": SECRET}, "has no user"),
+        ({"token_id": f"{SECRET}!ci", "token_secret": SECRET}, "not a user with a realm"),
+        ({"user": SECRET, "password": "root@pam"}, "user and password are swapped"),
+        ({"user": "correct horse", "password": "root@pam"}, "user and password are swapped"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_shown(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        resolve({"host": "pve1", **given}, {})
+    message = str(refused.value)
+    assert words in message
+    assert SECRET not in message
+    assert "correct horse" not in message
+
+
+def test_swapped_credentials_of_the_environment_are_not_shown() -> None:
+    environment = {
+        "PROXMOX_HOST": "pve1",
+        "PROXMOX_TOKEN_ID": SECRET,
+        "PROXMOX_TOKEN_SECRET": "root@pam!ci",
+    }
+    with pytest.raises(ConfigurationError, match="swapped") as refused:
+        resolve({}, environment)
+    assert SECRET not in str(refused.value)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import item_spec
 from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
 
@@ -30,6 +30,7 @@ NEEDED["clone"] = {"name": "a", "source": "b"}
 
 
 NAMES = {
+    "answer_timeout": "PROXMOX_ANSWER_TIMEOUT",
     "task_timeout": "PROXMOX_TASK_TIMEOUT",
     "wait_timeout": "PROXMOX_WAIT_TIMEOUT",
     "shutdown_timeout": "PROXMOX_SHUTDOWN_TIMEOUT",

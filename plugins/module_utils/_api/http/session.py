@@ -11,14 +11,19 @@ import json
 import re
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from .._core.clock import Clock
-from .._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
-from .forms import Record, Unfit, flag, like
-from .protocols import Row
-from .settings import Connection
+from ..._core.clock import Clock
+from ..._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
+from ..._core.failures.classify import classify
+from ..answers.forms import Record, Unfit, flag, like
+from ..protocols import Row
+from ..request import Upload
+from ..settings import Connection
+from . import transport
+from .multipart import MultipartBody
 
 RENEW_AFTER = 6600.0  # seconds; PVE lets a ticket live for two hours
 _TICKET_PATH = "/access/ticket"
@@ -36,7 +41,7 @@ _STALE_LOGIN = (
 
 
 class Answer:
-    """What proxmoxer sees of a response.
+    """The part of a response that proxmoxer reads.
 
     Its text form is short, so that nothing secret or large reaches a log.
     """
@@ -63,6 +68,15 @@ def read_data(answer: Answer) -> Any:
         raise _not_the_api(answer, "the answer is not JSON of Proxmox VE") from None
 
 
+def read_beside(answer: Answer, attribute: str) -> dict[str, Any]:
+    """Return `data` of an answer and an attribute beside it, null if the answer lacks it.
+
+    Raises NetworkError when the answer is not PVE's.
+    """
+    data = read_data(answer)
+    return {"data": data, attribute: _read_json(answer.body).get(attribute)}
+
+
 def _not_the_api(answer: Answer, problem: str) -> NetworkError:
     return NetworkError(
         status=answer.status_code,
@@ -74,7 +88,7 @@ def _not_the_api(answer: Answer, problem: str) -> NetworkError:
 
 
 def _read_login(answer: Answer, attempted: str) -> dict[str, Any]:
-    """Return what a login answers: a ticket, and whether there is a second factor."""
+    """Return the data of a login's answer: a ticket, and whether there is a second factor."""
     try:
         found: dict[str, Any] = _LOGIN(read_data(answer))
     except NetworkError as error:
@@ -87,7 +101,7 @@ def _read_login(answer: Answer, attempted: str) -> dict[str, Any]:
 
 
 def _read_json(body: bytes) -> Any:
-    """Return what a body holds. Raises ValueError where that is not JSON, or is nested too deep.
+    """Return the data of a body. Raises ValueError if it is not JSON or is nested too deep.
 
     Half of a surrogate pair, which JSON can escape but no file can hold, becomes a question mark.
     """
@@ -103,6 +117,28 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """A request of HTTP.
+
+    `path` is below the base URL and already quoted. `timeout` is in seconds. `number` is the number
+    of the try, for the record.
+    """
+
+    method: str
+    path: str
+    data: Mapping[str, Any] | None = field(default=None, repr=False)
+    params: Mapping[str, Any] | None = field(default=None, repr=False)
+    timeout: float | None = None
+    number: int = 1
+    upload: Upload | None = None
+
+    @property
+    def plain_path(self) -> str:
+        """The path without quoting, for people."""
+        return unquote(self.path)
+
+
 class Session:
     """Sends requests for one connection; safe to use from several threads."""
 
@@ -111,7 +147,6 @@ class Session:
         self._clock = clock
         self._lock = threading.RLock()
         self._http: Any = None
-        self._transport: Any = None
         self._ticket = ""
         self._csrf = ""
         self._ticket_born = 0.0
@@ -131,60 +166,39 @@ class Session:
                 self._http.close()
                 self._http = None
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        data: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        number: int = 1,
-        record: list[Row] | None = None,
-    ) -> Answer:
-        """Return the answer with status 200 to 299; everything else is raised as a FleetError.
-
-        `path` is below the base URL and already quoted; `timeout` is in seconds; `number` is the
-        try, for the record; `record` is where it is kept instead of `rows`.
-        """
-        if record is None:
-            record = self.rows
+    def send(self, exchange: Exchange) -> Answer:
+        """Return the answer with status 200 to 299; everything else is raised as a FleetError."""
         login = self._login()
-        answer = self._exchange(method, path, data, params, login, timeout, number, record)
+        answer = self._exchange(exchange, login)
         if answer.status_code == 401 and self._ticket and self._is_stale_login(answer):
             login = self._login(instead_of=login)
-            answer = self._exchange(method, path, data, params, login, timeout, number, record)
+            answer = self._exchange(exchange, login)
         if answer.status_code >= 300:
-            raise self._failure(method, path, answer)
+            raise self._failure(exchange, answer)
         return answer
 
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        data: Mapping[str, Any] | None,
-        params: Mapping[str, Any] | None,
-        login: Mapping[str, str],
-        timeout: float | None,
-        number: int,
-        record: list[Row],
-    ) -> Answer:
-        """Make one HTTP exchange and put it on record."""
+    def _exchange(self, exchange: Exchange, login: Mapping[str, str]) -> Answer:
+        """Make one HTTP exchange with these headers, and put it on record."""
+        if exchange.upload is None:
+            return self._request(exchange, dict(login), exchange.data or None)
+        with MultipartBody(exchange.data or {}, exchange.upload) as body:
+            return self._request(exchange, {**login, "Content-Type": body.content_type}, body)
+
+    def _request(self, exchange: Exchange, headers: dict[str, str], body: Any) -> Answer:
         http = self._open()
-        wait = timeout
+        wait = exchange.timeout
         if wait is None:
             wait = self._connection.timeout
-        headers = dict(login)
-        if method == "GET":
+        if exchange.method == "GET":
             headers.pop(_CSRF, None)
         started = self._clock.monotonic()
         status = 0
         try:
             response = http.request(
-                method,
-                self.base_url + path,
-                params=params or None,
-                data=data or None,
+                exchange.method,
+                self.base_url + exchange.path,
+                params=exchange.params or None,
+                data=body,
                 headers=headers,
                 timeout=(min(self._connection.connect_timeout, wait), wait),
                 allow_redirects=False,
@@ -194,31 +208,30 @@ class Session:
             self.has_answered = True
             return Answer(status, response.reason or "", response.content)
         except (OSError, ValueError) as error:  # every error of requests is one of the two
-            failure = self._transport.transport_error(error, self._connection)
+            failure = transport.transport_error(error, self._connection)
             failure = self.without_secrets(failure)
-            raise failure.on(method=method, path=unquote(path), status=status or None) from error
+            raise failure.on(
+                method=exchange.method, path=exchange.plain_path, status=status or None
+            ) from error
         finally:
             taken = (self._clock.monotonic() - started) * 1000
-            record.append((method, unquote(path), status, round(taken, 1), number))
+            self.rows.append(
+                (exchange.method, exchange.plain_path, status, round(taken, 1), exchange.number)
+            )
 
     def _open(self) -> Any:
-        """Return the requests session, made on first need, because importing requests takes
-        time.
-        """
+        """Return the session of requests, which the first request opens."""
         if self._http is not None:
             return self._http
         with self._lock:
             if self._http is None:
-                from . import transport
-
-                self._transport = transport
                 self._http = transport.new_requests_session(self._connection)
             return self._http
 
     def _login(self, instead_of: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return the headers that prove who we are.
+        """Return the headers that authenticate a request.
 
-        `instead_of` are those that PVE just refused.
+        `instead_of` are the headers that PVE just refused.
         """
         connection = self._connection
         if connection.token_id:
@@ -245,9 +258,10 @@ class Session:
         self._ticket = ""
         attempted = f"Could not log in to {connection.endpoint} as {connection.user}"
         data = {"username": connection.user, "password": connection.password}
-        answer = self._exchange("POST", _TICKET_PATH, data, None, {}, None, 1, self.rows)
+        exchange = Exchange("POST", _TICKET_PATH, data)
+        answer = self._exchange(exchange, {})
         if answer.status_code >= 300:
-            failure = self._failure("POST", _TICKET_PATH, answer).on(attempted=attempted)
+            failure = self._failure(exchange, answer).on(attempted=attempted)
             if isinstance(failure, AuthenticationError):
                 self._refusal = failure
             raise failure
@@ -271,11 +285,11 @@ class Session:
         text = f"{answer.reason} {message}".lower()
         return any(sign in text for sign in _STALE_LOGIN)
 
-    def _failure(self, method: str, path: str, answer: Answer) -> FleetError:
+    def _failure(self, exchange: Exchange, answer: Answer) -> FleetError:
         """Return the classified error of an answer, with the secrets of this connection blacked
         out.
         """
-        plain = unquote(path)
+        method, plain = exchange.method, exchange.plain_path
         if answer.status_code < 400:
             return ConfigurationError(
                 answer=(
@@ -291,8 +305,6 @@ class Session:
                 method=method,
                 path=plain,
             )
-        from .._core.classify import classify  # not loaded where no request fails
-
         message, errors = _message(answer)
         error = classify(method, plain, answer.status_code, answer.reason, message, errors)
         if isinstance(error, AuthenticationError) and plain != _TICKET_PATH:

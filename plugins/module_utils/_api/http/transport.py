@@ -20,12 +20,12 @@ try:
     import requests
     from requests.adapters import HTTPAdapter
     from urllib3 import exceptions as urllib3_errors
-except ImportError:  # reported by the entry, with the name of what is missing
+except ImportError:  # reported by the entry, with the name of the missing library
     requests = None  # type: ignore[assignment]
     HTTPAdapter = object  # type: ignore[assignment,misc]
 
-from .._core.errors import ConfigurationError, FleetError, NetworkError
-from .settings import Connection
+from ..._core.errors import ConfigurationError, FleetError, NetworkError
+from ..settings import Connection
 
 POOL_SIZE = 32
 _CA_STEP = "Correct ca_path: a path to a PEM file, or PEM text"
@@ -79,8 +79,8 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
         raise _unreadable("the CA", _CA_STEP, connection.ca, error) from error
     # Debian builds Python without this minimum, and leaves it to the configuration of OpenSSL.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
-    # Certificates that PVE makes itself lack what Python 3.13 demands in its strict mode; a chain
-    # may also end at the server's own certificate when that is what the user trusts.
+    # Certificates that PVE creates itself do not pass the strict mode of Python 3.13; a chain may
+    # also end at the server's own certificate if the user trusts that.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0x20)
     context.verify_flags |= getattr(ssl, "VERIFY_X509_PARTIAL_CHAIN", 0x80000)
     # With TLS 1.2 a server can ask for another handshake, with another certificate, after a request
@@ -162,7 +162,7 @@ def new_requests_session(connection: Connection) -> Any:
 
 
 def transport_error(error: Exception, connection: Connection) -> FleetError:
-    """Return what a failure below HTTP means, and whether the request can have reached the
+    """Return the error for a failure below HTTP, and whether the request can have reached the
     server.
     """
     cause = _root(error)
@@ -179,9 +179,7 @@ def transport_error(error: Exception, connection: Connection) -> FleetError:
         )
     if isinstance(error, requests.exceptions.Timeout) or "Read timed out" in str(error):
         return _network(
-            f"no answer within {connection.timeout:g} s",
-            "Raise timeout if PVE is busy",
-            "timeout",
+            f"no answer within {connection.timeout:g} s", "Raise timeout if PVE is busy", "timeout"
         )
     if _is_name_error(error):
         return _unknown_host(error, connection)
@@ -196,9 +194,7 @@ def transport_error(error: Exception, connection: Connection) -> FleetError:
             dispatched=False,
         )
     return _network(
-        f"the connection broke: {text}",
-        "Check the network and pveproxy",
-        "connection broken",
+        f"the connection broke: {text}", "Check the network and pveproxy", "connection broken"
     )
 
 
@@ -232,7 +228,9 @@ def _unreachable(error: Exception, text: str, connection: Connection) -> FleetEr
 
 @dataclass(frozen=True)
 class _TlsFailure:
-    """What it means when a TLS library says one of `signs`, in lower case. `{}` is the endpoint."""
+    """The error to report if a TLS library's message has one of `signs` (lower case). `{}` is the
+    endpoint.
+    """
 
     signs: tuple[str, ...]
     answer: str
@@ -260,7 +258,7 @@ _TLS_FAILURES = (
         "Compare the clocks of this machine and of the node",
         "certificate not valid yet",
     ),
-    # At the end of a chain it is that of a CA: then the text has "in certificate chain".
+    # At the end of a chain, the certificate is a CA's: then the text has "in certificate chain".
     _TlsFailure(
         ("self-signed certificate (", "self signed certificate ("),
         "the certificate of {} is signed by no CA, and not trusted by itself",
@@ -383,7 +381,7 @@ def _is_name_error(error: BaseException) -> bool:
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return the innermost error, the one with the useful text."""
+    """Return the innermost error, whose text is useful."""
     chain = _chain(error)
     for one in chain:
         if isinstance(one, ssl.SSLError):
