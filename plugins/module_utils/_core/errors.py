@@ -6,71 +6,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FleetError(Exception):
-    """A failure that a person can act on: what was attempted, what the answer was, and the next
-    step.
+    """A failure that a person can act on: the attempted action, the answer, and the next step.
 
-    `dispatched` says whether a request reached Proxmox VE: False certainly not, True certainly,
-    None unknown. `details` carries figures or lists that explain the failure; they appear under
-    `error` in the result.
+    `status`, `method` and `path` belong to the request, `upid` is the task. `retryable` left out
+    depends on the category. `dispatched` says whether a request reached Proxmox VE: False certainly
+    not, True certainly, None unknown. `log` is the end of the task's log. `parameters` has the
+    cause of each refused parameter. `details` carries figures or lists that explain the failure;
+    they appear under `error` in the result.
     """
 
     category = "InternalError"
     retryable_by_default = False
 
-    def __init__(
-        self,
-        *,
-        attempted: str = "",
-        answer: str = "",
-        next_step: str = "",
-        reason: str = "",
-        status: int | None = None,
-        method: str = "",
-        path: str = "",
-        upid: str = "",
-        retryable: bool | None = None,
-        tries: int | None = None,
-        dispatched: bool | None = None,
-        log: tuple[str, ...] = (),
-        parameters: Mapping[str, str] | None = None,
-        details: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.attempted = attempted
-        self.answer = answer
-        self.next_step = next_step
-        self.reason = reason
-        self.status = status
-        self.method = method
-        self.path = path
-        self.upid = upid
-        self.retryable = self.retryable_by_default if retryable is None else retryable
-        self.tries = tries
-        self.dispatched = dispatched
-        self.log = tuple(log)
-        self.parameters = dict(parameters or {})
-        self.details = dict(details or {})
+    attempted: str = ""
+    answer: str = ""
+    next_step: str = ""
+    reason: str = ""
+    status: int | None = None
+    method: str = ""
+    path: str = ""
+    upid: str = ""
+    retryable: bool | None = None
+    tries: int | None = None
+    dispatched: bool | None = None
+    log: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.retryable is None:
+            self.retryable = self.retryable_by_default
+        self.log = tuple(self.log)
+        self.parameters = dict(self.parameters)
+        self.details = dict(self.details)
         super().__init__(self.message)
 
     @property
     def message(self) -> str:
         """The text for people, as one line: `attempted: answer. next_step.`"""
-        said = ": ".join(
-            part for part in (_bare(self.attempted), _bare(self.answer or self.reason)) if part
-        )
-        sentences = [part + ". " for part in (said, _bare(self.next_step)) if part]
+        sentences = [part + ". " for part in (self.cause, _bare(self.next_step)) if part]
         # A question keeps its own mark.
         return "".join(sentences).replace("?. ", "? ").rstrip() or f"{self.category}."
 
     @property
+    def cause(self) -> str:
+        """The message without its next step: `attempted: answer`."""
+        parts = (_bare(self.attempted), _bare(self.answer or self.reason))
+        return ": ".join(filter(None, parts))
+
+    @property
     def came_after_changes(self) -> bool:
-        """Whether something was done before the failure: C(done) of one VM, or a VM of several that
-        changed.
+        """Whether something was or may have been changed: a step in C(done) or C(unverified), or a
+        VM of several that changed.
         """
-        if self.details.get("done"):
+        if self.details.get("done") or self.details.get("unverified"):
             return True
         vms = self.details.get("vms") or ()
         return any(isinstance(vm, Mapping) and vm.get("changed") for vm in vms)
@@ -109,22 +104,7 @@ class FleetError(Exception):
         return {"msg": self.message, "error": error}
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            "attempted": self.attempted,
-            "answer": self.answer,
-            "next_step": self.next_step,
-            "reason": self.reason,
-            "status": self.status,
-            "method": self.method,
-            "path": self.path,
-            "upid": self.upid,
-            "retryable": self.retryable,
-            "tries": self.tries,
-            "dispatched": self.dispatched,
-            "log": self.log,
-            "parameters": self.parameters,
-            "details": self.details,
-        }
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 class ValidationFailed(FleetError):
@@ -217,8 +197,16 @@ class ApiError(FleetError):
     category = "ApiError"
 
 
-# What the code itself acts upon. A result shows the category of the parent, and `reason` is for
-# people: no code compares it.
+# Failures on which the code itself acts. A result shows the category of the parent, and `reason` is
+# for people: no code compares it.
+
+
+class BeingRestored(Locked):
+    """A restore writes the VM, which has neither name nor tags until it ends."""
+
+
+class RestoreFailed(Conflict):
+    """A failed restore has left the VM that is meant without name and disks."""
 
 
 class VmidTaken(Conflict):
@@ -226,11 +214,11 @@ class VmidTaken(Conflict):
 
 
 class AlreadyExists(Conflict):
-    """What was to be created exists: a snapshot, a volume, a pool."""
+    """The object of a creation exists already: a snapshot, a volume, a pool."""
 
 
 class DigestChanged(Conflict):
-    """The configuration is another one than the one that the request was made for."""
+    """The configuration has changed since the request was prepared."""
 
 
 class HotplugRefused(Conflict):
@@ -238,11 +226,11 @@ class HotplugRefused(Conflict):
 
 
 class AlreadyRunning(Conflict):
-    """The VM that was to be started runs."""
+    """A start failed because the VM runs already."""
 
 
 class AlreadyTemplate(Conflict):
-    """The VM that was to be converted is a template."""
+    """A conversion failed because the VM is a template already."""
 
 
 class ForeignTenant(Conflict):
@@ -251,6 +239,14 @@ class ForeignTenant(Conflict):
 
 class PlaceTaken(Conflict):
     """Another run took the place of a new VM, which was removed again."""
+
+
+class PowerChanged(Conflict):
+    """Another run has started or stopped the VM since it was read."""
+
+
+class StrayGuests(Conflict):
+    """A tenant has guests that the plan of its removal does not have."""
 
 
 class UnknownVm(NotFound):
@@ -292,23 +288,42 @@ def _rebuild(cls: type[FleetError], fields: dict[str, Any]) -> FleetError:
     return cls(**fields)
 
 
-def failure_of_several(errors: Sequence[FleetError], answer: str, number: int) -> FleetError:
-    """Return one error for all VMs that failed of `number`; `answer` has their messages.
+CONVERGES = "Run this again: it reads the state and does what is left"
+"""The next step after a read that failed when something had been written."""
 
-    Category and reason are those of the errors where they agree. The details of a request are kept
-    where only one VM failed.
+
+def with_done(error: FleetError, done: Sequence[str], next_step: str = CONVERGES) -> FleetError:
+    """Return an error that includes the steps that were done before it, in `error.done`.
+
+    The message of a failed read says that something was written: only the result is missing.
     """
-    first = errors[0]
-    categories = {category_class(error) for error in errors}
-    reasons = {error.reason for error in errors}
-    category = categories.pop() if len(categories) == 1 else TaskFailed
-    failure = category(
-        attempted=f"{len(errors)} of {number} VMs failed",
-        answer=answer,
-        next_step="Repair these and run again: what is done stays done",
-        reason=reasons.pop() if len(reasons) == 1 else "some VMs failed",
-        retryable=any(error.retryable for error in errors),
+    if not done:
+        return error
+    own = error.details.get("done", ())
+    # A step that did not last was made again.
+    details = {**error.details, "done": list(dict.fromkeys((*done, *own)))}
+    if error.method != "GET" or own or "unverified" in details:
+        return error.on(details=details)
+    began = "The changes in error.done were made, and only the read after them failed"
+    return _of_read(error, began, next_step).on(details=details)
+
+
+def with_unverified(error: FleetError, step: str) -> FleetError:
+    """Return an error that includes the step that was sent and whose outcome is not known, in
+    `error.unverified`.
+    """
+    details = {**error.details, "unverified": [step]}
+    if error.method != "GET" or error.upid:
+        return error.on(details=details)
+    began = f"It is not known whether this was done, because the read after it failed: {step}"
+    return _of_read(error, began, CONVERGES).on(details=details)
+
+
+def _of_read(error: FleetError, began: str, next_step: str) -> FleetError:
+    steps = (_bare(error.next_step), next_step)
+    return error.on(
+        attempted=began,
+        answer=error.cause,
+        next_step=". ".join(filter(None, steps)),
+        reason=error.reason or _bare(error.answer),
     )
-    if len(errors) > 1:
-        return failure
-    return failure.on(status=first.status, path=first.path, upid=first.upid, log=first.log)

@@ -6,8 +6,32 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+_TEMPORARY = ".pve-fleet-"
+_MOST = 1 << 20  # bytes that are read of a file
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of a regular file, 1 MiB at most, and its permissions such as 0o600."""
+
+    data: bytes = field(repr=False)
+    mode: int
 
 
 def why_not_writable(path: str) -> str:
@@ -22,20 +46,88 @@ def why_not_writable(path: str) -> str:
     return ""
 
 
+def kind_of(path: str) -> str:
+    """Return the kind of an object that is not a regular file, such as V(a FIFO); an empty text for
+    a regular file and for a path without anything. A link is not followed. Raises OSError.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return ""
+    for is_kind, name in _KINDS:
+        if is_kind(mode):
+            return name
+    return ""
+
+
+def read_regular(path: str) -> Content | None:
+    """Return the content of a regular file, or None without a file.
+
+    Raises OSError for anything else. A FIFO does not block, and a link is not followed.
+    """
+    kind = kind_of(path)
+    if kind:
+        raise OSError(f"it is {kind}, not a regular file")
+    # The object may have been replaced since: these flags neither wait nor follow.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        number = os.open(path, flags)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(number, "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a regular file")
+        return Content(stream.read(_MOST), stat.S_IMODE(status.st_mode))
+
+
 def replace_file(path: str, text: str, mode: int) -> None:
     """Replace a file at once, with this mode from its first moment. Raises OSError.
 
     The text is on the disk before the file has its name, so that a reader never sees a part of it.
     """
-    directory = os.path.dirname(os.path.abspath(path))
-    number, beside = tempfile.mkstemp(prefix=".pve-fleet-", dir=directory)
+    beside = _write_beside(path, text.encode("utf-8"), mode)
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)
         raise
+
+
+def require_space(path: str, size: int) -> None:
+    """Raise OSError if the directory of a file has no room for this number of bytes more.
+
+    They are written to a file beside it, which is removed: nothing else knows quotas and limits.
+    """
+    os.unlink(_write_beside(path, b"0" * size, 0o600))
+
+
+def _write_beside(path: str, data: bytes, mode: int) -> str:
+    """Write a new file in the same directory and return its path. Raises OSError."""
+    directory = os.path.dirname(os.path.abspath(path))
+    number, beside = tempfile.mkstemp(prefix=_TEMPORARY, dir=directory)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        os.unlink(beside)
+        raise
+    return beside
+
+
+@contextmanager
+def directory_lock(path: str) -> Iterator[None]:
+    """Hold the lock of a file's directory, so that nothing is written between a look and a write.
+
+    A file system without locks does not stop the caller.
+    """
+    number = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)

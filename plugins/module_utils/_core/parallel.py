@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-# Signals with a handler in Python: those of Ansible, and the one of its keyword `timeout`.
+# Signals with a handler in Python: Ansible's own, and the signal of its keyword `timeout`.
 _HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
 
@@ -30,16 +31,14 @@ def leave_signals_to_the_main_thread() -> None:
 def side_by_side(
     work: Callable[[Item], Outcome], items: Sequence[Item], workers: int
 ) -> list[Outcome]:
-    """Return what `work` returned for each item, in their order, with at most `workers` at once.
+    """Return the result of `work` for each item, in their order, with at most `workers` at once.
 
-    What it raises cancels everything that has not started; work that may fail for one item alone
+    An exception cancels every item that has not started; work that may fail for one item alone
     returns its failure.
     """
     most = max(1, min(workers, len(items)))
     if most == 1:
         return [work(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # not loaded for one thing alone
-
     pool = ThreadPoolExecutor(
         max_workers=most,
         thread_name_prefix="pve-fleet",
@@ -47,13 +46,13 @@ def side_by_side(
     )
     try:
         return list(pool.map(work, items))
-    finally:  # a task whose time is up does not wait for those that are at work
+    finally:  # a task whose time is up does not wait for the workers that are busy
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def all_at_once(work: Callable[[], None], workers: int) -> None:
-    """Let as many workers do the same until each returns.
+    """Call `work` in that number of threads and return when every call has returned.
 
-    What one of them raises is raised at once.
+    An exception of one call is raised at once.
     """
     side_by_side(lambda _number: work(), range(workers), workers)

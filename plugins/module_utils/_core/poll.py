@@ -13,19 +13,19 @@ from .clock import Clock
 def poll(
     clock: Clock, seconds: float, *, first: float = 0.25, longest: float = 2.0, factor: float = 1.5
 ) -> Iterator[float]:
-    """Yield the seconds that are left: at once, after each pause, and a last time when the time is
+    """Yield the remaining seconds: at once, after each pause, and a last time when the time is
     over.
 
-    The pauses grow from `first` to `longest` seconds; the last one is cut to what is left. What
-    follows the loop is the timeout: `for left in poll(clock, 300): if is_done(): return`, then
-    raise.
+    The pauses grow from `first` to `longest` seconds; the last one is cut to the remaining time.
+    The code after the loop handles the timeout: `for remaining in poll(clock, 300): if is_done():
+    return`, then raise.
     """
     deadline = clock.monotonic() + seconds
     pause = first
     while True:
         yield max(0.0, deadline - clock.monotonic())
-        left = deadline - clock.monotonic()  # the look has taken its time
-        if left <= 0:
+        remaining = deadline - clock.monotonic()  # the look has taken its time
+        if remaining <= 0:
             return
-        clock.sleep(min(pause, left))
+        clock.sleep(min(pause, remaining))
         pause = min(longest, pause * factor)

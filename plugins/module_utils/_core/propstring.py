@@ -5,8 +5,8 @@
 """PVE property strings such as C(virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=100): parse, render,
 compare by key.
 
-The shape of a format is that of the official API schema: a dictionary of sub-keys with C(type),
-C(enum), C(default), C(default_key), C(alias) and C(keyAlias) (pve-common,
+A format has the shape of the official API schema: a dictionary of sub-keys with C(type), C(enum),
+C(default), C(default_key), C(alias) and C(keyAlias) (pve-common,
 PVE::JSONSchema::parse_property_string).
 """
 
@@ -43,8 +43,8 @@ def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
     removed.
 
     A key alias such as the C(virtio=MAC) of a NIC becomes its two sub-keys (C(model), C(macaddr)).
-    Raises ValidationFailed where the text has a part without a key and the format no default key,
-    or a key twice.
+    Raises ValidationFailed if the text has a part without a key and the format no default key, or
+    if it has a key twice.
     """
     trimmed: list[tuple[str, str, str]] = []
     for part in str(text).split(","):
@@ -57,7 +57,7 @@ def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
 
 
 def keyed_parts(text: str) -> dict[str, str] | None:
-    """Return the keys and values of a text of any format, None where a part of it has no key."""
+    """Return the keys and values of a text of any format, None if a part of it has no key."""
     found: dict[str, str] = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
@@ -70,8 +70,7 @@ def keyed_parts(text: str) -> dict[str, str] | None:
 def parse_exactly(text: str, fmt: Format) -> dict[str, str]:
     """Return the sub-keys and values of a property string as PVE reads it, blanks included.
 
-    Raises MalformedPropertyString where PVE does not read it (JSONSchema.pm,
-    parse_property_string).
+    Raises MalformedPropertyString if PVE would refuse it (JSONSchema.pm, parse_property_string).
     """
     parts = [part.partition("=") for part in text.split(",")]
     for key, equals, value in parts:
@@ -120,17 +119,17 @@ def render(values: Mapping[str, str | None], fmt: Format) -> str:
     """Return the property string of `values`: the default key first, then the other keys sorted, as
     PVE writes it.
     """
-    left = {key: value for key, value in values.items() if value is not None}
+    remaining = {key: value for key, value in values.items() if value is not None}
     parts: list[str] = []
     bare = default_key(fmt)
-    if bare is not None and bare in left:
-        first = left.pop(bare)
+    if bare is not None and bare in remaining:
+        first = remaining.pop(bare)
         joined = next((r["alias"] for r in fmt.values() if r.get("keyAlias") == bare), None)
-        if joined and joined in left:  # a NIC: model and MAC are one part, virtio=MAC
-            parts.append(f"{first}={left.pop(joined)}")
+        if joined and joined in remaining:  # a NIC: model and MAC are one part, virtio=MAC
+            parts.append(f"{first}={remaining.pop(joined)}")
         else:
             parts.append(first)
-    parts.extend(f"{key}={left[key]}" for key in sorted(left))
+    parts.extend(f"{key}={remaining[key]}" for key in sorted(remaining))
     return ",".join(parts)
 
 
@@ -160,7 +159,7 @@ def canonical(value: object, rule: Mapping[str, Any]) -> str:
 def plain_number(text: str) -> str:
     """Return a decimal number without leading and trailing zeros (C(1.50) -> C(1.5)).
 
-    Other text as it is.
+    Other text is returned unchanged.
     """
     try:
         number = float(text)

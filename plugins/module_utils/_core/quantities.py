@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sizes of memory and disks: parse what people write, render what PVE writes, compare as bytes."""
+"""Sizes of memory and disks: parse a size as people write it, render it as PVE writes it, compare
+as bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ import re
 from decimal import Decimal
 
 from .errors import ValidationFailed
-from .shown import shown
+from .shown import formatted
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
 _UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB}
+_READABLE = (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+# A larger number without a unit is bytes: 256 MiB of memory, 1 GiB of a disk.
+_LARGEST_BARE = {MIB: 256 * TIB, GIB: GIB * GIB}
 _SIZE = re.compile(
     r"^\s*([0-9]{1,18}(?:\.[0-9]{1,60})?)\s*(?:([kmgt])(i?b?)?|(b))?\s*$", re.IGNORECASE
 )
@@ -33,28 +38,54 @@ def parse_size(value: object, *, bare: int, what: str) -> int:
     Every unit is binary, as in PVE (C(32G) = C(32Gi) = C(32768M)).
 
     `bare` is the unit in bytes of a number without a unit; `what` names the option in the error.
-    Raises ValidationFailed for anything that is not a whole number of bytes.
+    Raises ValidationFailed for anything that is not a whole number of bytes, and for a number
+    without a unit that can only be bytes.
     """
     text = str(value)
     found = None if isinstance(value, bool) else _SIZE.match(text)
     if not found:
-        raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=f"{shown(value)} is not a size",
-            next_step="Write a number with a unit, such as 512M, 32G or 1T",
-            reason=what,
-        )
+        raise _not_a_size(value, what)
     number, unit, _binary, plain = found.groups()
     factor = _UNITS[(unit or plain).lower()] if (unit or plain) else bare
     size = Decimal(number) * factor
     if size != size.to_integral_value():
-        raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=f"{shown(value)} is not a whole number of bytes",
-            next_step="Use a smaller unit",
-            reason=what,
+        raise _refused(
+            what, f"{formatted(value)} is not a whole number of bytes", "Use a smaller unit"
         )
+    if not (unit or plain) and size > _LARGEST_BARE.get(bare, size):
+        answer = f"{formatted(value)} without a unit is {readable_size(int(size))}"
+        raise _refused(what, answer, f"Write a size with a unit; {_about_bare(value, bare)}")
     return int(size)
+
+
+def _refused(what: str, answer: str, next_step: str) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=f"{what} was refused", answer=answer, next_step=next_step, reason=what
+    )
+
+
+def _not_a_size(value: object, what: str) -> ValidationFailed:
+    """Return the error for a value that is not a size: a boolean, an amount to add, another
+    text.
+    """
+    if isinstance(value, bool):
+        answer = f"{formatted(value)} is a boolean, not a size"
+        return _refused(what, answer, "Write a number with a unit, such as 512M, 32G or 1T")
+    text = str(value).strip()
+    if text.startswith("+") and _SIZE.match(text[1:]):
+        answer = f"{formatted(value)} is an amount to add, not a size"
+        return _refused(what, answer, "Write the new size, such as 37G for 32G and 5G more")
+    answer = f"{formatted(value)} is not a size"
+    return _refused(what, answer, "Write a number with a unit, such as 512M, 32G or 1T")
+
+
+def _about_bare(value: object, bare: int) -> str:
+    """Return the meaning of a number without a unit, and how to write it if bytes are meant."""
+    text = f"a bare number is {'MiB' if bare == MIB else 'GiB'}"
+    number = whole_number(str(value).strip())
+    if number is None or number < MIB or number % KIB:
+        return text
+    return f"{text}. If bytes are meant, write {render_size(number)}"
 
 
 def parse_memory(
@@ -66,20 +97,13 @@ def parse_memory(
     """
     size = parse_size(value, bare=MIB, what=what)
     if size % MIB:
-        raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=f"{value} is not a whole number of MiB",
-            next_step="PVE counts memory in MiB",
-            reason=what,
-        )
+        answer = f"{value} is not a whole number of MiB"
+        raise _refused(what, answer, "PVE counts memory in MiB")
     mib = size // MIB
     if not least <= mib <= most:
-        raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=f"{value} is {mib} MiB, outside {least} MiB to {most} MiB",
-            next_step="Choose a size inside that range; a bare number is MiB",
-            reason=what,
-        )
+        answer = _out_of_range(value, size, least * MIB, most * MIB)
+        about = _about_bare(value, MIB)
+        raise _refused(what, answer, f"Choose a size inside that range; {about}")
     return mib
 
 
@@ -92,28 +116,24 @@ def parse_disk_size(
     """
     size = parse_size(value, bare=GIB, what=what)
     if not least <= size <= most:
-        raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=(
-                f"{value} is {render_size(size)}, outside {render_size(least)} to"
-                f" {render_size(most)}"
-            ),
-            next_step="Choose a size inside that range; a bare number is GiB",
-            reason=what,
-        )
+        answer = _out_of_range(value, size, least, most)
+        about = _about_bare(value, GIB)
+        raise _refused(what, answer, f"Choose a size inside that range; {about}")
     if size % KIB:
-        raise ValidationFailed(
-            attempted=f"{what} was refused",
-            answer=f"{value} is not a whole number of KiB",
-            next_step="PVE allocates disks in KiB",
-            reason=what,
-        )
+        answer = f"{value} is not a whole number of KiB"
+        raise _refused(what, answer, "PVE allocates disks in KiB")
     return size
 
 
+def _out_of_range(value: object, size: int, least: int, most: int) -> str:
+    """Return which range a size in bytes is outside of."""
+    amount, lowest, highest = readable_sizes(size, least, most)
+    return f"{value} is {amount}, outside {lowest} to {highest}"
+
+
 def read_size(text: str | None) -> int | None:
-    """Return the bytes of a size as PVE writes it in a disk (C(size=32G)), or None where it wrote
-    none.
+    """Return the bytes of a size as PVE writes it in a disk (C(size=32G)), or None if the disk has
+    no size.
     """
     if not text:
         return None
@@ -140,10 +160,22 @@ def render_gib(size: int) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def readable_size(size: int) -> str:
+def readable_size(size: float, decimals: int = 1, largest: int = TIB) -> str:
     """Return bytes for people, in the largest unit of which there is one: C(12.5 GiB)."""
-    for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
-        if abs(size) >= factor:
-            amount = f"{size / factor:.1f}".removesuffix(".0")
+    for unit, factor in _READABLE:
+        if factor <= largest and abs(size) >= factor:
+            amount = f"{size / factor:.{decimals}f}"
+            if decimals:
+                amount = amount.rstrip("0").rstrip(".")
             return f"{amount} {unit}"
-    return f"{size} B"
+    return f"{size:.0f} B"
+
+
+def readable_sizes(*sizes: float) -> tuple[str, ...]:
+    """Return the sizes of one sentence, as exact as is needed to tell different ones apart."""
+    for largest in (TIB, GIB, MIB):
+        for decimals in (1, 2):
+            texts = tuple(readable_size(size, decimals, largest) for size in sizes)
+            if len(set(texts)) == len(set(sizes)):
+                return texts
+    return tuple(map(readable_size, sizes))

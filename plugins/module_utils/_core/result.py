@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one run of a module gives to its entry."""
+"""The result of one run of a module, as its entry receives it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Result:
     warnings.
 
     `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such. `failure` is the
-    error of a task that did a part of its work: it fails, and returns the rest all the same.
+    error of a task that did a part of its work: the task fails and still returns the other values.
     """
 
     changed: bool = False
@@ -30,7 +30,7 @@ class Result:
     failure: FleetError | None = None
 
     def as_dict(self, diff: bool = False) -> dict[str, Any]:
-        """Return what `exit_json` takes, with `diff` only when it was asked for.
+        """Return the arguments for `exit_json`, with `diff` only if it was requested.
 
         Warnings are not part of it.
         """

@@ -51,7 +51,7 @@ class NetworkBudget:
 
         `most` limits the tries this time.
 
-        The last pause is cut to what is left. A number of tries that was set holds instead of
+        The last pause is cut to the remaining time. A number of tries in the settings replaces
         `most`.
         """
         limit = most if self._limit is None else self._limit
@@ -60,10 +60,10 @@ class NetworkBudget:
         now = self._clock.monotonic()
         if self._end is None:
             self._end = now + self._seconds
-        left = self._end - now
-        if left <= 0:
+        remaining = self._end - now
+        if remaining <= 0:
             return False
-        self._clock.sleep(min(self._backoff.pause(self.tries), left))
+        self._clock.sleep(min(self._backoff.pause(self.tries), remaining))
         self.tries += 1
         return True
 
@@ -94,15 +94,15 @@ class TimeBudget:
     def again(self) -> bool:
         """Wait and return True, or return False when the time is used up.
 
-        The last pause is cut to what is left.
+        The last pause is cut to the remaining time.
         """
         now = self._clock.monotonic()
         if self._end is None:
             self._end = now + self._seconds
-        left = self._end - now
-        if left <= 0:
+        remaining = self._end - now
+        if remaining <= 0:
             return False
-        self._clock.sleep(min(self._pause, left))
+        self._clock.sleep(min(self._pause, remaining))
         self._pause = min(self._cap, self._pause * self._factor)
         self.tries += 1
         return True

@@ -12,7 +12,7 @@ from typing import Any
 _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
 
 
-def shown(value: Any) -> str:
+def formatted(value: Any) -> str:
     """Return a value for a message: a text in quotation marks, all else as YAML on one line."""
     if isinstance(value, str):
         return f"'{_one_line(value)}'"
@@ -26,6 +26,21 @@ def first_of(items: Sequence[object], maximum: int = 5) -> str:
     if more > 0:
         text += f" and {more} more"
     return text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: C(1 template), C(2 templates)."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}s"
+
+
+def by_reason(reasons: Mapping[str, str]) -> str:
+    """Return reasons for a message, each once, after the names that it is the reason of."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(reasons):
+        names.setdefault(reasons[name], []).append(name)
+    return "; ".join(f"{', '.join(same)}: {reason}" for reason, same in names.items())
 
 
 def _plain(value: Any) -> str:
@@ -47,7 +62,7 @@ def _one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text without what cannot be written to a file or shown: control characters other
-    than tab and line feed, and halves of characters, become the replacement character.
+    """Return a text that can be written and shown: control characters other than tab and line feed,
+    and halves of characters, become the replacement character.
     """
     return _UNPRINTABLE.sub("\ufffd", text)

@@ -6,44 +6,47 @@
 
 Each returns the value in its canonical form or raises ValidationFailed.
 
-Patterns are those of PVE::JSONSchema (pve-common), so that what PVE refuses is refused before any
-request.
+The patterns come from PVE::JSONSchema (pve-common), so that a value that PVE would refuse is
+refused before any request.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from .errors import ValidationFailed
-from .pattern import Pattern
 from .quantities import whole_number
-from .shown import shown
+from .shown import formatted
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
-_DNS_NAME = Pattern(rf"^(?:{_LABEL}\.)*{_LABEL}$")
-_TAG = Pattern(r"^[a-z0-9_][a-z0-9_\-+.]*$", re.IGNORECASE)
-_MAC = Pattern(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}$", re.IGNORECASE)
+_DNS_NAME = re.compile(rf"^(?:{_LABEL}\.)*{_LABEL}$")
+_TAG = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$", re.IGNORECASE)
+_MAC = re.compile(r"^[0-9A-F]{2}(?::[0-9A-F]{2}){5}$", re.IGNORECASE)
 # pve-access-control: verify_poolname
-_POOL = Pattern(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
+_POOL = re.compile(r"^[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){0,2}$")
 # pve-access-control: Auth/Plugin.pm, verify_username; AccessControl.pm, token_subid_regex
-_SIMPLE_NAME = Pattern(r"^[A-Za-z0-9.\-_]+$")
-_USER = Pattern(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
-_TOKEN = Pattern(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
-_REALM = Pattern(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_SIMPLE_NAME = re.compile(r"^[A-Za-z0-9.\-_]+$")
+_USER = re.compile(r"^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$")
+_TOKEN = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
+_REALM = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
 MIN_USER, MAX_USER = 3, 64
 MAX_REALM = 32
-_STORAGE = Pattern(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
-_NODE = Pattern(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
-_BRIDGE = Pattern(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
-_VOLUME = Pattern(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
+_STORAGE = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]$", re.IGNORECASE)
+_CONFIG_ID = re.compile(r"^[a-z][a-z0-9_\-]+$", re.IGNORECASE)
+_LONGEST_CONFIG_ID = 40
+_NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
+_BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
+_VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
 # The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), and base64 behind one.
-_SSH_KEY = Pattern(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
+_SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
 # The longest prefix of an address by version of IP.
 _LONGEST = {4: 32, 6: 128}
 
-# Of a DNS name and of what stands between its dots (RFC 1035, 2.3.4; 255 octets on the wire are 253
+# Of a DNS name and of a label between its dots (RFC 1035, 2.3.4; 255 octets on the wire are 253
 # characters).
 MAX_NAME = 253
 MAX_LABEL = 63
@@ -55,7 +58,7 @@ def refused(what: str, value: object, why: str, next_step: str) -> ValidationFai
     """Return the ValidationFailed for option `what`, which had `value`."""
     return ValidationFailed(
         attempted=f"{what} was refused",
-        answer=f"{shown(value)} {why}",
+        answer=f"{formatted(value)} {why}",
         next_step=next_step,
         reason=what,
     )
@@ -191,6 +194,22 @@ def token(value: str, what: str = "token") -> str:
     return value
 
 
+def config_id(value: str, what: str = "id") -> str:
+    """Return an ID of a section of PVE's configuration. Raises ValidationFailed.
+
+    Source: format pve-configid and the option pve-config-id of pve-common, PVE/JSONSchema.pm.
+    """
+    text = str(value)
+    if not _CONFIG_ID.fullmatch(text) or len(text) > _LONGEST_CONFIG_ID:
+        raise refused(
+            what,
+            text,
+            "is not a valid ID",
+            "Begin with a letter, then use letters, digits, - and _: 2 to 40 characters",
+        )
+    return text
+
+
 def storage(value: str, what: str = "storage") -> str:
     """Return a storage ID."""
     if not _STORAGE.fullmatch(value):
@@ -289,7 +308,7 @@ def ssh_key(value: str, what: str) -> str:
 
 
 def count(value: int | None, default: int, what: str) -> int:
-    """Return a number from 1 on, such as seconds to wait, or the default where none is given."""
+    """Return a number from 1 on, such as seconds to wait, or the default if none is given."""
     if value is None:
         return default
     return number(value, 1, 1000000, what)
@@ -301,3 +320,21 @@ def number(value: int, minimum: int, maximum: int, what: str) -> int:
         reason = f"is outside {minimum} to {maximum}"
         raise refused(what, value, reason, "Choose a number inside that range")
     return value
+
+
+def distinct_tenants(names: Iterable[Any], what: str) -> None:
+    """Raise ValidationFailed for an empty name of a tenant, and for names that differ in case only:
+    PVE has tags in lower case, so they are one tenant.
+    """
+    known: dict[str, str] = {}
+    for name in map(str, names):
+        if not name.strip():
+            raise refused(what, name, "is not the name of a tenant", "Name each tenant")
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise ValidationFailed(
+                attempted=f"{what} was refused",
+                answer=f"'{other}' and '{name}' are one tenant, because tags are in lower case",
+                next_step="Merge the two entries, or rename one of them",
+                reason="two entries for one tenant",
+            )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core import errors
-from ansible_collections.pve.fleet.plugins.module_utils._core.classify import (
+from ansible_collections.pve.fleet.plugins.module_utils._core.failures.classify import (
     classify,
     classify_task,
 )
@@ -365,8 +365,7 @@ def test_the_path_decides_about_a_storage(path: str, category: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
-    [("/access/ticket", "user or password"), ("/version", "token or ticket")],
+    ("path", "reason"), [("/access/ticket", "user or password"), ("/version", "token or ticket")]
 )
 def test_the_path_decides_about_a_login(path: str, reason: str) -> None:
     assert (
@@ -426,14 +425,6 @@ def test_a_node_that_is_not_reached_and_a_failed_download_have_classes_of_their_
     assert (type(failed), failed.category) == (errors.DownloadFailed, "TaskFailed")
     full = classify_task("download failed: exit code 3", ["write: No space left on device"])
     assert full.category == "QuotaExceeded"
-
-
-def test_one_error_for_several_keeps_a_category_that_all_of_them_have() -> None:
-    taken, exists = errors.VmidTaken(reason="vmid taken"), errors.AlreadyExists(reason="exists")
-    one = errors.failure_of_several([taken, exists], "two answers", 3)
-    assert (one.category, one.reason) == ("Conflict", "some VMs failed")
-    other = errors.failure_of_several([taken, errors.UnknownVm()], "two answers", 3)
-    assert other.category == "TaskFailed"
 
 
 def test_a_missing_privilege_is_named() -> None:

@@ -10,8 +10,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Vali
 
 def test_a_question_gets_no_full_stop() -> None:
     error = ValidationFailed(
-        attempted="cpu was refused",
-        answer="'hots' is unknown.",
-        next_step="Did you mean 'host'?",
+        attempted="cpu was refused", answer="'hots' is unknown.", next_step="Did you mean 'host'?"
     )
     assert error.message == "cpu was refused: 'hots' is unknown. Did you mean 'host'?"

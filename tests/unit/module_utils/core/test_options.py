@@ -13,20 +13,28 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.options import (
+from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import (
     check_options,
     hidden_values,
     shorter_refusal,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import item_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
     storages_item_spec,
 )
 
 ITEM = item_spec()
 UNKNOWN = "Unsupported parameters for (vm) module:"
 SEE = "See ansible-doc for the options."
+CONVERT = "and we were unable to convert to dict:"
+NOT_ITEMS = (
+    "was refused: an item of the list is not a dictionary of options. Write each as one, such as"
+)
+TENANTS = (
+    "tenants was refused: it is a list, and a dictionary is needed. Write each entry under its"
+    " name, such as 'tenants: {NAME: {...}}', instead of '- name: NAME'."
+)
 
 RIGHT: list[dict[str, Any]] = [
     {"name": "web1", "cores": "2", "memory": "4G", "onboot": "yes"},
@@ -116,6 +124,16 @@ def test_values_that_must_not_be_shown_are_found_in_any_shape() -> None:
             f"{UNKNOWN} coers (did you mean 'cores'?), nics.brigde (did you mean 'bridge'?). {SEE}",
         ),
         ("missing required arguments: name", "missing required arguments: name"),
+        (
+            f"Elements value for option 'storages' is of type str {CONVERT} dictionary requested",
+            f"storages {NOT_ITEMS} 'storages: [{{name: NAME}}]'.",
+        ),
+        (f"argument 'tenants' is of type list {CONVERT} <class 'list'>", TENANTS),
+        (f"argument 'tenants' is of type <class 'list'> {CONVERT} <class 'list'>", TENANTS),
+        (
+            f"argument 'placement' is of type str found in 'defaults'. {CONVERT} requested",
+            "placement was refused: it is not a dictionary. Write 'placement: {KEY: VALUE}'.",
+        ),
     ],
 )
 def test_the_list_of_all_names_is_left_out(message: str, expected: str) -> None:

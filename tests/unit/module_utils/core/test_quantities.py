@@ -13,7 +13,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import 
     TIB,
     parse_disk_size,
     parse_memory,
+    parse_size,
     read_size,
+    readable_size,
+    readable_sizes,
     render_gib,
     render_size,
     whole_number,
@@ -101,3 +104,62 @@ def test_any_size_survives_being_written_and_read(kib: int) -> None:
 def test_what_names_a_vm_is_not_a_number(text: str) -> None:
     assert whole_number(text) is None
     assert whole_number("100") == 100
+
+
+@pytest.mark.parametrize(
+    ("sizes", "texts"),
+    [
+        ((3893 * GIB, 10 * 3893 * GIB, 92160 * GIB), ("3.8 TiB", "38 TiB", "90 TiB")),
+        ((4800 * GIB, 4801 * GIB), ("4800 GiB", "4801 GiB")),
+        ((512 * MIB, GIB), ("512 MiB", "1 GiB")),
+        ((GIB, GIB), ("1 GiB", "1 GiB")),
+        ((0, TIB + 1), ("0 B", "1 TiB")),
+        ((100 * TIB, 100 * TIB + 1), ("100 TiB", "100 TiB")),
+    ],
+)
+def test_different_sizes_of_one_sentence_differ_in_it(
+    sizes: tuple[int, ...], texts: tuple[str, ...]
+) -> None:
+    assert readable_sizes(*sizes) == texts
+
+
+@given(st.integers(min_value=0, max_value=1 << 60))
+def test_a_size_for_people_is_never_a_power_of_ten(size: int) -> None:
+    assert "e+" not in readable_size(size)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (2147483648, "If bytes are meant, write 2G"),
+        ("536870912", "If bytes are meant, write 512M"),
+        (4194304, "a bare number is MiB"),
+    ],
+)
+def test_memory_in_bytes_is_recognized(value: object, hint: str) -> None:
+    with pytest.raises(ValidationFailed, match="memory was refused") as failure:
+        parse_memory(value)
+    assert hint in failure.value.message
+
+
+def test_a_disk_in_bytes_is_recognized() -> None:
+    with pytest.raises(ValidationFailed, match="If bytes are meant, write 32G"):
+        parse_disk_size(34359738368)
+
+
+@pytest.mark.parametrize("bare", [MIB, GIB])
+def test_a_quota_in_bytes_is_refused(bare: int) -> None:
+    """A quota has no maximum, and 32 GiB in bytes would never be reached as MiB."""
+    with pytest.raises(ValidationFailed, match=r"quota\.memory was refused.*write 32G"):
+        parse_size(34359738368, bare=bare, what="quota.memory")
+    assert parse_size("34359738368B", bare=bare, what="quota.memory") == 32 * GIB
+
+
+def test_an_amount_to_add_is_not_a_size() -> None:
+    with pytest.raises(ValidationFailed, match="'\\+5G' is an amount to add.*Write the new size"):
+        parse_disk_size("+5G")
+
+
+def test_a_boolean_is_not_a_size() -> None:
+    with pytest.raises(ValidationFailed, match="true is a boolean, not a size"):
+        parse_memory(True)

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From an answer of PVE to a category: the one place that reads the texts of PVE.
+"""Maps answers of PVE to categories of failure: the only module that interprets PVE's texts.
 
 The texts come from PVE's own source (Qemu.pm, AbstractConfig.pm, QemuServer.pm, RPCEnvironment.pm,
-AnyEvent.pm) and were observed on PVE 9.2. Where one text can mean two things, the path of the
-request decides.
+AnyEvent.pm) and were observed on PVE 9.2. If one text can mean two things, the path of the request
+decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import (
+from ..errors import (
     AlreadyExists,
     AlreadyRunning,
     AlreadyTemplate,
@@ -49,7 +49,7 @@ _LONGEST = 4000  # characters of a text that are looked at
 
 @dataclass(frozen=True)
 class _Text:
-    """One row: a text of PVE, and what it means.
+    """One row: a text of PVE and its meaning.
 
     `reason` and `next_step` may use the pattern's named groups.
 
@@ -67,11 +67,12 @@ class _Text:
 
 # A request that is not about one guest, such as the listing of a node: /nodes/pve1/qemu,
 # /pools/acme.
-_NO_GUEST = r"^(?!.*/(?:qemu|lxc)/\d)"
+_NO_GUEST = r"^(?!.*/nodes/[^/]+/[^/]+/\d)"
 _STATE_UNKNOWN = "Look at the state before it is done again"
 _WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
 _CHECK_NODE = "Check the node's name; GET /nodes lists those of this cluster"
 _CHECK_STORAGE = "Check the storage's name; GET /storage lists those of this cluster"
+_STORAGES = r"^/storage(?:/|$)"  # definitions of storages
 _CHECK_POOL = "Check the pool's name, or create the pool first"
 
 # The first row that matches wins.
@@ -161,6 +162,22 @@ _TEXTS: tuple[_Text, ...] = (
         "unknown storage",
         _CHECK_STORAGE,
     ),
+    _Text(r"storage ID '[^']+' already defined", AlreadyExists, "exists", path=_STORAGES),
+    _Text(
+        r"storage '[^']+' is not online|error fetching datastores",
+        ConfigurationError,
+        "server not reachable",
+        "Check the server, and that this node reaches it; with disable=true the storage is defined"
+        " without a look at it",
+        path=_STORAGES,
+    ),
+    _Text(
+        r"no such logical volume|could not activate storage|volume group .* not found",
+        ConfigurationError,
+        "storage not available",
+        "Check the names on the node, or limit the storage to the nodes that have it with nodes",
+        path=_STORAGES,
+    ),
     _Text(
         r"storage '[^']+' is (?:disabled|not available|not online)",
         ConfigurationError,
@@ -195,7 +212,7 @@ _TEXTS: tuple[_Text, ...] = (
         path=_NO_GUEST,
         where="read",
     ),
-    # VMs and what belongs to them.
+    # VMs, their snapshots and disks.
     _Text(
         r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
         UnknownVm,
@@ -279,12 +296,7 @@ _TEXTS: tuple[_Text, ...] = (
         "is a template",
         "Use a VM, not a template",
     ),
-    _Text(
-        r"if it's a template",
-        Conflict,
-        "is a template",
-        "Use a VM, not a template",
-    ),
+    _Text(r"if it's a template", Conflict, "is a template", "Use a VM, not a template"),
     _Text(r"already defined in URI", ValidationFailed, "contradiction", "Give the parameter once"),
     _Text(
         r"hotplug problem",
@@ -314,7 +326,7 @@ _TEXTS: tuple[_Text, ...] = (
         "node memory",
         "Choose a node with more free memory",
     ),
-    # What PVE or the storage cannot do.
+    # Unsupported by PVE or the storage.
     _Text(
         r"snapshot feature is not available",
         NotSupported,
@@ -365,6 +377,13 @@ _TEXTS: tuple[_Text, ...] = (
         where="task",
     ),
     # Anything else that is missing.
+    _Text(r"mapping '[^']+' not found", NotFound, "does not exist"),
+    _Text(
+        r"(?:endpoint|matcher) '[^']+' not found",
+        NotFound,
+        "does not exist",
+        path=r"^/cluster/notifications/",
+    ),
     _Text(r"no such group", NotFound, "unknown group", "Create the group first"),
     _Text(
         r"does not exist|\bno such\b|is not HA managed|not a pool member",
@@ -373,7 +392,8 @@ _TEXTS: tuple[_Text, ...] = (
     ),
 )
 
-# Where a row of the table holds: a task's exit status, the answer to a write, the answer to a read.
+# The sources to which a row of the table applies: a task's exit status, the answer to a write, the
+# answer to a read.
 _PLACES = {
     "any": ("task", "answer", "read"),
     "answer": ("answer", "read"),
@@ -418,22 +438,22 @@ def classify(
     `path` is the one below `/api2/json`, for example `/nodes/pve1/qemu/100/config`.
     """
     parameters = {str(key): " ".join(str(value).split()) for key, value in (errors or {}).items()}
-    said = message.strip() or reason.strip()
+    error_text = message.strip() or reason.strip()
     common: dict[str, Any] = {
         "status": status,
         "method": method,
         "path": path,
-        "answer": said,
+        "answer": error_text,
         "dispatched": True,
     }
     if status == 401:
-        return _unauthenticated(said, common)
+        return _unauthenticated(error_text, common)
     if status in _GATEWAY:
-        return _not_passed_on(status, path, said, common)
+        return _not_passed_on(status, path, error_text, common)
     if parameters:
         common["parameters"] = parameters
         common["answer"] = "; ".join(f"{key}: {text}" for key, text in parameters.items())
-        said = f"{said}\n" + "\n".join(parameters.values())
+        error_text = f"{error_text}\n" + "\n".join(parameters.values())
     if status == 501:
         return NotSupported(
             **common,
@@ -441,12 +461,16 @@ def classify(
             next_step="Check the version of PVE: it does not know this call",
         )
     where = "read" if method == "GET" else "answer"
-    found = _from_text(said, path, where, common) if status != 403 or "(pool '" in said else None
+    found = (
+        _from_table(error_text, path, where, common)
+        if status != 403 or "(pool '" in error_text
+        else None
+    )
     if found is not None:
         return found
     # within a lock PVE wraps the refusal into a 500
-    if status == 403 or _CHECK_FAILED.search(said):
-        return _forbidden(said, common)
+    if status == 403 or _CHECK_FAILED.search(error_text):
+        return _forbidden(error_text, common)
     if status == 400:
         return ValidationFailed(
             **common,
@@ -459,7 +483,9 @@ def classify(
             reason="not the API",
             next_step="Check the endpoint: this is not the API of Proxmox VE",
         )
-    return ApiError(**common, reason=said.splitlines()[0] if said else f"status {status}")
+    return ApiError(
+        **common, reason=error_text.splitlines()[0] if error_text else f"status {status}"
+    )
 
 
 def classify_task(
@@ -469,21 +495,23 @@ def classify_task(
 
     `log` are its lines, the last ones are kept.
     """
-    said = exitstatus.strip()
+    error_text = exitstatus.strip()
     common: dict[str, Any] = {
-        "answer": said or "the task ended without an exit status",
+        "answer": error_text or "the task ended without an exit status",
         "upid": upid,
         "path": path,
         "log": tuple(log[-LOG_LINES:]),
         "dispatched": True,
     }
-    found = _from_text(said, path, "task", common) or _no_room(log, path, common)
+    found = _from_table(error_text, path, "task", common) or _no_room(log, path, common)
     if found is not None:
         return found
     step = "The log of the task tells more: error.log has the end of it"
-    failed = DownloadFailed if _DOWNLOAD_FAILED in said else TaskFailed
+    failed = DownloadFailed if _DOWNLOAD_FAILED in error_text else TaskFailed
     return failed(
-        **common, reason=said.splitlines()[0] if said else "no exit status", next_step=step
+        **common,
+        reason=error_text.splitlines()[0] if error_text else "no exit status",
+        next_step=step,
     )
 
 
@@ -497,20 +525,22 @@ def _no_room(log: Sequence[str], path: str, common: Mapping[str, Any]) -> FleetE
     for line in reversed(log):
         if _NO_FAILURE.search(line):
             continue
-        found = _from_text(line, path, "task", common)
+        found = _from_table(line, path, "task", common)
         if isinstance(found, QuotaExceeded):
             return found.on(answer=f"{common['answer']} ({line.strip()})")
     return None
 
 
-def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> FleetError | None:
+def _from_table(
+    error_text: str, path: str, where: str, common: Mapping[str, Any]
+) -> FleetError | None:
     """Return the error of the first row of the table that matches."""
-    said = said[:_LONGEST]
+    error_text = error_text[:_LONGEST]
     for row in _TEXTS:
         if where not in _PLACES[row.where] or not re.search(row.path, path):
             continue
         # compiled on first need: most runs see no error
-        match = re.search(row.pattern, said, re.IGNORECASE)
+        match = re.search(row.pattern, error_text, re.IGNORECASE)
         if match is None:
             continue
         names = {key: value or "" for key, value in match.groupdict().items()}
@@ -523,9 +553,9 @@ def _from_text(said: str, path: str, where: str, common: Mapping[str, Any]) -> F
     return None
 
 
-def _unauthenticated(said: str, common: Mapping[str, Any]) -> FleetError:
+def _unauthenticated(error_text: str, common: Mapping[str, Any]) -> FleetError:
     """Return the error for a 401; PVE checks this before anything else, so nothing was done."""
-    text = said.lower()
+    text = error_text.lower()
     if "csrf" in text:
         reason, step = "csrf token", "Log in again: the CSRF token does not belong to the ticket"
     elif "no ticket" in text:
@@ -547,16 +577,16 @@ def _unauthenticated(said: str, common: Mapping[str, Any]) -> FleetError:
     return AuthenticationError(**common, reason=reason, next_step=step)
 
 
-def _forbidden(said: str, common: Mapping[str, Any]) -> FleetError:
+def _forbidden(error_text: str, common: Mapping[str, Any]) -> FleetError:
     """Return the error for a 403, which names the privilege and the path."""
-    ticket = _NEEDS_TICKET.search(said)
+    ticket = _NEEDS_TICKET.search(error_text)
     if ticket is not None:
         return PermissionDenied(
             **common,
             reason="needs a password login",
             next_step="Use user and password: PVE allows no token here",
         )
-    match = _CHECK_FAILED.search(said)
+    match = _CHECK_FAILED.search(error_text)
     if match is None or not match.group("privilege"):
         return PermissionDenied(
             **common,
@@ -575,18 +605,17 @@ def _forbidden(said: str, common: Mapping[str, Any]) -> FleetError:
     )
 
 
-def _not_passed_on(status: int, path: str, said: str, common: Mapping[str, Any]) -> FleetError:
+def _not_passed_on(
+    status: int, path: str, error_text: str, common: Mapping[str, Any]
+) -> FleetError:
     """Return the error for a request that did not get through to the node that should answer it."""
     reason, dispatched = _GATEWAY[status]
     node = _NODE_IN_PATH.match(path)
-    more = {**common, "dispatched": dispatched, "answer": f"{said or reason} ({status})"}
+    more = {**common, "dispatched": dispatched, "answer": f"{error_text or reason} ({status})"}
     if status == 595 and node is not None:
         name = node.group("node")
         return NodeUnreachable(
-            **{
-                **more,
-                "answer": f"node {name} is offline or unreachable: {said or reason} ({status})",
-            },
+            **{**more, "answer": f"node {name} is offline or unreachable: {more['answer']}"},
             reason="node unreachable",
             next_step=f"Check node {name}, or work on another node",
             details={"node": name},

@@ -12,7 +12,8 @@ such lists are checked here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from ansible.module_utils.common.validation import (
@@ -25,7 +26,7 @@ from ansible.module_utils.common.validation import (
     check_type_str,
 )
 
-from .errors import ValidationFailed
+from ..errors import ValidationFailed
 
 Spec = Mapping[str, Mapping[str, Any]]
 
@@ -48,9 +49,20 @@ _KINDS: Mapping[str, str] = {
     "str": "a text",
 }
 _TEXTS = ("str", "path")
+_CHOICES = re.compile(
+    r"value of \S+ must be one of: (?P<choices>.*?), got: (?P<given>.*?)(?P<place> found in .*)?",
+    re.DOTALL,
+)
 _UNSUPPORTED = re.compile(
     r"(?P<begin>Unsupported parameters for \([^)]*\) module: )(?P<names>.*?)\. Supported parameters"
     r" include: .*",
+    re.DOTALL,
+)
+# How Ansible refuses a value that is not a dictionary (ansible/module_utils/common/parameters.py).
+_NOT_A_DICTIONARY = re.compile(
+    r"(?P<item>Elements value for option|argument) '(?P<name>[^']*)'(?: found in '[^']*'\.?)?"
+    r" is of type (?P<kind>.*?)(?: found in '[^']*'\.?)? and we were unable to convert to"
+    r" (?:<class ')?dict\b.*",
     re.DOTALL,
 )
 
@@ -58,8 +70,8 @@ _UNSUPPORTED = re.compile(
 def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
     """Return the options that are given, converted as Ansible converts them.
 
-    Options that are not given are not part of the answer, except those that have a default. `what`
-    names the dictionary in the error. Raises ValidationFailed with every mistake.
+    Options that are not given are left out, unless they have a default. `what` names the dictionary
+    in the error. Raises ValidationFailed with every mistake.
     """
     checker = _Checker()
     options = checker.options(spec, given, "")
@@ -71,41 +83,65 @@ def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
 
 
 def hidden_values(spec: Spec, given: Any) -> set[str]:
-    """Return the values that must not be shown: those of options with `no_log`, nested ones too."""
+    """Return the secret values: all values of options with `no_log`, nested ones too."""
     return set(_hidden(spec, given))
 
 
 def shorter_refusal(message: str, spec: Spec) -> str:
     """Return Ansible's message about unknown options with a likely name in place of the list of all
-    names.
+    names, that about a value that is not a dictionary with the form to write, and that about an
+    unknown value with a likely one.
     """
+    wrong = _NOT_A_DICTIONARY.match(message)
+    if wrong is not None:
+        return _how_to_write(wrong["name"], wrong["item"] == "argument", "list" in wrong["kind"])
     found = _UNSUPPORTED.match(message)
     if found is None:
-        return message
+        return f"{message}{_choice_hint(message)}"
     hints = [f"{name}{_hint(name, spec)}" for name in found["names"].split(", ")]
     return f"{found['begin']}{', '.join(hints)}. See ansible-doc for the options."
 
 
+def _how_to_write(name: str, whole: bool, is_list: bool) -> str:
+    """Return how to write an option that is a dictionary (`whole`), or a list of such."""
+    if not whole:
+        return (
+            f"{name} was refused: an item of the list is not a dictionary of options. Write each as"
+            f" one, such as '{name}: [{{name: NAME}}]'."
+        )
+    if is_list:
+        return (
+            f"{name} was refused: it is a list, and a dictionary is needed. Write each entry under"
+            f" its name, such as '{name}: {{NAME: {{...}}}}', instead of '- name: NAME'."
+        )
+    return f"{name} was refused: it is not a dictionary. Write '{name}: {{KEY: VALUE}}'."
+
+
+def _choice_hint(message: str) -> str:
+    found = _CHOICES.fullmatch(message)
+    if found is None:
+        return ""
+    return did_you_mean(found["given"], found["choices"].split(", "))
+
+
 def _hint(dotted: str, spec: Spec) -> str:
-    """Return the hint for an unknown option such as `cloud_init.usr`, empty where no name is
-    close.
-    """
+    """Return the hint for an unknown option such as `cloud_init.usr`, empty if no name is close."""
     level = spec
     *above, name = dotted.split(".")
     for part in above:
         level = (level.get(part) or {}).get("options") or {}
-    return _did_you_mean(name, level)
+    return did_you_mean(name, level)
 
 
 class _Checker:
-    """Converts options and collects what is wrong with them."""
+    """Converts options and collects their mistakes."""
 
     def __init__(self) -> None:
         self.causes: list[str] = []
         self.reason = ""
 
     def options(self, spec: Spec, given: Any, path: str) -> dict[str, Any]:
-        """Return the options of one dictionary; `path` is where it is, such as `nics[0].`."""
+        """Return the options of one dictionary; `path` is its place, such as `nics[0].`."""
         try:
             entries: Mapping[str, Any] = check_type_dict(given)
         except (TypeError, ValueError):
@@ -170,7 +206,8 @@ class _Checker:
         choices = rule.get("choices")
         if choices and value is not None and value not in choices:
             known = ", ".join(str(choice) for choice in choices if choice != "")
-            self._note("unknown value", f"{path}: {value!r} is not one of {known}")
+            hint = did_you_mean(str(value), map(str, choices))
+            self._note("unknown value", f"{path}: {value!r} is not one of {known}{hint}")
 
     def _note(self, reason: str, cause: str) -> None:
         self.causes.append(cause)
@@ -178,14 +215,20 @@ class _Checker:
 
 
 def _unknown(name: str, spec: Spec, path: str) -> str:
-    return f"unknown option '{path}{name}'{_did_you_mean(name, spec)}"
+    return f"unknown option '{path}{name}'{did_you_mean(name, spec)}"
 
 
-def _did_you_mean(name: str, spec: Spec) -> str:
-    from difflib import get_close_matches  # not loaded where every name is known
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the most similar name as a hint behind a message, an empty text without one."""
+    close = nearest(name, known)
+    return f" (did you mean '{close}'?)" if close else ""
 
-    close = get_close_matches(name.lower(), list(spec), n=1, cutoff=0.6)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return the most similar name, an empty text if none is similar. Case does not count."""
+    by_lower = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=alike)
+    return by_lower[close[0]] if close else ""
 
 
 def _hidden(spec: Spec, given: Any) -> Iterator[str]:

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds misspelt variables of playbooks and roles, and values that they cannot have (pure).
+
+Ansible ignores a variable that nothing reads. A family is the variables with one prefix: the
+variables of a role, or of a playbook without a role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..errors import ValidationFailed
+from .options import check_options, did_you_mean, nearest
+
+Rules = Mapping[str, Mapping[str, Any]]
+# Similar enough to be a misspelt variable: of the part behind the prefix, and of a whole name.
+_ALIKE = 0.66
+_ALIKE_AS_A_WHOLE = 0.85
+# Types of values that are checked here; others can be large, or secret, or read only when needed.
+_CHECKED = ("bool", "int")
+
+
+@dataclass(frozen=True)
+class Family:
+    """The variables with one prefix.
+
+    `others` are patterns of names that are not ours in spite of the prefix. The prefix is `common`
+    if variables of other roles are likely to have it too.
+    """
+
+    prefix: str
+    variables: Rules
+    others: tuple[str, ...] = ()
+    common: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """The names of all variables of a play, including variables set with `-e`. `unchecked` are
+    patterns of names that belong to the user.
+    """
+
+    names: Collection[str]
+    extra: Collection[str] = ()
+    unchecked: tuple[str, ...] = ()
+
+    def excuses(self, name: str) -> bool:
+        """Return whether the user says that a variable is their own."""
+        return _is_among(name, self.unchecked)
+
+
+def find_unknown(families: Iterable[Family], given: Given) -> Iterator[str]:
+    """Yield a text for each variable that is likely to be a misspelt one, sorted by name."""
+    all_families = list(families)
+    known: dict[str, Any] = {"tenants": {}}
+    for family in all_families:
+        known.update(family.variables)
+    for name in sorted(set(given.names) - known.keys()):
+        if given.excuses(name):
+            continue
+        if _is_unknown(name, all_families, known, name in given.extra):
+            yield f"{name} is not a variable of pve.fleet{did_you_mean(name, known)}"
+
+
+def _is_unknown(name: str, families: Iterable[Family], known: Rules, is_extra: bool) -> bool:
+    for family in families:
+        if name.startswith(family.prefix):
+            return _is_mistake(name, family, is_extra)
+    # The prefix itself may be misspelt; a variable of the estate or of other roles has its own.
+    return is_extra and bool(nearest(name, known, _ALIKE_AS_A_WHOLE))
+
+
+def _is_mistake(name: str, family: Family, is_extra: bool) -> bool:
+    """Return whether a variable with the prefix of a family, but without a place in it, is a
+    mistake.
+    """
+    if _is_among(name, family.others):
+        return False
+    if is_extra or not family.common:
+        return True
+    start = len(family.prefix)
+    rests = [known[start:] for known in family.variables]
+    return bool(nearest(name[start:], rests, _ALIKE))
+
+
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def find_wrong(
+    families: Iterable[Family], names: Collection[str], value_of: Callable[[str], Any]
+) -> Iterator[str]:
+    """Yield a text for each variable whose value is not of its type or not among its choices.
+
+    `value_of` returns the value of a variable; only those are read that have choices, or are true
+    or false, or a number.
+    """
+    for family in families:
+        for name, rule in family.variables.items():
+            if name in names and _is_checked(rule):
+                yield from _wrong(name, rule, value_of(name))
+
+
+def _is_checked(rule: Mapping[str, Any]) -> bool:
+    return "choices" in rule or rule["type"] in _CHECKED
+
+
+def _wrong(name: str, rule: Mapping[str, Any], value: Any) -> Iterator[str]:
+    if value is None and rule["type"] == "int":
+        return
+    if value is None:
+        yield f"{name} has no value"
+        return
+    try:
+        check_options({name: rule}, {name: value})
+    except ValidationFailed as error:
+        yield error.answer

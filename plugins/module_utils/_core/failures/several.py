@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The failures of several VMs as one: each cause once, in a message of bounded length (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import FleetError, TaskFailed, category_class
+from ..shown import counted, first_of
+
+# The message has at most this many causes, each with this many characters and VMs.
+_CAUSES = 5
+_LENGTH = 600
+_NAMES = 5
+_OWN = re.compile(r"'[^']*'|\d+")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A VM that failed: its label, such as C(VM 'web1' (101)), and its error."""
+
+    label: str
+    error: FleetError
+
+
+def by_cause(failures: Sequence[Failed]) -> list[list[Failed]]:
+    """Return the failures in groups, in their order: VMs that failed for the same cause.
+
+    A failure with a task, a log or steps that were done is a group of its own.
+    """
+    groups: dict[tuple[object, ...], list[Failed]] = {}
+    for number, failed in enumerate(failures):
+        error = failed.error
+        cause: tuple[object, ...] = (
+            category_class(error),
+            _without_own(error.answer or error.reason or error.attempted, failed.label),
+            _without_own(error.next_step, failed.label),
+        )
+        if error.upid or error.log or error.details.keys() & {"done", "unverified"}:
+            cause = (number,)
+        groups.setdefault(cause, []).append(failed)
+    return list(groups.values())
+
+
+def causes_of(failures: Sequence[Failed]) -> str:
+    """Return the causes for a message: each once, and the VMs that have it."""
+    groups = by_cause(failures)
+    texts = [_cause(group) for group in groups[:_CAUSES]]
+    rest = sum(map(len, groups[_CAUSES:]))
+    if rest:
+        texts.append(f"And {rest} more.")
+    return " ".join(texts)
+
+
+def failure_of_several(failures: Sequence[Failed], number: int) -> FleetError:
+    """Return one error for all VMs that failed of `number`.
+
+    The error has the category and the reason that all failures share. The details of a request are
+    kept if only one VM failed.
+    """
+    errors = [failed.error for failed in failures]
+    first = errors[0]
+    categories = {category_class(error) for error in errors}
+    reasons = {error.reason for error in errors}
+    category = categories.pop() if len(categories) == 1 else TaskFailed
+    unverified = [step for error in errors for step in error.details.get("unverified", ())]
+    failure = category(
+        attempted=f"{len(errors)} of {counted(number, 'VM')} failed",
+        answer=causes_of(failures),
+        next_step="Repair these and run again: what is done stays done",
+        reason=reasons.pop() if len(reasons) == 1 else "some VMs failed",
+        retryable=any(error.retryable for error in errors),
+        details={"unverified": unverified} if unverified else {},
+    )
+    if len(errors) > 1:
+        return failure
+    return failure.on(status=first.status, path=first.path, upid=first.upid, log=first.log)
+
+
+def labelled(failed: Failed) -> str:
+    """Return the message of a failure, after the label of the VM if the message lacks it."""
+    message = failed.error.message
+    if _names(message, failed.label):
+        return message
+    return f"{failed.label}: {message}"
+
+
+def _cause(group: Sequence[Failed]) -> str:
+    """Return the message of the first failure, and the other VMs with the same cause."""
+    text = labelled(group[0])
+    if len(text) > _LENGTH:
+        text = f"{text[:_LENGTH]} ..."
+    others = [failed.label for failed in group[1:]]
+    if not others:
+        return text
+    return f"{text} The same for {first_of(others, _NAMES)}."
+
+
+def _names(message: str, label: str) -> bool:
+    """Return whether a message names a VM: by its label, or by the name in it."""
+    name = re.match(r"VM '[^']*'", label)
+    return label in message or (name is not None and name[0] in message)
+
+
+def _without_own(text: str, label: str) -> str:
+    """Return a text with a mark in the place of the VM's own name and VMID."""
+    for own in _OWN.findall(label):
+        text = text.replace(own, "*")
+    return text

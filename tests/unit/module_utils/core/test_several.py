@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One error for several VMs: each cause once, and never a long text."""
+
+from __future__ import annotations
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    AlreadyExists,
+    Conflict,
+    FleetError,
+    QuotaExceeded,
+    TaskFailed,
+    UnknownVm,
+    VmidTaken,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._core.failures.several import (
+    Failed,
+    by_cause,
+    failure_of_several,
+)
+
+
+def full(name: str, free: str = "80 GiB free") -> Failed:
+    error = QuotaExceeded(
+        attempted=f"New VM '{name}' could not be planned on node pve1",
+        answer=f"storage vg has {free}",
+        next_step="Ask for less",
+        reason="no room",
+    )
+    return Failed(f"VM '{name}'", error)
+
+
+def message_of(failures: list[Failed]) -> str:
+    return failure_of_several(failures, len(failures)).message
+
+
+def test_one_error_for_several_keeps_a_category_that_all_of_them_have() -> None:
+    taken = Failed("VM 'a'", VmidTaken(reason="vmid taken"))
+    exists = Failed("VM 'b'", AlreadyExists(reason="exists"))
+    one = failure_of_several([taken, exists], 3)
+    assert (one.category, one.reason) == ("Conflict", "some VMs failed")
+    other = failure_of_several([taken, Failed("VM 'c'", UnknownVm())], 3)
+    assert other.category == "TaskFailed"
+
+
+def test_one_cause_of_many_vms_is_said_once() -> None:
+    message = message_of([full(f"web{number}") for number in range(1, 112)])
+    assert message == (
+        "111 of 111 VMs failed: New VM 'web1' could not be planned on node pve1: storage vg has"
+        " 80 GiB free. Ask for less. The same for VM 'web2', VM 'web3', VM 'web4', VM 'web5', VM"
+        " 'web6' and 105 more. Repair these and run again: what is done stays done."
+    )
+
+
+def test_a_cause_that_names_its_vm_is_the_same_for_another() -> None:
+    failures = [
+        Failed(
+            f"VM '{name}' ({vmid})",
+            Conflict(answer=f"VM '{name}' ({vmid}) is locked", next_step=f"Unlock {vmid}"),
+        )
+        for name, vmid in (("a", 101), ("b", 102))
+    ]
+    assert len(by_cause(failures)) == 1
+    assert message_of(failures).count("is locked") == 1
+
+
+def test_other_causes_stay_apart_and_are_bounded() -> None:
+    failures = [full(f"web{number}", f"{number} GiB free") for number in range(1, 112)]
+    message = message_of(failures)
+    assert "And 106 more." in message
+    assert len(message) < 1000
+    long = [Failed(f"VM '{number}x'", FleetError(answer="x" * 9000)) for number in range(9)]
+    assert len(message_of(long)) < 4000
+
+
+def test_failed_tasks_stay_apart() -> None:
+    failures = [
+        Failed(f"VM '{name}'", TaskFailed(answer="exit code 1", upid=f"UPID:{name}"))
+        for name in ("a", "b")
+    ]
+    assert len(by_cause(failures)) == 2
+    assert message_of(failures).count("exit code 1") == 2
+    assert "VM 'b': exit code 1" in message_of(failures)
