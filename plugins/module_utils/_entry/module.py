@@ -17,13 +17,14 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._api.client import Client
 from .._api.endpoint import credentials_in
-from .._api.settings import Connection, resolve, unchosen_sites
+from .._api.path_templates import count_requests
+from .._api.settings import Connection, misplaced_secrets, resolve, unchosen_sites
 from .._cluster.tenant import require_named_owners
+from .._core.arguments.options import shorter_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
-from .._core.options import shorter_refusal
 from .._core.result import Result
-from .._spec.connection_options import connection_spec
-from . import bytecode
+from .._spec.generated.connection import connection_spec
+from .required_tenant import require_tenant
 from .sites_file import read_sites_file
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
@@ -38,12 +39,12 @@ Lend = Callable[[Connection], AbstractContextManager[Client]]
 """Gives a client for the time of one run."""
 
 Secrets = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Finds among arguments, not yet checked, secrets that the specification cannot point at, such as
-those of a class.
+"""Finds secrets among unchecked arguments that the specification cannot mark, such as secrets of a
+class.
 """
 
 OnFailure = Callable[[Mapping[str, Any], FleetError], Mapping[str, Any]]
-"""Returns what a result holds beside `msg` and `error` when the work itself returned none."""
+"""Returns the values of a result, besides `msg` and `error`, when the work itself returned none."""
 
 LIBRARIES = ("proxmoxer", "requests")
 Conditions = Callable[[FleetError], list[dict[str, Any]]]
@@ -59,24 +60,33 @@ COUNTING = "PVE_FLEET_COUNT_REQUESTS"
 
 @dataclass(frozen=True)
 class Sites:
-    """What a task about several sites needs: `names` are those of its arguments, an empty one for
-    the site of the task itself. `every`: a task that chooses no site is about all of them.
+    """Declares a task about several sites: `names` returns the sites of its arguments, an empty
+    name for the site of the task itself. `every`: a task that chooses no site works on all of them.
     """
 
-    names: Callable[[dict[str, Any]], Sequence[str]]
     run: RunAtSites
+    names: Callable[[dict[str, Any]], Sequence[str]] = lambda _params: [""]
     every: bool = False
 
 
 @dataclass(frozen=True)
+class Mode:
+    """How a task is run: in check mode or not, with its diff or not, and with how many C(-v)."""
+
+    check: bool
+    diff: bool
+    verbosity: int
+
+
+@dataclass(frozen=True)
 class Entry:
-    """All there is to a module: its work, its options without the connection, and AnsibleModule's
-    checks of them.
+    """A module: its work, its options without the connection, and AnsibleModule's checks of them.
 
     `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets`
-    finds what must not be shown beside the options with `no_log`. `conditions` are those of a
-    failure, where the module's results have some. `returned_secrets` are keys of a result whose
-    values are not printed. `libraries` are those that only this module needs. A module declares one
+    finds secret values beside the options with `no_log`. `conditions` returns the conditions of a
+    failure, if the module's results have some. `returned_secrets` are keys of a result whose values
+    are not printed. `libraries` are needed by this module only. `name` is the module's name:
+    without it, the task needs a tenant if the connection requires one. A module declares its entry
     as `ENTRY`; its own process and the controller's both read it.
     """
 
@@ -90,6 +100,7 @@ class Entry:
     returned_secrets: tuple[str, ...] = ()
     sites: Sites | None = None
     libraries: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
@@ -109,13 +120,10 @@ class Entry:
         outcome = self.perform(
             module.params,
             os.environ,
-            check_mode=module.check_mode,
-            diff=module._diff,
-            verbosity=module._verbosity,
+            Mode(module.check_mode, module._diff, module._verbosity),
             lend=own_client,
             given=module.given,
         )
-        bytecode.finish()
         for warning in outcome.warnings:
             module.warn(warning)
         if outcome.failed:
@@ -123,13 +131,16 @@ class Entry:
         module.exit_json(**outcome.values)
 
     def hidden(self, arguments: Mapping[str, Any]) -> set[str]:
-        """Return what must not be shown beside the options with `no_log`: also a login within a
-        URL.
+        """Return the secret values beside the options with `no_log`: also a login within a URL, and
+        a secret in the place of a token's ID.
         """
         found = set(self.secrets(arguments))
         sites = arguments.get("sites")
         for given in (arguments, *(sites if isinstance(sites, list) else ())):
-            for name in _URLS if isinstance(given, Mapping) else ():
+            if not isinstance(given, Mapping):
+                continue
+            found |= misplaced_secrets(given)
+            for name in _URLS:
                 found |= credentials_in(str(given.get(name) or ""))
         return found
 
@@ -148,9 +159,7 @@ class Entry:
         return ""
 
     def failed(self, error: FleetError) -> dict[str, Any]:
-        """Return what the result of a failed task holds: `changed`, `msg`, `error`, and conditions
-        if any.
-        """
+        """Return the result of a failed task: `changed`, `msg`, `error`, and conditions if any."""
         values = {"changed": error.came_after_changes, **error.as_result()}
         return (
             values if self.conditions is None else {**values, "conditions": self.conditions(error)}
@@ -164,8 +173,8 @@ class Entry:
         return {**values, "msg": shorter_refusal(msg, self.whole_spec)}
 
     def no_result(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the same for a module that could not be started or broke off, from what Ansible
-        made of it.
+        """Return the result of a module that could not be started or broke off, from Ansible's own
+        result.
         """
         if found.get("rc") in _NOT_STARTED:
             return self.failed(ConfigurationError(reason="interpreter", dispatched=False))
@@ -175,19 +184,16 @@ class Entry:
         self,
         arguments: Mapping[str, Any],
         environ: Mapping[str, str],
+        mode: Mode,
         *,
-        check_mode: bool,
-        diff: bool,
-        verbosity: int,
         lend: Lend,
         given: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """Return what a run with these checked arguments came to.
+        """Return the outcome of a run with these checked arguments.
 
-        No exception gets out, neither a failure nor a bug.
+        It raises no exception, neither for a failure nor for a bug.
 
-        `given` are the arguments as the user wrote them, before Ansible has filled in what is
-        missing.
+        `given` are the arguments as the user wrote them, before Ansible adds defaults.
         """
         clients: list[Client] = []
         failed = True
@@ -196,13 +202,15 @@ class Entry:
             require_named_owners(arguments, given)
             params = {key: value for key, value in arguments.items() if key in self.spec}
             places = self._places(arguments, params, environ)
+            for connection in places:
+                require_tenant(self.name, params, connection)
             warnings = tuple(text for connection in places for text in connection.warnings)
             with ExitStack() as stack:
                 clients = [stack.enter_context(lend(connection)) for connection in places]
                 result = self._run(
-                    params, list(zip(places.values(), clients, strict=True)), check_mode
+                    params, list(zip(places.values(), clients, strict=True)), mode.check
                 )
-            values = result.as_dict(diff=diff)
+            values = result.as_dict(diff=mode.diff)
             failed = result.failure is not None
             warnings += result.warnings
         except FleetError as error:
@@ -210,17 +218,14 @@ class Entry:
             values = {**more, **self.failed(error)}
         except Exception as error:
             values = {**self.failed(unexpected(error)), "exception": traceback.format_exc()}
-        if clients and verbosity >= VERBOSE:
+        if clients and mode.verbosity >= VERBOSE:
             values["requests"] = [line for client in clients for line in client.record()]
         if environ.get(COUNTING):
             values["request_counts"] = _counts(clients)
         return Outcome(failed, values, warnings)
 
     def _places(
-        self,
-        arguments: Mapping[str, Any],
-        params: dict[str, Any],
-        environ: Mapping[str, str],
+        self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
     ) -> dict[Connection, list[str]]:
         """Return the connections of a task, each with the sites that it leads to."""
         options = {key: arguments.get(key) for key in connection_spec()}
@@ -236,10 +241,7 @@ class Entry:
         return found
 
     def _run(
-        self,
-        params: dict[str, Any],
-        clients: list[tuple[list[str], Client]],
-        check_mode: bool,
+        self, params: dict[str, Any], clients: list[tuple[list[str], Client]], check_mode: bool
     ) -> Result:
         """Return the result of the work, at one site or at several."""
         (first, client), *others = clients
@@ -250,14 +252,12 @@ class Entry:
 
 def _counts(clients: Sequence[Client]) -> list[dict[str, Any]]:
     """Return how often each endpoint was called, for the callback plugin metrics."""
-    from .._api.path_templates import count_requests  # not loaded where they are not counted
-
     return count_requests(row for client in clients for row in list(client.requests))
 
 
 def _module_class(entry: Entry) -> Any:
-    """Return AnsibleModule as it hides more, from its first word on, and fails in the same shape
-    whatever the cause.
+    """Return a subclass of AnsibleModule that hides more secrets, from its first word on, and fails
+    in the same shape for every cause.
     """
 
     class Module(AnsibleModule):
@@ -271,7 +271,7 @@ def _module_class(entry: Entry) -> Any:
         def fail_json(self, msg: str, **values: Any) -> Any:
             """Fail.
 
-            Where Ansible itself refuses the arguments, with the `error` that our own failures have.
+            If Ansible itself refuses the arguments, the result has the `error` of our own failures.
             """
             if "error" not in values:
                 values = {**entry.refused(str(msg)), **values}
@@ -284,7 +284,7 @@ def _module_class(entry: Entry) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `exit_json` or, where it failed, `fail_json` takes; and the warnings."""
+    """The arguments of `exit_json` or, for a failure, `fail_json`; and the warnings."""
 
     failed: bool
     values: dict[str, Any]

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The administrative modules, which need no tenant, each with its subject. Data only.
+
+Written by `make options` from the declarations: do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ADMINISTRATIVE: Mapping[str, str] = {
+    "acl": "rights of users and groups",
+    "apt_repository": "repositories of nodes",
+    "backup_job": "backup jobs",
+    "cluster_options": "options of the cluster",
+    "group": "groups of users",
+    "ha_resource": "resources of the HA manager",
+    "ha_rule": "rules of the HA manager",
+    "mapping": "mappings",
+    "metric_server": "metric servers",
+    "node": "settings of nodes",
+    "node_network": "networks of nodes",
+    "notification_endpoint": "targets of notifications",
+    "notification_matcher": "rules for notifications",
+    "pool": "pools",
+    "realm": "realms",
+    "realm_sync": "users of a directory",
+    "role": "roles",
+    "storage": "storages of the cluster",
+    "storage_download": "images and ISOs, which have no tenant",
+    "tenant": "the tenant itself, which the option name says",
+    "token": "tokens",
+    "user": "users",
+    "volume": "images, ISOs and backups, which have no tenant",
+}

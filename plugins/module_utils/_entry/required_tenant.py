@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Refuses a task without a tenant if the connection requires one (pure).
+
+A task without a tenant acts for all: it may change the VM of any tenant. If that must not happen by
+mistake, a site or the environment sets `require_tenant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._api.settings import Connection
+from .._core.errors import ValidationFailed
+from .generated.administrative import ADMINISTRATIVE
+
+TEMPLATE_TASK = "vm"
+"""With C(state=template), this module makes templates for all tenants. It then changes no VM that
+has the tag of a tenant (_guest/live/find.py)."""
+FIREWALL_TASK = "firewall"
+"""Only the firewall of a guest belongs to a tenant."""
+# Modules that write nothing in Proxmox VE, beside the modules whose names end in _info.
+READING = frozenset({"metrics"})
+
+
+def is_exempt(module: str, params: Mapping[str, Any]) -> bool:
+    """Return whether a task only reads, or is an administrative one. A module without a name is
+    neither.
+    """
+    if module.endswith("_info") or module in READING or module in ADMINISTRATIVE:
+        return True
+    if module == FIREWALL_TASK:
+        return params.get("scope") != "guest"
+    return module == TEMPLATE_TASK and params.get("state") == "template"
+
+
+def has_tenant(params: Mapping[str, Any]) -> bool:
+    """Return whether a task names a tenant, for each of its VMs if it lists some."""
+    defaults = params.get("defaults")
+    common = defaults.get("tenant") if isinstance(defaults, Mapping) else None
+    if params.get("tenant") or common:
+        return True
+    listed = params.get("vms")
+    if not isinstance(listed, list) or not listed:
+        return False
+    return all(isinstance(item, Mapping) and item.get("tenant") for item in listed)
+
+
+def require_tenant(module: str, params: Mapping[str, Any], connection: Connection) -> None:
+    """Raise ValidationFailed for a task that needs a tenant and has none."""
+    if not connection.require_tenant or is_exempt(module, params) or has_tenant(params):
+        return
+    raise ValidationFailed(
+        attempted="The task was refused",
+        answer="it has no tenant, and require_tenant is set: without one it could change the VMs of"
+        " every tenant",
+        next_step="Set tenant, in a list of VMs for each of them",
+        reason="require_tenant",
+        dispatched=False,
+    )
