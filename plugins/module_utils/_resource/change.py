@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a task asks of a simple resource, and what of it differs. Data only, computed once."""
+"""The desired state of a simple resource, and its differences. Data only, computed once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredResource:
     """A resource as the task wants it, by option.
 
-    What is not in `values` or `members` is left alone.
+    Options that are missing in `values` and `members` are not changed.
     """
 
     keys: Mapping[str, str]
@@ -24,6 +24,7 @@ class Desired:
     members: Mapping[str, frozenset[Any]] = field(default_factory=dict)
     exact: bool = False  # whether members that are not named are taken out
     force: bool = False  # whether a resource with members may be deleted
+    allow_self: bool = False  # whether the login of the task may lose rights
     recreate: bool = False  # whether it may be deleted and created again for a field that is fixed
     switches: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -31,8 +32,8 @@ class Desired:
 
 
 @dataclass(frozen=True)
-class Change:
-    """What differs between a resource as it is and as the task wants it."""
+class ResourceChange:
+    """The differences between a resource and its desired state."""
 
     creates: bool = False
     deletes: bool = False

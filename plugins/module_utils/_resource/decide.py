@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From options to what is desired, to what differs, to the plan (pure)."""
+"""From options to the desired state, to the differences, to the plan (pure)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from .._core.errors import Conflict, ValidationFailed
-from .change import Change, Desired
+from .change import DesiredResource, ResourceChange
 from .plan import Plan, Step
 from .table import Call, Field, Key, Members, Secret, Table, Values
 
 Part = TypeVar("Part", Key, Field, Members, Secret)
-"""What a table has an option for."""
+"""The settings that a table has an option for."""
 
 Value = TypeVar("Value")
 
 CREATE, UPDATE, REMOVE, DELETE = "create", "update", "remove members", "delete"
-WRITE = "write a secret"
+WRITE, COMMIT = "write a secret", "commit"
 
 
-def read_desired(table: Table, params: Mapping[str, Any]) -> Desired:
-    """Return what the options ask for. Raises ValidationFailed."""
+def read_desired(table: Table, params: Mapping[str, Any]) -> DesiredResource:
+    """Return the state that the options ask for. Raises ValidationFailed."""
     values: dict[str, Any] = {}
     for one in _given(table.fields, params):
         values[one.option] = one.want(params[one.option])
@@ -36,18 +36,21 @@ def read_desired(table: Table, params: Mapping[str, Any]) -> Desired:
     for secret in _given(table.secrets, params):
         secrets[secret.option] = secret.check(params[secret.option], secret.option)
     switches = {name: params.get(option) for option, name in table.switches.items()}
-    asked = [params.get(secret.asked[0]) == secret.asked[1] for secret in table.secrets]
-    return Desired(
+    requested = [
+        params.get(secret.requested_by[0]) == secret.requested_by[1] for secret in table.secrets
+    ]
+    return DesiredResource(
         keys=read_keys(table, params),
         present=params.get("state") != "absent",
         values=values,
         members=members,
         exact=_is_exact(params),
         force=bool(params.get("force")),
+        allow_self=bool(params.get("allow_self")),
         recreate=bool(params.get("recreate")),
         switches=_not_empty(switches),
         secrets=secrets,
-        rewrites=any(asked),
+        rewrites=any(requested),
     )
 
 
@@ -83,16 +86,17 @@ def _wanted_members(group: Members, items: Iterable[Any]) -> frozenset[Any]:
     return found
 
 
-def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
-    """Return what differs. Without `actual` the resource does not exist."""
+def compare(table: Table, desired: DesiredResource, actual: Values | None) -> ResourceChange:
+    """Return the differences. Without `actual` the resource does not exist."""
     if not desired.present:
         return _compare_absent(table, desired, actual)
     if actual is None:
-        return Change(creates=True, sets=desired.values, adds=_not_empty(desired.members))
+        return ResourceChange(creates=True, sets=desired.values, adds=_not_empty(desired.members))
     sets = _different(table, desired, actual)
     fixed: list[str] = []
+    variant = actual.get(table.variant)
     for one in table.fields:
-        if one.fixed and one.option in sets:
+        if one.is_fixed_in(variant) and one.option in sets:
             fixed.append(one.option)
             del sets[one.option]
     adds: dict[str, frozenset[Any]] = {}
@@ -105,7 +109,7 @@ def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
     writes: tuple[str, ...] = ()
     if desired.rewrites:
         writes = tuple(desired.secrets)
-    return Change(
+    return ResourceChange(
         sets=sets,
         adds=_not_empty(adds),
         removes=_not_empty(removes),
@@ -114,13 +118,13 @@ def compare(table: Table, desired: Desired, actual: Values | None) -> Change:
     )
 
 
-def _different(table: Table, desired: Desired, actual: Values) -> dict[str, Any]:
+def _different(table: Table, desired: DesiredResource, actual: Values) -> dict[str, Any]:
     """Return the fields that the task changes, with the values that they will have."""
     wanted = _merged(table, desired, actual)
     return {option: value for option, value in wanted.items() if value != actual[option]}
 
 
-def _merged(table: Table, desired: Desired, actual: Values) -> dict[str, Any]:
+def _merged(table: Table, desired: DesiredResource, actual: Values) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in table.fields:
         if one.option in desired.values:
@@ -129,18 +133,20 @@ def _merged(table: Table, desired: Desired, actual: Values) -> dict[str, Any]:
     return found
 
 
-def _compare_absent(table: Table, desired: Desired, actual: Values | None) -> Change:
+def _compare_absent(
+    table: Table, desired: DesiredResource, actual: Values | None
+) -> ResourceChange:
     if actual is None:
-        return Change()
+        return ResourceChange()
     if not table.permanent:
-        return Change(deletes=True, removes=_not_empty(_pick(actual, table.apart)))
+        return ResourceChange(deletes=True, removes=_not_empty(_pick(actual, table.apart)))
     removes: dict[str, frozenset[Any]] = {}
     for group in _groups(table, desired.members):
         known = actual[group.option]
         others = _others(group, known, desired.members[group.option])
         removes[group.option] = known - others
     sets = _different(table, desired, actual)
-    return Change(sets=sets, removes=_not_empty(removes))
+    return ResourceChange(sets=sets, removes=_not_empty(removes))
 
 
 def _groups(table: Table, options: Iterable[str]) -> list[Members]:
@@ -163,12 +169,17 @@ def _pick(values: Mapping[str, Value], options: Collection[str]) -> dict[str, Va
     return {option: value for option, value in values.items() if option in options}
 
 
-def make_plan(table: Table, desired: Desired, actual: Values | None, change: Change) -> Plan:
+def make_plan(
+    table: Table, desired: DesiredResource, actual: Values | None, change: ResourceChange
+) -> Plan:
     """Return the ordered steps and the diff.
 
-    Raises Conflict where members keep the resource from being deleted, or where a field that
-    differs is fixed.
+    Raises Conflict if members keep the resource from being deleted or if a field that differs is
+    fixed, and ValidationFailed for fields that the variant of the resource does not have and for
+    missing ones.
     """
+    if desired.present:
+        _require_variant(table, desired, actual)
     if not change:
         return Plan()
     label = table.label(desired.keys)
@@ -180,21 +191,23 @@ def make_plan(table: Table, desired: Desired, actual: Values | None, change: Cha
         raise Conflict(
             attempted=f"{_capital(label)} was not changed",
             answer=(
-                f"Proxmox VE cannot change {', '.join(change.fixed)} of a {table.kind} that exists"
+                f"Proxmox VE cannot change {', '.join(change.fixed)} of an existing {table.noun}"
             ),
             next_step=f"Set state=absent first, or leave out {', '.join(change.fixed)}",
             reason="fixed option",
             details={"options": list(change.fixed)},
         )
     old = actual or {}
-    absent = Desired(desired.keys, present=False)
-    gone = _plan_delete(table, desired, old, compare(table, absent, old))
+    absent = DesiredResource(desired.keys, present=False)
+    deletion = _plan_delete(table, desired, old, compare(table, absent, old))
     whole = replace(desired, exact=False, recreate=False)
-    made = _plan_change(table, whole, None, compare(table, whole, None))
-    return Plan((*gone.steps, *made.steps), gone.before, made.after)
+    creation = _plan_change(table, whole, None, compare(table, whole, None))
+    return Plan((*deletion.steps, *creation.steps), deletion.before, creation.after)
 
 
-def _plan_delete(table: Table, desired: Desired, actual: Values, change: Change) -> Plan:
+def _plan_delete(
+    table: Table, desired: DesiredResource, actual: Values, change: ResourceChange
+) -> Plan:
     label = table.label(desired.keys)
     if change.removes and not desired.force:
         raise Conflict(
@@ -209,12 +222,15 @@ def _plan_delete(table: Table, desired: Desired, actual: Values, change: Change)
                 "members": {option: sorted(items) for option, items in change.removes.items()}
             },
         )
-    steps = _removals(table, desired, change.removes)
+    steps = _removals(table, desired, actual, change.removes)
     steps.append(_step(DELETE, f"Delete {label}", "DELETE", table.delete_call, desired))
+    steps += commits(table, desired)
     return Plan(tuple(steps), table.show(desired.keys, actual), {})
 
 
-def _plan_change(table: Table, desired: Desired, actual: Values | None, change: Change) -> Plan:
+def _plan_change(
+    table: Table, desired: DesiredResource, actual: Values | None, change: ResourceChange
+) -> Plan:
     """Return the plan of a creation or a change; without `actual` the resource does not exist."""
     steps: list[Step] = []
     then = after(table, desired, actual)
@@ -223,10 +239,11 @@ def _plan_change(table: Table, desired: Desired, actual: Values | None, change: 
         steps.append(_creation(table, desired, change))
         rest = replace(change, sets={}, adds=_pick(change.adds, table.apart), creates=False)
     steps += _updates(table, desired, then, rest)
-    steps += _removals(table, desired, _pick(change.removes, table.apart))
+    steps += _removals(table, desired, then, _pick(change.removes, table.apart))
     for secret in table.secrets:
-        if secret.option in change.writes:
-            steps.append(_writing(table, desired, secret))
+        if secret.call is not None and secret.option in change.writes:
+            steps.append(_writing(table, desired, secret.option, secret.call, secret.property))
+    steps += commits(table, desired)
     shown = table.show(desired.keys, then)
     if actual is None:
         return Plan(tuple(steps), {}, shown)
@@ -235,7 +252,7 @@ def _plan_change(table: Table, desired: Desired, actual: Values | None, change: 
     return Plan(tuple(steps), before, _pick(shown, touched))
 
 
-def after(table: Table, desired: Desired, actual: Values | None) -> dict[str, Any]:
+def after(table: Table, desired: DesiredResource, actual: Values | None) -> dict[str, Any]:
     """Return the canonical values that the resource will have."""
     if actual is None:
         known = table.values({})
@@ -259,7 +276,7 @@ def _step(
     summary: str,
     method: str,
     call: Call,
-    desired: Desired,
+    desired: DesiredResource,
     data: Mapping[str, Any] | None = None,
 ) -> Step:
     """Return the step that makes a call of the table, with `data` besides its own."""
@@ -273,22 +290,71 @@ def _step(
     )
 
 
-def _creation(table: Table, desired: Desired, change: Change) -> Step:
-    data = _sent(table, change.sets)
+def commits(table: Table, desired: DesiredResource) -> list[Step]:
+    """Return the step that lets written changes take effect, if the table has one."""
+    if table.commit_call is None:
+        return []
+    summary = f"Apply the changes of {table.label(desired.keys)}"
+    return [_step(COMMIT, summary, "PUT", table.commit_call, desired)]
+
+
+def _require_variant(table: Table, desired: DesiredResource, actual: Values | None) -> None:
+    """Raise ValidationFailed for a field of another variant, and for a missing field."""
+    known = actual or {}
+    variant = table.variant_of(desired.keys, {**known, **desired.values})
+    label = _capital(table.label(desired.keys))
+    parts: tuple[Field | Secret, ...] = (*table.fields, *table.secrets)
+    for one in parts:
+        is_set = one.option in desired.values or one.option in desired.secrets
+        if variant is not None and is_set and not one.exists_in(variant):
+            raise ValidationFailed(
+                attempted=f"{label} was refused",
+                answer=f"{one.option} is an option of {table.variant} {', '.join(one.variants)},"
+                f" and the {table.variant} is {variant}",
+                next_step=f"Leave out {one.option}, or check {table.variant}",
+                reason=one.option,
+            )
+    if actual is None:
+        _require_complete(table, desired, variant)
+
+
+def _require_complete(table: Table, desired: DesiredResource, variant: Any) -> None:
+    """Raise ValidationFailed if a new resource lacks a field."""
+    label = _capital(table.label(desired.keys))
+    for one in table.fields:
+        if one.is_required_in(variant) and one.option not in desired.values:
+            raise ValidationFailed(
+                attempted=f"{label} was not created",
+                answer=f"{one.option} is required for a new {table.noun}",
+                next_step=f"Set {one.option}",
+                reason=one.option,
+            )
+
+
+def _creation(table: Table, desired: DesiredResource, change: ResourceChange) -> Step:
+    data = _properties(table, change.sets)[0]
     for group in _groups(table, change.adds):
         if group.own:
             data[group.property] = group.joined(change.adds[group.option])
     for secret in table.secrets:
-        if secret.option in desired.secrets:
+        if desired.secrets.get(secret.option):
             data[secret.property] = desired.secrets[secret.option]
     summary = f"Create {table.label(desired.keys)}"
     return _step(CREATE, summary, "POST", table.create_call, desired, data)
 
 
-def _updates(table: Table, desired: Desired, then: Values, change: Change) -> list[Step]:
-    """Return one update with all that one request can hold, and one for each batch of members."""
-    data = _sent(table, change.sets)
-    names = list(change.sets)
+def _updates(
+    table: Table, desired: DesiredResource, then: Values, change: ResourceChange
+) -> list[Step]:
+    """Return one update with every change that fits into one request, and one for each batch of
+    members.
+    """
+    written = [
+        secret for secret in table.secrets if secret.call is None and secret.option in change.writes
+    ]
+    secrets = {secret.property: desired.secrets[secret.option] for secret in written}
+    data = _sent(table, then, change.sets, secrets)
+    names = [*change.sets, *(secret.option for secret in written)]
     added: dict[str, frozenset[Any]] = {}
     steps: list[Step] = []
     for group in table.members:
@@ -298,7 +364,7 @@ def _updates(table: Table, desired: Desired, then: Values, change: Change) -> li
             names.append(group.option)
             data.update(_own(table, group, adds, then, change))
         elif group.batches is not None:
-            steps += _batch_steps(table, desired, group, adds)
+            steps += _batch_steps(table, desired, group, adds, _required(table, then))
         elif adds:
             added[group.option] = adds
             data[group.property] = group.joined(adds)
@@ -316,44 +382,56 @@ def _updates(table: Table, desired: Desired, then: Values, change: Change) -> li
 
 
 def _own(
-    table: Table, group: Members, adds: frozenset[Any], then: Values, change: Change
+    table: Table, group: Members, adds: frozenset[Any], then: Values, change: ResourceChange
 ) -> dict[str, Any]:
-    """Return a set of the resource's own: all of it where some go, else what is added to it."""
-    if group.option in change.removes:
+    """Return a set of the resource's own: all of it if members are removed or if the API cannot add
+    to it, else the new members.
+    """
+    if group.option in change.removes or not table.append:
         return {group.property: group.joined(then[group.option])}
     return {group.property: group.joined(adds), table.append: 1}
 
 
 def _batch_steps(
-    table: Table, desired: Desired, group: Members, items: frozenset[Any], removes: bool = False
+    table: Table,
+    desired: DesiredResource,
+    group: Members,
+    items: frozenset[Any],
+    required: Mapping[str, Any],
+    removes: bool = False,
 ) -> list[Step]:
     if not items or group.batches is None:
         return []
     label, steps = table.label(desired.keys), []
     for batch, data in group.batches(items):
         names = ", ".join(group.named(batch))
+        sent = {**required, **data}
         if removes:
-            sent = {**data, **table.removal}
+            sent.update(table.removal)
             summary = f"Take {names} out of {label}"
             steps.append(_step(REMOVE, summary, "PUT", table.update_call, desired, sent))
             continue
         summary = f"Add {names} to {label}"
-        steps.append(_step(UPDATE, summary, "PUT", table.update_call, desired, data))
+        steps.append(_step(UPDATE, summary, "PUT", table.update_call, desired, sent))
     return steps
 
 
-def _removals(table: Table, desired: Desired, removes: Mapping[str, frozenset[Any]]) -> list[Step]:
+def _removals(
+    table: Table, desired: DesiredResource, then: Values, removes: Mapping[str, frozenset[Any]]
+) -> list[Step]:
     """Return one step for all members that one request can take out, and one for each batch."""
     steps: list[Step] = []
     listed: dict[str, frozenset[Any]] = {}
+    required = _required(table, then)
     for group in _groups(table, removes):
+        items = removes[group.option]
         if group.batches is None:
-            listed[group.option] = removes[group.option]
+            listed[group.option] = items
         else:
-            steps += _batch_steps(table, desired, group, removes[group.option], removes=True)
+            steps += _batch_steps(table, desired, group, items, required, removes=True)
     if not listed:
         return steps
-    data: dict[str, Any] = {}
+    data = dict(required)
     for group in _groups(table, listed):
         data[group.property] = group.joined(listed[group.option])
     data.update(table.removal)
@@ -361,14 +439,34 @@ def _removals(table: Table, desired: Desired, removes: Mapping[str, frozenset[An
     return [_step(REMOVE, summary, "PUT", table.update_call, desired, data), *steps]
 
 
-def _writing(table: Table, desired: Desired, secret: Secret) -> Step:
-    summary = f"Set {secret.option} of {table.label(desired.keys)}"
-    data = {secret.property: desired.secrets[secret.option]}
-    return _step(WRITE, summary, "PUT", secret.call, desired, data)
+def _writing(
+    table: Table, desired: DesiredResource, option: str, call: Call, property_name: str
+) -> Step:
+    summary = f"Set {option} of {table.label(desired.keys)}"
+    data = {property_name: desired.secrets[option]}
+    return _step(WRITE, summary, "PUT", call, desired, data)
 
 
-def _sent(table: Table, sets: Values) -> dict[str, Any]:
-    """Return the properties to set, and the list of those to remove."""
+def _sent(table: Table, then: Values, sets: Values, secrets: Mapping[str, str]) -> dict[str, Any]:
+    """Return the data of an update: properties to set and the list of those to remove."""
+    data, removed = _properties(table, sets)
+    for name, value in secrets.items():
+        if value:
+            data[name] = value
+        else:
+            removed.append(name)
+    if removed:
+        data[table.unset] = removed if table.unset_as_list else ",".join(removed)
+    return {**_required(table, then), **data}
+
+
+def _required(table: Table, then: Values) -> dict[str, Any]:
+    """Return the properties that every update sends, with the values they will have."""
+    return {one.property: one.send(then[one.option]) for one in table.fields if one.always}
+
+
+def _properties(table: Table, sets: Values) -> tuple[dict[str, Any], list[str]]:
+    """Return the properties with a value, and the names of the properties to remove."""
     data: dict[str, Any] = {}
     removed: list[str] = []
     for one in table.fields:
@@ -379,9 +477,7 @@ def _sent(table: Table, sets: Values) -> dict[str, Any]:
             removed.append(one.property)
         else:
             data[one.property] = value
-    if removed:
-        data[table.unset] = ",".join(removed)
-    return data
+    return data, removed
 
 
 def _named(table: Table, sets: Mapping[str, frozenset[Any]]) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from .execute import Execution, Managed, execute
+from .execute import Execution, Steps, after_writes, execute
 from .plan import Plan
 
 Outcome = TypeVar("Outcome")
-"""What a resource reports: a result, or its part of a result of several."""
+"""The report of a resource: a result, or its part of a result of several."""
 
 
-class Resource(Managed, Generic[Outcome]):
+class Resource(Steps, Generic[Outcome]):
     """One thing that a task manages, with the plan that was made from a reading of it."""
 
     plan: Plan
@@ -25,8 +25,9 @@ class Resource(Managed, Generic[Outcome]):
         raise NotImplementedError
 
     def report(self, execution: Execution) -> Outcome:
-        """Return the result after the plan was carried out, from a new reading where that is
-        needed. Raises FleetError.
+        """Return the result after the plan was carried out, from a new reading if that is needed.
+
+        Raises FleetError, to which the engine adds the steps that were done.
         """
         raise NotImplementedError
 
@@ -35,4 +36,6 @@ def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
     """Carry the plan of a resource out and return the result; in check mode write nothing."""
     if check_mode or not resource.plan.changed:
         return resource.preview()
-    return resource.report(execute(resource, resource.plan))
+    execution = execute(resource, resource.plan)
+    with after_writes(execution.done, resource.after_failed_read):
+        return resource.report(execution)

@@ -2,38 +2,49 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carries the plan of any resource out: the one loop that sends steps.
+"""Carries out the plan of any resource: the one loop that sends steps.
 
-Decides nothing: what a failure means for a kind of resource, that kind says (`Managed`).
+It decides nothing: each kind of resource classifies its failures (`Steps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import FleetError
+from .._core.errors import (
+    CONVERGES,
+    FleetError,
+    NetworkError,
+    TaskTimeout,
+    with_done,
+    with_unverified,
+)
 from .plan import Plan, Step
 from .protocols import Api
 
 if TYPE_CHECKING:
     from .._api.upid import TaskResult
 
+# The next step after a failed read, for changes that another run would make again.
+REPEATS = "Read the state with the _info module: to run this again repeats the change"
+
 
 class Verdict(Enum):
-    """What the failure of a step means."""
+    """The meaning of a step's failure."""
 
     FAILED = "the run ends with this error"
-    UNKNOWN = "the step may have taken effect: what a new look leaves to do is done"
-    STALE = "another run was faster: as before, but an error where the same step is still to do"
+    UNKNOWN = "the step may have taken effect: replan, and do the remaining steps"
+    STALE = "another run changed it first: replan, and fail if the same step is still needed"
     DONE = "the step took effect, in spite of the error or by another run"
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What came of one step: the answer to its request, and warnings of its task."""
+    """The result of one step: the answer to its request, and warnings of its task."""
 
     answer: Any = None
     warnings: tuple[str, ...] = ()
@@ -41,10 +52,10 @@ class Sent:
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of a plan.
+    """The result of a plan.
 
-    `answers` has what PVE answered to each step, by its action. `rest` is the plan that was made
-    last, where one was made again because of a failure.
+    `answers` has PVE's answer to each step, by its action. `rest` is the last plan if a failure
+    made a new plan necessary.
     """
 
     done: tuple[str, ...] = ()
@@ -53,31 +64,32 @@ class Execution:
     rest: Plan | None = None
 
 
-class Managed:
-    """One thing that a task manages, as far as its plan is carried out.
+class Steps:
+    """The behaviour of one kind of resource while its plan is carried out.
 
-    Each kind of resource overrides what is different about it.
+    Each kind overrides the methods in which it differs.
     """
 
     client: Api
     timeout: int = 300  # seconds for each task
-    most_looks: int = 5  # how often a plan is made again after a failure
+    max_replans: int = 5  # how often a plan is made again after a failure
+    after_failed_read: str = CONVERGES  # the next step if a read fails after a write
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Read the resource again and return what is left to do after these steps.
+        """Read the resource again and return the plan of the remaining steps.
 
         `uncertain` is set after a failure. Raises FleetError.
         """
         raise NotImplementedError
 
-    def before(self, step: Step) -> None:
+    def guard(self, step: Step) -> None:
         """Refuse a step that is about to be sent: raises FleetError."""
 
-    def happened(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look after a lost answer to this step.
+    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+        """Return the look at the state after a lost answer to this step.
 
-        The look returns the UPID of its task, True where it took effect, or None where it did not.
-        Without one a lost answer is a NetworkError.
+        The look returns the UPID of its task, True if it took effect, or None if it did not.
+        Without such a look a lost answer is a NetworkError.
         """
 
     def send(self, step: Step) -> Sent:
@@ -89,71 +101,74 @@ class Managed:
                 data=step.data,
                 attempted=attempted(step.summary),
                 timeout=self.time_for(step),
-                happened=self.happened(step),
+                happened=self.confirm_write(step),
             )
-            return self.ended(step, result)
+            return self.after_task(step, result)
         answer = self.client.write(
             step.method,
             *step.path,
             data=step.data,
             attempted=attempted(step.summary),
-            happened=self.happened(step),
+            happened=self.confirm_write(step),
         )
         return Sent(answer)
 
-    def ended(self, step: Step, result: TaskResult) -> Sent:
-        """Return what came of a step whose task has ended well."""
+    def after_task(self, step: Step, result: TaskResult) -> Sent:
+        """Return the result of a step whose task has ended well."""
         return Sent(result.upid, tuple(f"{step.summary}: {line}" for line in result.warnings))
 
     def time_for(self, step: Step) -> int:
         """Return the seconds that the task of a step may take."""
         return step.timeout or self.timeout
 
-    def judge(self, step: Step, error: FleetError) -> Verdict:
-        """Return what the failure of a step means (pure)."""
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        """Classify the failure of a step (pure)."""
         return Verdict.FAILED
 
-    def excuse(self, step: Step, error: FleetError) -> str:
+    def tolerate(self, step: Step, error: FleetError) -> str:
         """Return the warning about a step that took effect in spite of an error (pure)."""
         return error.message
 
-    def finish(self) -> tuple[str, ...]:
-        """Wait for what follows the last step, and return warnings. Raises FleetError."""
+    def await_final(self) -> tuple[str, ...]:
+        """Wait for the effects of the last step, and return warnings. Raises FleetError."""
         return ()
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error with which the run ends (pure): with what had been done before it."""
-        if not done:
-            return error
-        return with_done(error, [step.summary for step in done])
+        """Return the error with which the run ends, including the steps done before it (pure)."""
+        return with_done(error, [step.summary for step in done], self.after_failed_read)
 
 
-def with_done(error: FleetError, done: Sequence[str]) -> FleetError:
-    """Return an error that says what had been done before it."""
-    details = dict(error.details)
-    if done:
-        details["done"] = list(done)
-    return error.on(details=details)
+@contextmanager
+def after_writes(done: Sequence[str], next_step: str = CONVERGES) -> Iterator[None]:
+    """Add these steps, which are done, to every FleetError of the block."""
+    try:
+        yield
+    except FleetError as error:
+        failure = with_done(error, done, next_step)
+        if failure is error:
+            raise
+        raise failure from error
 
 
 def attempted(summary: str) -> str:
-    """Return how the message begins where what this summary says has failed."""
+    """Return the beginning of the message for a failure of the step with this summary."""
     return f"Could not {summary[:1].lower()}{summary[1:]}"
 
 
-def execute(managed: Managed, plan: Plan) -> Execution:
-    """Send the steps of a plan in order, and return what was done.
+def execute(hooks: Steps, plan: Plan) -> Execution:
+    """Send the steps of a plan in order, and return the result.
 
-    Where an answer is lost or another run was faster, the rest is planned again from a new reading;
-    so it is after a step that says so. Raises FleetError, with what had been done in its details.
+    If an answer is lost or another run changed the resource first, the rest is planned again from a
+    new reading; a step may also demand that. Raises FleetError, with the finished steps in its
+    details.
     """
-    run = _Run(managed, list(plan.steps))
+    run = _Run(hooks, list(plan.steps))
     try:
         while run.steps:
             run.next_step()
-        run.warnings += managed.finish()
+        run.warnings += hooks.await_final()
     except FleetError as error:
-        failure = managed.failure(error, run.done)
+        failure = hooks.failure(run.with_unverified(error), run.done)
         if failure is error:
             raise
         raise failure from error
@@ -165,39 +180,74 @@ def execute(managed: Managed, plan: Plan) -> Execution:
 class _Run:
     """The state of one execution."""
 
-    def __init__(self, managed: Managed, steps: list[Step]) -> None:
-        self.managed = managed
+    def __init__(self, hooks: Steps, steps: list[Step]) -> None:
+        self.hooks = hooks
         self.steps = steps
         self.done: list[Step] = []
         self.warnings: list[str] = []
         self.answers: dict[str, Any] = {}
         self.rest: Plan | None = None
-        self.looks = 0
+        self.replans = 0
+        self.unverified: Step | None = None  # sent, and whether it took effect is not known
 
     def next_step(self) -> None:
         step = self.steps.pop(0)
         try:
-            self.managed.before(step)
-            sent = self.managed.send(step)
+            self.hooks.guard(step)
+            sent = self.hooks.send(step)
         except FleetError as error:
-            verdict = self.managed.judge(step, error)
+            verdict = self.hooks.classify_failure(step, error)
             if verdict is not Verdict.DONE:
-                self._look_again(step, error, verdict)
+                self._replan(step, error, verdict)
                 return
-            sent = Sent(warnings=(self.managed.excuse(step, error),))
-        self.done.append(step)
-        self.managed.client.note(step.summary)
+            sent = Sent(warnings=(self.hooks.tolerate(step, error),))
+        self._note(step)
         self.warnings += sent.warnings
         self.answers[step.action] = sent.answer
         if step.reread:
-            self.steps = list(self.managed.replan(self.done, False).steps)
+            self.steps = list(self.hooks.replan(self.done, False).steps)
 
-    def _look_again(self, step: Step, error: FleetError, verdict: Verdict) -> None:
-        """Plan again what is left to do; raises the error where that is of no use."""
-        if verdict is Verdict.FAILED or self.looks >= self.managed.most_looks:
+    def _note(self, step: Step) -> None:
+        """Note that a step is done."""
+        self.done.append(step)
+        self.hooks.client.note(step.summary)
+
+    def with_unverified(self, error: FleetError) -> FleetError:
+        """Return the error with the step whose outcome is not known, in `error.unverified`."""
+        if self.unverified is None:
+            return error
+        return with_unverified(error, self.unverified.summary)
+
+    def _replan(self, step: Step, error: FleetError, verdict: Verdict) -> None:
+        """Plan the remaining steps again; raises the error if that is of no use."""
+        if _is_unverified(error):
+            self.unverified = step
+        if verdict is Verdict.FAILED or self.replans >= self.hooks.max_replans:
             raise error
-        self.looks += 1
-        self.rest = self.managed.replan(self.done, True)
+        self.replans += 1
+        self.rest = self.hooks.replan(self.done, True)
         self.steps = list(self.rest.steps)
         if verdict is Verdict.STALE and self.steps[:1] == [step]:
             raise error
+        if self.unverified is not None:
+            self._verify(step, error)
+
+    def _verify(self, step: Step, error: FleetError) -> None:
+        """Note a step that the new plan no longer has as done. Otherwise it is sent again, unless
+        its task was started: that one may still run.
+        """
+        if step.summary not in [one.summary for one in self.steps]:
+            self._note(step)
+        elif error.upid:
+            raise error
+        self.unverified = None
+
+
+def _is_unverified(error: FleetError) -> bool:
+    """Return whether the step of this error was sent and may have taken effect, now or later."""
+    if isinstance(error, TaskTimeout):
+        return True
+    if isinstance(error, NetworkError):
+        return error.dispatched is not False
+    # The task was started, and its status cannot be read.
+    return error.method == "GET" and bool(error.upid)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan that check mode, diff mode and the run share: ordered steps and what they change.
+"""The plan that check mode, diff mode and the run share: ordered steps and their changes.
 
 Data only.
 """
@@ -18,7 +18,7 @@ from typing import Any
 class Step:
     """One request of a plan.
 
-    `reread`: what follows depends on facts that only exist once this step is done.
+    `reread`: the next steps depend on facts that only exist once this step is done.
     """
 
     action: str
@@ -33,13 +33,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Ordered steps and what they change. An empty plan makes no write."""
+    """Ordered steps and their changes. An empty plan makes no write."""
 
     steps: tuple[Step, ...] = ()
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
     pending: tuple[str, ...] = ()  # keys that will wait for a stop when the plan is done
     warnings: tuple[str, ...] = ()
+    blinds: bool = False  # whether the login may be unable to read the resource afterwards
 
     @property
     def changed(self) -> bool:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the engine needs of a client."""
+"""The interface that the engine needs of a client."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 class Api(Reader, Protocol):
     """Reads and writes under the rules for writes; `Client` does."""
+
+    @property
+    def login(self) -> str:
+        """The user, or the whole name of the token, that the task logs in as."""
 
     def get(
         self,

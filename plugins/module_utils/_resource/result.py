@@ -21,8 +21,7 @@ def result_of(
     warnings: Sequence[str] = (),
     header: str = "",
 ) -> Result:
-    """Return the result of one resource: `values`, the steps that were planned and those that were
-    done.
+    """Return the result of one resource: `values`, the planned steps and the finished steps.
 
     The warnings of the plan go before the others.
     """
@@ -31,8 +30,8 @@ def result_of(
 
 
 def diff_of(plan: Plan, header: str = "") -> dict[str, Any]:
-    """Return what a plan changes, as modules report it; `header` says of what, where it changes
-    something.
+    """Return the diff of a plan, as modules report it; `header` names its object if something
+    changes.
     """
     diff: dict[str, Any] = {"before": dict(plan.before), "after": dict(plan.after)}
     if header and plan.changed:

@@ -9,17 +9,18 @@ execute, report.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from .._core.errors import Conflict, FleetError, NotFound
+from .._core.errors import AuthenticationError, Conflict, FleetError, NotFound, PermissionDenied
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .change import Desired
-from .decide import after, compare, make_plan, read_desired, read_keys
+from .change import DesiredResource
+from .decide import COMMIT, after, commits, compare, make_plan, read_desired, read_keys
 from .engine import Resource, apply_plan
 from .execute import Execution, Sent, Verdict, attempted
+from .own_loss import OwnLoss, require_allowed
 from .plan import Plan, Step
 from .protocols import Api
 from .result import result_of
@@ -39,7 +40,7 @@ class TableResource(Resource[Result]):
     """A simple resource, as its table describes it; `actual` is how it was read for the plan."""
 
     def __init__(
-        self, table: Table, desired: Desired, client: Api, plan: Plan, actual: Values | None
+        self, table: Table, desired: DesiredResource, client: Api, plan: Plan, actual: Values | None
     ) -> None:
         self.table = table
         self.desired = desired
@@ -50,21 +51,22 @@ class TableResource(Resource[Result]):
         self.verified = 0
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Return what is left to do.
+        """Return the plan of the remaining steps.
 
-        After a step of a resource that settles: once other runs have had the time to write it.
+        After a step of a resource that settles, other runs get the time to write it first.
         """
         verifies = self.table.settles > 0 and not uncertain
         if verifies:
             self.client.clock.sleep(self.table.settles)
             self.verified += 1
         plan, self.latest = plan_resource(self.table, self.desired, self.client)
-        if verifies and self.verified > self.most_looks:
+        if verifies and self.verified > self.max_replans:
             return Plan()
         return plan
 
     def send(self, step: Step) -> Sent:
-        """Send a step; one that settles is not sent again where another run has changed it since.
+        """Send a step; a step of a resource that settles is not sent again if another run has
+        changed it since.
 
         PVE may refuse it because of a lock for longer than other runs take to write and to verify.
         """
@@ -75,13 +77,13 @@ class TableResource(Resource[Result]):
             *step.path,
             data=step.data,
             attempted=attempted(step.summary),
-            happened=self.happened(step),
+            happened=self.confirm_write(step),
             again=partial(self._require_same, step),
         )
         return Sent(answer)
 
     def _require_same(self, step: Step) -> None:
-        """Raise Conflict where a new reading leads to another step."""
+        """Raise Conflict if a new reading leads to another step."""
         rest = plan_resource(self.table, self.desired, self.client)[0]
         if step not in rest.steps:
             raise Conflict(
@@ -91,13 +93,18 @@ class TableResource(Resource[Result]):
                 reason="changed since",
             )
 
-    def happened(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: a step took effect where a new plan has none of its
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the look after a lost answer: a step took effect if a new plan has none of its
         kind.
         """
 
         def look() -> bool | None:
-            rest = self.replan((), True)
+            try:
+                rest = self.replan((), True)
+            except AuthenticationError:
+                if self.plan.blinds:
+                    return True
+                raise
             actions = {other.action for other in rest.steps}
             if step.action in actions:
                 return None
@@ -105,7 +112,7 @@ class TableResource(Resource[Result]):
 
         return look
 
-    def judge(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         if isinstance(error, (Conflict, NotFound)):
             return Verdict.STALE
         return Verdict.FAILED
@@ -117,20 +124,54 @@ class TableResource(Resource[Result]):
         return _report(self.table, self.desired, self.plan, values)
 
     def report(self, execution: Execution) -> Result:
+        done = tuple(dict.fromkeys(execution.done))  # a step that did not last is made again
+        if self.plan.blinds:
+            return self._report_blind(execution, done)
         final = self.latest
         if not self.table.settles:
             final = read_values(self.table, self.client, self.desired.keys)
-        done = tuple(dict.fromkeys(execution.done))  # a step that did not last is made again
-        _require_reached(self.table, self.desired, final, list(done))
-        plan = execution.rest or Plan()  # where another run did all of it
+        _require_reached(self.table, self.desired, final)
+        plan = execution.rest or Plan()  # empty if another run did all of it
         if done:
             plan = self.plan
         plan = replace(plan, warnings=(*plan.warnings, *execution.warnings))
         return _report(self.table, self.desired, plan, final, done)
 
+    def _report_blind(self, execution: Execution, done: Sequence[str]) -> Result:
+        """Return the result of a plan that took rights of the login away: the values that PVE still
+        shows, and for the rest the values that PVE accepted.
+        """
+        label = self.table.label(self.desired.keys)
+        warnings = [*self.plan.warnings, *execution.warnings]
+        try:
+            final = read_values(self.table, self.client, self.desired.keys)
+            is_reached = not compare(self.table, self.desired, final).visible
+        except (AuthenticationError, PermissionDenied):
+            is_reached = False
+        if not is_reached:
+            final = after(self.table, self.desired, self.actual)
+            text = f"This login cannot verify {label}: the result is what Proxmox VE accepted"
+            warnings.append(text)
+        plan = replace(self.plan, warnings=tuple(warnings))
+        return _report(self.table, self.desired, plan, final, done)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A reading of a resource: `values` is None if it does not exist."""
+
+    values: dict[str, Any] | None = None
+    digest: str = ""
+    pending: bool = False  # whether it has a change that was not committed
+
 
 def read_values(table: Table, client: Api, keys: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the canonical values of a resource, or None where it does not exist; one request."""
+    """Return the canonical values of a resource, or None if it does not exist; one request."""
+    return read_resource(table, client, keys).values
+
+
+def read_resource(table: Table, client: Api, keys: Mapping[str, str]) -> Reading:
+    """Return the present state of a resource; one request. Raises FleetError."""
     try:
         answer = client.get(
             *table.read_call.path_for(keys),
@@ -138,34 +179,74 @@ def read_values(table: Table, client: Api, keys: Mapping[str, str]) -> dict[str,
             attempted=f"Could not read {table.label(keys)}",
         )
     except NotFound:
-        return None
+        return Reading()
+    pending = table.is_pending is not None and table.is_pending(answer, keys)
     found = table.pick(answer, keys)
     if found is None:
-        return None
-    return table.values(found)
+        return Reading(pending=pending)
+    return Reading(table.values(found), str(found.get("digest") or ""), pending)
 
 
 def plan_resource(
-    table: Table, desired: Desired, client: Api
+    table: Table, desired: DesiredResource, client: Api
 ) -> tuple[Plan, dict[str, Any] | None]:
-    """Return what is to be done, and the resource as it is.
+    """Return the plan, and the present values of the resource.
 
-    Raises what is refused before the first write.
+    Raises every refusal before the first write.
     """
-    actual = read_values(table, client, desired.keys)
+    reading = read_resource(table, client, desired.keys)
+    actual = reading.values
     change = compare(table, desired, actual)
     plan = make_plan(table, desired, actual, change)
+    if reading.pending and not plan.steps:
+        plan = replace(plan, steps=tuple(commits(table, desired)))
+    if reading.digest and table.digest:
+        plan = replace(plan, steps=_with_digest(table, plan.steps, reading.digest))
     if table.settles:
         plan = replace(plan, steps=tuple(replace(step, reread=True) for step in plan.steps))
     if table.precheck is not None and change:
         plan = replace(plan, warnings=table.precheck(client, desired, change))
+    if table.guard is not None and change and (actual is not None or change.adds):
+        loss = table.guard(client, desired, change, actual or {})
+        plan = _guarded(table, desired, plan, client, loss)
     return plan, actual
+
+
+def _with_digest(table: Table, steps: Sequence[Step], digest: str) -> tuple[Step, ...]:
+    """Return the steps with the digest in the first step that takes it.
+
+    The write changes the digest, so the steps after it are planned again from a new reading.
+    """
+    for place, step in enumerate(steps):
+        if step.method in table.digest and step.action != COMMIT:
+            is_last = place == len(steps) - 1
+            data = {**step.data, "digest": digest}
+            checked = replace(step, data=data, reread=not is_last)
+            return (*steps[:place], checked, *steps[place + 1 :])
+    return tuple(steps)
+
+
+def _guarded(
+    table: Table, desired: DesiredResource, plan: Plan, client: Api, loss: OwnLoss | None
+) -> Plan:
+    """Return the plan with a warning about the rights that the login of the task loses.
+
+    Raises Conflict unless the task allows it.
+    """
+    if loss is None:
+        return plan
+    label = table.label(desired.keys)
+    verb = "change" if desired.present or table.permanent else "delete"
+    warning = require_allowed(
+        loss, client.login, f"Refused to {verb} {label}", allow_self=desired.allow_self
+    )
+    return replace(plan, warnings=(*plan.warnings, warning), blinds=True)
 
 
 def run_info(
     table: Table, params: Mapping[str, Any], client: Api, check_mode: bool = False
 ) -> Result:
-    """Return the resources, all or the one that is named, sorted by what names them.
+    """Return the resources, all or the named one, sorted by their keys.
 
     Nothing is written.
     """
@@ -191,7 +272,7 @@ def run_info(
 
 
 def _named(table: Table, keys: Mapping[str, str], client: Api) -> Result:
-    """Return the resource of these keys; one that has none is there in any case."""
+    """Return the resource of these keys; a resource without keys always exists."""
     values = read_values(table, client, keys)
     if table.keys:
         return _result(table, [(keys, values)])
@@ -206,15 +287,15 @@ def _result(table: Table, found: Iterable[tuple[Mapping[str, str], Values | None
 
 
 def _require_reached(
-    table: Table, desired: Desired, final: Mapping[str, Any] | None, done: list[str]
+    table: Table, desired: DesiredResource, final: Mapping[str, Any] | None
 ) -> None:
-    """Raise Conflict where the resource is not as the task wants it although every step was
+    """Raise Conflict if the resource is not as the task wants it although every step was
     accepted.
     """
-    left = compare(table, desired, final)
-    if not left.visible:
+    difference = compare(table, desired, final)
+    if not difference.visible:
         return
-    different = sorted({*left.sets, *left.adds, *left.removes, *left.fixed})
+    different = sorted({*difference.sets, *difference.adds, *difference.removes, *difference.fixed})
     if not different:
         different = list(desired.keys.values())
     raise Conflict(
@@ -222,13 +303,12 @@ def _require_reached(
         answer=f"Proxmox VE accepted them, but these still differ: {', '.join(different)}",
         next_step="Another run may have changed it at the same time: run this again",
         reason="changed since",
-        details={"done": done},
     )
 
 
 def _report(
     table: Table,
-    desired: Desired,
+    desired: DesiredResource,
     plan: Plan,
     values: Values | None,
     done: Sequence[str] = (),

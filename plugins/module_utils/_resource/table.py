@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a simple resource says of itself: its calls, its fields, its rules.
+"""The declaration of a simple resource: its calls, its fields, its rules.
 
 The engine does the rest. Data only.
 """
@@ -11,29 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from .change import Change, Desired
+from .change import DesiredResource, ResourceChange
+from .own_loss import OwnLoss
 from .protocols import Api
 
 Values = Mapping[str, Any]
 """A resource by the names of its options: canonical values, and a frozenset for members."""
 
-Precheck = Callable[[Api, Desired, Change], "tuple[str, ...]"]
-"""Reads what a change needs to know; returns warnings, or raises before the first write."""
+Precheck = Callable[[Api, DesiredResource, ResourceChange], "tuple[str, ...]"]
+"""Reads the facts that a change needs; returns warnings, or raises before the first write."""
 
-Resolve = Callable[[Api, Desired], Desired]
-"""Replaces words that stand for others by what this server calls these."""
+Resolve = Callable[[Api, DesiredResource], DesiredResource]
+"""Replaces words of this collection by the words of this server."""
 
 Pick = Callable[[Any, Mapping[str, str]], "Mapping[str, Any] | None"]
-"""Returns one resource from the answer that has it, None where it does not exist; the second
+"""Returns one resource from the answer that contains it, None if it does not exist; the second
 argument are its keys.
 """
 
-Merge = Callable[[Any, Any, Desired], Any]
-"""Returns the canonical value that a field has after a task: from the known one and from what the
-option lists, which goes with C(state), C(exact) and C(append).
+Merge = Callable[[Any, Any, DesiredResource], Any]
+"""Returns the canonical value of a field after a task, from the known value and the values of the
+option, which depends on C(state), C(exact) and C(append).
 """
+
+IsPending = Callable[[Any, Mapping[str, str]], bool]
+"""Returns whether the answer that has a resource also has a change of it that was not committed."""
 
 Rows = Callable[[Any, Mapping[str, str]], "list[Mapping[str, Any]]"]
 """Returns the resources in the answer of the listing, each with the properties of all keys; the
@@ -41,8 +45,19 @@ second argument are the keys that the task names.
 """
 
 
+class Guard(Protocol):
+    """Returns the rights that a change takes away from the login of the task.
+
+    Sends no request if the change cannot concern the login.
+    """
+
+    def __call__(
+        self, api: Api, desired: DesiredResource, change: ResourceChange, existing: Values, /
+    ) -> OwnLoss | None: ...
+
+
 def as_text(value: Any) -> str:
-    """Return a text as it is; PVE leaves out what is empty."""
+    """Return a text unchanged; PVE leaves out empty texts."""
     return "" if value is None else str(value)
 
 
@@ -53,11 +68,10 @@ def as_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Call:
-    """Where the API has it: `{name}` in a segment or in the data stands for the option of that
-    name.
+    """A call of the API: `{name}` in a segment or in the data stands for the option of that name.
 
-    `method` is the one of the step, POST, PUT or DELETE, unless it is given. `is_task` says that
-    the answer is the UPID of a task that has to be waited for.
+    `method` is POST, PUT or DELETE, by default the method of the step. `is_task` says that the
+    answer is the UPID of a task whose end must be awaited.
     """
 
     path: tuple[str, ...]
@@ -88,11 +102,15 @@ class Key:
 class Field:
     """One property with one value, under the name of its option.
 
-    `want` turns the option's value into its canonical form or raises ValidationFailed, `read` does
-    so with PVE's, which is None where PVE has none; what is equal after that is equal. `send`
-    renders it for a request, None where the property goes, `show` for a result. A `fixed` field
-    cannot be changed: the resource has to be created again. With `merge` an option has a part of
-    the value only, and the rest stays.
+    `want` turns the option's value into its canonical form or raises ValidationFailed, `read` turns
+    PVE's value, or None, into the same form; equal forms mean equal values. `send` renders it for a
+    request, None if the property is removed, `show` for a result. A `fixed` field cannot be
+    changed: the resource must be created again. With `merge` an option has a part of the value
+    only, and the rest stays.
+
+    An `always` field is part of every update, because Proxmox VE requires it there. A `required`
+    field must be set for a new resource. With `variants` the field exists only if the table's
+    `variant` has one of these values; `fixed` and `required` can list some of them as well.
     """
 
     option: str
@@ -100,41 +118,70 @@ class Field:
     want: Callable[[Any], Any] = as_text
     read: Callable[[Any], Any] = as_text
     send: Callable[[Any], Any] = as_text
-    fixed: bool = False
+    fixed: bool | tuple[str, ...] = False
     show: Callable[[Any], Any] = as_is
     merge: Merge | None = None
+    always: bool = False
+    required: bool | tuple[str, ...] = False
+    variants: tuple[str, ...] = ()
 
-    def merged(self, known: Any, wanted: Any, desired: Desired) -> Any:
+    def exists_in(self, variant: Any) -> bool:
+        """Return whether a resource of this variant has the field."""
+        return not self.variants or variant in self.variants
+
+    def is_fixed_in(self, variant: Any) -> bool:
+        """Return whether the field of a resource of this variant cannot be changed."""
+        return _holds(self.fixed, variant)
+
+    def is_required_in(self, variant: Any) -> bool:
+        """Return whether a new resource of this variant must have the field."""
+        return self.exists_in(variant) and _holds(self.required, variant)
+
+    def merged(self, known: Any, wanted: Any, desired: DesiredResource) -> Any:
         """Return the canonical value after a task."""
         return wanted if self.merge is None else self.merge(known, wanted, desired)
+
+
+def _holds(rule: bool | tuple[str, ...], variant: Any) -> bool:
+    """Return whether a rule holds for a variant: for every one, or for those that it lists."""
+    if isinstance(rule, tuple):
+        return variant in rule
+    return rule
 
 
 @dataclass(frozen=True)
 class Secret:
     """An option that PVE keeps and never shows, such as a password: it is not compared.
 
-    It goes with the creation. `call` writes it to a resource that exists, where the task asks for
-    that: its option `asked[0]` has the value `asked[1]`.
+    It goes with the creation. If the task asks for that, it is also written to a resource that
+    exists: its option `requested_by[0]` has the value `requested_by[1]`. `call` writes it; without
+    a call it is part of the update, and an empty text removes it. With `variants` it exists only if
+    the table's `variant` has one of these values.
     """
 
     option: str
     property: str
-    call: Call
-    asked: tuple[str, str]
+    call: Call | None
+    requested_by: tuple[str, str]
     check: Callable[[str, str], str]
+    variants: tuple[str, ...] = ()
+
+    def exists_in(self, variant: Any) -> bool:
+        """Return whether a resource of this variant has the secret."""
+        return not self.variants or variant in self.variants
 
 
 @dataclass(frozen=True)
 class Members:
     """A set that requests add to and take from. `read` finds the members in PVE's answer.
 
-    `want` turns one item of the option into its canonical form; `identity` is the part of it that
-    there is once only, `show` renders it for a result, `text` for a message. `batches` splits items
-    into those that one request can list, each with the data of the request.
+    `want` turns one item of the option into its canonical form; `identity` is its unique part,
+    `show` renders it for a result, `text` for a message. `batches` splits items so that one request
+    can list each batch, each with the data of the request.
 
     Members keep the resource from being deleted, unless they are `own`: a property of it, as the
-    privileges of a role. Those go with the creation, and an update states all of them, or adds some
-    with the parameter `append`.
+    privileges of a role. Own members go with the creation, and an update states all of them, or
+    adds some with the parameter `append`.
     """
 
     option: str
@@ -149,7 +196,7 @@ class Members:
     own: bool = False
 
     def identities(self, items: Iterable[Any]) -> set[Any]:
-        """Return what names each of these members."""
+        """Return the identity of each of these members."""
         return {self.identity(item) for item in items}
 
     def named(self, items: Iterable[Any]) -> list[str]:
@@ -176,17 +223,30 @@ class Table:
     """One kind of resource.
 
     `switches` are options that go with every addition of members, by the parameter of the API;
-    `removal` is what turns an update into the removal of members. `pick` finds one resource in the
-    answer of `read_call`, `rows` all of them in that of `list_call`; `derived` gives what a result
-    has besides, from what names the resource, and `shown` are properties that it reports only.
+    `removal` is the parameter that turns an update into the removal of members. `pick` finds one
+    resource in the answer of `read_call`, `rows` finds all resources in the answer of `list_call`;
+    `derived` computes further values of a result from the keys of the resource, and `shown` are
+    properties that it reports only.
 
     A resource that is `permanent` is neither created nor deleted: C(state=absent) takes out the
     members and the parts of fields that the task lists. `unset` is the parameter that lists
-    properties to remove.
+    properties to remove, as one text or `unset_as_list`.
+
+    `title` is how messages call the kind if that differs from `kind`, which names results.
+    `variant` is the option, a field or a key, that decides which fields a resource has, such as the
+    type of a storage.
+
+    `digest` are the methods whose requests carry the digest of the reading. If another run changed
+    the resource since, Proxmox VE refuses the request, and the plan is made again. So a set that is
+    written as a whole (`append=""`) does not lose the member that another run added.
+
+    `commit_call` follows the writes of a plan, for configurations that take effect as a whole;
+    `is_pending` finds a change that was written and not committed, by this run or by a run that was
+    interrupted.
 
     `settles` is for a resource that every run writes as a whole, so that two runs can undo each
-    other: seconds after which whoever read it before has also written it. It is read right before
-    each write and again after that time, and written again where it has not lasted.
+    other: the seconds within which every run that has read it also writes it. It is read right
+    before each write and again after that time, and written again if it has not lasted.
     """
 
     kind: str
@@ -211,9 +271,25 @@ class Table:
     resolve: Resolve = lambda _client, desired: desired
     derived: Callable[[Mapping[str, str]], Mapping[str, Any]] = lambda _keys: {}
     precheck: Precheck | None = None
+    guard: Guard | None = None
     list_is_whole: bool = True  # whether the listing has all fields and members of each
     unset: str = "delete"
+    unset_as_list: bool = False
     settles: float = 0.0
+    title: str = ""
+    variant: str = ""
+    digest: tuple[str, ...] = ()
+    commit_call: Call | None = None
+    is_pending: IsPending | None = None
+
+    def __post_init__(self) -> None:
+        if (self.commit_call is None) != (self.is_pending is None):
+            raise ValueError(f"{self.kind}: commit_call and is_pending belong together")
+
+    @property
+    def noun(self) -> str:
+        """How messages call the kind."""
+        return self.title or self.kind
 
     @property
     def plural(self) -> str:
@@ -229,7 +305,7 @@ class Table:
         found.update(one.option for one in self.fields)
         found.update(group.option for group in self.members)
         for secret in self.secrets:
-            found.update((secret.option, secret.asked[0]))
+            found.update((secret.option, secret.requested_by[0]))
         return frozenset(found)
 
     @property
@@ -238,7 +314,7 @@ class Table:
         return frozenset(group.option for group in self.members if not group.own)
 
     def keys_of(self, answer: Mapping[str, Any]) -> dict[str, str]:
-        """Return what names a resource of a listing."""
+        """Return the keys of a resource of a listing."""
         return {key.option: str(answer[key.property]) for key in self.keys}
 
     def label(self, keys: Mapping[str, str]) -> str:
@@ -246,7 +322,7 @@ class Table:
         if self.label_as:
             return self.label_as.format(**keys)
         name = "/".join(keys[key.option] for key in self.keys)
-        return f"{self.kind} '{name}'"
+        return f"{self.noun} '{name}'"
 
     def values(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the canonical values of a resource as PVE answers with it."""
@@ -256,11 +332,17 @@ class Table:
             found[group.option] = group.read(answer)
         return found
 
+    def variant_of(self, keys: Mapping[str, str], values: Values) -> Any:
+        """Return the variant of a resource, which one of its keys or one of its fields has."""
+        return keys.get(self.variant) or values.get(self.variant)
+
     def show(self, keys: Mapping[str, str], values: Values) -> dict[str, Any]:
         """Return the resource as modules report it."""
         found: dict[str, Any] = {**keys, **self.derived(keys)}
+        variant = self.variant_of(keys, values)
         for one in (*self.fields, *self.shown):
-            found[one.option] = one.show(values.get(one.option, one.read(None)))
+            if one.exists_in(variant):
+                found[one.option] = one.show(values.get(one.option, one.read(None)))
         for group in self.members:
             items = sorted(values.get(group.option, ()))
             found[group.option] = [group.show(item) for item in items]

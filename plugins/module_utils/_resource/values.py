@@ -11,13 +11,16 @@ from typing import Any
 
 from .._core import times, validate
 from .._core.errors import NotFound
+from .._core.marks import keep_mark
+from .table import Field
 
 
-def kept_text(option: str, longest: int | None = None) -> Callable[[Any], str]:
-    """Return what turns a comment or a name of a person into the text that PVE gives back.
+def stripped_text(option: str, longest: int | None = None) -> Callable[[Any], str]:
+    """Return a function that turns a comment or a name of a person into the text that PVE gives
+    back.
 
-    PVE strips blanks at its ends, and takes "0" for nothing (pve-access-control:
-    AccessControl.pm, parse_user_config). `longest` is its limit in characters, where it has one.
+    PVE strips blanks at its ends, and takes "0" for nothing (pve-access-control: AccessControl.pm,
+    parse_user_config). `longest` is its limit in characters, if it has one.
     """
 
     def want(value: Any) -> str:
@@ -38,8 +41,18 @@ def kept_text(option: str, longest: int | None = None) -> Callable[[Any], str]:
     return want
 
 
+def comment_field(longest: int | None = None) -> Field:
+    """Return a comment. A change of it keeps the mark of a tenant."""
+    return Field(
+        "comment",
+        "comment",
+        want=stripped_text("comment", longest),
+        merge=lambda known, wanted, _desired: keep_mark(known, wanted),
+    )
+
+
 def as_flag(default: bool) -> Callable[[Any], bool]:
-    """Return what reads a flag of PVE, which leaves out what has its default."""
+    """Return a function that reads a flag of PVE, which leaves out a flag with its default."""
 
     def read(value: Any) -> bool:
         if value in (None, ""):
@@ -55,7 +68,7 @@ def send_flag(value: Any) -> int:
 
 
 def expiry(option: str) -> Callable[[Any], int]:
-    """Return what turns an expiry date into seconds since the epoch, 0 for never."""
+    """Return a function that turns an expiry date into seconds since the epoch, 0 for never."""
 
     def want(value: Any) -> int:
         text = str(value).strip()
@@ -75,7 +88,7 @@ def expiry(option: str) -> Callable[[Any], int]:
 
 
 def as_seconds(value: Any) -> int:
-    """Return seconds since the epoch, 0 where PVE has none."""
+    """Return seconds since the epoch, 0 if PVE has none."""
     return int(value or 0)
 
 
@@ -83,27 +96,25 @@ def refuse_past(option: str, seconds: int, now: float) -> None:
     """Raise ValidationFailed for an expiry date that has passed, which PVE would accept."""
     if 0 < seconds <= now:
         raise validate.refused(
-            option,
-            times.iso(seconds),
-            "has passed",
-            "Choose a date in the future, or never",
+            option, times.iso(seconds), "has passed", "Choose a date in the future, or never"
         )
 
 
 def require_existing(
     kind: str,
-    asked: Iterable[str],
+    requested: Iterable[str],
     known: Collection[str],
     attempted: str,
     *,
     check: str,
     bounds: str = "",
 ) -> None:
-    """Raise NotFound for names that are not known, such as those of groups.
+    """Raise NotFound for names that are not known, such as names of groups.
 
-    `check` is what the user has to check, `bounds` ends the sentence that there is no such name.
+    `check` completes the next step "check ...", `bounds` ends the sentence that there is no such
+    name.
     """
-    missing = sorted(set(asked).difference(known))
+    missing = sorted(set(requested).difference(known))
     if not missing:
         return
     raise NotFound(
@@ -113,3 +124,105 @@ def require_existing(
         reason=f"unknown {kind}",
         details={f"{kind}s": missing},
     )
+
+
+def as_list(separator: str = ",") -> Callable[[Any], tuple[str, ...]]:
+    """Return a function that reads an ordered list, from an option or from the text that PVE
+    keeps.
+    """
+
+    def read(value: Any) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        parts = value.split(separator) if isinstance(value, str) else value
+        texts = [str(part).strip() for part in parts]
+        return tuple(text for text in texts if text)
+
+    return read
+
+
+def send_list(separator: str = ",") -> Callable[[Any], str | None]:
+    """Return a function that renders an ordered list for a request, None for an empty one."""
+
+    def send(value: Any) -> str | None:
+        return separator.join(value) or None
+
+    return send
+
+
+def as_set(separator: str = ",") -> Callable[[Any], frozenset[str]]:
+    """Return a function that reads a set, from an option or from the text that PVE keeps."""
+    read_list = as_list(separator)
+
+    def read(value: Any) -> frozenset[str]:
+        return frozenset(read_list(value))
+
+    return read
+
+
+def send_set(separator: str = ",") -> Callable[[Any], str | None]:
+    """Return a function that renders a set for a request, sorted, None for an empty one."""
+    send = send_list(separator)
+    return lambda value: send(sorted(value))
+
+
+def send_text(value: Any) -> str | None:
+    """Return a text for a request, None for an empty one, which removes the property."""
+    return str(value) or None
+
+
+def text_field(option: str, *, default: str = "", name: str = "", **more: Any) -> Field:
+    """Return a field with a text, under PVE's name of the option; an empty one removes it.
+
+    `default` is the text that PVE leaves out, `name` its property if that is not the option with
+    hyphens.
+    """
+    own = {
+        "want": lambda value: str(value).strip() or default,
+        "read": lambda value: default if value in (None, "") else str(value),
+        "send": lambda value: None if value == default else send_text(value),
+        **more,
+    }
+    return Field(option, name or option.replace("_", "-"), **own)
+
+
+def flag_field(option: str, default: bool = False, **more: Any) -> Field:
+    """Return a field with a flag. `default` is the value of a flag that PVE leaves out."""
+    name = option.replace("_", "-")
+    return Field(option, name, want=bool, read=as_flag(default), send=send_flag, **more)
+
+
+def set_field(option: str, **more: Any) -> Field:
+    """Return a field with a set of names, which is replaced as a whole."""
+    name = option.replace("_", "-")
+    return Field(option, name, want=as_set(), read=as_set(), send=send_set(), show=sorted, **more)
+
+
+def unset_flag_field(option: str, **more: Any) -> Field:
+    """Return a field with a flag that is off if the property is missing; PVE switches it off only
+    by removing the property.
+    """
+
+    def send(value: Any) -> int | None:
+        return 1 if value else None
+
+    name = option.replace("_", "-")
+    return Field(option, name, want=bool, read=as_flag(False), send=send, **more)
+
+
+def number_field(
+    option: str, default: int, *, name: str = "", optional: bool = False, **more: Any
+) -> Field:
+    """Return a field with a number, under the option's name unless another `name` is given.
+
+    `default` is the number that PVE leaves out. If it is `optional`, it stands for no number: the
+    property is removed.
+    """
+
+    def read(value: Any) -> int:
+        return default if value in (None, "") else int(value)
+
+    def send(value: Any) -> int | None:
+        return None if optional and value == default else int(value)
+
+    return Field(option, name or option, want=int, read=read, send=send, **more)

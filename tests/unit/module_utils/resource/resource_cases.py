@@ -37,13 +37,7 @@ SHELF = Table(
         Field("kind", "kind", fixed=True),
     ),
     members=(
-        Members(
-            "books",
-            "book",
-            "book",
-            int,
-            lambda answer: frozenset(answer.get("books", ())),
-        ),
+        Members("books", "book", "book", int, lambda answer: frozenset(answer.get("books", ()))),
     ),
     list_call=Call(("rooms", "{room}", "shelves")),
     read_call=_ONE,
@@ -59,6 +53,8 @@ class FakeApi:
 
     `before_write` is called before each write, and may change them or raise.
     """
+
+    login = "root@pam!fleet"
 
     def __init__(self, shelves: Mapping[str, dict[str, Any]] | None = None) -> None:
         self.clock = FakeClock()

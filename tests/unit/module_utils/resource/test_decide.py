@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._resource.change import DesiredResource
 from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
     after,
     compare,
@@ -20,7 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
 from ansible_collections.pve.fleet.plugins.module_utils._resource.table import Call, Field, Table
-from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import (
     pool_info_spec,
     pool_spec,
 )
@@ -155,7 +155,7 @@ def test_members_keep_a_resource_from_being_deleted() -> None:
 
 
 def test_a_fixed_field_is_not_changed_silently() -> None:
-    with pytest.raises(Conflict, match="cannot change kind of a shelf that exists") as failure:
+    with pytest.raises(Conflict, match="cannot change kind of an existing shelf") as failure:
         plan(actual(kind="wood"), kind="iron", comment="new")
     assert failure.value.details == {"options": ["kind"]}
 
@@ -167,11 +167,11 @@ def test_a_resource_with_members_is_not_recreated_without_force() -> None:
 
 def test_the_declared_options_are_those_of_the_table() -> None:
     assert SHELF.options == {"room", "name", "comment", "size", "kind", "books", "loud"}
-    assert pool_spec().keys() == POOL.options | {"state", "exact", "force"}
+    assert pool_spec().keys() == POOL.options | {"state", "exact", "force", "allow_self"}
     assert pool_info_spec().keys() == {key.option for key in POOL.keys}
 
 
-def _joined(known: str, wanted: str, desired: Desired) -> str:
+def _joined(known: str, wanted: str, desired: DesiredResource) -> str:
     if not desired.present:
         return known.replace(wanted, "")
     return known if wanted in known else known + wanted

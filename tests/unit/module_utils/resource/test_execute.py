@@ -12,18 +12,23 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    CONVERGES,
+    ApiError,
     Conflict,
     FleetError,
     NetworkError,
     PermissionDenied,
+    TaskTimeout,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._resource.engine import Resource, apply_plan
 from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import (
+    REPEATS,
     Execution,
-    Managed,
     Sent,
+    Steps,
     Verdict,
+    after_writes,
     execute,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
@@ -36,19 +41,15 @@ def step(name: str, **more: Any) -> Step:
 
 
 A, B, C = step("a"), step("b"), step("c")
-VERDICTS = {
-    Conflict: Verdict.STALE,
-    NetworkError: Verdict.UNKNOWN,
-    PermissionDenied: Verdict.DONE,
-}
+VERDICTS = {Conflict: Verdict.STALE, NetworkError: Verdict.UNKNOWN, PermissionDenied: Verdict.DONE}
 
 
-class Thing(Managed):
+class Thing(Steps):
     """Sends nothing; `failures` are raised by the steps of that action, one after the
     other.
     """
 
-    most_looks = 2
+    max_replans = 2
 
     def __init__(self, *rests: Plan, **failures: list[FleetError]) -> None:
         self.client = FakeApi()
@@ -57,12 +58,15 @@ class Thing(Managed):
         self.looks: list[tuple[list[str], bool]] = []
         self.sent: list[str] = []
         self.refused = ""
+        self.unreadable: FleetError | None = None
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        if self.unreadable is not None:
+            raise self.unreadable
         self.looks.append(([one.action for one in done], uncertain))
         return self.rests.pop(0)
 
-    def before(self, step: Step) -> None:
+    def guard(self, step: Step) -> None:
         if step.action == self.refused:
             raise FleetError(reason="refused")
 
@@ -72,10 +76,10 @@ class Thing(Managed):
         self.sent.append(step.action)
         return Sent(f"answer to {step.action}", (f"{step.action} was slow",))
 
-    def judge(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         return VERDICTS.get(type(error), Verdict.FAILED)
 
-    def finish(self) -> tuple[str, ...]:
+    def await_final(self) -> tuple[str, ...]:
         return ("the end",)
 
 
@@ -166,3 +170,84 @@ def test_check_mode_has_the_same_plan_and_diff_and_writes_nothing() -> None:
     assert api.written == []
     assert (predicted.changed, predicted.values["done"]) == (True, [])
     assert predicted.diff == apply_plan(Shelf(api), check_mode=False).diff
+
+
+def unreadable() -> FleetError:
+    return ApiError(
+        attempted="Could not read shelf x",
+        answer="no reason at all",
+        next_step="Ask the joiner",
+        method="GET",
+    )
+
+
+class UnreadableShelf(Shelf):
+    def report(self, execution: Execution) -> Result:
+        raise unreadable()
+
+
+@pytest.mark.parametrize(("again", "text"), [(None, CONVERGES), (REPEATS, REPEATS)])
+def test_failed_read_after_the_last_write_reports_it(again: str | None, text: str) -> None:
+    shelf = UnreadableShelf(FakeApi())
+    if again is not None:
+        shelf.after_failed_read = again
+    with pytest.raises(ApiError) as failure:
+        apply_plan(shelf, check_mode=False)
+    assert failure.value.details == {"done": ["Create it"]}
+    assert failure.value.came_after_changes
+    assert failure.value.reason == "no reason at all"
+    assert failure.value.message == (
+        "The changes in error.done were made, and only the read after them failed:"
+        f" Could not read shelf x: no reason at all. Ask the joiner. {text}."
+    )
+
+
+def test_failed_read_between_two_steps_reports_the_first() -> None:
+    with pytest.raises(FleetError) as failure:
+        execute(Thing(b=[unreadable()]), Plan((A, B)))
+    assert failure.value.details == {"done": ["Do a"]}
+    assert "The changes in error.done were made" in failure.value.message
+
+
+def test_steps_of_nested_work_are_reported_in_order() -> None:
+    with pytest.raises(ApiError) as failure, after_writes(["One"]), after_writes(["Two"]):
+        raise unreadable()
+    assert failure.value.details == {"done": ["One", "Two"]}
+    assert failure.value.message.count("error.done") == 1
+
+
+def test_lost_answer_is_a_change_that_may_have_been_made() -> None:
+    thing = Thing(b=[TaskTimeout(reason="task still runs")])
+    with pytest.raises(TaskTimeout) as failure:
+        execute(thing, Plan((A, B)))
+    assert failure.value.details == {"done": ["Do a"], "unverified": ["Do b"]}
+    assert FleetError(details={"unverified": ["Do b"]}).came_after_changes
+
+
+def test_lost_answer_whose_look_fails_is_unverified() -> None:
+    thing = Thing(a=[NetworkError()])
+    thing.unreadable = unreadable()
+    with pytest.raises(ApiError) as failure:
+        execute(thing, Plan((A,)))
+    assert failure.value.details == {"unverified": ["Do a"]}
+    assert failure.value.message.startswith("It is not known whether this was done, because the")
+
+
+def test_step_whose_answer_was_lost_is_done_if_the_new_plan_lacks_it() -> None:
+    outcome = execute(Thing(Plan((B,)), a=[NetworkError()]), Plan((A, B)))
+    assert outcome.done == ("Do a", "Do b")
+
+
+def test_write_that_was_not_sent_is_not_unverified() -> None:
+    thing = Thing(Plan((B,)), a=[NetworkError(dispatched=False)])
+    assert execute(thing, Plan((A, B))).done == ("Do b",)
+
+
+def test_task_that_cannot_be_followed_is_not_sent_again() -> None:
+    """It may still run."""
+    lost = NetworkError(upid="UPID:pve1:1:", method="GET", dispatched=True)
+    thing = Thing(Plan((A,)), a=[lost])
+    with pytest.raises(NetworkError) as failure:
+        execute(thing, Plan((A,)))
+    assert thing.sent == []
+    assert failure.value.details == {"unverified": ["Do a"]}

@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.race import (
     PATIENCE,
-    Look,
+    RaceReading,
     resolve_race,
 )
 from tests.fake_api import FakeApi
@@ -34,14 +34,14 @@ class AtMostOneBeside:
     number: int = 20
     looks: list[int] = field(default_factory=list)
 
-    def look(self) -> Look:
+    def read(self) -> RaceReading:
         self.looks.append(len(self.looks))
         guests = dict.fromkeys(self.others(len(self.looks)), "container")
 
-        def judge(those: Mapping[int, str]) -> str:
+        def find_breach(those: Mapping[int, str]) -> str:
             return ", ".join(str(one) for one in sorted(those)) if len(those) > 1 else ""
 
-        return Look(guests, judge, self._is_finished)
+        return RaceReading(guests, find_breach, self._is_finished)
 
     def _is_finished(self, number: int) -> bool:
         assert number > self.number, "that one stays, whatever is in its notes"
@@ -51,7 +51,7 @@ class AtMostOneBeside:
     def removed(self, breach: str) -> FleetError:
         return Conflict(answer=breach, reason="removed")
 
-    def left(self, breach: str, failure: FleetError) -> FleetError:
+    def not_removed(self, breach: str, failure: FleetError) -> FleetError:
         return failure.on(attempted=f"Left beside {breach}")
 
 

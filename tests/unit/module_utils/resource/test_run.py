@@ -16,7 +16,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     FleetError,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import Change, Desired
+from ansible_collections.pve.fleet.plugins.module_utils._resource.change import (
+    DesiredResource,
+    ResourceChange,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._resource.protocols import Api
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run, run_info
 from tests.unit.module_utils.resource.resource_cases import SHELF, FakeApi
@@ -113,9 +116,9 @@ def test_what_does_not_last_is_an_error() -> None:
 
 
 def test_the_check_before_the_first_write_can_refuse_and_warn() -> None:
-    asked: list[Change] = []
+    asked: list[ResourceChange] = []
 
-    def look(_client: Api, _desired: Desired, change: Change) -> tuple[str, ...]:
+    def look(_client: Api, _desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
         asked.append(change)
         if change.deletes:
             raise Conflict(answer="it is used")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._resource.change import Change
+from ansible_collections.pve.fleet.plugins.module_utils._resource.change import ResourceChange
 from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
     compare,
     make_plan,
@@ -26,7 +26,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.table import (
 from tests.unit.module_utils.resource.resource_cases import SHELF
 
 _PIN = Secret(
-    "pin", "code", Call(("pins", "{name}")), asked=("update_pin", "always"), check=lambda v, _w: v
+    "pin",
+    "code",
+    Call(("pins", "{name}")),
+    requested_by=("update_pin", "always"),
+    check=lambda v, _w: v,
 )
 LOCKED = replace(SHELF, secrets=(_PIN,))
 OWN = replace(SHELF, members=tuple(replace(group, own=True) for group in SHELF.members))
@@ -55,12 +59,7 @@ def sent(table: Table, actual: dict[str, Any] | None, **options: Any) -> list[tu
 
 
 OWN_CASES: list[tuple[str, dict[str, Any] | None, dict[str, Any], list[tuple[str, Any]]]] = [
-    (
-        "goes with the creation",
-        None,
-        {"books": [2, 1]},
-        [("POST", {"id": "s1", "book": "1,2"})],
-    ),
+    ("goes with the creation", None, {"books": [2, 1]}, [("POST", {"id": "s1", "book": "1,2"})]),
     ("is added to", known({1}), {"books": [1, 2]}, [("PUT", {"book": "2", "append": 1})]),
     (
         "is stated whole where some go",
@@ -91,8 +90,8 @@ def test_a_secret_goes_with_the_creation_and_later_only_where_asked() -> None:
 
 
 def test_a_secret_is_never_a_difference_that_remains() -> None:
-    assert Change(writes=("pin",))
-    assert not Change(writes=("pin",)).visible
+    assert ResourceChange(writes=("pin",))
+    assert not ResourceChange(writes=("pin",)).visible
 
 
 def test_members_with_an_identity() -> None:

@@ -1,0 +1,41 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tasks of simple resources, with the properties that all of them must have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.modules.estate_lab import Lab
+
+
+def done(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
+    """Preview, run and repeat a task: the repetition writes nothing."""
+    lab.simulator.reset_log()
+    foreseen = lab.run(module, check=True, **options)
+    assert lab.simulator.writes() == []
+    made = lab.run(module, **options)
+    assert not made.get("failed"), made
+    assert (foreseen["changed"], foreseen["plan"], foreseen["diff"]) == (
+        made["changed"],
+        made["plan"],
+        made["diff"],
+    )
+    lab.simulator.reset_log()
+    assert not lab.run(module, **options)["changed"]
+    assert len(lab.simulator.log()) <= 2  # a reading, and the version if an option depends on it
+    assert lab.simulator.writes() == []
+    return made
+
+
+def refused(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
+    """Return the failure of a task, which is the same in check mode and made no write."""
+    lab.simulator.reset_log()
+    failures = [lab.run(module, check=check, **options) for check in (True, False)]
+    assert all(failure.get("failed") for failure in failures), failures
+    assert failures[0]["msg"] == failures[1]["msg"]
+    assert "exception" not in failures[1]
+    assert lab.simulator.writes() == []
+    return failures[1]

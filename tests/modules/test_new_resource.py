@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simple resource is a declaration and a table: modules that are made of two files, in a copy of
+the collection, manage jobs that synchronize realms on the simulated PVE.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import needs
+from tests.modules.access_lab import with_directory
+from tests.modules.estate_lab import Lab, open_lab
+from tests.tools import make_options, tables
+from tests.tools.declarations import DECLARATIONS, load
+
+NEW = Path(__file__).resolve().parent / "new_resource"
+# The files that `make options` adds, and those that it changes.
+ADDED = {
+    "plugins/action/realm_sync_job.py",
+    "plugins/action/realm_sync_job_info.py",
+    "plugins/doc_fragments/realm_sync_job_options.py",
+    "plugins/module_utils/_spec/generated/realm_sync_job.py",
+    "plugins/modules/realm_sync_job.py",
+    "plugins/modules/realm_sync_job_info.py",
+}
+CHANGED = {
+    "meta/runtime.yml",
+    "plugins/doc_fragments/preflight_info_options.py",
+    "plugins/module_utils/_entry/generated/administrative.py",
+    "plugins/module_utils/_preflight/generated/tasks.py",
+    "plugins/module_utils/_spec/generated/preflight_info.py",
+}
+PAGES = {"docs/architecture.md", "docs/index.md", "docs/security.md"}
+NIGHTLY: dict[str, Any] = {
+    "name": "nightly",
+    "realm": "ldap",
+    "schedule": "daily",
+    "scope": "users",
+}
+
+
+@dataclass
+class Copy:
+    """A copy of the collection with the new resource."""
+
+    declarations: Path
+    root: Path
+    added: set[str]
+    changed: set[str]
+
+    def run(self, lab: Lab, module: str, *, check: bool = False, **options: Any) -> dict[str, Any]:
+        """Return the result of a module of the copy, as a process of its own."""
+        arguments = {**lab.connection, **options, "_ansible_check_mode": check}
+        found = subprocess.run(
+            [sys.executable, "-m", f"ansible_collections.pve.fleet.plugins.modules.{module}"],
+            input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
+            env={**os.environ, "PYTHONPATH": str(self.root)},
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert found.stdout, found.stderr
+        result: dict[str, Any] = json.loads(found.stdout)
+        return result
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory, repo: Path) -> Copy:
+    """A copy of the collection with the two files of the new resource, after `make options`."""
+    root = tmp_path_factory.mktemp("new")
+    collection = root / "ansible_collections" / "pve" / "fleet"
+    shutil.copytree(repo / "plugins", collection / "plugins")
+    room = collection / "plugins" / "module_utils" / "_jobs"
+    room.mkdir()
+    shutil.copy(NEW / "table.py", room)
+    declarations = Path(shutil.copytree(DECLARATIONS, root / "options"))
+    shutil.copy(NEW / "realm_sync_job.yml", declarations)
+    found = Copy(declarations, root, set(), set())
+    for path, text in make_options.files(declarations).items():
+        there = repo / path
+        if not there.is_file():
+            found.added.add(str(path))
+        elif there.read_text(encoding="utf-8") != text:
+            found.changed.add(str(path))
+        target = collection / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return found
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        with_directory(opened.client, opened.simulator)
+        yield opened
+
+
+@needs.tool("ruff")
+def test_two_files_are_enough(copy: Copy, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert copy.added == ADDED
+    assert copy.changed == CHANGED
+    monkeypatch.setattr(tables, "load", lambda: load(copy.declarations))
+    text = {page: (repo / page).read_text(encoding="utf-8") for page in PAGES}
+    rows = {
+        "docs/architecture.md": "| `_jobs/table.py` | the table behind realm_sync_job",
+        "docs/index.md": "| `pve.fleet.realm_sync_job`, `pve.fleet.realm_sync_job_info` | create,",
+        "docs/security.md": "| `realm_sync_job` | jobs that synchronize realms |",
+    }
+    monkeypatch.setattr(tables, "privileges", lambda: "")  # it reads the collection in use
+    for page, row in rows.items():
+        assert row in tables.with_tables(page, text[page])
+
+
+@needs.tool("ruff")
+def test_the_module_manages_the_resource(copy: Copy, lab: Lab) -> None:
+    lab.simulator.reset_log()
+    foreseen = copy.run(lab, "realm_sync_job", check=True, **NIGHTLY)
+    assert lab.simulator.writes() == []
+    made = copy.run(lab, "realm_sync_job", **NIGHTLY, comment="first")
+    assert foreseen["plan"] == made["plan"] == made["done"] == ["Create realm sync job 'nightly'"]
+    assert not copy.run(lab, "realm_sync_job", **NIGHTLY, comment="first")["changed"]
+
+    (listed,) = copy.run(lab, "realm_sync_job_info")["realm_sync_jobs"]
+    assert listed == made["realm_sync_job"]
+    assert not copy.run(lab, "realm_sync_job", **listed)["changed"]
+
+    changed = copy.run(lab, "realm_sync_job", name="nightly", scope="both", comment="")
+    assert changed["realm_sync_job"]["scope"] == "both"
+    assert changed["realm_sync_job"]["comment"] == ""
+    gone = copy.run(lab, "realm_sync_job", name="nightly", state="absent")
+    assert (gone["changed"], gone["realm_sync_job"]) == (True, None)
+    assert copy.run(lab, "realm_sync_job_info")["realm_sync_jobs"] == []
+
+
+@needs.tool("ruff")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "new"}, "realm"),
+        ({"name": "new", "realm": "ldap", "scope": "users"}, "schedule"),
+        ({**NIGHTLY, "state": "gone"}, "state"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_refused_before_any_write(
+    copy: Copy, lab: Lab, options: dict[str, Any], message: str
+) -> None:
+    lab.simulator.reset_log()
+    result = copy.run(lab, "realm_sync_job", **options)
+    assert result["failed"]
+    assert message in result["msg"]
+    assert "exception" not in result
+    assert lab.simulator.writes() == []
+
+
+@needs.tool("ruff")
+def test_documentation_is_whole(copy: Copy) -> None:
+    folder = copy.root / "ansible_collections/pve/fleet/plugins/modules"
+    names: dict[str, Any] = {}
+    source = (folder / "realm_sync_job.py").read_text(encoding="utf-8")
+    exec(compile(source.partition("from functools")[0], "realm_sync_job", "exec"), names)
+    returned = yaml.safe_load(names["RETURN"])
+    assert list(returned) == ["realm_sync_job", "plan", "done", "error"]
+    assert returned["done"]["sample"] == ["Create realm sync job 'nightly'"]
+    assert yaml.safe_load(names["DOCUMENTATION"])["extends_documentation_fragment"] == [
+        "pve.fleet.realm_sync_job_options",
+        "pve.fleet.connection",
+        "pve.fleet.attributes",
+        "pve.fleet.attributes.full",
+    ]
+    assert len(yaml.safe_load(names["EXAMPLES"])) == 2
