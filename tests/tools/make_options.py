@@ -1,145 +1,59 @@
-"""Write what is known of each option from its one declaration in `options/*.yml`, see the README
+"""Write the files about each option from its one declaration in `options/*.yml`, see the README
 there.
 
-A declaration becomes the argument specification (`plugins/module_utils/_spec/<name>_options.py`),
-the documentation fragment (`plugins/doc_fragments/<name>_options.py`), the tables by which an
-option becomes one of Proxmox VE (`_spec/vm_rules.py`) and the variables of roles that pass the
-option on. Run it with `make options`; a test fails while a file is stale.
+A declaration becomes the argument specification (`_spec/generated/<name>.py`), the documentation
+fragment (`plugins/doc_fragments/<name>_options.py`), the tables by which an option becomes one of
+Proxmox VE (`_spec/generated/vm_rules.py`) and the variables of roles that pass the option on.
+
+Run it with `make options`; a test fails while a file is stale.
 """
 
 from __future__ import annotations
 
 import pprint
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
-REPO = Path(__file__).resolve().parents[2]
-DECLARATIONS = Path(__file__).resolve().parent / "options"
-RULES = Path("plugins/module_utils/_spec/vm_rules.py")
+from tests.tools.declarations import (
+    DECLARATIONS,
+    IN_DOCUMENTATION,
+    IN_ROLE,
+    IN_SPECIFICATION,
+    LOADER,
+    DeclarationError,
+    Declarations,
+    Options,
+    load,
+)
+from tests.tools.make_modules import RUNTIME, module_files, render_runtime
+from tests.tools.make_rows import (
+    ADMINISTRATIVE,
+    NEEDS,
+    render_administrative,
+    render_needs,
+    task_names,
+)
+from tests.tools.written import LICENSE, Source, dumped, formatted, in_one_line
 
-# What a declaration says of an option, by who reads it.
-IN_SPECIFICATION = ("type", "elements", "required", "aliases", "choices", "default", "no_log")
-IN_DOCUMENTATION = (
-    "type",
-    "elements",
-    "required",
-    "aliases",
-    "choices",
-    "default",
-    "version_added",
-)
-IN_ROLE = ("type", "elements", "required", "choices", "default", "version_added")
-OF_THE_MAKER = (
-    "as",
-    "check",
-    "description",
-    "environment",
-    "pve",
-    "parsed",
-    "words",
-    "empty_removes",
-    "range",
-    "roles",
-    "suboptions",
-    "unchecked",
-)
-KNOWN = {*IN_SPECIFICATION, *IN_DOCUMENTATION, *OF_THE_MAKER}
-# Columns of a written line; a fragment is indented by what embeds it.
-MAX_LINE = 100
-PARSED = ("scalar", "property_string", "rule")
+REPO = Path(__file__).resolve().parents[2]
+GENERATED = Path("plugins/module_utils/_spec/generated")
+RULES = GENERATED / "vm_rules.py"
+# The declarations of guests, by the words for them.
+GUESTS = {"vm": "a VM", "container": "a container"}
+VARIABLES = Path("plugins/module_utils/_spec/generated/variables.py")
+# The variables of playbooks, and the families of variables.
+FAMILIES = Path(__file__).resolve().parent / "variables.yml"
 
 BEGIN, END = "# Written by `make options`: begin", "# Written by `make options`: end"
 _BLOCK = re.compile(
     rf"(?P<indent> *){re.escape(BEGIN)}\n.*?(?P=indent){re.escape(END)}\n", re.DOTALL
 )
 _ENTRY_POINT = re.compile(r"^  (?P<name>\w+):$", re.MULTILINE)
-
-LICENSE = """\
-# Copyright (c) 2026, the pve.fleet authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-
-"""
-
-# The same in C, where PyYAML was built with it, is ten times as fast.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-Options = dict[str, dict[str, Any]]
-Declarations = dict[str, dict[str, Any]]
-
-
-class DeclarationError(ValueError):
-    """A declaration that nothing can be written from."""
-
-
-def load(folder: Path = DECLARATIONS) -> Declarations:
-    """Return the declarations by the names of their files, each option complete.
-
-    Raises DeclarationError.
-    """
-    declarations: Declarations = {}
-    for file in sorted(folder.glob("*.yml")):
-        declarations[file.stem] = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
-    for name, declaration in declarations.items():
-        for section in declaration["sections"].values():
-            section["options"] = _completed(section["options"], name, declarations)
-    return declarations
-
-
-def _completed(options: Options, file: str, declarations: Declarations) -> Options:
-    """Return options with what they take over from the one that `as` names, checked."""
-    complete: Options = {}
-    for name, option in options.items():
-        where = f"{file}.{name}"
-        whole = dict(option)
-        if "as" in option:
-            whole = {**_named(option["as"], declarations), **option}
-            del whole["as"]
-        _check(whole, where)
-        if "suboptions" in whole:
-            whole["suboptions"] = _completed(whole["suboptions"], where, declarations)
-        complete[name] = whole
-    return complete
-
-
-def _named(reference: str, declarations: Declarations) -> dict[str, Any]:
-    """Return what another option can pass on: all but what is its own way to Proxmox VE and to
-    roles.
-    """
-    file, _dot, name = reference.partition(".")
-    for section in declarations.get(file, {"sections": {}})["sections"].values():
-        if name in section["options"]:
-            own = ("roles", "pve", "parsed", "words", "empty_removes", "check", "range")
-            return {key: value for key, value in section["options"][name].items() if key not in own}
-    raise DeclarationError(f"as: {reference}: no such option")
-
-
-def _check(option: Mapping[str, Any], where: str) -> None:
-    unknown = sorted(set(option) - KNOWN)
-    if unknown:
-        raise DeclarationError(f"{where}: unknown key {unknown[0]!r}")
-    for key in ("description", "type"):
-        if key not in option:
-            raise DeclarationError(f"{where}: {key} is missing")
-    if option.get("parsed", "rule") not in PARSED:
-        raise DeclarationError(f"{where}: parsed is one of {', '.join(PARSED)}")
-    if "range" in option and not _is_pair(option["range"]):
-        raise DeclarationError(f"{where}: range is the smallest and the largest number")
-    if "parsed" in option and "pve" not in option:
-        raise DeclarationError(f"{where}: parsed needs pve, the key of Proxmox VE")
-
-
-def _is_pair(given: Any) -> bool:
-    if not isinstance(given, list) or len(given) != 2:
-        return False
-    return all(isinstance(bound, int) for bound in given)
 
 
 def specification(options: Options) -> Options:
@@ -148,7 +62,7 @@ def specification(options: Options) -> Options:
     for name, option in options.items():
         rule = {key: option[key] for key in IN_SPECIFICATION if key in option}
         if "environment" in option:
-            rule["fallback"] = _Source(f"from_environment({option['environment']!r})")
+            rule["fallback"] = Source(f"from_environment({option['environment']!r})")
         if "suboptions" in option and not option.get("unchecked"):
             rule["options"] = specification(option["suboptions"])
         found[name] = rule
@@ -160,7 +74,7 @@ def documentation(options: Options) -> Options:
     found: Options = {}
     for name, option in options.items():
         entry: dict[str, Any] = {"description": _description(option)}
-        entry.update({key: _in_one_line(option[key]) for key in IN_DOCUMENTATION if key in option})
+        entry.update({key: in_one_line(option[key]) for key in IN_DOCUMENTATION if key in option})
         if "suboptions" in option:
             entry["suboptions"] = documentation(option["suboptions"])
         found[name] = entry
@@ -194,7 +108,7 @@ def render_specification(name: str, declaration: Mapping[str, Any]) -> str:
     )
     text += "from __future__ import annotations\n\nfrom typing import Any\n\n"
     if uses_environment:
-        text += "from .environment import from_environment\n\n"
+        text += "from ..environment import from_environment\n\n"
     text += "Spec = dict[str, dict[str, Any]]\n\n\n" + "\n\n".join(functions)
     return text
 
@@ -221,6 +135,7 @@ def render_fragment(name: str, declaration: Mapping[str, Any]) -> str:
         texts.setdefault(section["fragment"].upper(), {}).update(options)
         if "ini_section" in section:
             texts["PLUGIN"] = _with_ini(options, section["ini_section"])
+            texts["VARIABLES"] = _with_variables(options, section["variable_prefix"])
     shared = {key: declaration[key] for key in ("requirements", "notes") if key in declaration}
     text = (
         f'{LICENSE}"""{declaration["summary"]}\n\nWritten by `make options` from {name}.yml: do not'
@@ -247,8 +162,17 @@ def _with_ini(options: Options, section: str) -> Options:
     return found
 
 
-def render_rules(declaration: Mapping[str, Any]) -> str:
-    """Return the file with the tables by which the options of a VM become those of Proxmox VE."""
+def _with_variables(options: Options, prefix: str) -> Options:
+    """Return options as a connection plugin documents them, which reads them from variables too."""
+    return {
+        name: {**option, "vars": [{"name": f"{prefix}{name}"}]} for name, option in options.items()
+    }
+
+
+def render_rules(kind: str, declaration: Mapping[str, Any]) -> str:
+    """Return the file with the tables that turn the options of a guest into options of Proxmox
+    VE.
+    """
     tables: dict[str, dict[str, Any]] = {"scalar": {}, "property_string": {}}
     words: dict[str, Any] = {}
     removable: dict[str, dict[str, str]] = {}
@@ -268,25 +192,45 @@ def render_rules(declaration: Mapping[str, Any]) -> str:
         if "range" in option:
             minimum, maximum = option["range"]
             ranges.setdefault(place, {})[name] = (minimum, maximum)
-    text = RULES_HEAD
+    text = RULES_HEAD.format(guest=GUESTS[kind], name=kind)
     text += f"SCALARS: Mapping[str, Mapping[str, str]] = {tables['scalar']!r}\n"
     text += f"PROPERTY_STRINGS: Mapping[str, Mapping[str, str]] = {tables['property_string']!r}\n"
     text += "# Words of our own for values of Proxmox VE.\n"
     text += f"WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {words!r}\n"
-    text += "# Options that an empty text removes; where the key is empty, its own rule does so.\n"
+    text += "# Options that an empty text removes; if the key is empty, its own rule does so.\n"
     text += f"EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {removable!r}\n"
-    text += "# The checks of options (_vm/desired/values.py has each), and the ranges of numbers.\n"
+    text += f"# The checks of options (_{kind}/desired/values.py), and the ranges of numbers.\n"
     text += f"CHECKS: Mapping[str, Mapping[str, str]] = {checks!r}\n"
+    text += f"# The options of {GUESTS[kind]} in the order in which a person reads them.\n"
+    text += f"ORDER: tuple[str, ...] = {order_of(declaration)!r}\n"
     text += f"RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {ranges!r}\n"
     return text
 
 
+def order_of(declaration: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the declared options of a VM; an option with `after` follows that option."""
+    found: list[str] = []
+    moved: list[tuple[str, str]] = []
+    for section in declaration["sections"].values():
+        for name, option in section["options"].items():
+            found.append(name)
+            if "after" in option:
+                moved.append((name, option["after"]))
+    for name, other in moved:
+        if other not in found:
+            raise DeclarationError(f"vm.{name}: after: {other}: no such option")
+        found.remove(name)
+        found.insert(found.index(other) + 1, name)
+    return tuple(found)
+
+
 RULES_HEAD = (
     LICENSE
-    + '''"""How the options of a VM become options and sub-keys of Proxmox VE. Data only.
+    + '''"""How the options of {guest} become options and sub-keys of Proxmox VE. Data only.
 
-Written by `make options` from vm.yml: do not edit. Each table is by place first: an empty text for
-the VM itself, else the option that holds these. What is in none of the tables has a rule in code.
+Written by `make options` from {name}.yml: do not edit. Each table is by place first: an empty
+text for the guest itself, else the option that holds these. Options in none of the tables have a
+rule in code.
 """
 
 from __future__ import annotations
@@ -299,7 +243,7 @@ from typing import Any
 
 
 def _places(declaration: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield each option of a VM with the place where it is: C(), C(disks),
+    """Yield each option of a guest with the place where it is: C(), C(disks),
     C(cloud_init.snippets).
     """
     for section in declaration["sections"].values():
@@ -326,9 +270,7 @@ def role_variables(role: str, entry_point: str, declarations: Declarations) -> O
 
 
 def _entry_points(option: Mapping[str, Any], role: str) -> dict[str, dict[str, Any]]:
-    """Return what a role's variable has otherwise than the option, by the entry points that have
-    it.
-    """
+    """Return the differences of a role's variable from the option, by entry point."""
     found: dict[str, dict[str, Any]] = {}
     for names, own in option.get("roles", {}).get(role, {}).items():
         for name in names.split():
@@ -339,14 +281,14 @@ def _entry_points(option: Mapping[str, Any], role: str) -> dict[str, dict[str, A
 def _role_variable(
     module: str, name: str, option: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a variable: the option's facts, and what the role says otherwise."""
+    """Return a variable: the option's facts, overridden by the role's."""
     facts = {key: option[key] for key in IN_ROLE if key in option}
     if "environment" in option:  # a default of the role would hide the variable of the environment
         facts.pop("default", None)
     changed = {key: value for key, value in own.items() if key != "name"}
     variable = {"description": f"See O(pve.fleet.{module}#module:{name}).", **facts, **changed}
     return {
-        key: _in_one_line(value) if key != "description" else value
+        key: in_one_line(value) if key != "description" else value
         for key, value in variable.items()
     }
 
@@ -365,6 +307,53 @@ def render_role(role: str, text: str, declarations: Declarations) -> str:
     return _BLOCK.sub(block, text)
 
 
+def render_variables(roles: Mapping[str, str], families: Path = FAMILIES) -> str:
+    """Return the file with the variables of roles and playbooks, by family.
+
+    `roles` are the argument specifications of roles, as text.
+    """
+    declared = yaml.load(families.read_text(encoding="utf-8"), Loader=LOADER)
+    text = VARIABLES_HEAD
+    for name, family in declared.items():
+        variables: Options = {}
+        if name in roles:
+            entry_points = yaml.load(roles[name], Loader=LOADER)["argument_specs"]
+            for entry_point in entry_points.values():
+                variables.update(entry_point["options"])
+        variables.update(family.pop("variables"))
+        rules: Options = {}
+        for variable in sorted(variables):
+            given = variables[variable]
+            rules[variable] = {key: given[key] for key in IN_VARIABLES if key in given}
+        more = "".join(f", {key}={_family_value(family[key])!r}" for key in sorted(family))
+        text += f"    {name!r}: Family({name + '_'!r}, {rules!r}{more}),\n"
+    return text + "}\n"
+
+
+def _family_value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+IN_VARIABLES = ("type", "elements", "choices", "no_log")
+VARIABLES_HEAD = (
+    LICENSE
+    + '''"""The variables of roles and playbooks, by family. Data only.
+
+Written by `make options` from the argument specifications of roles and from variables.yml: do not
+edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..._core.arguments.variables import Family
+
+FAMILIES: Mapping[str, Family] = {
+'''
+)
+
+
 def roles_named(declarations: Declarations) -> dict[str, set[str]]:
     """Return the roles that options name, with their entry points."""
     found: dict[str, set[str]] = {}
@@ -379,15 +368,41 @@ def roles_named(declarations: Declarations) -> dict[str, set[str]]:
 def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
     """Return the text of every file that is written, by its path within the repository."""
     declarations = load(folder)
+    _choose(declarations)
     found: dict[Path, str] = {}
     for name, declaration in declarations.items():
-        found[Path(f"plugins/module_utils/_spec/{name}_options.py")] = render_specification(
+        found[Path(f"plugins/module_utils/_spec/generated/{name}.py")] = render_specification(
             name, declaration
         )
         fragment = declaration.get("fragment_file", f"{name}_options")
         found[Path(f"plugins/doc_fragments/{fragment}.py")] = render_fragment(name, declaration)
-    found[RULES] = render_rules(declarations["vm"])
-    found = formatted(found)
+    for name in GUESTS.keys() & declarations.keys():
+        found[GENERATED / f"{name}_rules.py"] = render_rules(name, declarations[name])
+    found.update(module_files(declarations))
+    found[NEEDS] = render_needs(declarations)
+    found[ADMINISTRATIVE] = render_administrative(declarations)
+    roles = role_texts(declarations, repo)
+    texts: dict[str, str] = {}
+    for role in sorted((REPO / "roles").glob("*/meta/argument_specs.yml")):
+        path = role.relative_to(REPO)
+        texts[path.parts[1]] = roles.get(path) or role.read_text(encoding="utf-8")
+    found[VARIABLES] = render_variables(texts)
+    runtime = render_runtime(declarations, (repo / RUNTIME).read_text(encoding="utf-8"))
+    return {**formatted(found), **roles, RUNTIME: runtime}
+
+
+def _choose(declarations: Declarations) -> None:
+    """Fill in the choices that follow from all declarations: the tasks of preflight."""
+    for declaration in declarations.values():
+        for section in declaration["sections"].values():
+            for option in section["options"].values():
+                if option.get("choices_from") == "tasks":
+                    option["choices"] = task_names(declarations)
+
+
+def role_texts(declarations: Declarations, repo: Path = REPO) -> dict[Path, str]:
+    """Return the argument specifications of the roles that options name, by their path."""
+    found: dict[Path, str] = {}
     for role, entry_points in roles_named(declarations).items():
         path = Path(f"roles/{role}/meta/argument_specs.yml")
         text = (repo / path).read_text(encoding="utf-8")
@@ -403,74 +418,13 @@ def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
 
 
 def stale(folder: Path = DECLARATIONS, repo: Path = REPO) -> list[str]:
-    """Return the files that differ from what the declarations give."""
+    """Return the files that differ from the result of the declarations."""
     found: list[str] = []
     for path, text in files(folder, repo).items():
         target = repo / path
         if not target.is_file() or target.read_text(encoding="utf-8") != text:
             found.append(str(path))
     return found
-
-
-def formatted(sources: Mapping[Path, str]) -> dict[Path, str]:
-    """Return Python files in the form that `make lint` wants, by one call of ruff."""
-    settings = ["--quiet", "--no-cache", "--isolated", "--line-length", "100"]
-    with TemporaryDirectory() as folder:
-        for path, text in sources.items():
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "ruff", "format", *settings, folder]
-        subprocess.run(command, capture_output=True, check=True)
-        return {path: Path(folder, path).read_text(encoding="utf-8") for path in sources}
-
-
-class _Source(str):
-    """Text that pprint writes without quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class _InOneLine(list[Any]):
-    """A list that YAML shows in brackets."""
-
-
-def _in_one_line(value: Any) -> Any:
-    """Return a list that is short enough as one that YAML shows in brackets."""
-    if not isinstance(value, list) or len(", ".join(map(str, value))) > 70:
-        return value
-    return _InOneLine(value)
-
-
-class _Dumper(yaml.SafeDumper):
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent(dumper: yaml.SafeDumper, data: _InOneLine) -> yaml.Node:
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
-
-
-_Dumper.add_representer(_InOneLine, _represent)
-
-
-def dumped(data: Any) -> str:
-    """Return YAML as the linters want it.
-
-    PyYAML breaks a line behind the word that passes `width`, so lines are longer than that by one
-    word.
-    """
-    width, text = MAX_LINE, ""
-    while width > 60:
-        text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=width, allow_unicode=True)
-        if max(map(len, text.splitlines()), default=0) <= MAX_LINE:
-            break
-        width -= 2
-    return text
 
 
 def main(arguments: list[str]) -> None:
@@ -480,7 +434,9 @@ def main(arguments: list[str]) -> None:
             sys.exit(f"{', '.join(old)}: stale, run `make options`")
         return
     for path, text in files().items():
-        (REPO / path).write_text(text, encoding="utf-8")
+        target = REPO / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,71 +12,95 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import yaml
-
 import tests.conftest
-from ansible_collections.pve.fleet.plugins.module_utils._preflight import needs
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import Need
+from ansible_collections.pve.fleet.plugins.module_utils._container.config.hotplug import (
+    waits_for_stop as waits_for_restart,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._preflight import need as kinds
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tasks import TASKS
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.need import Need
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import tasks_of
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.hotplug import waits_for_stop
 from tests.bench import report, results
-from tests.tools.make_options import DECLARATIONS
+from tests.tools.declarations import load
+from tests.tools.make_modules import modules_of
+from tests.tools.make_rows import CONFIG_PARTS, administrative, other_tasks, purposes
 
 REPO = tests.conftest.REPO  # importing it makes the working tree importable as the collection
-MODULES = REPO / "plugins" / "modules"
-# Where a need has to be met: the path of an access rule, and which object is meant.
+# The place where a need must be met: the path of an access rule, and its object.
 PLACES: Mapping[str, str] = {
-    needs.VM: "the VM or its pool",
-    needs.NEW_VM: "`/vms`, or the pool of the new VM",
-    needs.TEMPLATE: "the template",
-    needs.STORAGE: "the storages of disks",
-    needs.IMAGES: "the storage of the file",
-    needs.BRIDGE: "`/sdn/zones/localnetwork`",
-    needs.NODE: "`/nodes`",
-    needs.POOL: "`/pool/POOL`",
-    needs.ROOT: "`/`",
-    needs.ACCESS: "`/access`",
-    needs.GROUPS: "`/access/groups`",
-    needs.REALMS: "`/access/realm/REALM`",
-    needs.ALL_STORAGES: "`/storage`",
-    needs.MAPPINGS: "`/mapping`",
+    kinds.VM: "the VM or its pool",
+    kinds.NEW_VM: "`/vms`, or the pool of the new VM",
+    kinds.TEMPLATE: "the template",
+    kinds.STORAGE: "the storages of disks",
+    kinds.IMAGES: "the storage of the file",
+    kinds.BRIDGE: "`/sdn/zones/localnetwork`",
+    kinds.NODE: "`/nodes`",
+    kinds.POOL: "`/pool/POOL`",
+    kinds.ROOT: "`/`",
+    kinds.ACCESS: "`/access`",
+    kinds.GROUPS: "`/access/groups`",
+    kinds.REALMS: "`/access/realm/REALM`",
+    kinds.ALL_STORAGES: "`/storage`",
+    kinds.MAPPINGS: "`/mapping`",
 }
-_CONFIG = {f"VM.Config.{part}" for part in needs._CONFIG_PARTS}
+_CONFIG = {f"VM.Config.{part}" for part in CONFIG_PARTS}
 
 
 def privileges() -> str:
-    """Return a row for each module with what its caller needs, and where."""
+    """Return a row for each module with the privileges that its caller needs, and their paths."""
     lines = ["| module | privileges |", "|---|---|"]
-    for name in sorted(file.stem for file in MODULES.glob("*.py")):
-        tasks = [task for task in needs.tasks_of([name]) if task in needs.TASKS]
-        found = dict.fromkeys(need for task in tasks for need in needs.TASKS[task])
+    for name in modules_of(load()):
+        tasks = [task for task in tasks_of([name]) if task in TASKS]
+        found = dict.fromkeys(need for task in tasks for need in TASKS[task])
         privileges_there = "; ".join(_by_place(tuple(found)))
         lines.append(f"| `{name}` | {privileges_there or 'none beyond a login'} |")
     return "\n".join(lines)
 
 
-def tasks() -> str:
-    """Return a row for each task of preflight that is not a module."""
-    lines = ["| for | task | privileges |", "|---|---|---|"]
-    for name, purpose in _PURPOSES.items():
-        lines.append(f"| {purpose} | `{name}` | {'; '.join(_by_place(needs.TASKS[name]))} |")
+def modules() -> str:
+    """Return the modules by topic, each declaration with its guide and purpose in a row."""
+    lines = ["| module | |", "|---|---|"]
+    last = ""
+    for topic, names, guide, purpose in purposes(load()):
+        if topic != last:
+            lines.append(f"| **{topic}** | |")
+            last = topic
+        shown = ", ".join(f"`pve.fleet.{name}`" for name in names)
+        lines.append(f"| {f'[{shown}]({guide})' if guide else shown} | {purpose} |")
     return "\n".join(lines)
 
 
-_PURPOSES: Mapping[str, str] = {
-    "vm_clone": "cloning, with `source`",
-    "vm_migrate": "moving a VM to another node",
-    "vm_template": "`state: template`",
-    "vm_agent": "addresses from the guest agent",
-    "vm_console": "opening the console",
-    "vm_mapping": "devices of the host, by a mapping",
-    "vm_startup": "`startup`",
-    "pool_members": "moving an existing VM into a pool",
-    "rollback": "rolling back a snapshot",
-}
+def resources() -> str:
+    """Return a row for each declared table that has a room of its own: `_room/table.py`."""
+    lines = ["| file | holds |", "|---|---|"]
+    for declaration in load().values():
+        room, _dot, rest = declaration.get("table", "").partition(".")
+        if rest.startswith("table."):
+            names = " and ".join(declaration["modules"])
+            lines.append(f"| `{room}/table.py` | the table behind {names} |")
+    return "\n".join(lines)
+
+
+def without_tenant() -> str:
+    """Return a row for each administrative module: it needs no tenant."""
+    lines = ["| administrative module | subject |", "|---|---|"]
+    lines += [f"| `{name}` | {subject} |" for name, subject in administrative(load()).items()]
+    return "\n".join(lines)
+
+
+def tasks() -> str:
+    """Return a row for each task of preflight that is not a module, if a feature needs it."""
+    lines = ["| for | task | privileges |", "|---|---|---|"]
+    for name, task in other_tasks().items():
+        if "purpose" in task:
+            needed = "; ".join(_by_place(TASKS[name]))
+            lines.append(f"| {task['purpose']} | `{name}` | {needed} |")
+    return "\n".join(lines)
 
 
 def _by_place(all_needs: tuple[Need, ...]) -> Iterator[str]:
-    """Yield the privileges for each place, those of several tasks together."""
+    """Yield the privileges for each place, merged over all tasks."""
     together: dict[tuple[str, str, bool], dict[str, None]] = {}
     for need in all_needs:
         key = (PLACES[need.kind], _versions(need), need.any_of)
@@ -87,7 +111,7 @@ def _by_place(all_needs: tuple[Need, ...]) -> Iterator[str]:
 
 
 def _versions(need: Need) -> str:
-    if need.until != needs.NEVER:
+    if need.until != kinds.NEVER:
         return f" (before Proxmox VE {need.until[0]})"
     if need.since > (8, 0):
         return f" (Proxmox VE {need.since[0]})"
@@ -99,69 +123,58 @@ def _either(names: Mapping[str, None]) -> str:
 
 
 def _short(names: Mapping[str, None]) -> list[str]:
-    """Return the names, with one for all of VM.Config where each of these is among them."""
+    """Return the names, replacing the privileges of VM.Config by one name if all are among them."""
     if set(names) < _CONFIG or not set(names) >= _CONFIG:
         return [f"`{name}`" for name in names]
     return [f"`{name}`" for name in names if name not in _CONFIG] + ["`VM.Config.*`"]
 
 
-# A change of each option, by what it becomes in Proxmox VE: key, value before, value after.
+# A change of a VM as (key, value before, value after), by the cell of the table. A direction may
+# follow the option: `memory: less`. Each other declared option changes from 0 to 1.
 Change = tuple[str, str | None, str | None]
 OPTIONS: Mapping[str, Change] = {
-    "cores": ("cores", "2", "4"),
-    "sockets": ("sockets", "1", "2"),
-    "vcpus": ("vcpus", "1", "2"),
-    "cpu": ("cpu", "host", "x86-64-v2-AES"),
-    "cpulimit": ("cpulimit", "1", "2"),
-    "cpuunits": ("cpuunits", "100", "200"),
-    "numa": ("numa", "0", "1"),
-    "memory": ("memory", "2048", "4096"),
-    "balloon": ("balloon", "1024", "2048"),
-    "balloon: 0": ("balloon", "1024", "0"),
-    "bios": ("bios", "seabios", "ovmf"),
-    "machine": ("machine", "pc", "q35"),
-    "ostype": ("ostype", "l26", "other"),
-    "scsihw": ("scsihw", "lsi", "virtio-scsi-single"),
+    "vcpus: more": ("vcpus", "1", "2"),
+    "vcpus: less": ("vcpus", "2", "1"),
+    "memory: more": ("memory", "2048", "4096"),
+    "memory: less": ("memory", "4096", "2048"),
+    "balloon: more or less": ("balloon", "1024", "2048"),
+    "balloon: to 0": ("balloon", "1024", "0"),
+    "balloon: from 0": ("balloon", "0", "1024"),
     "boot": ("boot", "order=scsi0", "order=net0"),
-    "agent": ("agent", "0", "1"),
-    "onboot": ("onboot", "0", "1"),
-    "startup": ("startup", "order=1", "order=2"),
-    "protection": ("protection", "0", "1"),
     "hotplug": ("hotplug", "network", "network,disk"),
-    "vga": ("vga", "std", "serial0"),
     "serial_console": ("serial0", None, "socket"),
     "description": ("description", "a", "b"),
     "tags": ("tags", "a", "b"),
 }
 _DISK = "ceph:vm-100-disk-0"
 DISKS: Mapping[str, Change] = {
-    "a new disk, or `state: detached` (scsi, virtio)": ("scsi1", None, _DISK),
-    "a new disk, or `state: detached` (ide, sata)": ("sata1", None, _DISK),
+    "a new disk (scsi, virtio)": ("scsi1", None, _DISK),
+    "a new disk (ide, sata)": ("sata1", None, _DISK),
+    "`state: detached` or `absent` (scsi, virtio)": ("scsi1", _DISK, None),
+    "`state: detached` or `absent` (ide, sata)": ("sata1", _DISK, None),
     "iso": ("ide2", "local:iso/a.iso,media=cdrom", "local:iso/b.iso,media=cdrom"),
-    "cache": ("scsi0", _DISK, f"{_DISK},cache=writeback"),
-    "ssd": ("scsi0", _DISK, f"{_DISK},ssd=1"),
-    "discard": ("scsi0", _DISK, f"{_DISK},discard=on"),
-    "iothread": ("scsi0", _DISK, f"{_DISK},iothread=1"),
-    "backup": ("scsi0", _DISK, f"{_DISK},backup=0"),
-    "replicate": ("scsi0", _DISK, f"{_DISK},replicate=0"),
-    "readonly": ("scsi0", _DISK, f"{_DISK},ro=1"),
-    "serial": ("scsi0", _DISK, f"{_DISK},serial=a"),
 }
 _NIC = "virtio=BC:24:11:00:00:01,bridge=vmbr0"
 NICS: Mapping[str, Change] = {
-    "a new card, or `state: absent`": ("net1", None, _NIC),
+    "a new card": ("net1", None, _NIC),
+    "`state: absent` of a card": ("net1", _NIC, None),
     "model": ("net0", _NIC, _NIC.replace("virtio", "e1000")),
     "bridge": ("net0", _NIC, _NIC.replace("vmbr0", "vmbr1")),
-    "vlan": ("net0", _NIC, f"{_NIC},tag=5"),
-    "trunks": ("net0", _NIC, f"{_NIC},trunks=5;6"),
     "mac": ("net0", _NIC, _NIC.replace("00:01", "00:02")),
-    "firewall": ("net0", _NIC, f"{_NIC},firewall=1"),
-    "link_down": ("net0", _NIC, f"{_NIC},link_down=1"),
-    "mtu": ("net0", _NIC, f"{_NIC},mtu=1400"),
-    "rate": ("net0", _NIC, f"{_NIC},rate=5"),
-    "queues": ("net0", _NIC, f"{_NIC},queues=2"),
 }
 _LIVE = ("", "network,disk,usb,memory,cpu", "0")
+# The guest must give back the device (qemu-server: PVE/QemuServer.pm, vm_deviceunplug and
+# qemu_cpu_hotplug; PVE/QemuServer/Memory.pm, qemu_memory_hotplug).
+_RELEASED = {
+    "vcpus: less",
+    "memory: less",
+    "`state: detached` or `absent` (scsi, virtio)",
+    "`state: absent` of a card",
+    "model",
+    "mac",
+    "mtu",
+    "queues",
+}
 
 
 def reboots() -> str:
@@ -169,48 +182,138 @@ def reboots() -> str:
     default = "without `hotplug`"
     lines = [f"| option | {default} | with `memory,cpu` in `hotplug` | with `hotplug: 0` |"]
     lines.append("|---|---|---|---|")
-    for prefix, changes in (("", OPTIONS), ("disks[].", DISKS), ("nics[].", NICS)):
-        for name, change in changes.items():
-            label = name if " " in name and ":" not in name else f"{prefix}{name}"
-            shown = label if "`" in label else f"`{label}`"
-            if " " in name and "`" in name:
-                shown = name
-            cells = [_when(change, hotplug) for hotplug in _LIVE]
-            lines.append(f"| {shown} | {' | '.join(cells)} |")
+    for part, given in (("", OPTIONS), ("disks", DISKS), ("nics", NICS)):
+        prefix = f"{part}[]." if part else ""
+        for name, change in changes(part, given).items():
+            cells = [_when(name, change, hotplug) for hotplug in _LIVE]
+            lines.append(f"| {_label(prefix, name)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _when(change: Change, hotplug: str) -> str:
+# The key of Proxmox VE whose sub-keys these options set, with its value.
+_WHOLE: Mapping[str, tuple[str, str]] = {"disks": ("scsi0", _DISK), "nics": ("net0", _NIC)}
+
+
+def changes(part: str, given: Mapping[str, Change]) -> dict[str, Change]:
+    """Return the changes of a VM, its disks or its nics: those given, and one of each other
+    declared option.
+    """
+    own = declared(part)
+    found = {name: change for name, change in given.items() if name.partition(":")[0] not in own}
+    for option, key in own.items():
+        special = {name: one for name, one in given.items() if name.partition(":")[0] == option}
+        found.update(special or {option: _plain_change(part, key)})
+    return found
+
+
+def _plain_change(part: str, key: str) -> Change:
+    if not part:
+        return key, "0", "1"
+    whole, value = _WHOLE[part]
+    return whole, value, f"{value},{key}=1"
+
+
+def options_by_purpose() -> str:
+    """Return a row for each group of options of a VM, and for the connection."""
+    declarations = load()
+    groups: dict[str, list[str]] = {name: [] for name in declarations["vm"]["groups"]}
+    for file in ("vm", "connection"):
+        group = ""
+        for section in declarations[file]["sections"].values():
+            for name, option in section["options"].items():
+                group = option.get("group", group)
+                groups[group].append(f"`{name}`")
+    lines = ["| purpose | options |", "|---|---|"]
+    for group, link in declarations["vm"]["groups"].items():
+        lines.append(f"| {f'[{group}]({link})' if link else group} | {', '.join(groups[group])} |")
+    return "\n".join(lines)
+
+
+def _label(prefix: str, name: str) -> str:
+    """Return the first cell of a change: an option with its direction, or a text."""
+    option, _colon, direction = name.partition(": ")
+    if direction and "`" not in name:
+        return f"`{prefix}{option}`, {direction}"
+    return name if " " in name else f"`{prefix}{name}`"
+
+
+def _when(name: str, change: Change, hotplug: str) -> str:
     live = {"ostype": "l26", **({"hotplug": hotplug} if hotplug else {})}
-    return "reboot" if waits_for_stop(*change, live) else "at once"
+    if waits_for_stop(*change, live):
+        return "reboot"
+    return "if the guest releases it" if name in _RELEASED else "at once"
 
 
-def declared(part: str) -> set[str]:
-    """Return the declared options that become one of Proxmox VE, of a VM, its disks or its nics."""
-    text = (DECLARATIONS / "vm.yml").read_text(encoding="utf-8")
-    options = yaml.safe_load(text)["sections"]["hardware"]["options"]
+def declared(part: str) -> dict[str, str]:
+    """Return the declared options that become one of Proxmox VE, of a VM, its disks or its nics,
+    each with the key there.
+    """
+    options = load()["vm"]["sections"]["hardware"]["options"]
     if part:
         options = options[part]["suboptions"]
-    return {name for name, option in options.items() if "pve" in option}
+    return {name: option["pve"] for name, option in options.items() if "pve" in option}
+
+
+# Changes of a container as above. `rootfs`, `mounts`, `nics`, `features` and `devices` have rows of
+# their own.
+_VOLUME = "ceph:vm-100-disk-0"
+_CARD = "name=eth0,bridge=vmbr0"
+CONTAINER: Mapping[str, Change] = {
+    "a new mount point": ("mp0", None, _VOLUME),
+    "`state: detached` or `absent` of a mount point": ("mp0", _VOLUME, None),
+    "any other option of a mount point": ("mp0", _VOLUME, f"{_VOLUME},ro=1"),
+    "any other option of `rootfs`": ("rootfs", _VOLUME, f"{_VOLUME},ro=1"),
+    "a new interface in `nics`": ("net0", None, _CARD),
+    "`state: absent` of an interface, `net0` to `net9`": ("net0", _CARD, None),
+    "`state: absent` of an interface, `net10` and above": ("net10", _CARD, None),
+    "any option of an interface": ("net0", _CARD, f"{_CARD},tag=7"),
+    "`features`": ("features", "nesting=1", "nesting=0"),
+    "a new device": ("dev0", None, "/dev/kvm"),
+    "any change of a device": ("dev0", "/dev/kvm", None),
+    "`environment`": ("env", "A=1", "A=2"),
+    "`name`": ("hostname", "a", "b"),
+    "`tags`, `description`": ("tags", "a", "b"),
+}
+
+
+def restarts() -> str:
+    """Return a row for each option of a container: when a change of a running one applies."""
+    found = dict(CONTAINER)
+    for name, option in load()["container"]["sections"]["hardware"]["options"].items():
+        is_plain = option.get("parsed") in ("scalar", "property_string")
+        if is_plain or name in ("memory", "swap"):
+            found[f"`{name}`"] = (option["pve"], "0", "1")
+    cells: dict[str, list[str]] = {"at once": [], "with the next start": []}
+    for name, change in found.items():
+        waits = waits_for_restart(*change, {})
+        cells["with the next start" if waits else "at once"].append(name)
+    lines = ["| applies | options |", "|---|---|"]
+    lines += [f"| {when} | {', '.join(names)} |" for when, names in cells.items()]
+    return "\n".join(lines)
 
 
 def slices() -> str:
-    """Return a row for each way to work on 60 VMs, as it was measured last."""
+    """Return a row for each way to work on 60 VMs, from the last measurement."""
     return report.slices(results.load())
 
 
 TABLES = {
+    ("docs/architecture.md", "resources"): resources,
     ("docs/awx.md", "slices"): slices,
+    ("docs/containers.md", "restarts"): restarts,
+    ("docs/index.md", "modules"): modules,
     ("docs/security.md", "privileges of modules"): privileges,
+    ("docs/security.md", "administrative modules"): without_tenant,
     ("docs/security.md", "privileges of tasks"): tasks,
+    ("docs/vm.md", "options by purpose"): options_by_purpose,
     ("docs/vm.md", "reboots"): reboots,
 }
 
 
 def with_tables(page: str, text: str) -> str:
-    """Return the text of a page with its tables as they follow from the code.
+    """Return the text of a page with its tables, generated from the code.
 
-    Raises ValueError where the page lacks a mark.
+    Raises ValueError if the page lacks a mark.
     """
     for (name, table), render in TABLES.items():
         if name != page:

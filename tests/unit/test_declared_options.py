@@ -20,61 +20,24 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._estate import document
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
     connection_spec,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.vm_rules import (
     PROPERTY_STRINGS,
     SCALARS,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired import hardware, values
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from tests import needs
-from tests.tools import make_options
-from tests.tools.make_options import DeclarationError
+from tests.declared import MODULES
+from tests.tools import make_options, tables
+from tests.tools.declarations import DECLARATIONS, DeclarationError, about, load
 
 PACKAGE = "ansible_collections.pve.fleet.plugins"
-MODULES = [
-    "acl",
-    "acl_info",
-    "audit_info",
-    "clone",
-    "cluster_info",
-    "cluster_options",
-    "cluster_options_info",
-    "drift_info",
-    "estate_info",
-    "group",
-    "group_info",
-    "metrics",
-    "metrics_info",
-    "node_info",
-    "pool",
-    "pool_info",
-    "preflight_info",
-    "realm_info",
-    "realm_sync",
-    "report_info",
-    "role",
-    "role_info",
-    "snapshot",
-    "snapshot_info",
-    "storage_download",
-    "task_info",
-    "tidy",
-    "tenant",
-    "tenant_info",
-    "token",
-    "token_info",
-    "user",
-    "user_info",
-    "vm",
-    "vm_info",
-    "vms",
-]
-
 # An option that does not exist, as a contributor would declare it. Proxmox VE has the key.
 POINTER = """\
       pointer:
@@ -94,7 +57,7 @@ NUMA = re.compile(r"(?m)^      numa:\n(?:        .*\n)+")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a copy of the declarations."""
-    return Path(shutil.copytree(make_options.DECLARATIONS, tmp_path / "options"))
+    return Path(shutil.copytree(DECLARATIONS, tmp_path / "options"))
 
 
 def declare(folder: Path, text: str) -> None:
@@ -119,7 +82,7 @@ def _files(folder: Path, _declared: tuple[str, ...]) -> dict[Path, str]:
 
 def executed(source: str) -> dict[str, Any]:
     """Return the names that a written Python file defines."""
-    names: dict[str, Any] = {"__package__": f"{PACKAGE}.module_utils._spec"}
+    names: dict[str, Any] = {"__package__": f"{PACKAGE}.module_utils._spec.generated"}
     exec(compile(source, "written", "exec"), names)
     return names
 
@@ -157,7 +120,7 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
 ) -> None:
     declare(folder, POINTER)
 
-    specification = executed(written(folder, "plugins/module_utils/_spec/vm_options.py"))
+    specification = executed(written(folder, "plugins/module_utils/_spec/generated/vm.py"))
     assert specification["hardware_spec"]()["pointer"] == {"type": "bool"}
 
     fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
@@ -177,9 +140,39 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     }
     assert "provision_pointer" not in role["absent"]["options"]
 
-    rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
+    rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
     monkeypatch.setattr(hardware, "SCALARS", rules["SCALARS"])
-    assert read_options({"name": "a", "pointer": False}).desired.scalars == {"tablet": "0"}
+    assert read_options({"name": "a", "pointer": False}).desired.hardware.scalars == {"tablet": "0"}
+
+
+@needs.tool("ruff")
+def test_one_declaration_reaches_the_export_and_the_tables_of_the_guide(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyError):
+        document.in_order({"pointer": True})
+    declare(folder, POINTER)
+
+    order = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))["ORDER"]
+    assert order[order.index("numa") + 1] == "pointer"
+    monkeypatch.setattr(document, "_PLACE", {name: place for place, name in enumerate(order)})
+    options = {"bios": "ovmf", "pointer": True, "numa": True, "name": "a"}
+    assert list(document.in_order(options)) == ["name", "numa", "pointer", "bios"]
+
+    monkeypatch.setattr(tables, "load", lambda: load(folder))
+    assert "`numa`, `pointer`, " in tables.options_by_purpose()
+    assert re.search(r"^\| `pointer` \| (at once|reboot) \|", tables.reboots(), re.M)
+
+
+def test_the_export_knows_the_place_of_every_option() -> None:
+    assert sorted(document.ORDER) == sorted(vm_spec())
+
+
+@needs.tool("ruff")
+def test_an_option_is_placed_after_one_that_exists(folder: Path) -> None:
+    declare(folder, "      a: {description: A., type: str, after: nothing}\n")
+    with pytest.raises(DeclarationError, match="vm.a: after: nothing: no such option"):
+        make_options.files(folder)
 
 
 @needs.tool("ruff")
@@ -191,14 +184,14 @@ def test_a_property_string_with_words_is_one_declaration(
         "      sound: {description: Sound., type: str, pve: audio0, parsed: property_string,\n"
         "              words: {intel: device=ich9-intel-hda}, empty_removes: true}\n",
     )
-    rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
+    rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
     for table in ("PROPERTY_STRINGS", "WORDS", "EMPTY_REMOVES"):
         monkeypatch.setattr(hardware, table, rules[table])
     monkeypatch.setattr(values, "EMPTY_REMOVES", rules["EMPTY_REMOVES"])
-    assert read_options({"name": "a", "sound": "intel"}).desired.property_strings == {
+    assert read_options({"name": "a", "sound": "intel"}).desired.hardware.property_strings == {
         "audio0": {"device": "ich9-intel-hda"}
     }
-    assert read_options({"name": "a", "sound": ""}).desired.unset == {"audio0"}
+    assert read_options({"name": "a", "sound": ""}).desired.hardware.unset == {"audio0"}
 
 
 @needs.tool("ruff")
@@ -208,10 +201,10 @@ def test_a_declared_check_reaches_the_parser(folder: Path, monkeypatch: pytest.M
         "      home: {description: Home., type: str, check: node}\n"
         "      rooms: {description: Rooms., type: int, range: [2, 5]}\n",
     )
-    rules = executed(written(folder, "plugins/module_utils/_spec/vm_rules.py"))
+    rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
     for table in ("CHECKS", "RANGES"):
         monkeypatch.setattr(values, table, rules[table])
-    assert read_options({"name": "a", "home": "pve1", "rooms": 5}).desired.name == "a"
+    assert read_options({"name": "a", "home": "pve1", "rooms": 5}).desired.guest.name == "a"
     for option, value in (("home", "bad_node"), ("rooms", 6)):
         with pytest.raises(ValidationFailed, match=f"{option} was refused"):
             read_options({"name": "a", option: value})
@@ -222,13 +215,20 @@ def test_every_declared_check_has_its_function() -> None:
     assert declared == values.FUNCTIONS.keys()
 
 
+def test_a_description_taken_over_has_the_word_of_the_other_declaration(folder: Path) -> None:
+    options = load(folder)["container"]["sections"]["owner"]["options"]
+    assert "The tenant of the container" in str(options["tenant"]["description"])
+    assert "VM.Allocate" in about("container", "A VM, VMs. VM.Allocate, VMID")
+    assert about("container", ["A VM."]) == ["A container."]
+
+
 @needs.tool("ruff")
 def test_the_environment_is_part_of_specification_and_documentation(folder: Path) -> None:
     declare(
         folder,
         "      pointer: {description: A., type: int, default: 3, environment: PROXMOX_POINTER}\n",
     )
-    specification = executed(written(folder, "plugins/module_utils/_spec/vm_options.py"))
+    specification = executed(written(folder, "plugins/module_utils/_spec/generated/vm.py"))
     assert specification["hardware_spec"]()["pointer"]["fallback"][1] == ["PROXMOX_POINTER"]
     fragment = executed(written(folder, "plugins/doc_fragments/vm_options.py"))["ModuleDocFragment"]
     documented = yaml.safe_load(fragment.DOCUMENTATION)["options"]["pointer"]
@@ -272,7 +272,7 @@ def test_a_mistake_in_a_declaration_is_named(folder: Path, text: str, message: s
     ("place", "device"), [("", ""), ("cloud_init", ""), ("disks", "scsi0"), ("nics", "net0")]
 )
 def test_every_declared_key_is_one_of_the_schema(place: str, device: str) -> None:
-    """The keys are those of the API schema of Proxmox VE (`_schema/qemu.py`)."""
+    """The keys are those of the API schema of Proxmox VE (`_schema/generated/qemu.py`)."""
     for name, key in SCALARS.get(place, {}).items():
         if device:
             assert key in (format_of(device) or {}), name
@@ -346,7 +346,7 @@ def _texts(options: Mapping[str, Any], path: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["vm", "vms", "connection"])
 def test_a_text_says_what_an_operator_needs_and_leaves_the_rest_to_the_guide(name: str) -> None:
-    sections = yaml.safe_load((make_options.DECLARATIONS / f"{name}.yml").read_text("utf-8"))
+    sections = yaml.safe_load((DECLARATIONS / f"{name}.yml").read_text("utf-8"))
     texts: dict[str, str] = {}
     for section in sections["sections"].values():
         texts.update(_texts(section["options"]))
