@@ -1,16 +1,16 @@
 """Write the recordings of a real Proxmox VE to tests/simulator/data, without details of the
 recorded hosts.
 
-`make fidelity` compares the simulator with them where ../shared is absent. Run `python -m
+`make fidelity` compares the simulator with them if ../shared is absent. Run `python -m
 tests.tools.pack_recordings` when the recordings in ../shared have changed; a test fails while the
-file is stale. What is left out:
+file is stale. Left out:
 
 - tickets, secrets, certificates, and every other value that the comparison looks at by its type
   alone, such as versions of the kernel, models of processors, loads, sizes and times;
 - secrets of tokens and other UUIDs, which are compared as such alone;
 - the lines of task logs, which are not compared;
-- where in PVE's source an error was raised;
-- exchanges that are not replayed, and remarks of whoever recorded them.
+- the places of errors in PVE's source;
+- exchanges that are not replayed, and remarks of their author.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from tests.simulator.fidelity.likeness import IDENTITY, VOLATILE
 from tests.simulator.fidelity.sets import PACKED, RecordedSet, load_shared
 
-# What a line must have to be replayed and judged.
+# Keys of a line that the replay needs.
 KEPT = (
     "control",
     "auth",
@@ -43,8 +43,8 @@ KEPT = (
 # The one remark that the replay reads.
 READ_NOTE = "running task"
 
-# What later requests repeat, and what tells elements of a list apart, is needed although its value
-# is not compared.
+# Values that later requests repeat, or that identify elements of a list, are needed although they
+# are not compared.
 BLANKED = VOLATILE - {"upid", "digest", "vmstate", "hardware-address", *IDENTITY}
 
 _SOURCE = re.compile(r" at /\S+ line \d+[^\n]*")
@@ -53,7 +53,7 @@ _NO_UUID = "00000000-0000-4000-8000-000000000000"
 
 
 def redacted(value: Any) -> Any:
-    """A copy of an answer in which what is not compared is blank, of the same type."""
+    """A copy of an answer; values that are not compared are blank, of the same type."""
     if isinstance(value, dict):
         return {
             key: blank(item) if key in BLANKED else redacted(item) for key, item in value.items()
@@ -78,7 +78,7 @@ def blank(value: Any) -> Any:
 
 
 def redacted_line(line: dict[str, Any]) -> dict[str, Any]:
-    """A copy of a recorded exchange with what the comparison needs."""
+    """A copy of a recorded exchange with the data for the comparison."""
     kept = {key: line[key] for key in KEPT if line.get(key) is not None}
     if kept.get("note") != READ_NOTE:
         kept.pop("note", None)
@@ -99,17 +99,20 @@ def redacted_story(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [redacted_line(line) for line in lines if line.get("replay") is not False]
 
 
+def without_comments(cluster: str) -> str:
+    """Return a cluster file without its comments."""
+    lines = [line.partition(" #")[0].rstrip() for line in cluster.splitlines()]
+    kept = [line for line in lines if not line.startswith("#")]
+    return "\n".join([*kept, ""])
+
+
 def document(recorded: RecordedSet) -> dict[str, Any]:
-    """What the file holds."""
-    cluster = [
-        line.partition(" #")[0].rstrip()
-        for line in recorded.cluster.splitlines()
-        if not line.startswith("#")
-    ]
+    """The content of the file."""
     return {
-        "cluster": "\n".join([*cluster, ""]),
+        "cluster": without_comments(recorded.cluster),
+        "cluster_around": without_comments(recorded.cluster_around),
         "machines": [redacted_story(story) for story in recorded.machines],
-        "around": [redacted_story(story) for story in recorded.around],
+        "around": {name: redacted_story(story) for name, story in recorded.around.items()},
         "vectors": recorded.vectors,
     }
 

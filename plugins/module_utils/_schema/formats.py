@@ -2,21 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sub-keys of formats that the API schema only names (qemu-server: QemuServer.pm, CPUConfig.pm,
-PCI.pm, RNG.pm).
+"""The options of each kind of guests, and the sub-keys of formats that the API schema only names
+(qemu-server: QemuServer.pm, CPUConfig.pm, PCI.pm, RNG.pm).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .._core.propstring import Format, canonical, parse, render
-from .qemu import CPU
-from .versions import together
+from .generated.qemu import CPU
+from .versions import BY_VERSION, LXC_BY_VERSION, Rules, Version, together
 
-OPTIONS: dict[str, Mapping[str, Any]] = together()
+OPTIONS: dict[str, Mapping[str, Any]] = together(BY_VERSION)
 
 _BOOL = {"type": "boolean"}
 _TEXT = {"type": "string"}
@@ -92,7 +93,7 @@ NAMED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
-# What a drive does where it says nothing; the schema has no default for these (qemu-server:
+# The behaviour of a drive without the sub-key; the schema has no default for these (qemu-server:
 # Drive.pm).
 _DRIVE_DEFAULTS = {
     "backup": 1,
@@ -123,61 +124,81 @@ MOST: Mapping[str, int] = {
 }
 
 
+# The same for a container (pve-container: LXC/Config.pm, $MAX_MOUNT_POINTS and its like).
+_MOST_OF_LXC: Mapping[str, int] = {"dev": 256, "mp": 256, "net": 32, "unused": 256}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The options of one kind of guests.
+
+    `options` joins all versions of PVE, `most` is the number of devices by family.
+    """
+
+    by_version: Mapping[Version, Rules]
+    options: Rules
+    most: Mapping[str, int]
+
+
+QEMU = Schema(BY_VERSION, OPTIONS, MOST)
+LXC = Schema(LXC_BY_VERSION, together(LXC_BY_VERSION), _MOST_OF_LXC)
+
+
 def rule_of(
-    key: str, rules: Mapping[str, Mapping[str, Any]] | None = None
+    key: str, rules: Rules | None = None, schema: Schema = QEMU
 ) -> Mapping[str, Any] | None:
-    """Return the facts about a VM option (C(cores), C(net0)), or None for an option that the schema
+    """Return the facts about an option (C(cores), C(net0)), or None for an option that the schema
     does not know.
 
-    `rules` are those of one version of PVE; else what any version knows.
+    `rules` are the rules of one version of PVE; the default joins all versions.
     """
-    rules = OPTIONS if rules is None else rules
+    rules = schema.options if rules is None else rules
     if key in rules:
         return rules[key]
     found = _INDEXED.match(key)
     if not found:
         return None
     family, index = found.group(1), int(found.group(2))
-    if index >= MOST.get(family, 0):
+    if index >= schema.most.get(family, 0):
         return None
     return rules.get(f"{family}[n]")
 
 
 def format_of(
-    key: str, rules: Mapping[str, Mapping[str, Any]] | None = None
+    key: str, rules: Rules | None = None, schema: Schema = QEMU
 ) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the sub-keys of an option that is a property string, or None for a plain option."""
-    rule = rule_of(key, rules)
+    rule = rule_of(key, rules, schema)
     fmt = rule.get("format") if rule else None
     return NAMED.get(fmt) if isinstance(fmt, str) else fmt
 
 
-def sub_keys_of(key: str) -> Format:
+def sub_keys_of(key: str, schema: Schema = QEMU) -> Format:
     """Return the sub-keys of an option, none for a plain or an unknown one."""
-    return format_of(key) or {}
+    return format_of(key, schema=schema) or {}
 
 
-def parse_option(key: str, text: str) -> dict[str, str]:
+def parse_option(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:
     """Return the sub-keys and values of a property string.
 
-    Raises ValidationFailed where it is malformed.
+    Raises ValidationFailed if it is malformed.
     """
-    return parse(text, sub_keys_of(key), what=key)
+    return parse(text, sub_keys_of(key, schema), what=key)
 
 
-def render_option(key: str, values: Mapping[str, str | None]) -> str:
-    """Return the property string of these sub-keys, without those that are None."""
-    return render(values, sub_keys_of(key))
+def render_option(key: str, values: Mapping[str, str | None], schema: Schema = QEMU) -> str:
+    """Return the property string of these sub-keys, without sub-keys whose value is None."""
+    return render(values, sub_keys_of(key, schema))
 
 
-def canonical_option(key: str, value: object) -> str:
+def canonical_option(key: str, value: object, schema: Schema = QEMU) -> str:
     """Return the canonical text of a plain option's value."""
-    return canonical(value, rule_of(key) or {})
+    return canonical(value, rule_of(key, schema=schema) or {})
 
 
-def canonical_sub_key(key: str, name: str, value: object) -> str:
+def canonical_sub_key(key: str, name: str, value: object, schema: Schema = QEMU) -> str:
     """Return the canonical text of the value that an option's sub-key has."""
-    return canonical(value, sub_keys_of(key).get(name, {}))
+    return canonical(value, sub_keys_of(key, schema).get(name, {}))
 
 
 def _with_drive_defaults(fmt: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What PVE lets only root@pam itself change in a VM's configuration, and no token (pure).
+"""Options of a VM that PVE lets only root@pam itself change, and no token (pure).
 
-The facts are those of qemu-server, Qemu.pm: check_vm_modify_config_perm and the checks of single
+The facts come from qemu-server, Qemu.pm: check_vm_modify_config_perm and the checks of single
 devices beside it.
 """
 
@@ -34,7 +34,7 @@ _REAL_DEVICES = re.compile(r"(serial|usb|hostpci)\d+")
 def root_only(key: str, values: Iterable[str | None]) -> str | None:
     """Return why only root can change an option, in PVE's words, or None.
 
-    `values` are what the option has and gets: a device of the host must not be replaced either.
+    `values` are its present and its new value: a device of the host must not be replaced either.
     """
     if key in _BY_PRIVILEGE or _DEVICES_BY_PRIVILEGE.fullmatch(key):
         return None

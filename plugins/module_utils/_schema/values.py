@@ -15,15 +15,15 @@ from typing import Any
 
 from .._core.propstring import canonical, same
 from .._core.quantities import whole_number
-from .formats import parse_option, rule_of, sub_keys_of
+from .formats import QEMU, Schema, parse_option, rule_of, sub_keys_of
 
 _BOOLEANS = {"0": False, "1": True}
 
 
-def is_same_option(key: str, wanted: str, found: str | None) -> bool:
+def is_same_option(key: str, wanted: str, found: str | None, schema: Schema = QEMU) -> bool:
     """Return whether a plain option has the wanted value.
 
-    `found` is None where it is not set, which is the same as an empty text.
+    `found` is None if it is not set, which is the same as an empty text.
     """
     if wanted == (found or ""):
         return True
@@ -31,7 +31,7 @@ def is_same_option(key: str, wanted: str, found: str | None) -> bool:
         return hotplug_features(wanted) == hotplug_features(found)
     if key == "nameserver" and found is not None:
         return _words(wanted) == _words(found)
-    rule = rule_of(key) or {}
+    rule = rule_of(key, schema=schema) or {}
     return same(key, wanted, found, {key: rule})
 
 
@@ -51,10 +51,10 @@ def hotplug_features(text: str | None) -> frozenset[str]:
 
 
 def differing_sub_keys(
-    key: str, wanted: Mapping[str, str | None], found: Mapping[str, str]
+    key: str, wanted: Mapping[str, str | None], found: Mapping[str, str], schema: Schema = QEMU
 ) -> set[str]:
     """Return the names of the sub-keys that do not have the wanted value; None removes one."""
-    fmt = sub_keys_of(key)
+    fmt = sub_keys_of(key, schema)
     differing: set[str] = set()
     for name, value in wanted.items():
         if value is None:
@@ -66,24 +66,24 @@ def differing_sub_keys(
     return differing
 
 
-def changed_sub_keys(key: str, old: str, new: str) -> set[str]:
+def changed_sub_keys(key: str, old: str, new: str, schema: Schema = QEMU) -> set[str]:
     """Return the names of the sub-keys in which two texts of a property string differ."""
-    before = parse_option(key, old)
-    after = parse_option(key, new)
+    before = parse_option(key, old, schema)
+    after = parse_option(key, new, schema)
     differing = before.items() ^ after.items()
     return {name for name, _value in differing}
 
 
-def typed_option(key: str, text: str) -> Any:
+def typed_option(key: str, text: str, schema: Schema = QEMU) -> Any:
     """Return an option in the type that the schema gives it, a property string by its sub-keys."""
-    if sub_keys_of(key):
-        return typed_sub_keys(key, parse_option(key, text))
-    return _typed(text, rule_of(key) or {})
+    if sub_keys_of(key, schema):
+        return typed_sub_keys(key, parse_option(key, text, schema), schema)
+    return _typed(text, rule_of(key, schema=schema) or {})
 
 
-def typed_sub_keys(key: str, values: Mapping[str, str]) -> dict[str, Any]:
+def typed_sub_keys(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> dict[str, Any]:
     """Return the sub-keys of an option in the types that the schema gives them."""
-    fmt = sub_keys_of(key)
+    fmt = sub_keys_of(key, schema)
     typed: dict[str, Any] = {}
     for name, value in values.items():
         typed[name] = _typed(value, fmt.get(name, {}))
@@ -91,7 +91,7 @@ def typed_sub_keys(key: str, values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _typed(text: str, rule: Mapping[str, Any]) -> Any:
-    """Return a boolean or a number where the rule says so and the text is one, else the text."""
+    """Return a boolean or a number if the rule says so and the text is one, else the text."""
     text = canonical(text, rule)
     kind = rule.get("type")
     if kind == "boolean":

@@ -2,15 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts about VM options by version of PVE, and all of them together. Data only."""
+"""The facts about options of guests by version of PVE, and all of them together. Data only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from . import qemu
-from .older import DIFFERENCES, RELEASES
+from .generated import lxc, qemu
+from .generated.older import DIFFERENCES, RELEASES
 
 Version = tuple[int, int]
 Rules = Mapping[str, Mapping[str, Any]]
@@ -33,9 +33,19 @@ SINCE: Mapping[tuple[str, str], Version] = {
 }
 
 
-def _older(differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
-    """Return the rules of an older version: the newest ones with what differs."""
-    rules: dict[str, Mapping[str, Any]] = dict(qemu.OPTIONS)
+# Options of a container that came after 8.4 (debian/changelog of pve-container, 6.0.15 and 6.1.6).
+_LXC_8_4: Mapping[str, Mapping[str, Any] | None] = {
+    "entrypoint": None,
+    "env": None,
+    "mp[n]": {"format": {"idmap": None, "keepattrs": None}, "type": "string"},
+    "net[n]": {"format": {"host-managed": None}, "type": "string"},
+    "rootfs": {"format": {"idmap": None}, "type": "string"},
+}
+
+
+def _older(newest: Rules, differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
+    """Return the rules of an older version: the newest rules with the differences applied."""
+    rules: dict[str, Mapping[str, Any]] = dict(newest)
     for name, rule in differences.items():
         if rule is None:
             rules.pop(name, None)
@@ -50,20 +60,28 @@ def _older(differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
     return rules
 
 
-BY_VERSION: Mapping[Version, Rules] = {
-    **{version: _older(differences) for version, differences in sorted(DIFFERENCES.items())},
-    NEWEST: qemu.OPTIONS,
-}
+def _by_version(
+    newest: Rules, all_differences: Mapping[Version, Mapping[str, Mapping[str, Any] | None]]
+) -> Mapping[Version, Rules]:
+    """Return the rules of each version, the oldest first."""
+    found: dict[Version, Rules] = {}
+    for version, differences in sorted(all_differences.items()):
+        found[version] = _older(newest, differences)
+    return {**found, NEWEST: newest}
 
 
-def together() -> dict[str, Mapping[str, Any]]:
-    """Return the rules to read and write options by: what any version knows.
+BY_VERSION = _by_version(qemu.OPTIONS, DIFFERENCES)
+LXC_BY_VERSION = _by_version(lxc.OPTIONS, {**lxc.DIFFERENCES, (8, 4): _LXC_8_4})
 
-    Where a sub-key has two names, it is called what every version takes: a newer name is an alias
-    of the older one.
+
+def together(by_version: Mapping[Version, Rules]) -> dict[str, Mapping[str, Any]]:
+    """Return the rules by which options are read and written: the union of all versions.
+
+    If a sub-key has two names, the name that every version accepts is used: a newer name is an
+    alias of the older one.
     """
     rules: dict[str, Mapping[str, Any]] = {}
-    for older in BY_VERSION.values():
+    for older in by_version.values():
         for name, rule in older.items():
             known = rules.get(name, {}).get("format")
             if isinstance(known, dict) and isinstance(rule.get("format"), dict):
@@ -97,12 +115,13 @@ def is_newer(server: tuple[int, ...] | None) -> bool:
     return server is not None and server > RELEASE
 
 
-def judges(server: tuple[int, ...] | None) -> tuple[Version, ...]:
-    """Return the versions that have to agree before an option is refused.
+def deciding_versions(server: tuple[int, ...] | None) -> tuple[Version, ...]:
+    """Return the versions that must agree before an option is refused.
 
-    Without a server all known ones. A server between two known ones may be like either; one before
-    or behind all of them is taken for the nearest. A later release of a known version may have got
-    something of the next one, but for those of an old major version, which get repairs only.
+    Without a server, these are all known versions. A server between two known ones may be like
+    either; a server before or behind all of them is taken for the nearest. A later release of a
+    known version may have options of the next one, except in an old major version, which gets
+    repairs only.
     """
     known = tuple(BY_VERSION)
     if server is None:
