@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the VM of a name or VMID, in the listing and, where that lags, on the nodes."""
+"""Find the VM of a name or VMID, in the listing and, if that lags, on the nodes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._core.errors import Conflict
 from .lookup import find_vm
@@ -25,37 +25,40 @@ def locate(
     name: str | None = None,
     tenant_tag: str | None = None,
     prefix: str = PREFIX,
-    certain: bool = False,
 ) -> tuple[VmRow | None, ClusterState]:
-    """Return the row of a VM, or None where there is none, and the cluster state that says so.
+    """Return the row of a VM, or None if there is none, and the cluster state that shows it.
 
-    A name that the listing does not have, or has more than once, is asked of the nodes: the listing
-    can show a VM under the name of a removed one. `certain` asks also the node of a VM that the
-    listing has, for callers that do not read its configuration before they act. Raises Conflict
-    where a name means several VMs.
+    If the listing does not have a name, or has it more than once, the nodes are asked: the listing
+    can show a VM under the name of a removed one. Raises Conflict if several VMs have the name.
     """
 
     def search(seen: ClusterState) -> VmRow | None:
-        return find_vm(
-            seen,
-            vmid=vmid,
-            name=name,
-            tenant_tag=tenant_tag,
-            prefix=prefix,
-        )
+        return find_vm(seen, vmid=vmid, name=name, tenant_tag=tenant_tag, prefix=prefix)
 
     try:
         row = search(cluster)
     except Conflict:
         row = None
-    if vmid is not None:
-        return row, cluster
-    if row is not None and certain and row.node not in cluster.asked:
-        cluster = ask_nodes(client, cluster, {row.node})
-        row = cluster.vms.get(row.vmid)
-        if row is not None and row.name != name:
-            row = None
-    if row is not None:
+    if row is not None or vmid is not None:
         return row, cluster
     cluster = with_names(client, cluster)
     return search(cluster), cluster
+
+
+def locate_by_name(
+    client: Client, cluster: ClusterState, name: str, tenant_tag: str | None, prefix: str
+) -> tuple[VmRow | None, ClusterState]:
+    """Return the same for a name, after the node of the VM has confirmed it.
+
+    For callers that do not read the configuration of the VM before they act. A VM that belongs to
+    another tenant since the listing is returned, and the caller refuses it.
+    """
+    chosen: dict[str, Any] = {"name": name, "tenant_tag": tenant_tag, "prefix": prefix}
+    row, cluster = locate(client, cluster, **chosen)
+    if row is None or row.node in cluster.asked_nodes:
+        return row, cluster
+    cluster = ask_nodes(client, cluster, {row.node})
+    confirmed = cluster.vms.get(row.vmid)
+    if confirmed is not None and confirmed.name == name:
+        return confirmed, cluster
+    return locate(client, cluster, **chosen)

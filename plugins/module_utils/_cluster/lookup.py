@@ -10,8 +10,10 @@ import re
 from collections.abc import Collection, Iterable
 from operator import attrgetter
 
+from .._core.arguments.options import did_you_mean
 from .._core.errors import Conflict, ForeignTenant, NotFound
 from .._core.quantities import whole_number
+from .._core.shown import first_of
 from .state import ClusterState, VmRow
 from .tenant import is_of_others, owns, tenants_of
 
@@ -30,11 +32,11 @@ def find_vm(
     tenant_tag: str | None = None,
     prefix: str = "tenant_",
 ) -> VmRow | None:
-    """Return the VM with that VMID, or else the one with that exact name; None where there is none.
+    """Return the VM with that VMID, or else with that exact name; None if there is none.
 
-    With a tenant, a name means its own VM, or else one without another tenant: those of other
-    tenants neither match nor conflict. A VM wins over a template. Raises Conflict where a name
-    means several VMs.
+    With a tenant, a name means its own VM, or else a VM that has no other tenant: other tenants'
+    VMs neither match nor conflict. A VM wins over a template. Raises Conflict if several VMs have
+    the name.
     """
     if vmid is not None:
         return cluster.vms.get(vmid)
@@ -52,10 +54,7 @@ def find_vm(
 
 
 def namesakes(
-    cluster: ClusterState,
-    name: str | None,
-    tenant_tag: str | None,
-    prefix: str,
+    cluster: ClusterState, name: str | None, tenant_tag: str | None, prefix: str
 ) -> list[VmRow]:
     """Return the VMs that a name can mean, for a tenant or, without one, for all (pure)."""
     named = [row for row in cluster.vms.values() if row.name == name]
@@ -65,12 +64,10 @@ def namesakes(
     return machines or named
 
 
-def _within_reach(
-    rows: list[VmRow],
-    tenant_tag: str,
-    prefix: str,
-) -> list[VmRow]:
-    """Return the tenant's own VMs, or else those without a tenant or with it among several."""
+def _within_reach(rows: list[VmRow], tenant_tag: str, prefix: str) -> list[VmRow]:
+    """Return the tenant's own VMs, or else VMs that have no tenant or several including this
+    one.
+    """
     own: list[VmRow] = []
     others: list[VmRow] = []
     for row in rows:
@@ -93,7 +90,7 @@ def guard_tenant(
     """Raise Conflict unless the VM's tags say that it belongs to this tenant alone.
 
     Without a tenant the caller acts for all, and nothing is refused. `adopt` accepts a VM without a
-    tenant. The error about another tenant's VM has nothing but its VMID, `number`.
+    tenant. The error about another tenant's VM names only its VMID, `number`.
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -114,10 +111,7 @@ def guard_tenant(
         answer = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
     raise ForeignTenant(
-        attempted=f"{label} was refused",
-        answer=answer,
-        next_step=step,
-        reason="foreign tenant",
+        attempted=f"{label} was refused", answer=answer, next_step=step, reason="foreign tenant"
     )
 
 
@@ -130,9 +124,9 @@ def guard_source(
 ) -> None:
     """Raise Conflict unless a tenant may clone this VM.
 
-    It may clone its own VMs, templates without a tenant, and those in `shared`, which has names and
-    VMIDs as text. `tags` are the VM's own, read just now. Without a tenant nothing is refused. The
-    error about another tenant's VM has nothing but its VMID.
+    It may clone its own VMs, templates without a tenant, and the VMs in `shared`, which has names
+    and VMIDs as text. `tags` are the VM's own, read just now. Without a tenant nothing is refused.
+    The error about another tenant's VM names only its VMID.
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -190,14 +184,11 @@ def volume_owner(volume: str) -> int | None:
 
 
 def find_template(
-    cluster: ClusterState,
-    *,
-    vmid: int | None = None,
-    name: str | None = None,
+    cluster: ClusterState, *, vmid: int | None = None, name: str | None = None
 ) -> VmRow | None:
     """Return the template with that VMID or exact name, or None.
 
-    Among copies on several nodes it is the one with the lowest VMID. Raises Conflict where a node
+    Of copies on several nodes, the copy with the lowest VMID is returned. Raises Conflict if a node
     has several templates of that name.
     """
     if vmid is not None:
@@ -225,12 +216,10 @@ def templates_named(cluster: ClusterState, name: str | None) -> list[VmRow]:
     return sorted(same, key=_BY_VMID)
 
 
-def templates_for(
-    cluster: ClusterState,
-    tenant_tag: str | None,
-    prefix: str,
-) -> list[str]:
-    """Return the templates that a tenant may see in a message: its own and those without (pure)."""
+def templates_for(cluster: ClusterState, tenant_tag: str | None, prefix: str) -> list[str]:
+    """Return the templates that a message may show to a tenant: its own, and templates that have no
+    tenant (pure).
+    """
     shown: list[str] = []
     for row in cluster.vms.values():
         if not row.template:
@@ -241,11 +230,7 @@ def templates_for(
     return sorted(shown)
 
 
-def require_template(
-    found: VmRow | None,
-    source: str,
-    names: list[str],
-) -> VmRow:
+def require_template(found: VmRow | None, source: str, names: list[str]) -> VmRow:
     """Return the source VM, or raise NotFound with the names of the existing templates."""
     if found is not None:
         return found
@@ -264,3 +249,28 @@ def require_template(
 def _places(rows: Iterable[VmRow]) -> str:
     ordered = sorted(rows, key=_BY_VMID)
     return ", ".join(f"{row.vmid} on {row.node}" for row in ordered)
+
+
+def require_known_tenant(cluster: ClusterState, tenant_tag: str, prefix: str) -> None:
+    """Raise NotFound for a tenant of which the caller sees neither a VM nor the pool.
+
+    The message names the tenants whose VMs the caller sees, so that a tenant does not learn of
+    others.
+    """
+    known: set[str] = set()
+    for row in cluster.vms.values():
+        known.update(tenants_of(row.tags, prefix))
+    start = len(prefix)
+    tenant = tenant_tag[start:]
+    has_pool = tenant in map(str.lower, cluster.pools)
+    if has_pool or tenant_tag in known:
+        return
+    names = sorted(tag[start:] for tag in known)
+    raise NotFound(
+        attempted=f"There is no tenant '{tenant}' that this login can see"
+        f"{did_you_mean(tenant, names)}",
+        answer=f"no VM has the tag {tenant_tag}, and no pool is called {tenant}"
+        f" (tenants: {first_of(names) or 'none'})",
+        next_step="Check the spelling and tenant_prefix",
+        reason="unknown tenant",
+    )

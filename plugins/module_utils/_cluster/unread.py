@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs whose names cannot be read, one of which may be the one that a name means (pure).
+"""VMs whose names cannot be read: any of them may have the name in question (pure).
 
 The listing has neither name nor figures of a VM whose node has reported no statistics for five
 minutes (pve-manager: PVE/API2Tools.pm, extract_vm_stats; pve-cluster: status.c, cfs_rrd_dump). The
@@ -18,15 +18,11 @@ from .._core.shown import first_of
 from .state import ClusterState, VmRow
 
 
-def refuse_unread(
-    cluster: ClusterState,
-    label: str,
-    may_be: Callable[[VmRow], bool],
-) -> None:
-    """Raise NodeUnhealthy where a VM that was not found by its name may exist all the same.
+def refuse_unread(cluster: ClusterState, label: str, may_be: Callable[[VmRow], bool]) -> None:
+    """Raise NodeUnhealthy if the VM may exist but its name cannot be read.
 
-    `cluster` is that of `locate`, which has asked all nodes. `may_be` returns whether a VM without
-    a name can be the one that is meant.
+    `cluster` is the cluster state of `locate`, which has asked all nodes. `may_be` returns whether
+    a VM without a name can be the VM in question.
     """
     unread = [row for row in _unread(cluster) if may_be(row)]
     if not unread:
@@ -46,7 +42,7 @@ def refuse_unread(
 
 
 def remark_on_unread(cluster: ClusterState) -> str:
-    """Return what a message about a name that nothing has adds where VMs could not be read."""
+    """Return the addition to a message about an unknown name if VMs could not be read."""
     unread = _unread(cluster)
     if not unread:
         return ""
@@ -57,7 +53,7 @@ def _unread(cluster: ClusterState) -> list[VmRow]:
     """Return the VMs whose names neither the listing nor their node has."""
     found: list[VmRow] = []
     for row in cluster.vms.values():
-        is_named = row.name or row.node in cluster.asked or row.planned
+        is_named = row.name or row.node in cluster.asked_nodes or row.planned
         if not is_named:
             found.append(row)
     return found

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which VMID a new VM gets (pure). PVE reserves nothing: whoever creates first has the number."""
+"""Chooses the VMID of a new VM (pure). PVE reserves nothing: the first creation gets the number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from .._core import validate
 from .._core.errors import QuotaExceeded
 
-Band = tuple[int, int]
+VmidRange = tuple[int, int]
 
 # Free VMIDs to choose from after a race was lost; the number doubles with each further loss.
 _FIRST_SPREAD = 4
@@ -26,60 +26,62 @@ _WIDEST_SPREAD = 4096
 
 
 @dataclass(frozen=True)
-class Bands:
+class VmidRanges:
     """The bands of VMIDs: for templates, chosen by hand, chosen automatically, and reserved."""
 
-    template: Band = (100, 999)
-    manual: Band = (1000, 9999)
-    automatic: Band = (10000, 99999)
-    reserved: Band = (100000, 999999999)
+    template: VmidRange = (100, 999)
+    manual: VmidRange = (1000, 9999)
+    automatic: VmidRange = (10000, 99999)
+    reserved: VmidRange = (100000, 999999999)
 
 
-def read_bands(band: Sequence[int] | None, others: Mapping[str, Any] | None) -> Bands:
-    """Return the bands of O(vmid_range), which is `band`, and O(vmid_bands).
+def read_vmid_ranges(
+    vmid_range: Sequence[int] | None, others: Mapping[str, Any] | None
+) -> VmidRanges:
+    """Return the bands of O(vmid_range), which is `vmid_range`, and O(vmid_bands).
 
     Raises ValidationFailed.
     """
-    defaults = Bands()
-    automatic = _band(band or defaults.automatic, "vmid_range")
+    defaults = VmidRanges()
+    automatic = _vmid_range(vmid_range or defaults.automatic, "vmid_range")
     given = others or {}
-    bands: dict[str, Band] = {}
+    vmid_ranges: dict[str, VmidRange] = {}
     for name in ("template", "manual", "reserved"):
-        band = given.get(name) or getattr(defaults, name)
-        bands[name] = _band(band, f"vmid_bands.{name}")
-    return Bands(automatic=automatic, **bands)
+        vmid_range = given.get(name) or getattr(defaults, name)
+        vmid_ranges[name] = _vmid_range(vmid_range, f"vmid_bands.{name}")
+    return VmidRanges(automatic=automatic, **vmid_ranges)
 
 
-def _band(band: Sequence[int], what: str) -> Band:
-    if len(band) != 2 or band[0] > band[1]:
+def _vmid_range(vmid_range: Sequence[int], what: str) -> VmidRange:
+    if len(vmid_range) != 2 or vmid_range[0] > vmid_range[1]:
         raise validate.refused(
-            what,
-            list(band),
-            "is not a range",
-            "Give the first and the last VMID",
+            what, list(vmid_range), "is not a range", "Give the first and the last VMID"
         )
-    return validate.vmid(band[0], what), validate.vmid(band[1], what)
+    return validate.vmid(vmid_range[0], what), validate.vmid(vmid_range[1], what)
 
 
-def advice(vmid: int, bands: Bands) -> str | None:
+def advice(vmid: int, vmid_ranges: VmidRanges) -> str | None:
     """Return a warning about a VMID chosen by hand outside the bands for that, or None."""
-    if _inside(vmid, bands.template) or _inside(vmid, bands.manual):
+    if _inside(vmid, vmid_ranges.template) or _inside(vmid, vmid_ranges.manual):
         return None
-    other_bands = {"automatic choice": bands.automatic, "others (reserved)": bands.reserved}
-    first, last = bands.manual
-    for name, band in other_bands.items():
-        if _inside(vmid, band):
-            place = f"VMID {vmid} lies in the band for {name}, {band[0]} to {band[1]}"
+    other_ranges = {
+        "automatic choice": vmid_ranges.automatic,
+        "others (reserved)": vmid_ranges.reserved,
+    }
+    first, last = vmid_ranges.manual
+    for name, vmid_range in other_ranges.items():
+        if _inside(vmid, vmid_range):
+            place = f"VMID {vmid} lies in the band for {name}, {vmid_range[0]} to {vmid_range[1]}"
             return f"{place}; numbers chosen by hand are {first} to {last} (vmid_bands)"
     return f"VMID {vmid} lies in none of the bands of vmid_bands and vmid_range"
 
 
-def _inside(vmid: int, band: Band) -> bool:
-    return band[0] <= vmid <= band[1]
+def _inside(vmid: int, vmid_range: VmidRange) -> bool:
+    return vmid_range[0] <= vmid <= vmid_range[1]
 
 
 @dataclass(frozen=True)
-class Numbers:
+class VmidAllocator:
     """The VMIDs a new VM may get, in the order in which they are tried.
 
     `by_name`: a fixed order that follows from tenant and name alone, so that every run that wants
@@ -87,14 +89,14 @@ class Numbers:
     (docs/decisions/0014-one-number-for-one-name.md). Otherwise the lowest free number comes first.
     """
 
-    band: Band
+    vmid_range: VmidRange
     tenant_tag: str | None
     name: str
     by_name: bool = True
 
     def order(self) -> Iterator[int]:
         """Yield every VMID of the band once."""
-        first, last = self.band
+        first, last = self.vmid_range
         size = last - first + 1
         if not self.by_name:
             yield from range(first, last + 1)
@@ -112,18 +114,13 @@ class Numbers:
         for vmid in self.order():
             if vmid not in taken:
                 return vmid
-        raise _band_is_full(self.band)
+        raise _range_is_full(self.vmid_range)
 
-    def free_after(
-        self,
-        taken: Collection[int],
-        losses: int,
-        rng: random.Random,
-    ) -> int:
+    def free_after(self, taken: Collection[int], losses: int, rng: random.Random) -> int:
         """Return a free VMID after `losses` (1 or more) numbers went to other VMs.
 
-        The lowest numbers are what every run asks for: those who lose together each take one of
-        the lowest free ones at random, out of more of them with each loss. Raises QuotaExceeded.
+        Every run asks for the lowest numbers first: after a loss, each of the losers takes one of
+        the lowest free numbers at random, out of more of them with each loss. Raises QuotaExceeded.
         """
         if self.by_name:
             return self.free(taken)
@@ -131,7 +128,7 @@ class Numbers:
         free = (vmid for vmid in self.order() if vmid not in taken)
         lowest = list(islice(free, spread))
         if not lowest:
-            raise _band_is_full(self.band)
+            raise _range_is_full(self.vmid_range)
         return rng.choice(lowest)
 
     def _start_and_stride(self, size: int) -> tuple[int, int]:
@@ -147,16 +144,16 @@ class Numbers:
 
 
 @lru_cache(maxsize=1 << 16)
-def comes_early(vmid: int, band: Band, tenant_tag: str, name: str, count: int) -> bool:
+def comes_early(vmid: int, vmid_range: VmidRange, tenant_tag: str, name: str, count: int) -> bool:
     """Return whether a VMID is among the first `count` of the order for that VM."""
-    first, last = band
+    first, last = vmid_range
     if not first <= vmid <= last:
         return False
-    return vmid in Numbers(band, tenant_tag, name).first(count)
+    return vmid in VmidAllocator(vmid_range, tenant_tag, name).first(count)
 
 
-def _band_is_full(band: Band) -> QuotaExceeded:
-    first, last = band
+def _range_is_full(vmid_range: VmidRange) -> QuotaExceeded:
+    first, last = vmid_range
     return QuotaExceeded(
         attempted="A VMID could not be chosen",
         answer=f"all {last - first + 1} numbers from {first} to {last} are taken",

@@ -1,0 +1,260 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""VMs that a restore is writing: they have neither name nor tags until it ends.
+
+While Proxmox VE restores a backup, the configuration of the VM is C(memory: 128) alone. It has a
+lock only if the backup is on a backup server. A restore that fails leaves it like that, or empty if
+it failed early (qemu-server: PVE/QemuServer.pm, restore_vma_archive and
+restore_proxmox_backup_archive; PVE/API2/Qemu.pm, create_vm). Only the task shows the restore. It is
+visible to the user who started it, and with Sys.Audit on the node (pve-manager: PVE/API2/Tasks.pm).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import BeingRestored, FleetError, NotFound, RestoreFailed
+from .._core.poll import poll
+from .._core.shown import first_of
+from .state import ClusterState, VmRow, ask_nodes, node_of
+from .tenant import tenants_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_MIB = 1024**2
+_WRITTEN = ({"memory": "128"}, {"memory": "128", "lock": "create"})
+# The locks of a bare configuration by the memory that a node lists for it: an empty one has the
+# default.
+_LOCKS: Mapping[int, tuple[str | None, ...]] = {128 * _MIB: (None, "create"), 512 * _MIB: (None,)}
+_TASK = "qmrestore"
+_AUDIT = "Sys.Audit"
+_LONGEST_PAUSE = 1.0
+
+
+def is_bare(config: Mapping[str, Any] | None) -> bool:
+    """Return whether a restore writes the VM of this configuration, or has failed to (pure).
+
+    None is the configuration of a VM that is gone.
+    """
+    return config is not None and _settings(config) in (*_WRITTEN, {})
+
+
+def _is_being_written(config: Mapping[str, Any]) -> bool:
+    """Return whether a restore writes the disks of the VM with this configuration (pure).
+
+    Every VM that PVE creates has more options: a uuid, and how it was created (qemu-server:
+    PVE/API2/Qemu.pm, create_vm).
+    """
+    return _settings(config) in _WRITTEN
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(config[key]) for key in config.keys() - {"digest"}}
+
+
+def seems_bare(row: VmRow) -> bool:
+    """Return whether a VM with this row can have a bare configuration (pure)."""
+    if row.lock not in _LOCKS.get(row.memory, ()):
+        return False
+    return not any((row.disk, row.tags, row.own_name, row.template, row.planned))
+
+
+def suspects(
+    cluster: ClusterState, tag: str | None, prefix: str, known: Collection[int] = ()
+) -> list[VmRow]:
+    """Return the VMs that seem bare and may be of that tenant, sorted by VMID (pure).
+
+    VMs whose VMIDs are `known` are left out. A VM keeps its pool during a restore. It is not the
+    tenant's if only other tenants have VMs in that pool. Without a tenant any VM may be meant.
+    """
+    bare = {row.vmid: row for row in filter(seems_bare, cluster.vms.values())}
+    if not bare:
+        return []
+    others = _pools_of_others(cluster, tag, prefix)
+    rows = [bare[vmid] for vmid in sorted(bare.keys() - set(known))]
+    return [row for row in rows if row.pool not in others]
+
+
+def with_doubtful(client: Client, cluster: ClusterState, tag: str, prefix: str) -> ClusterState:
+    """Return the cluster state with the VMs that may be bare as their nodes list them; one request
+    for each node of such a VM.
+
+    The listing has lock and tags of a VM as they are now, and its name and memory as they were some
+    seconds ago (pve-manager: PVE/API2/Cluster.pm, resources). So it shows a new restore as a VM
+    without tags that keeps its name. A VM that runs is not restored.
+    """
+    others = _pools_of_others(cluster, tag, prefix)
+    nodes: set[str] = set()
+    for row in cluster.vms.values():
+        has_more = bool(row.tags) or row.template or row.planned or row.status == "running"
+        if has_more or row.pool in others or row.lock not in (None, "create"):
+            continue
+        nodes.add(row.node)
+    return ask_nodes(client, cluster, nodes - cluster.asked_nodes)
+
+
+def _pools_of_others(cluster: ClusterState, tag: str | None, prefix: str) -> set[str | None]:
+    """Return the pools in which only other tenants have VMs (pure)."""
+    own: set[str | None] = {None}
+    others: set[str | None] = set()
+    for row in cluster.vms.values():
+        owners = tenants_of(row.tags, prefix)
+        if tag in (None, *owners):
+            own.add(row.pool)
+        elif owners:
+            others.add(row.pool)
+    return others - own
+
+
+def remark_on_restored(cluster: ClusterState) -> str:
+    """Return the addition to a message about an unknown name if a VM seems to be restored
+    (pure).
+    """
+    places = [_label(row.vmid, row.node) for row in suspects(cluster, None, "")]
+    if not places:
+        return ""
+    return f"; it may be what is being restored as {first_of(places)}"
+
+
+def await_restored(
+    client: Client, path: tuple[str | int, ...], *, seconds: float, attempted: str
+) -> dict[str, Any] | None:
+    """Return the configuration of a VM once no restore writes it; None if the VM is gone.
+
+    `path` is the VM's path in the API.
+    A configuration that is still bare was left by a failed restore. Raises BeingRestored after
+    `seconds`, at least after one look.
+    """
+    client = client.direct()
+    node, vmid = str(path[1]), int(path[3])
+    restore = _Restore()
+    for _left in poll(client.clock, seconds, longest=_LONGEST_PAUSE):
+        config = _read_config(client, path)
+        if config is None or not _is_being_written(config):
+            return config
+        restore = _look_for_restore(client, vmid, node)
+        if restore.has_ended:  # the configuration was read before the task
+            return _read_config(client, path)
+    raise _being_restored(attempted, vmid, node, restore)
+
+
+def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> None:
+    """Raise BeingRestored if a restore writes one of these VMs; one request for each, and two more
+    for a VM that is bare.
+    """
+    for row in rows:
+        await_restored(client, row.path, seconds=0, attempted=attempted)
+
+
+def first_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> BeingRestored | None:
+    """Return the error about the first of these VMs that a restore writes; requests as for
+    `require_restored`.
+    """
+    try:
+        require_restored(client, rows, attempted)
+    except BeingRestored as error:
+        return error
+    return None
+
+
+def find_restored(client: Client, rows: Iterable[VmRow]) -> dict[int, str]:
+    """Return a sentence about each of these VMs that a restore writes, by VMID; requests as for
+    `require_restored`. VMs that cannot be read are left out.
+    """
+    found: dict[int, str] = {}
+    for row in rows:
+        try:
+            require_restored(client, [row], "")
+        except BeingRestored as error:
+            found[row.vmid] = error.message.rstrip(".")
+        except FleetError:
+            continue  # such as a VM on a node that is down
+    return found
+
+
+def restore_began(attempted: str, vmid: int, node: str) -> BeingRestored:
+    """Return the error about a VM that was bare when it was read again before a write."""
+    return BeingRestored(
+        attempted=attempted,
+        answer=f"{_label(vmid, node)} has neither name nor disks any more: a restore has started",
+        next_step="Run this again when the restore is complete",
+        reason="being restored",
+        details={"vmid": vmid},
+    )
+
+
+def restore_failed(attempted: str, vmid: int, node: str) -> RestoreFailed:
+    """Return the error about a VM that a failed restore has left without name and disks."""
+    return RestoreFailed(
+        attempted=attempted,
+        answer=(
+            f"{_label(vmid, node)} has the VMID that follows from this name, and neither name nor"
+            " disks: a restore of it has failed"
+        ),
+        next_step=f"Restore the backup again, or remove VM {vmid}",
+        reason="restore failed",
+        details={"vmid": vmid},
+    )
+
+
+@dataclass(frozen=True)
+class _Restore:
+    """The state of a restore in the tasks of a node. A caller may not see the task."""
+
+    upid: str = ""
+    has_ended: bool = False
+
+
+def _look_for_restore(client: Client, vmid: int, node: str) -> _Restore:
+    """Return the state of the restore of a VM; one or two requests."""
+    tasks = client.get("nodes", node, "tasks", vmid=vmid, typefilter=_TASK, source="active")
+    for task in tasks:
+        if not task.get("endtime"):
+            return _Restore(upid=str(task["upid"]))
+    path = f"/nodes/{node}"
+    held = client.get("access", "permissions", path=path)
+    return _Restore(has_ended=_AUDIT in held.get(path, {}))
+
+
+def _read_config(client: Client, path: tuple[str | int, ...]) -> dict[str, Any] | None:
+    """Return the configuration of a VM, None if it is gone."""
+    node, vmid = str(path[1]), int(path[3])
+    try:
+        config: dict[str, Any] = client.get(*path, "config")
+    except NotFound:
+        now = node_of(client, vmid)
+        if now in (None, node):
+            return None
+        config = client.get(path[0], now, *path[2:], "config")
+    return config
+
+
+def _being_restored(attempted: str, vmid: int, node: str, restore: _Restore) -> BeingRestored:
+    answer = f"{_label(vmid, node)} is being restored, and has neither name nor tags until then"
+    next_step = "Run this again when the restore is complete"
+    if not restore.upid:
+        answer = (
+            f"{_label(vmid, node)} has neither name nor disks, as during a restore; its tasks are"
+            f" visible with {_AUDIT} on /nodes/{node} only"
+        )
+        next_step = (
+            f"Run this again later; if no restore of VM {vmid} runs, one has failed: restore it"
+            " again or remove it"
+        )
+    return BeingRestored(
+        attempted=attempted,
+        answer=answer,
+        next_step=next_step,
+        reason="being restored",
+        upid=restore.upid,
+        details={"vmid": vmid},
+    )
+
+
+def _label(vmid: int, node: str) -> str:
+    return f"VM {vmid} on node {node}"
