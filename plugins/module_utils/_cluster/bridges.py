@@ -31,17 +31,12 @@ class KnownBridges:
         return self._client.connection
 
     def on(self, node: str) -> frozenset[str]:
-        """Return the bridges and VNets of a node. Raises NetworkError where it does not answer."""
+        """Return the bridges and VNets of a node. Raises NetworkError if it does not answer."""
         known = self.seen.get(node)
         if known is None:
             known = frozenset(
                 str(row["iface"])
-                for row in self._client.get(
-                    "nodes",
-                    node,
-                    "network",
-                    type="any_bridge",
-                )
+                for row in self._client.get("nodes", node, "network", type="any_bridge")
             )
             self.seen[node] = known
         return known
@@ -55,10 +50,7 @@ class KnownBridges:
 
 
 def choose_with_bridges(
-    cluster: ClusterState,
-    needs: Needs,
-    rules: Rules,
-    bridges: KnownBridges,
+    cluster: ClusterState, needs: Needs, rules: Rules, bridges: KnownBridges
 ) -> Choice:
     """Return the choice of a node with the bridges; the best candidate is asked first."""
     while True:

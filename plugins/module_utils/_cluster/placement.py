@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from .._core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
-from .._core.quantities import GIB
-from .._core.shown import first_of
-from .allocation import ALWAYS, THICK
-from .rules import Match, Rules
+from .._core.quantities import readable_sizes
+from .._core.shown import by_reason, counted, first_of
+from .rules import Rules, VmSelector
 from .state import ClusterState, NodeRow, VmRow
+from .storages.allocation import ALWAYS, THICK
 from .tenant import PREFIX, owns
 
 # Nodes whose shares of memory are within one step of 5 % count as equally used.
@@ -28,20 +28,23 @@ _NO_RULES = Rules()
 
 @dataclass(frozen=True)
 class Needs:
-    """What a node must offer. `storages` maps a storage to the content that it must take."""
+    """The requirements of a VM on its node. `storages` maps a storage to the content type that it
+    must accept.
+    """
 
     storages: Mapping[str, str] = field(default_factory=dict)
-    only: frozenset[str] | None = None  # the only eligible nodes, such as that of a local template
+    # the only eligible nodes, such as the node of a local template
+    only: frozenset[str] | None = None
     memory: int = 0  # bytes
     cores: int = 0
-    cpus: int = 0  # CPUs that a VM must be allowed to have; 0 where it need not run
-    running_memory: int = 0  # bytes of memory to start the VM; 0 where it need not run
+    cpus: int = 0  # CPUs that a VM must be allowed to have; 0 if it need not run
+    running_memory: int = 0  # bytes of memory to start the VM; 0 if it need not run
     room: Mapping[str, int] = field(default_factory=dict)  # bytes that are allocated, by storage
     bridges: frozenset[str] = frozenset()
-    vmid: int | None = None  # the VM itself where it exists: it does not count on its node
+    vmid: int | None = None  # the VM itself if it exists: it does not count on its node
     tenant_tag: str | None = None  # affinity is about VMs of this tenant only
     prefix: str = PREFIX
-    label: str = ""  # what the strategy `random` draws for
+    label: str = ""  # the seed of the strategy `random`
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,16 @@ class Choice:
     reasons: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """Return what the module reports."""
+        """Return the choice in the form of the module's result."""
         refused = dict(sorted(self.refused.items()))
         return {"node": self.node, "reasons": list(self.reasons), "refused": refused}
 
 
 @dataclass
 class Load:
-    """What is on a node, running or not, templates and the VM itself aside; memory in bytes."""
+    """The guests of a node, running or not, without templates and the VM itself; memory in
+    bytes.
+    """
 
     vms: int = 0
     cores: int = 0
@@ -70,11 +75,11 @@ class Load:
 
 
 Bridges = Mapping[str, "frozenset[str] | None"]
-"""Bridges by node as far as they are known; None for a node that does not answer."""
+"""Known bridges by node; None for a node that does not answer."""
 
 
 def require_node(cluster: ClusterState, node: str) -> None:
-    """Raise ConfigurationError for an unknown node, NodeUnhealthy for one that is offline."""
+    """Raise ConfigurationError for an unknown node, NodeUnhealthy for an offline node."""
     attempted = f"Node '{node}' could not be used"
     row = cluster.nodes.get(node)
     if row is None:
@@ -98,19 +103,17 @@ def _node_names(cluster: ClusterState) -> str:
 
 
 def choose_node(
-    cluster: ClusterState,
-    needs: Needs,
-    rules: Rules = _NO_RULES,
-    bridges: Bridges | None = None,
+    cluster: ClusterState, needs: Needs, rules: Rules = _NO_RULES, bridges: Bridges | None = None
 ) -> Choice:
-    """Return the node that the strategy prefers among those that meet every constraint.
+    """Return the node that the strategy prefers among the nodes that meet every constraint.
 
-    The default takes the node with the smallest share of its memory allocated to VMs, in steps of
-    5 %, then the one with fewer VMs. Ties go by the order of O(placement.nodes), or else are drawn
-    by the VM's name: the same cluster state gives the same answer for the same VM. `bridges` are
-    checked as far as they are known. Raises NodeUnhealthy with each node's reason where none fits,
-    QuotaExceeded where one would fit but for its room, and ConfigurationError for a node or storage
-    that the cluster does not have and for a bridge that is missing wherever the VM could go.
+    The default takes the node with the smallest share of its memory allocated to VMs, in steps of 5
+    %, then the node with fewer VMs. Ties go by the order of O(placement.nodes), or else are drawn
+    by the VM's name: the same cluster state gives the same answer for the same VM. A node whose
+    bridges are unknown passes that check. Raises NodeUnhealthy with each node's reason if none
+    fits, QuotaExceeded if only its room keeps a node from fitting, and ConfigurationError for a
+    node or storage that the cluster does not have and for a bridge that is missing on every
+    possible node.
     """
     _require_known(cluster, needs, rules)
     loads = loads_of(cluster, needs, rules)
@@ -150,18 +153,14 @@ def choose_node(
     best, *others = sorted(fitting, key=comparison.rank)
     for name in others:
         refused[name] = comparison.why_behind(name, best)
-    number = f"{len(fitting)} of {len(cluster.nodes)} nodes fit"
+    number = f"{len(fitting)} of {counted(len(cluster.nodes), 'node')} fit"
     return Choice(best, refused, (number, comparison.why_best(best)))
 
 
-def loads_of(
-    cluster: ClusterState,
-    needs: Needs,
-    rules: Rules = _NO_RULES,
-) -> dict[str, Load]:
-    """Return what is on each node.
+def loads_of(cluster: ClusterState, needs: Needs, rules: Rules = _NO_RULES) -> dict[str, Load]:
+    """Return the load of each node.
 
-    A VM that is too new for the listing's figures counts as one like the VM itself.
+    A VM that is too new for the listing's figures counts with the figures of the VM itself.
     """
     loads = {name: Load() for name in cluster.nodes}
     for vm in cluster.vms.values():
@@ -182,7 +181,7 @@ def loads_of(
     return loads
 
 
-def _matches_any(matches: Iterable[Match], vm: VmRow) -> bool:
+def _matches_any(matches: Iterable[VmSelector], vm: VmRow) -> bool:
     return any(match.fits(vm) for match in matches)
 
 
@@ -223,11 +222,7 @@ def why_not(
     return next(filter(None, reasons), None)
 
 
-def _why_no_storage(
-    cluster: ClusterState,
-    node: str,
-    needs: Needs,
-) -> str | None:
+def _why_no_storage(cluster: ClusterState, node: str, needs: Needs) -> str | None:
     """Return which storage a node lacks, or which takes other content, or None."""
     for storage, content in needs.storages.items():
         found = cluster.storage_on(storage, node)
@@ -242,15 +237,10 @@ def _why_too_many(row: NodeRow, load: Load, rules: Rules) -> str | None:
     maximum = rules.max_on(row.node)
     if maximum is None or load.vms < maximum:
         return None
-    return f"it has {_vms(load.vms)}, at most {maximum} are allowed"
+    return f"it has {counted(load.vms, 'VM')}, at most {maximum} are allowed"
 
 
-def _why_no_cores(
-    row: NodeRow,
-    load: Load,
-    needs: Needs,
-    rules: Rules,
-) -> str | None:
+def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
     """Return why the cores of a node are not enough, with the figures, or None."""
     factor = rules.cpu_overcommit
     if factor is None:
@@ -261,15 +251,11 @@ def _why_no_cores(
         return None
     if not row.cores:
         return "its cores are not visible; the token needs Sys.Audit on it"
-    return f"{cores} cores would be given away of {row.cores} x {factor:g} = {limit:g}"
+    allowed = f"{row.cores} cores x {factor:g} (cpu_overcommit) = {limit:g}"
+    return f"its VMs would have {cores} cores, at most {allowed} are allowed"
 
 
-def _why_no_memory_left(
-    row: NodeRow,
-    load: Load,
-    needs: Needs,
-    rules: Rules,
-) -> str | None:
+def _why_no_memory_left(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
     """Return why the rules leave no memory for the VM, with the figures, or None."""
     factor = rules.memory_overcommit
     minimum = rules.min_free_memory
@@ -281,29 +267,26 @@ def _why_no_memory_left(
         memory = load.memory + needs.memory
         limit = factor * row.memory
         if memory > limit:
-            allowed = f"{_gib(row.memory)} x {factor:g} = {_gib(limit)}"
-            return f"{_gib(memory)} of memory would be given away of {allowed}"
+            given, total, allowed = readable_sizes(memory, row.memory, limit)
+            rule = f"{total} x {factor:g} (memory_overcommit) = {allowed}"
+            return f"its VMs would have {given} of memory, at most {rule} are allowed"
     if minimum is not None:
         free = row.memory - row.memory_used - needs.memory
         if free < minimum:
-            required = f"at least {_gib(minimum)} must be"
-            return f"{_gib(max(free, 0))} of memory would be free, {required}"
+            left, required = readable_sizes(max(free, 0), minimum)
+            return f"{left} of memory would be free, at least {required} must be"
     return None
 
 
-def why_no_room(
-    cluster: ClusterState,
-    node: str,
-    needs: Needs,
-    rules: Rules,
-) -> str | None:
+def why_no_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules) -> str | None:
     """Return why a node can never start the VM, or a storage has no room for its disks, or None.
 
     Figures that the caller may not see are not checked.
     """
     row = cluster.nodes[node]
     if 0 < row.memory < needs.running_memory:
-        return f"it has {_gib(row.memory)} of memory, {_gib(needs.running_memory)} are needed"
+        total, needed = readable_sizes(row.memory, needs.running_memory)
+        return f"it has {total} of memory, {needed} are needed"
     for storage, size in sorted(needs.room.items()):
         found = cluster.storage_on(storage, node)
         if found is None or not found.total or size <= 0:
@@ -314,42 +297,38 @@ def why_no_room(
         free = max(0, found.total - found.used)
         if size + found.planned <= free * factor:
             continue
-        available = _gib(free)
-        if factor != 1:
-            available = f"{available} x {factor:g}"
-        reason = f"storage {storage} has {available} free, {_gib(size)} are needed"
-        if found.planned:
-            reason += f" and {_gib(found.planned)} for other VMs of this run"
-        return reason
+        return f"storage {storage} {_why_too_full(free, factor, size, found.planned)}"
     return None
 
 
-def _why_no_memory(
-    row: NodeRow,
-    needs: Needs,
-    rules: Rules,
-) -> str | None:
+def _why_too_full(free: int, factor: float, size: int, planned: int) -> str:
+    """Return the figures of a storage that has no room; sizes in bytes."""
+    left, allowed, needed, others = readable_sizes(free, free * factor, size, planned)
+    reason = f"has {left} free, {needed} are needed"
+    if factor != 1:
+        rule = f"x {factor:g} (storage_overcommit) = {allowed}"
+        reason = f"has {left} free {rule} for new disks, {needed} are needed"
+    if planned:
+        reason += f" and {others} for other VMs of this run"
+    return reason
+
+
+def _why_no_memory(row: NodeRow, needs: Needs, rules: Rules) -> str | None:
     """Return why the node has not enough free memory now, or None.
 
-    It is not checked where the rules say how much of the memory may be allocated.
+    It is not checked if the rules limit how much of the memory may be allocated.
     """
     if not row.memory or rules.memory_overcommit is not None:
         return None
     free = row.memory - row.memory_used
     if needs.running_memory <= free:
         return None
-    needed = _gib(needs.running_memory)
-    return f"{_gib(max(free, 0))} of its memory are free, {needed} are needed"
+    left, needed = readable_sizes(max(free, 0), needs.running_memory)
+    return f"{left} of its memory are free, {needed} are needed"
 
 
-def require_room(
-    cluster: ClusterState,
-    node: str,
-    needs: Needs,
-    rules: Rules,
-    label: str,
-) -> None:
-    """Raise QuotaExceeded where the node or its storages have no room for the VM."""
+def require_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules, label: str) -> None:
+    """Raise QuotaExceeded if the node or its storages have no room for the VM."""
     if node not in cluster.nodes:
         return
     reason = why_no_room(cluster, node, needs, rules)
@@ -363,21 +342,7 @@ def require_room(
         )
 
 
-def _vms(number: int) -> str:
-    if number == 1:
-        return "1 VM"
-    return f"{number} VMs"
-
-
-def _gib(size: float) -> str:
-    return f"{size / GIB:.4g} GiB"
-
-
-def _why_apart(
-    node: str,
-    loads: Mapping[str, Load],
-    rules: Rules,
-) -> str | None:
+def _why_apart(node: str, loads: Mapping[str, Load], rules: Rules) -> str | None:
     """Return why required affinity or anti-affinity rules a node out, or None.
 
     The first VM of a group goes anywhere.
@@ -403,12 +368,8 @@ def _names(rows: Iterable[VmRow]) -> str:
     return first_of(named, _MAX_NAMES)
 
 
-def why_no_bridge(
-    node: str,
-    needs: Needs,
-    bridges: Bridges,
-) -> str | None:
-    """Return which bridge the node lacks, or None; None also where its bridges are not known."""
+def why_no_bridge(node: str, needs: Needs, bridges: Bridges) -> str | None:
+    """Return which bridge the node lacks, or None; also None if its bridges are not known."""
     if not needs.bridges or node not in bridges:
         return None
     existing = bridges[node]
@@ -425,11 +386,7 @@ class _Comparison:
     """Compares nodes that fit: which is best, and why."""
 
     def __init__(
-        self,
-        cluster: ClusterState,
-        needs: Needs,
-        rules: Rules,
-        loads: Mapping[str, Load],
+        self, cluster: ClusterState, needs: Needs, rules: Rules, loads: Mapping[str, Load]
     ) -> None:
         self._cluster = cluster
         self._needs = needs
@@ -470,7 +427,7 @@ class _Comparison:
 
     def _figures(self, name: str) -> str:
         """Return the figures of a node that the strategy compares."""
-        vms = _vms(self._loads[name].vms + 1)
+        vms = counted(self._loads[name].vms + 1, "VM")
         if self._rules.strategy == "round_robin":
             return f"it would have {vms}"
         return f"{self._share(name):.0%} of its memory would be given to {vms}"
@@ -510,8 +467,7 @@ def _drawn(seed: str) -> float:
 
 def _listed(refused: Mapping[str, str]) -> str:
     """Return the reason of each node, for an error."""
-    reasons = [f"{name}: {refused[name]}" for name in sorted(refused)]
-    return "; ".join(reasons) or "no node is visible"
+    return by_reason(refused) or "no node is visible"
 
 
 def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
@@ -546,11 +502,7 @@ def _none_has_room(refused: Mapping[str, str]) -> FleetError:
     )
 
 
-def _require_known(
-    cluster: ClusterState,
-    needs: Needs,
-    rules: Rules,
-) -> None:
+def _require_known(cluster: ClusterState, needs: Needs, rules: Rules) -> None:
     """Raise ConfigurationError for a storage or node that the cluster does not have."""
     known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
@@ -571,18 +523,13 @@ def _require_known(
         )
 
 
-def require_storage(
-    cluster: ClusterState,
-    storage: str,
-    node: str,
-    content: str,
-) -> None:
+def require_storage(cluster: ClusterState, storage: str, node: str, content: str) -> None:
     """Raise ConfigurationError unless a storage is usable on a node for that content."""
     found = cluster.storage_on(storage, node)
     attempted = f"Storage '{storage}' could not be used on node {node}"
     if found is None:
-        there = {row.storage for row in cluster.storages if row.node == node}
-        listed = ", ".join(sorted(there))
+        existing = {row.storage for row in cluster.storages if row.node == node}
+        listed = ", ".join(sorted(existing))
         raise ConfigurationError(
             attempted=attempted,
             answer=f"the node has {listed or 'no storage this token may see'}",

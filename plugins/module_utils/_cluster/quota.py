@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a tenant uses, and what it may use (pure)."""
+"""A tenant's usage and limits (pure)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from .._core import validate
 from .._core.errors import QuotaExceeded
-from .._core.quantities import GIB, MIB, parse_size, render_size, whole_number
+from .._core.quantities import GIB, MIB, parse_size, readable_sizes, whole_number
 from .state import ClusterState
 from .tenant import PREFIX, owns, tenant_tag
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What counts against a quota; memory and disk in bytes."""
+    """Figures that count against a quota; memory and disk in bytes."""
 
     vms: int = 0
     cores: int = 0
@@ -54,7 +54,9 @@ def read_limits(options: Mapping[str, Any]) -> Limits | None:
         raise validate.refused("quota", own, "needs a tenant", step)
     prefix = options.get("tenant_prefix") or PREFIX
     by_tenant: dict[str, Limits] = {}
-    for name, value in (options.get("quotas") or {}).items():
+    quotas = options.get("quotas") or {}
+    validate.distinct_tenants(quotas, "quotas")
+    for name, value in quotas.items():
         what = f"quotas.{name}"
         validate.tag(tenant_tag(str(name), prefix), what)
         by_tenant[str(name).lower()] = _limits(value, what)
@@ -88,12 +90,9 @@ def _limits(given: Any, what: str) -> Limits:
 
 
 def figures_by_vm(
-    cluster: ClusterState,
-    tag: str,
-    prefix: str,
-    volumes: Mapping[int, int] | None = None,
+    cluster: ClusterState, tag: str, prefix: str, volumes: Mapping[int, int] | None = None
 ) -> dict[int, Figures]:
-    """Return what each VM of a tenant counts, by VMID. A template counts for its disks only.
+    """Return the figures of each VM of a tenant, by VMID. A template counts for its disks only.
 
     `volumes` are the bytes of all disks by VMID; the listing itself has the boot disk only.
     """
@@ -115,11 +114,7 @@ def total(figures: Iterable[Figures]) -> Figures:
     return sum(figures, Figures())
 
 
-def excess(
-    limits: Limits,
-    used: Figures,
-    more: Figures,
-) -> dict[str, dict[str, int]]:
+def excess(limits: Limits, used: Figures, more: Figures) -> dict[str, dict[str, int]]:
     """Return used, wanted and limit of each kind in which `more` does not fit beside `used`.
 
     A kind of which nothing more is wanted never counts.
@@ -146,18 +141,13 @@ def growth(before: Figures, after: Figures) -> Figures:
 
 
 def beyond(
-    tenant: str,
-    over: Mapping[str, Mapping[str, int]],
-    attempted: str,
-    next_step: str,
-    **more: Any,
+    tenant: str, over: Mapping[str, Mapping[str, int]], attempted: str, next_step: str, **more: Any
 ) -> QuotaExceeded:
     """Return the error with the figures that `excess` found."""
     causes: list[str] = []
     for kind, row in over.items():
-        shown = {name: _shown(kind, value) for name, value in row.items()}
-        figures = f"{shown['used']} used + {shown['wanted']} wanted"
-        causes.append(f"{kind}: {figures}, the limit is {shown['limit']}")
+        used, wanted, limit = shown_figures(kind, row["used"], row["wanted"], row["limit"])
+        causes.append(f"{kind}: {used} used + {wanted} wanted, the limit is {limit}")
     quota = {kind: dict(row) for kind, row in over.items()}
     return QuotaExceeded(
         attempted=attempted,
@@ -168,7 +158,8 @@ def beyond(
     )
 
 
-def _shown(kind: str, value: int) -> str:
+def shown_figures(kind: str, *values: int) -> tuple[str, ...]:
+    """Return figures of one kind for a message: sizes in bytes with their unit, else numbers."""
     if kind in _UNITS:
-        return render_size(value)
-    return str(value)
+        return readable_sizes(*values)
+    return tuple(map(str, values))

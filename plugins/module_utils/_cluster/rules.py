@@ -25,7 +25,7 @@ STORAGE_OVERCOMMIT = 10.0
 
 
 @dataclass(frozen=True)
-class Match:
+class VmSelector:
     """Other VMs, by a tag or by a pattern for their name."""
 
     text: str
@@ -55,8 +55,8 @@ class Rules:
     cpu_overcommit: float | None = None
     memory_overcommit: float | None = None
     storage_overcommit: float = STORAGE_OVERCOMMIT
-    affinity: tuple[Match, ...] = ()
-    anti_affinity: tuple[Match, ...] = ()
+    affinity: tuple[VmSelector, ...] = ()
+    anti_affinity: tuple[VmSelector, ...] = ()
     required: bool = True  # whether affinity and anti-affinity must hold, or are only preferred
     given: bool = False  # whether the task has any rule
     own: tuple[str, ...] = ()  # the nodes that the site uses; empty for all
@@ -81,8 +81,7 @@ def read_rules(options: Mapping[str, Any] | None) -> Rules:
     nodes = [validate.node(name, "placement.nodes") for name in given.get("nodes", ())]
     exclude = [validate.node(name, "placement.exclude") for name in given.get("exclude", ())]
     max_vms, max_vms_by_node = read_max_vms(
-        given.get("max_vms_per_node"),
-        "placement.max_vms_per_node",
+        given.get("max_vms_per_node"), "placement.max_vms_per_node"
     )
     min_free_memory = given.get("min_free_memory")
     if min_free_memory is not None:
@@ -112,18 +111,14 @@ def _ratio_of(given: Mapping[str, Any], key: str) -> float | None:
 
 
 def with_site(rules: Rules, connection: Connection) -> Rules:
-    """Return the rules with the nodes of the site, and its limits where the task has none."""
+    """Return the rules with the nodes of the site, and with its limits if the task has none."""
     if not rules.counts_vms and connection.max_vms_per_node is not None:
         max_vms, max_vms_by_node = read_max_vms(
-            connection.max_vms_per_node,
-            f"max_vms_per_node of site {connection.site}",
+            connection.max_vms_per_node, f"max_vms_per_node of site {connection.site}"
         )
         rules = replace(rules, max_vms=max_vms, max_vms_by_node=max_vms_by_node)
     return replace(
-        rules,
-        own=connection.own_nodes,
-        site=connection.site,
-        given=rules.given or rules.counts_vms,
+        rules, own=connection.own_nodes, site=connection.site, given=rules.given or rules.counts_vms
     )
 
 
@@ -152,29 +147,19 @@ def ratio(value: float | None, what: str) -> float | None:
     if value is None:
         return None
     if not 0 < value <= 1000:
-        raise validate.refused(
-            what,
-            value,
-            "is not a ratio",
-            "Give a number such as 1.5",
-        )
+        raise validate.refused(what, value, "is not a ratio", "Give a number such as 1.5")
     return float(value)
 
 
-def _matches(given: Mapping[str, Any], key: str) -> tuple[Match, ...]:
-    found: list[Match] = []
+def _matches(given: Mapping[str, Any], key: str) -> tuple[VmSelector, ...]:
+    found: list[VmSelector] = []
     for text in given.get(key, ()):
         if text == _BY_NAME:
             step = "Write it as name:db-*"
-            raise validate.refused(
-                f"placement.{key}",
-                text,
-                "names nothing",
-                step,
-            )
+            raise validate.refused(f"placement.{key}", text, "names nothing", step)
         if text.startswith(_BY_NAME):
-            found.append(Match(text))
+            found.append(VmSelector(text))
             continue
         tag = validate.tag(text, f"placement.{key}")
-        found.append(Match(tag))
+        found.append(VmSelector(tag))
     return tuple(found)

@@ -36,12 +36,7 @@ def _foreign(names: Iterable[str], own: tuple[str, ...]) -> list[str]:
     return sorted(foreign)
 
 
-def _require(
-    kind: str,
-    names: Iterable[str],
-    own: tuple[str, ...],
-    site: str,
-) -> None:
+def _require(kind: str, names: Iterable[str], own: tuple[str, ...], site: str) -> None:
     foreign = _foreign(names, own)
     if foreign:
         raise ConfigurationError(

@@ -5,14 +5,14 @@
 """The state of a cluster: nodes, VMs, storages and pools from one C(GET /cluster/resources).
 
 Status and name in the listing lag about 10 seconds behind. Node, lock, tags and pool of a VM come
-from the cluster's configuration and do not lag. Decisions read again what must be current.
+from the cluster's configuration and do not lag. Decisions that need a current value read it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import NetworkError, NodeUnhealthy
@@ -31,8 +31,12 @@ _LOOKS = 3
 
 @dataclass(frozen=True)
 class VmRow:
-    """One VM of the listing; memory and disk in bytes. `name` is empty as long as it is unknown."""
+    """One guest of the listing; memory and disk in bytes.
 
+    `type` is PVE's word for its kind. `name` is empty until it is known.
+    """
+
+    type: str
     vmid: int
     node: str
     name: str
@@ -50,8 +54,13 @@ class VmRow:
 
     @property
     def own_name(self) -> str:
-        """Its name, empty also where it has none."""
+        """Its name, empty if it has none."""
         return own_name(self.name, self.vmid)
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """The segments of its own path in the API."""
+        return ("nodes", self.node, self.type, self.vmid)
 
 
 @dataclass(frozen=True)
@@ -79,12 +88,12 @@ class StorageRow:
     content: frozenset[str]
     used: int
     total: int
-    planned: int = 0  # what VMs of the same run will take
+    planned: int = 0  # bytes that VMs of the same run will allocate
     thick: bool | None = None  # whether it allocates whole volumes; None until it is asked
 
     @property
     def place(self) -> str:
-        """The node of a local storage, an empty text for one that nodes share."""
+        """The node of a local storage, an empty text for a shared storage."""
         if self.shared:
             return ""
         return self.node
@@ -92,18 +101,25 @@ class StorageRow:
 
 @dataclass(frozen=True)
 class ClusterState:
-    """What the cluster looks like to the caller; entries the caller may not see are missing."""
+    """The cluster as the caller may see it; hidden entries are missing.
+
+    `types` are PVE's words for the kinds of guests that the caller works on. `vms` has the guests
+    of these kinds, `taken` the VMIDs of all guests.
+    """
 
     vms: Mapping[int, VmRow]
     nodes: Mapping[str, NodeRow]
     storages: tuple[StorageRow, ...]
     pools: frozenset[str]
-    taken: AbstractSet[int]  # every VMID in use, containers too
+    taken: AbstractSet[int]
     read_at: float = 0.0  # by the client's monotonic clock
-    asked: frozenset[str] = frozenset()  # nodes that gave the names of their VMs themselves
+    asked_nodes: frozenset[str] = frozenset()  # nodes that gave the names of their VMs themselves
+    types: frozenset[str] = frozenset()
+    # guests of other kinds, as the listing has them
+    others: Mapping[int, VmRow] = field(default_factory=dict)
 
-    def is_container(self, vmid: int | None) -> bool:
-        """Return whether a number is a container's."""
+    def is_of_other_kind(self, vmid: int | None) -> bool:
+        """Return whether a VMID belongs to a guest of a kind that the caller does not work on."""
         return vmid in self.taken - self.vms.keys()
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:
@@ -118,20 +134,20 @@ class ClusterState:
         return frozenset(row.storage for row in self.storages if row.shared)
 
 
-def fetch_cluster_state(client: Client) -> ClusterState:
-    """Return the cluster state; one request."""
+def fetch_cluster_state(client: Client, types: Collection[str]) -> ClusterState:
+    """Return the cluster state for work on guests of these kinds; one request."""
     now = client.clock.monotonic()
     rows = client.get("cluster", "resources")
-    cluster = cluster_state_of(rows)
+    cluster = cluster_state_of(rows, types)
     return replace(cluster, read_at=now)
 
 
 def refreshed(client: Client, cluster: ClusterState) -> ClusterState:
-    """Return the cluster state, or a new one where a write may no longer rest on it."""
+    """Return the cluster state, or a new one if it is too old for a write."""
     age = client.clock.monotonic() - cluster.read_at
     if age <= FRESH:
         return cluster
-    return fetch_cluster_state(client)
+    return fetch_cluster_state(client, cluster.types)
 
 
 def node_of(client: Client, vmid: int) -> str | None:
@@ -150,24 +166,20 @@ def pool_of(client: Client, vmid: int) -> str | None:
 
 
 def guest_row(client: Client, vmid: int) -> dict[str, Any]:
-    """Return the row of a guest as it is listed now, or an empty one; no answer is used again."""
+    """Return the row of a guest from a new listing, or an empty one; no cached answer is used."""
     rows: list[dict[str, Any]] = client.direct().get("cluster", "resources", type="vm")
     return next((row for row in rows if int(row["vmid"]) == vmid), {})
 
 
 def ask_nodes(
-    client: Client,
-    cluster: ClusterState,
-    nodes: Iterable[str],
-    *,
-    full: bool = False,
+    client: Client, cluster: ClusterState, nodes: Iterable[str], *, full: bool = False
 ) -> ClusterState:
     """Return the cluster state with the VMs as these nodes list them, which does not lag.
 
     One request for each node that is not offline, in parallel. `full` asks each machine for its
-    power state too, such as paused. The VMs of a node that does not answer stay as they are listed.
-    A VM that its node no longer has was moved or removed since: one more request tells which, and
-    its new node is asked.
+    power state too, such as paused. The VMs of a node that does not answer keep their rows of the
+    listing. A VM that its node no longer has was moved or removed since: one more request tells
+    which, and its new node is asked.
     """
     cluster, missed = _ask(client, cluster, nodes, full)
     for _look in range(_LOOKS):
@@ -180,34 +192,28 @@ def ask_nodes(
 
 
 def _ask(
-    client: Client,
-    cluster: ClusterState,
-    nodes: Iterable[str],
-    full: bool,
+    client: Client, cluster: ClusterState, nodes: Iterable[str], full: bool
 ) -> tuple[ClusterState, set[int]]:
-    """Return the cluster state with what the nodes answer, and the VMs that their nodes lack."""
+    """Return the cluster state with the answers of the nodes, and the VMs that their nodes lack."""
 
     def ask(node: str) -> list[dict[str, Any]] | None:
+        rows: list[dict[str, Any]] = []
         try:
-            rows: list[dict[str, Any]] = client.get(
-                "nodes",
-                node,
-                "qemu",
-                full=full or None,
-            )
+            for kind in sorted(cluster.types):
+                rows += client.get("nodes", node, kind, full=full or None)
         except (NetworkError, NodeUnhealthy):
             return None
         return rows
 
     offline = {name for name, node in cluster.nodes.items() if not node.online}
-    asked = sorted(set(nodes) - offline)
-    if not asked:
+    asked_nodes = sorted(set(nodes) - offline)
+    if not asked_nodes:
         return cluster, set()
     vms = dict(cluster.vms)
     answered: set[str] = set()
     missed = {vm.vmid for vm in vms.values() if not vm.planned}
-    answers = side_by_side(ask, asked, NODES_AT_ONCE)
-    for node, rows in zip(asked, answers, strict=True):
+    answers = side_by_side(ask, asked_nodes, NODES_AT_ONCE)
+    for node, rows in zip(asked_nodes, answers, strict=True):
         if rows is None:
             continue
         answered.add(node)
@@ -218,17 +224,13 @@ def _ask(
             vms[listed.vmid] = _as_its_node_says(row, listed, full)
             missed.discard(listed.vmid)
     missed = {vmid for vmid in missed if vms[vmid].node in answered}
-    cluster = replace(
-        cluster,
-        vms=vms,
-        asked=cluster.asked | answered,
-    )
+    cluster = replace(cluster, vms=vms, asked_nodes=cluster.asked_nodes | answered)
     return cluster, missed
 
 
 def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRow:
     """Return a VM from the list of its node; that list has no pools (pure)."""
-    fresh = _vm({**row, "node": listed.node, "maxcpu": row.get("cpus")})
+    fresh = _vm({**row, "type": listed.type, "node": listed.node, "maxcpu": row.get("cpus")})
     status = fresh.status
     if not full:
         status = _on_state(fresh.status, listed.status)
@@ -236,32 +238,27 @@ def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRo
 
 
 def _placed_again(client: Client, cluster: ClusterState, vmids: Iterable[int]) -> ClusterState:
-    """Return the cluster state with these VMs where they are now, without those that are gone."""
+    """Return the cluster state with these VMs on their current nodes, without the VMs that are
+    gone.
+    """
     rows = client.direct().get("cluster", "resources", type="vm")
-    listed = cluster_state_of(rows)
+    listed = cluster_state_of(rows, cluster.types)
     vms = dict(cluster.vms)
     for vmid in vmids:
         row = listed.vms.get(vmid)
         if row is None:
             del vms[vmid]
         else:
-            vms[vmid] = replace(
-                vms[vmid],
-                node=row.node,
-                pool=row.pool,
-            )
+            vms[vmid] = replace(vms[vmid], node=row.node, pool=row.pool)
     removed = set(vmids) - listed.taken
-    return replace(
-        cluster,
-        vms=vms,
-        taken=cluster.taken - removed,
-    )
+    return replace(cluster, vms=vms, taken=cluster.taken - removed)
 
 
 def _on_state(of_node: str, of_cluster: str) -> str:
-    """Return the power state of a VM from the list of its node, and from that of the cluster.
+    """Return the power state of a VM from its states in the list of its node and in the cluster's
+    list.
 
-    The node has C(running) for all that have a process, also a paused one (qemu-server:
+    The node has C(running) for every VM with a process, also a paused one (qemu-server:
     PVE/QemuServer.pm, vmstatus). The cluster has QEMU's own state, a few seconds old (pve-manager:
     PVE/Service/pvestatd.pm, update_qemu_status).
     """
@@ -273,7 +270,8 @@ def _on_state(of_node: str, of_cluster: str) -> str:
 def with_names(client: Client, cluster: ClusterState, *, missing: bool = False) -> ClusterState:
     """Return the cluster state with the name of each VM from its node; one request for each node.
 
-    `missing`: only where the listing has no name of a VM, so that usually no node is asked.
+    `missing`: only the nodes of VMs that have no name in the listing, so that usually no node is
+    asked.
 
     The listing has the name of a guest from its last statistics, by its number alone: a VM that got
     the number of a removed one is listed under that one's name until pvestatd has run, and a VM
@@ -281,7 +279,7 @@ def with_names(client: Client, cluster: ClusterState, *, missing: bool = False) 
     """
     vms = cluster.vms.values()
     nodes = {row.node for row in vms if not (missing and row.name)}
-    return ask_nodes(client, cluster, nodes - cluster.asked)
+    return ask_nodes(client, cluster, nodes - cluster.asked_nodes)
 
 
 def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:
@@ -309,21 +307,26 @@ def power_of(row: Mapping[str, Any]) -> str:
     return machine
 
 
-def cluster_state_of(rows: Iterable[Mapping[str, Any]]) -> ClusterState:
-    """Return the cluster state that the rows of C(/cluster/resources) give (pure)."""
+def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) -> ClusterState:
+    """Return the cluster state that the rows of C(/cluster/resources) give, for work on guests of
+    these kinds (pure).
+    """
     vms: dict[int, VmRow] = {}
     nodes: dict[str, NodeRow] = {}
     storages: list[StorageRow] = []
     pools: set[str] = set()
     taken: set[int] = set()
+    others: dict[int, VmRow] = {}
     for row in rows:
         kind = row.get("type")
-        if kind == "qemu":
+        if "vmid" in row:
+            taken.add(int(row["vmid"]))
+        if kind in types:
             vm = _vm(row)
             vms[vm.vmid] = vm
-            taken.add(vm.vmid)
-        elif kind == "lxc":
-            taken.add(int(row["vmid"]))
+        elif "vmid" in row:
+            vm = _vm(row)
+            others[vm.vmid] = vm
         elif kind == "node":
             nodes[row["node"]] = _node(row)
         elif kind == "storage":
@@ -336,11 +339,14 @@ def cluster_state_of(rows: Iterable[Mapping[str, Any]]) -> ClusterState:
         storages=tuple(storages),
         pools=frozenset(pools),
         taken=frozenset(taken),
+        types=frozenset(types),
+        others=others,
     )
 
 
 def _vm(row: Mapping[str, Any]) -> VmRow:
     return VmRow(
+        type=row["type"],
         vmid=int(row["vmid"]),
         node=row["node"],
         name=_text(row, "name"),
@@ -383,10 +389,10 @@ def _storage(row: Mapping[str, Any]) -> StorageRow:
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
-    """Return a text of a row, an empty one where it is missing."""
+    """Return a text of a row, an empty one if it is missing."""
     return str(row.get(key) or "")
 
 
 def _number(row: Mapping[str, Any], key: str) -> int:
-    """Return a figure of a row, 0 where it is missing."""
+    """Return a figure of a row, 0 if it is missing."""
     return int(row.get(key) or 0)

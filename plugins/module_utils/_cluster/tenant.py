@@ -30,7 +30,7 @@ def tenant_tag(tenant: str, prefix: str = PREFIX) -> str:
 def tenants_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...]:
     """Return the tenants' tags among `tags`, each once, sorted.
 
-    A VM belongs to a tenant where there is exactly one.
+    A VM belongs to a tenant if there is exactly one.
     """
     start = prefix.lower()
     found: set[str] = set()
@@ -64,7 +64,7 @@ def is_of_others(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREF
 def foreign_tag(tags: Iterable[str], own: str | None, prefix: str = PREFIX) -> str | None:
     """Return a tag of another tenant than `own`, or None.
 
-    Without a tenant of its own, each of several tags is another one's.
+    Without `own`, several tags are in conflict with each other, and the first of them is returned.
     """
     owners = tenants_of(tags, prefix)
     if own is not None:
@@ -76,11 +76,9 @@ def foreign_tag(tags: Iterable[str], own: str | None, prefix: str = PREFIX) -> s
 
 
 def keep_owners(
-    tags: Iterable[str],
-    owners: Iterable[str],
-    prefix: str = PREFIX,
+    tags: Iterable[str], owners: Iterable[str], prefix: str = PREFIX
 ) -> tuple[str, ...] | None:
-    """Return `tags` with exactly these tenants' tags among them, or None where nothing changes."""
+    """Return `tags` with exactly these tenants' tags among them, or None if nothing changes."""
     listed = tuple(tags)
     kept = tuple(owners)
     present = set(tenants_of(listed, prefix))
@@ -100,10 +98,7 @@ def tenant_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str | None, st
     return owners[0][len(prefix) :], ""
 
 
-def require_named_owners(
-    params: Mapping[str, Any],
-    given: Mapping[str, Any] | None = None,
-) -> None:
+def require_named_owners(params: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> None:
     """Raise ValidationFailed for a tenant or prefix without a value, also in an item of `vms`.
 
     Without a tenant a task works on the VMs of all, so a variable that happens to be empty must not
@@ -117,12 +112,7 @@ def require_named_owners(
     is_given_for_all = params.get("tenant") is not None
     defaults = params.get("defaults")
     if isinstance(defaults, Mapping):
-        _require_owner(
-            defaults,
-            defaults,
-            "defaults.",
-            is_given_for_all=is_given_for_all,
-        )
+        _require_owner(defaults, defaults, "defaults.", is_given_for_all=is_given_for_all)
         if defaults.get("tenant"):
             is_given_for_all = True
     written = _dictionaries(raw.get("vms"))
@@ -130,16 +120,13 @@ def require_named_owners(
         own: Mapping[str, Any] = {}
         if index < len(written):
             own = written[index]
-        _require_owner(
-            item,
-            own,
-            f"vms[{index}].",
-            is_given_for_all=is_given_for_all,
-        )
+        _require_owner(item, own, f"vms[{index}].", is_given_for_all=is_given_for_all)
 
 
 def blank_owner(option: str, place: str = "") -> ValidationFailed:
-    """Return the error for an option about tenants without a value; `place` is where it stands."""
+    """Return the error for an option about tenants without a value; `place` is its place in the
+    task.
+    """
     without = "to work on the VMs of every tenant and of none"
     if option == "tenant_prefix":
         without = f"for the default, {PREFIX}"
@@ -161,11 +148,7 @@ def is_blank(value: Any) -> bool:
 
 
 def _require_owner(
-    params: Mapping[str, Any],
-    given: Mapping[str, Any],
-    place: str,
-    *,
-    is_given_for_all: bool,
+    params: Mapping[str, Any], given: Mapping[str, Any], place: str, *, is_given_for_all: bool
 ) -> None:
     for option in ("tenant", "tenant_prefix"):
         value = params.get(option)

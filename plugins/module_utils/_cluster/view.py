@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cluster as one run sees it: the state for its decisions, and what it takes itself."""
+"""The cluster as one run sees it: the state for its decisions, and its own reservations."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from .state import ClusterState, fetch_cluster_state, refreshed
@@ -18,18 +19,19 @@ PATIENCE = 30.0
 
 
 class ClusterView:
-    """The cluster as a run sees it that works on one VM alone."""
+    """The cluster as a run sees it that works on one guest alone; `types` as in `ClusterState`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, types: Collection[str]) -> None:
         self.client = client
+        self.types = types
         self._names_until: float | None = None
 
     def now(self) -> ClusterState:
         """Return a cluster state that is read now."""
-        return fetch_cluster_state(self.client)
+        return fetch_cluster_state(self.client, self.types)
 
     def fresh(self, cluster: ClusterState) -> ClusterState:
-        """Return the cluster state, or a new one where a write may no longer rest on it."""
+        """Return the cluster state, or a new one if it is too old for a write."""
         return refreshed(self.client, cluster)
 
     def seconds_for_names(self) -> float:

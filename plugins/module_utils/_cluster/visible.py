@@ -2,14 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a VMID that the listing does not have is free, or only hidden from the caller.
+"""Finds out whether a VMID that the listing does not have is free, or only hidden from the caller.
 
-The listing leaves out what the caller may not see. C(GET /cluster/nextid) with a VMID says to every
-caller whether that number is in use (pve-manager: API2/Cluster.pm).
+The listing leaves out guests that the caller may not see. C(GET /cluster/nextid) with a VMID says
+to every caller whether that number is in use (pve-manager: API2/Cluster.pm). Whether a storage is
+missing or hidden follows from the privileges of the caller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .._core.errors import PermissionDenied, VmidTaken
@@ -29,33 +32,79 @@ def is_in_use(client: Reader, vmid: int) -> bool:
     return False
 
 
-def require_no_container(cluster: ClusterState, vmid: int | None, attempted: str) -> None:
-    """Raise Conflict for a VMID that is a container's (pure)."""
-    if not cluster.is_container(vmid):
+def hidden_storages(client: Reader, names: Iterable[str]) -> list[str]:
+    """Return the storages that the caller could not see; one request for each.
+
+    The listing has only storages on which the caller has Datastore.Audit (pve-manager:
+    PVE/API2/Cluster.pm, resources), so that a missing one may exist.
+    """
+    hidden: list[str] = []
+    for name in names:
+        path = f"/storage/{name}"
+        answer = client.get("access", "permissions", path=path) or {}
+        if "Datastore.Audit" not in (answer.get(path) or {}):
+            hidden.append(name)
+    return hidden
+
+
+def require_no_hidden_storages(hidden: Sequence[str], attempted: str) -> None:
+    """Raise PermissionDenied for storages that are not listed and that the caller could not see
+    (pure).
+    """
+    if not hidden:
+        return
+    listed = ", ".join(hidden)
+    paths = ", ".join(f"/storage/{name}" for name in hidden)
+    raise PermissionDenied(
+        attempted=attempted,
+        answer=f"this user or token cannot see whether storage {listed} exists",
+        next_step=f"Check the name, and give it Datastore.Audit on {paths}",
+        reason="hidden storage",
+        details={"storages": list(hidden)},
+    )
+
+
+def require_no_other_kind(
+    cluster: ClusterState, vmid: int | None, attempted: str, other: str
+) -> None:
+    """Raise Conflict for a VMID of a guest of the other kind, which is called `other` (pure)."""
+    if not cluster.is_of_other_kind(vmid):
         return
     raise VmidTaken(
         attempted=attempted,
-        answer=f"a container has the number {vmid}",
+        answer=f"a {other} has the number {vmid}",
         next_step="Choose another vmid, or leave it out",
         reason="taken vmid",
     )
 
 
-def require_visible(
-    client: Client,
-    cluster: ClusterState,
-    vmid: int | None,
-    attempted: str,
-) -> None:
-    """Raise PermissionDenied for a VMID that is in use, but hidden from the caller.
+@dataclass(frozen=True)
+class Sight:
+    """PVE's answer about a VMID that the listing lacks."""
 
-    One request where the listing lacks the number, and a second where it is in use. Raises Conflict
-    for a VM that was created since the listing was read.
+    in_use: bool = False
+    created: bool = False  # whether a VM or container got it since the listing was read
+
+
+def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> Sight:
+    """Return PVE's answer about a VMID.
+
+    One request if the listing lacks the number, and a second if it is in use.
     """
     if vmid is None or vmid in cluster.taken or not is_in_use(client, vmid):
+        return Sight()
+    return Sight(in_use=True, created=node_of(client, vmid) is not None)
+
+
+def require_visible(sight: Sight, vmid: int | None, attempted: str) -> None:
+    """Raise PermissionDenied for a VMID that is in use, but hidden from the caller (pure).
+
+    Raises Conflict for a VM that was created since the listing was read.
+    """
+    if not sight.in_use:
         return
     guest = f"a VM or container with the number {vmid}"
-    if node_of(client, vmid) is not None:
+    if sight.created:
         raise VmidTaken(
             attempted=attempted,
             answer=f"{guest} was created a moment ago",

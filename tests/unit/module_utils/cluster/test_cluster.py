@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     ClusterState,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import Numbers
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import VmidAllocator
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
     Conflict,
@@ -75,7 +75,7 @@ def storage(
 
 
 def picture(*rows: dict[str, Any]) -> ClusterState:
-    return cluster_state_of(rows)
+    return cluster_state_of(rows, {"qemu"})
 
 
 ROWS = [
@@ -192,9 +192,9 @@ def test_without_a_tenant_nothing_is_guarded() -> None:
 
 
 def test_the_lowest_free_number_is_taken() -> None:
-    assert Numbers((100, 110), None, "web1", by_name=False).free({100, 101, 103}) == 102
+    assert VmidAllocator((100, 110), None, "web1", by_name=False).free({100, 101, 103}) == 102
     with pytest.raises(QuotaExceeded, match="100 to 101"):
-        Numbers((100, 101), None, "web1", by_name=False).free({100, 101})
+        VmidAllocator((100, 101), None, "web1", by_name=False).free({100, 101})
 
 
 def test_the_node_with_the_smallest_share_given_away_is_chosen() -> None:

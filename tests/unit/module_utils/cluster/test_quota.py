@@ -33,10 +33,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     cluster_state_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import (
-    Bands,
-    Numbers,
+    VmidAllocator,
+    VmidRanges,
     advice,
-    read_bands,
+    read_vmid_ranges,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     Conflict,
@@ -51,38 +51,39 @@ GIB = 1 << 30
 def test_a_number_is_free_and_in_its_band(taken: frozenset[int], losses: int, seed: int) -> None:
     free = set(range(100, 131)) - taken
     for by_name in (True, False):
-        numbers = Numbers((100, 130), "tenant_acme", "web1", by_name)
+        vmids = VmidAllocator((100, 130), "tenant_acme", "web1", by_name)
         if not free:
             with pytest.raises(QuotaExceeded, match="all 31 numbers from 100 to 130"):
-                numbers.free_after(taken, losses, random.Random(seed))
+                vmids.free_after(taken, losses, random.Random(seed))
             continue
-        assert numbers.free(taken) == next(vmid for vmid in numbers.order() if vmid in free)
-        assert numbers.free_after(taken, losses, random.Random(seed)) in free
+        assert vmids.free(taken) == next(vmid for vmid in vmids.order() if vmid in free)
+        assert vmids.free_after(taken, losses, random.Random(seed)) in free
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.integers(100, 999), st.integers(0, 300))
 def test_the_order_by_name_has_every_number_once(
     tenant: str, name: str, first: int, size: int
 ) -> None:
-    numbers = Numbers((first, first + size), tenant, name)
-    order = list(numbers.order())
+    vmids = VmidAllocator((first, first + size), tenant, name)
+    order = list(vmids.order())
     assert sorted(order) == list(range(first, first + size + 1))
-    assert order == list(Numbers((first, first + size), tenant.lower(), name).order())
-    assert numbers.first(3) == set(order[:3])
+    assert order == list(VmidAllocator((first, first + size), tenant.lower(), name).order())
+    assert vmids.first(3) == set(order[:3])
 
 
 def test_the_number_of_a_name_never_changes() -> None:
     """Other versions of the collection and other sites must give a VM the same number."""
-    band = (10000, 99999)
-    assert next(Numbers(band, "tenant_acme", "web1").order()) == 15046
-    assert next(Numbers(band, None, "web1").order()) == 61629
-    assert list(Numbers((100, 999), "tenant_acme", "web1").order())[:3] == [646, 729, 812]
+    vmid_range = (10000, 99999)
+    assert next(VmidAllocator(vmid_range, "tenant_acme", "web1").order()) == 15046
+    assert next(VmidAllocator(vmid_range, None, "web1").order()) == 61629
+    assert list(VmidAllocator((100, 999), "tenant_acme", "web1").order())[:3] == [646, 729, 812]
 
 
 def test_fifty_names_get_fifty_numbers_at_the_first_try() -> None:
-    band = (10000, 99999)
+    vmid_range = (10000, 99999)
     first = {
-        next(Numbers(band, f"tenant_t{index % 3}", f"race-{index}").order()) for index in range(50)
+        next(VmidAllocator(vmid_range, f"tenant_t{index % 3}", f"race-{index}").order())
+        for index in range(50)
     }
     assert len(first) == 50
 
@@ -93,7 +94,7 @@ def test_those_who_lose_together_part_quickly() -> None:
     """
     waiting, taken, rounds = dict.fromkeys(range(50), 0), set[int](), 0
     rngs = {index: random.Random(index) for index in range(50)}
-    band = (10000, 99999)
+    vmid_range = (10000, 99999)
     all_wanted = dict.fromkeys(range(50), 10000)
     while waiting:
         rounds += 1
@@ -103,7 +104,7 @@ def test_those_who_lose_together_part_quickly() -> None:
             else:
                 taken.add(all_wanted[index])
                 del waiting[index]
-        lowest = Numbers(band, None, "web1", by_name=False)
+        lowest = VmidAllocator(vmid_range, None, "web1", by_name=False)
         all_wanted = {
             index: lowest.free_after(taken, losses, rngs[index])
             for index, losses in waiting.items()
@@ -126,16 +127,16 @@ def test_those_who_lose_together_part_quickly() -> None:
     ],
 )
 def test_a_number_by_hand_outside_its_bands_is_advised_against(vmid: int, word: str | None) -> None:
-    said = advice(vmid, Bands())
+    said = advice(vmid, VmidRanges())
     assert said is None if word is None else word in (said or "")
 
 
 def test_bands_are_read() -> None:
-    bands = read_bands([500, 600], {"manual": [700, 800], "template": None})
-    assert bands == Bands(automatic=(500, 600), manual=(700, 800))
+    vmid_ranges = read_vmid_ranges([500, 600], {"manual": [700, 800], "template": None})
+    assert vmid_ranges == VmidRanges(automatic=(500, 600), manual=(700, 800))
     for wrong in ([1], [3, 2], [1, 200], [100, 1 << 40]):
         with pytest.raises(ValidationFailed, match="vmid_bands.manual"):
-            read_bands(None, {"manual": wrong})
+            read_vmid_ranges(None, {"manual": wrong})
 
 
 def test_limits_are_those_of_the_tenant() -> None:
@@ -186,7 +187,7 @@ def test_what_a_tenant_has() -> None:
         {**base, "vmid": 103, "tags": "Tenant_Acme;web", "template": 1},
     ]
     found = figures_by_vm(
-        cluster_state_of(rows), "tenant_acme", "tenant_", {100: 7 * GIB, 103: GIB}
+        cluster_state_of(rows, {"qemu"}), "tenant_acme", "tenant_", {100: 7 * GIB, 103: GIB}
     )
     assert found == {100: Figures(1, 2, GIB, 7 * GIB), 103: Figures(disk=5 * GIB)}
     assert total(found.values()) == Figures(1, 2, GIB, 12 * GIB)
@@ -216,7 +217,7 @@ def test_only_what_grows_can_exceed(limits: dict[str, int], used: Figures, more:
     )
 
 
-ROW = VmRow(9000, "n1", "debian", "stopped", (), None, True, None, 1, GIB, GIB, 0)
+ROW = VmRow("qemu", 9000, "n1", "debian", "stopped", (), None, True, None, 1, GIB, GIB, 0)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_what_a_tenant_may_clone(
     tags: list[str], template: bool, shared: list[str], allowed: bool
 ) -> None:
     row = replace(ROW, template=template, tags=tuple(tags))
-    seen = replace(cluster_state_of([]), vms={9000: row})
+    seen = replace(cluster_state_of([], {"qemu"}), vms={9000: row})
     guard_source(row, tags, None, "tenant_")
     if allowed:
         guard_source(row, tags, "tenant_acme", "tenant_", shared)
@@ -271,6 +272,8 @@ def test_whose_a_volume_is(volume: str, owner: int | None) -> None:
 
 def test_a_volume_of_an_unknown_vm_is_left_alone() -> None:
     with pytest.raises(Conflict, match="VM 77"):
-        guard_volume("ceph:vm-77-disk-0", cluster_state_of([]), "tenant_acme", "tenant_")
-    guard_volume("ceph:vm-77-disk-0", cluster_state_of([]), "tenant_acme", "tenant_", ["77"])
-    guard_volume("ceph:vm-77-disk-0", cluster_state_of([]), None, "tenant_")
+        guard_volume("ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), "tenant_acme", "tenant_")
+    guard_volume(
+        "ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), "tenant_acme", "tenant_", ["77"]
+    )
+    guard_volume("ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), None, "tenant_")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is on the storages of a cluster: volumes of one kind, such as disk images or backups."""
+"""The contents of a cluster's storages: volumes of one kind, such as disk images or backups."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import FleetError, NetworkError, NodeUnhealthy
-from .._core.parallel import side_by_side
-from .state import NODES_AT_ONCE, ClusterState, StorageRow
+from ..._core.errors import FleetError, NetworkError, NodeUnhealthy
+from ..._core.parallel import side_by_side
+from ..state import NODES_AT_ONCE, ClusterState, StorageRow
 
 if TYPE_CHECKING:
-    from .._api.client import Client
+    from ..._api.client import Client
 
-# What a node or a storage that is down answers. Another node may list a shared storage all the
-# same.
+# The errors of a node or a storage that is down. Another node may still list a shared storage.
 _DOWN = (NetworkError, NodeUnhealthy)
 
 
@@ -55,15 +54,20 @@ def read_contents(client: Client, cluster: ClusterState, content: str) -> Conten
 
 
 def read_volumes(client: Client, cluster: ClusterState) -> dict[int, int]:
-    """Return the bytes of all disks by VMID, without those of nodes and storages that are down.
+    """Return the bytes of all disks by VMID, without the disks on nodes and storages that are down.
 
-    Requests are those of `read_contents`. Raises FleetError for what is not allowed.
+    It sends the requests of `read_contents`. Raises FleetError if a read is not allowed.
     """
     found = read_contents(client, cluster, "images")
+    require_allowed(found)
+    return disk_sizes(found)
+
+
+def require_allowed(found: Contents) -> None:
+    """Raise FleetError for a read that is not allowed; nodes and storages may be down (pure)."""
     for _row, error in found.unread:
         if not isinstance(error, _DOWN):
             raise error
-    return disk_sizes(found)
 
 
 def disk_sizes(found: Contents) -> dict[int, int]:
@@ -80,10 +84,7 @@ def disk_sizes(found: Contents) -> dict[int, int]:
 
 
 def _read_one(
-    client: Client,
-    cluster: ClusterState,
-    rows: list[StorageRow],
-    content: str,
+    client: Client, cluster: ClusterState, rows: list[StorageRow], content: str
 ) -> list[Mapping[str, Any]] | FleetError:
     """Return the volumes of a storage from the first node that lists them, or why none does."""
     failure: FleetError | None = None
@@ -96,9 +97,7 @@ def _read_one(
         attempted = f"Could not list storage {row.storage} on node {row.node}"
         try:
             answer: list[Mapping[str, Any]] = client.get(
-                *path,
-                content=content,
-                attempted=attempted,
+                *path, content=content, attempted=attempted
             )
         except FleetError as error:
             failure = error

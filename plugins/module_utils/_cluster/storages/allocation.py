@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .state import ClusterState, StorageRow
+from ..state import ClusterState, StorageRow
 
 if TYPE_CHECKING:
-    from .._api.client import Client
+    from ..._api.client import Client
 
 THIN, THICK = "thin", "thick"
 
@@ -25,9 +25,12 @@ BY_SPARSE = frozenset(("zfspool", "zfs"))
 BY_PREALLOCATION = frozenset(("dir", "nfs", "cifs", "btrfs"))
 _PREALLOCATED_FORMATS = frozenset(("raw", "qcow2"))
 
+# Kinds of storages that make base volumes (pve-storage: volume_has_feature, template).
+_BASE_KINDS = frozenset("dir nfs cifs cephfs glusterfs btrfs lvmthin rbd zfspool zfs".split())
+
 
 def allocation_of(kind: str, settings: Mapping[str, Any], disk_format: str | None) -> str | None:
-    """Return how a storage allocates a new disk, thin or thick, or None where that is not known
+    """Return how a storage allocates a new disk, thin or thick, or None if that is not known
     (pure).
     """
     if kind in ALWAYS:
@@ -56,10 +59,10 @@ def _by_preallocation(settings: Mapping[str, Any], disk_format: str) -> str:
 def with_allocations(
     client: Client, cluster: ClusterState, room: Mapping[str, int]
 ) -> ClusterState:
-    """Return the cluster state with how storages allocate disks, where new bytes depend on that.
+    """Return the cluster state with how storages allocate disks, if new bytes depend on that.
 
-    `room` are the new bytes by storage. One request where they are more than the free bytes of a
-    storage whose kind does not tell, and none otherwise.
+    `room` are the new bytes by storage. One request if they exceed the free bytes of a storage
+    whose kind does not decide, and none otherwise.
     """
     undecided = [row for row in cluster.storages if _is_undecided(row, room.get(row.storage, 0))]
     if not undecided:
@@ -86,3 +89,8 @@ def _is_undecided(row: StorageRow, size: int) -> bool:
     wanted = size + row.planned
     free = row.total - row.used
     return size > 0 and wanted > free
+
+
+def base_storages(cluster: ClusterState) -> frozenset[str]:
+    """Return the storages on which the disks of a template become base volumes (pure)."""
+    return frozenset(row.storage for row in cluster.storages if row.kind in _BASE_KINDS)
