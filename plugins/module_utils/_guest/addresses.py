@@ -21,7 +21,8 @@ Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 _NIC = re.compile(r"^net\d+$")
 _IPCONFIG = re.compile(r"^ipconfig\d+$")
 _MAC = re.compile(r"(?:^|[=,])([0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})(?:,|$)")
-# What the option C(agent) needs here of its format (`_schema/qemu.py` has all of it).
+# The part of the format of the option C(agent) that is read here (`_schema/generated/qemu.py` has
+# all of it).
 _ENABLED = {"enabled": {"type": "boolean", "default_key": 1}}
 
 
@@ -89,9 +90,9 @@ def agent_is_on(option: str) -> bool:
     return switch == "1"
 
 
-def agent_addresses(answer: Any) -> list[Address]:
-    """Return what `agent/network-get-interfaces` lists, without loopback and link-local
-    addresses.
+def agent_addresses(answer: Any, source: str = "agent") -> list[Address]:
+    """Return the addresses in an answer of `agent/network-get-interfaces`, or of `interfaces` of a
+    container, without loopback and link-local addresses.
     """
     interfaces = answer
     if isinstance(answer, Mapping):
@@ -103,14 +104,9 @@ def agent_addresses(answer: Any) -> list[Address]:
         for entry in _dictionaries(interface.get("ip-addresses")):
             reported = _text(entry, "ip-address")
             text, _percent, _zone = reported.partition("%")
-            if not _is_useful(text):
+            if not is_useful(text):
                 continue
-            address = Address(
-                text,
-                prefix=whole_number(_text(entry, "prefix")),
-                interface=name,
-                mac=mac.lower(),
-            )
+            address = Address(text, whole_number(_text(entry, "prefix")), name, mac.lower(), source)
             found.append(address)
     return found
 
@@ -135,7 +131,7 @@ def cloud_init_addresses(config: Mapping[str, Any]) -> list[Address]:
         parts = _sub_keys(str(config[key]))
         for family in ("ip", "ip6"):
             text, _slash, prefix = parts.get(family, "").partition("/")
-            if not _is_useful(text):
+            if not is_useful(text):
                 continue
             address = Address(
                 text,
@@ -196,8 +192,32 @@ def choose_address(
     return ranked[first]
 
 
+def report_of(
+    addresses: Sequence[Address], macs: Mapping[str, str], rule: AddressRule, why: str
+) -> dict[str, Any]:
+    """Return addresses as modules report them: all of them, the chosen address, and their source.
+
+    `why` is the reason why the guest did not report them, an empty text if it did.
+    """
+    chosen = choose_address(addresses, rule, macs)
+    return {
+        "addresses": [
+            {
+                "address": one.address,
+                "prefix": one.prefix,
+                "interface": one.interface,
+                "family": one.family,
+            }
+            for one in addresses
+        ],
+        "address": chosen.address if chosen else None,
+        "address_source": addresses[0].source if addresses else None,
+        "agent_problem": why or None,
+    }
+
+
 def _nic_rank(address: Address, nics: Sequence[str], macs: Mapping[str, str]) -> int | None:
-    """Return the position of the address's NIC in the list, None where it is not there.
+    """Return the position of the address's NIC in the list, None if it is not listed.
 
     A NIC is named by its interface in the guest, its MAC, or as C(netN).
     """
@@ -215,7 +235,7 @@ def _nic_rank(address: Address, nics: Sequence[str], macs: Mapping[str, str]) ->
 
 
 def _subnet_rank(address: Address, subnets: Sequence[Network]) -> int | None:
-    """Return the position of the address's subnet in the list, None where it is not there."""
+    """Return the position of the address's subnet in the list, None if it is not listed."""
     if not subnets:
         return 0
     parsed = ipaddress.ip_address(address.address)
@@ -227,7 +247,7 @@ def _subnet_rank(address: Address, subnets: Sequence[Network]) -> int | None:
 
 
 def is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether whoever connects to the address reaches itself.
+    """Return whether a client that connects to the address reaches itself.
 
     Python before 3.13 forgets the mapped ones.
     """
@@ -241,7 +261,8 @@ def is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 # the loopback of thousands of guests is the same, and a sync looks at each address twice
 @lru_cache(maxsize=65536)
-def _is_useful(text: str) -> bool:
+def is_useful(text: str) -> bool:
+    """Return whether a text is an address by which other machines reach the guest."""
     try:
         parsed = ipaddress.ip_address(text)
     except ValueError:

@@ -44,7 +44,7 @@ class Marker:
         return self.run is not None
 
     def render(self) -> str:
-        """Return the comment, or an empty text where there is nothing to say."""
+        """Return the comment, or an empty text if the marker has no values."""
         values: dict[str, Any] = {
             "origin": self.origin,
             "run": self.run,

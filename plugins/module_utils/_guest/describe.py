@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 from .._cluster.state import VmRow
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core.errors import FleetError
-from .._guest.marker import split_notes
+from .._core.times import iso
 from .._resource.plan import Plan
-from .config.view import show
-from .live.guest import NO_GUEST_REPORT
+from .kind import Kind
+from .marker import split_notes
 from .model import Actual
 
 # Every other status that QEMU reports is one of a VM that is on.
@@ -28,20 +28,37 @@ _POWER = {
 }
 
 
+# QEMU's states of a guest that does not run on by itself (qapi/run-state.json).
+_BROKEN = frozenset(("internal-error", "io-error", "guest-panicked"))
+_PHASES = {"on": "Running", "off": "Stopped", "suspended": "Stopped"}
+_CREATING_LOCKS = frozenset(("clone", "create"))
+PENDING = "Pending"
+# How the warning ends that names options which a running guest takes over later.
+WAITS_FOR_STOP = "will be applied at its next stop or reboot"
+
+# The report of a guest that was not asked.
+NO_GUEST_REPORT: Mapping[str, Any] = {
+    "addresses": None,
+    "address": None,
+    "address_source": None,
+    "agent_problem": None,
+}
 _CONDITIONS = ("Ready", "VMCreated", "ResourcesAllocated", "NetworkConfigured")
 
 
 def describe(
     actual: Actual,
     *,
+    checked: float = 0.0,
     prefix: str = "tenant_",
     url: str = "",
     guest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a VM as modules report it: who and where it is, and its configuration in PVE's own
-    keys.
+    """Return a VM as modules report it: its name, node and state, and its configuration in PVE's
+    own keys.
 
-    `url` is the address of the user interface; `guest` is the guest report.
+    `checked` is when it was read, in seconds since the epoch; `url` is the address of the user
+    interface; `guest` is the guest report.
     """
     tags = sorted(parse_tags(actual.target.get("tags", "")))
     owners = tenants_of(tags, prefix)
@@ -52,6 +69,8 @@ def describe(
         "node": actual.node,
         "status": actual.status,
         "power_state": power_state(actual.status),
+        "phase": phase(actual.status, actual.lock, is_unfinished=marker.building),
+        "checked": iso(checked),
         "template": actual.template,
         "tenant": _tenant(owners, prefix),
         "tags": tags,
@@ -60,16 +79,16 @@ def describe(
         "uptime": actual.uptime,
         "description": notes,
         "cloned_from": marker.origin,
-        "config": show(actual.target),
-        "macs": macs(actual.target),
+        "config": actual.kind.shown(actual.target),
+        "macs": actual.kind.macs_in(actual.target),
         "pending": pending_keys(actual),
-        "console_url": console_url(url, actual.vmid, actual.name, actual.node),
+        "console_url": console_url(url, actual.kind, actual.vmid, actual.name, actual.node),
         **(guest or NO_GUEST_REPORT),
     }
 
 
 def _tenant(owners: Sequence[str], prefix: str) -> str | None:
-    """Return the tenant of a VM; None where it has none, or several."""
+    """Return the tenant of a VM; None if it has none, or several."""
     if len(owners) != 1:
         return None
     return owners[0][len(prefix) :]
@@ -84,18 +103,31 @@ def pending_keys(actual: Actual) -> list[str]:
 
 
 def power_state(status: str) -> str | None:
-    """Return on, off or suspended for a status of PVE or QEMU; None where it is not known yet."""
+    """Return on, off or suspended for a status of PVE or QEMU; None if it is not known yet."""
     if status in ("", "unknown"):
         return None
     return _POWER.get(status, "on")  # a guest that has an error or is being moved has power
 
 
-def console_url(url: str, vmid: int, name: str, node: str) -> str | None:
+def phase(status: str, lock: str | None, *, is_unfinished: bool = False) -> str | None:
+    """Return Creating, Running, Stopped or Error for a VM that exists; None if its status is not
+    known, for example on a node that is offline.
+
+    A VM that is only planned has the phase PENDING.
+    """
+    if is_unfinished or lock in _CREATING_LOCKS:
+        return "Creating"
+    if status in _BROKEN:
+        return "Error"
+    return _PHASES.get(power_state(status) or "")
+
+
+def console_url(url: str, kind: Kind, vmid: int, name: str, node: str) -> str | None:
     """Return the URL of the VM's console in the user interface."""
     if not url:
         return None
     query = {
-        "console": "kvm",
+        "console": kind.console,
         "novnc": 1,
         "vmid": vmid,
         "vmname": name,
@@ -103,15 +135,6 @@ def console_url(url: str, vmid: int, name: str, node: str) -> str | None:
         "resize": "off",
     }
     return f"{url}/?{urlencode(query)}"
-
-
-def macs(config: Mapping[str, str]) -> dict[str, str]:
-    """Return the MAC address of each NIC that has one."""
-    found = {}
-    for key, nic in show(config).items():
-        if key.startswith("net") and isinstance(nic, dict) and nic.get("macaddr"):
-            found[key] = nic["macaddr"]
-    return found
 
 
 def conditions(actual: Actual | None, plan: Plan, *, applied: bool) -> list[dict[str, Any]]:
@@ -141,7 +164,9 @@ def _ready(actual: Actual, plan: Plan, *, settled: bool) -> dict[str, Any]:
 
 
 def _in_sync(name: str, pending: list[str], *, settled: bool) -> dict[str, Any]:
-    """Return whether the VM has what is desired; `pending` are the options that wait for a stop."""
+    """Return whether the VM is in the desired state; `pending` are the options that wait for a
+    stop.
+    """
     if pending:
         return _condition(name, False, "NeedsReboot")
     return _condition(name, settled, "InSync" if settled else "Planned")
@@ -166,8 +191,12 @@ def _condition(name: str, status: bool | None, reason: str) -> dict[str, Any]:
     return {"type": name, "status": status, "reason": reason}
 
 
-def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[str, Any]:
-    """Return a VM with the same keys, from the cluster's listing alone; null is what that lacks."""
+def describe_row(
+    kind: Kind, row: VmRow, *, checked: float = 0.0, prefix: str = "tenant_", url: str = ""
+) -> dict[str, Any]:
+    """Return a VM with the same keys, from the cluster's listing alone; a key that the listing
+    lacks is null.
+    """
     owners = tenants_of(row.tags, prefix)
     return {
         "vmid": row.vmid,
@@ -175,6 +204,8 @@ def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[
         "node": row.node,
         "status": row.status,
         "power_state": power_state(row.status),
+        "phase": phase(row.status, row.lock),
+        "checked": iso(checked),
         "template": row.template,
         "tenant": _tenant(owners, prefix),
         "tags": sorted(row.tags),
@@ -186,6 +217,6 @@ def describe_row(row: VmRow, *, prefix: str = "tenant_", url: str = "") -> dict[
         "config": None,
         "macs": None,
         "pending": None,
-        "console_url": console_url(url, row.vmid, row.name, row.node),
+        "console_url": console_url(url, kind, row.vmid, row.name, row.node),
         **NO_GUEST_REPORT,
     }

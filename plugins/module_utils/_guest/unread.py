@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What VMs that cannot be read mean for a task: one may be the VM that it names, and each counts
+"""The effect of unreadable VMs on a task: any of them may be the VM that it names, and each counts
 for its quota (pure).
 """
 
@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._cluster.quota import Figures
-from ..._cluster.state import ClusterState, VmRow
-from ..._cluster.tenant import is_of_others, tenants_of
-from ..._cluster.unread import refuse_unread
-from ..._core.errors import NodeUnhealthy
-from ..._core.shown import first_of
-from ..model import Desired
+from .._cluster.quota import Figures
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import is_of_others, tenants_of
+from .._cluster.unread import refuse_unread
+from .._core.errors import NodeUnhealthy
+from .._core.shown import first_of
+from .model import Guest
 
 
-def refuse_unread_vm(desired: Desired, cluster: ClusterState) -> None:
-    """Raise NodeUnhealthy where a VM that was not found by its name may exist all the same.
+def refuse_unread_vm(desired: Guest, cluster: ClusterState) -> None:
+    """Raise NodeUnhealthy if the VM may exist but its name cannot be read.
 
-    A VM without a tenant tag is a tenant's only where it may be adopted, or where a run of that
-    tenant may have left it unfinished.
+    A VM without a tenant tag is a tenant's only if it may be adopted, or if a run of that tenant
+    may have left it unfinished.
     """
     tag = desired.tenant_tag
     prefix = desired.tenant_prefix
@@ -39,14 +39,11 @@ def refuse_unread_vm(desired: Desired, cluster: ClusterState) -> None:
 
 
 def require_counted(
-    desired: Desired,
-    cluster: ClusterState,
-    usage: Mapping[int, Figures],
-    more: Figures,
+    desired: Guest, cluster: ClusterState, usage: Mapping[int, Figures], more: Figures
 ) -> None:
-    """Raise NodeUnhealthy where `more` of something is limited that VMs have which cannot be read.
+    """Raise NodeUnhealthy if a limit on `more` cannot be checked because VMs cannot be read.
 
-    Every VM has memory: a figure of 0 is none.
+    Every VM has memory: a figure of 0 means that it is unknown.
     """
     unread = sorted(vmid for vmid, one in usage.items() if one.vms and not one.memory)
     kinds = (desired.limits or {}).keys() - {"vms"}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a task works on a VM: how long it waits, and what it asks of the guest (pure)."""
+"""How a task works on a VM: how long it waits, and which questions it asks the guest (pure)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._guest.addresses import AddressRule, parse_subnets
+from .addresses import AddressRule, parse_subnets
 
 
 @dataclass(frozen=True)
 class GuestRequest:
-    """What to ask of the guest.
+    """The request to the guest.
 
     `wait_for` is none, running, agent or address; `timeout` in seconds.
     """
@@ -26,22 +26,22 @@ class GuestRequest:
     rule: AddressRule = AddressRule()
 
     @property
-    def asks(self) -> bool:
+    def needs_agent(self) -> bool:
         return self.addresses or self.wait_for in ("agent", "address")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a task sets for its own work; `task_timeout` in seconds for each task of PVE."""
+    """The settings of a task for its own work; `task_timeout` in seconds for each task of PVE."""
 
     task_timeout: int = 300
     guest: GuestRequest = GuestRequest()
 
 
 def read_guest_request(options: Mapping[str, Any]) -> GuestRequest:
-    """Return what the options want from the guest.
+    """Return the request of the options to the guest.
 
-    Raises ConfigurationError for a subnet that is none.
+    Raises ConfigurationError for a text that is not a subnet.
     """
     return GuestRequest(
         addresses=bool(options.get("addresses")),

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The hardware of a desired guest: the part that VMs and containers share. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from .model import Guest
+
+AnyDesired = TypeVar("AnyDesired", bound="DesiredGuest")
+# The value of a sub-key to remove.
+REMOVE = None
+
+
+@dataclass(frozen=True)
+class Disk:
+    """One disk of a VM, or one volume of a container, as desired.
+
+    `size` is in bytes; `options` are PVE's sub-keys, REMOVE takes one out.
+    """
+
+    slot: str
+    state: str = "present"
+    size: int | None = None
+    storage: str | None = None
+    format: str | None = None
+    import_from: str | None = None
+    # an existing volume to attach, such as an ISO, or a path of the node
+    volume: str | None = None
+    allocation: str | None = None  # thin or thick, as its storage class asks for
+    options: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def is_cdrom(self) -> bool:
+        return self.options.get("media") == "cdrom"
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything is asked for that only a disk has."""
+        return any((self.size, self.storage, self.import_from, self.format))
+
+
+@dataclass(frozen=True)
+class GuestHardware:
+    """The settings of a guest in PVE's own keys and canonical values.
+
+    Options that are missing here stay unchanged.
+    """
+
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    property_strings: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    unset: frozenset[str] = frozenset()
+    disks: tuple[Disk, ...] = ()
+    disks_exact: bool = False
+    nics_exact: bool = False
+    default_storage: str = "local-lvm"
+
+    @property
+    def slots(self) -> set[str]:
+        """The slots of the drives that are named."""
+        return {disk.slot for disk in self.disks}
+
+
+@dataclass(frozen=True)
+class DesiredGuest:
+    """A desired guest with its hardware."""
+
+    guest: Guest
+    hardware: GuestHardware = GuestHardware()
+
+    def with_guest(self: AnyDesired, **changes: Any) -> AnyDesired:
+        """Return it with other values of the guest."""
+        return replace(self, guest=replace(self.guest, **changes))
+
+    def with_hardware(self: AnyDesired, **changes: Any) -> AnyDesired:
+        """Return it with other values of the hardware."""
+        return replace(self, hardware=replace(self.hardware, **changes))
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Warnings about options that are possible and seldom intended."""
+        return ()

@@ -1,0 +1,110 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The kinds of guests and their differences: virtual machines and containers (pure).
+
+Code that serves both asks the kind of a guest for the differences. A guest carries its kind as a
+value; there is no registry of kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, ClassVar, Protocol
+
+from .._cluster.quota import Figures
+from .._cluster.state import ClusterState
+from .._schema.formats import Schema
+from .identity import Identity
+
+
+class Kind(Protocol):
+    """A kind of guests.
+
+    `type` is PVE's word for it: the `type` of its rows in C(/cluster/resources), and the segment of
+    its paths. `noun` is the word for it in messages.
+
+    `creation_tasks` are the types of the tasks that create its guests. `ha_tasks` are the tasks
+    of the HA manager by the type of the task that asked it. `console` is the word for its console
+    in addresses of the user interface. `generated_options` are options that PVE sets itself.
+    `name_option` is the option with the name; the values of `secret_options` are never shown.
+    `other_noun` is the word for guests of the other kind. `has_uuid` is whether its guests have
+    uuids. `content` is the content of storages with its
+    disks. `template_is_task` is whether PVE names the
+    task that converts one into a template. `schema` has its options.
+    """
+
+    type: ClassVar[str]
+    noun: ClassVar[str]
+    creation_tasks: ClassVar[Collection[str]]
+    ha_tasks: ClassVar[Mapping[str, Collection[str]]]
+    console: ClassVar[str]
+    generated_options: ClassVar[Collection[str]]
+    name_option: ClassVar[str]
+    secret_options: ClassVar[Collection[str]]
+    other_noun: ClassVar[str]
+    has_uuid: ClassVar[bool]
+    content: ClassVar[str]
+    template_is_task: ClassVar[bool]
+    schema: ClassVar[Schema]
+
+    def path(self, node: str, *below: str | int) -> tuple[str | int, ...]:
+        """Return the segments of the path of its guests on a node, such as
+        `path("pve1", 100, "config")`.
+        """
+        return ("nodes", node, self.type, *below)
+
+    def name_in(self, config: Mapping[str, Any]) -> str:
+        """Return the name of a guest with this configuration, an empty text if it has none."""
+
+    def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+        """Return a configuration, or only `keys` of it, as results show it: plain data, without
+        secrets.
+        """
+
+    def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the MAC address of each NIC that has one, by the key of the NIC."""
+
+    def volumes_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the volumes of its disks by slot, unused disks included."""
+
+    def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+        """Return its disks with data by slot, without drives for media. The volume of a disk is
+        its C(file).
+        """
+
+    def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
+        """Return the storages of its disks, of drives for media and of its other volumes; a disk
+        that is a path of the node counts as a storage.
+        """
+
+    def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
+        """Return the bridges of its NICs."""
+
+    def memory_volume(
+        self, config: Mapping[str, str], cluster: ClusterState, node: str
+    ) -> tuple[str, int]:
+        """Return the storage and the bytes of the volume for a snapshot of its memory; an empty
+        storage if PVE cannot save the memory of its kind.
+        """
+
+    def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
+        """Return the options with which PVE cannot save its memory."""
+
+    def identity_in(
+        self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]
+    ) -> Identity:
+        """Return the fingerprint that distinguishes it from a later guest with its VMID."""
+
+    def figures_of(
+        self,
+        config: Mapping[str, str],
+        images: Mapping[str, int] | None = None,
+        *,
+        template: bool = False,
+    ) -> Figures:
+        """Return the figures that a quota counts of a guest with this configuration.
+
+        `images` are the bytes of imported images by slot.
+        """
