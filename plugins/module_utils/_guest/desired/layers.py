@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How options of several layers become one (pure): those for all VMs, those of a class, the VM's
-own on top.
+"""Merges options of several layers (pure): options for all VMs, options of a class, the VM's own on
+top.
 
 Dictionaries are merged by key, disks and network cards by slot, tags add up; anything else is
 replaced. An empty list of disks or cards takes none of the lower layer.
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# Options of a disk or card that leave no room for others: what the upper layer gives takes these
-# out of the lower one.
+# Options of a disk or card that exclude others: an option of the upper layer takes these out of the
+# lower one.
 _INSTEAD: Mapping[str, tuple[str, ...]] = {
     "bridge": ("network",),
     "network": ("bridge",),
@@ -24,15 +24,15 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
     "size": ("iso",),
     "import_from": ("iso",),
 }
-# An address that needs no gateway takes away that of the lower layer.
+# An address that needs no gateway removes the gateway of the lower layer.
 _GATEWAYS = (("ip", "gateway"), ("ip6", "gateway6"))
 _NOT_STATIC = ("", "dhcp", "auto")
 
 
 def lay_over(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a layer with those of the one above it.
+    """Return the options of a layer, overwritten by the layer above it.
 
-    What is None there says nothing.
+    An option that is None there is ignored.
     """
     merged = dict(base)
     for key, value in more.items():
@@ -53,12 +53,7 @@ def _joined(key: str, old: Any, new: Any) -> Any:
     slots_of = {"disks": disk_slots, "nics": nic_slots}.get(key)
     if slots_of is None:
         return new
-    return _by_slot(
-        slots_of(old),
-        old,
-        slots_of(new),
-        new,
-    )
+    return _by_slot(slots_of(old), old, slots_of(new), new)
 
 
 def _by_slot(
@@ -87,7 +82,7 @@ def _by_slot(
 
 
 def _item_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a disk or card with the options of the upper layer over those of the lower one."""
+    """Return a disk or card with the options of the upper layer over the lower ones."""
     given: set[str] = set()
     replaced: set[str] = set()
     for key, value in own.items():
@@ -107,7 +102,7 @@ def _item_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 
 
 def nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the name of each card, that of its position where it has none."""
+    """Return the name of each card, by its position if it has no name."""
     slots: list[str] = []
     for position, item in enumerate(items):
         name = item.get("name") or f"net{position}"
@@ -116,7 +111,7 @@ def nic_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def disk_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the drive of each disk, the first of its bus that no other names where it has none."""
+    """Return the drive of each disk; a disk without a name gets the first free drive of its bus."""
     items = list(items)
     names = [item.get("name") for item in items]
     taken = set(map(str, filter(None, names)))

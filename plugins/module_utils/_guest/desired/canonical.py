@@ -4,7 +4,7 @@
 
 """Values as PVE writes them, inside the ranges and enumerations of its schema (pure).
 
-Names that the schema does not have are judged by the server's version, see `check_names`.
+Names that the schema does not have are judged by the server's version, see `require_names`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 
 from ..._core import validate
 from ..._core.errors import ValidationFailed
-from ..._schema.check import Refusal, check_option, check_part
+from ..._schema.check import Refusal, find_part_refusal, find_refusal
 from ..._schema.formats import (
+    QEMU,
+    Schema,
     canonical_option,
     canonical_sub_key,
     parse_option,
@@ -25,69 +27,67 @@ from ..._schema.formats import (
 from .values import is_blank
 
 
-def scalar(key: str, value: Any) -> str:
+def scalar(key: str, value: Any, schema: Schema = QEMU) -> str:
     """Return a plain option's canonical text. Raises ValidationFailed."""
-    text = canonical_option(key, value)
-    _require(key, text, check_option(key, text))
+    text = canonical_option(key, value, schema)
+    _require(key, text, find_refusal(key, text, schema=schema))
     return text
 
 
-def property_string(key: str, text: str) -> dict[str, str | None]:
+def property_string(key: str, text: str, schema: Schema = QEMU) -> dict[str, str | None]:
     """Return the sub-keys of a property string as PVE writes it. Raises ValidationFailed."""
-    values = parse_option(key, text)
-    check_parts(key, values)
-    rule = rule_of(key)
+    values = parse_option(key, text, schema)
+    check_parts(key, values, schema)
+    rule = rule_of(key, schema=schema)
     if rule is None:
         return dict(values)
     fmt = rule.get("format")
     if isinstance(fmt, str):
         # nothing in such a format must be there
-        refusal = check_option(key, text)
+        refusal = find_refusal(key, text, schema=schema)
         _require(key, text, refusal)
     return dict(values)
 
 
-def sub_keys(key: str, given: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return sub-keys that are given one by one; None for one that null or an empty text removes.
+def sub_keys(key: str, given: Mapping[str, Any], schema: Schema = QEMU) -> dict[str, str | None]:
+    """Return sub-keys that are given one by one; None for a sub-key that null or an empty text
+    removes.
 
     Raises ValidationFailed.
     """
-    fmt = sub_keys_of(key)
+    fmt = sub_keys_of(key, schema)
     values: dict[str, str | None] = {}
     texts: dict[str, str] = {}
     for raw_name, item in given.items():
         name = str(raw_name)
         rule = fmt.get(name, {})
         name = rule.get("alias", name)
-        text = _text_or_none(key, name, item)
+        text = _text_or_none(key, name, item, schema)
         values[name] = text
         if text is not None:
             texts[name] = text
-    check_parts(key, texts)
+    check_parts(key, texts, schema)
     return values
 
 
-def _text_or_none(key: str, name: str, item: Any) -> str | None:
+def _text_or_none(key: str, name: str, item: Any, schema: Schema) -> str | None:
     """Return the canonical text of a sub-key, None for an empty value, which removes it."""
     if isinstance(item, (Mapping, list)):
         raise validate.refused(
-            f"{key}.{name}",
-            item,
-            "is not a single value",
-            "Give a text, a number, true or false",
+            f"{key}.{name}", item, "is not a single value", "Give a text, a number, true or false"
         )
     if item is None or is_blank(item):
         return None
-    return canonical_sub_key(key, name, item)
+    return canonical_sub_key(key, name, item, schema)
 
 
-def check_parts(key: str, values: Mapping[str, str]) -> None:
+def check_parts(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> None:
     """Raise ValidationFailed for a value that no version of PVE takes in a sub-key."""
-    fmt = sub_keys_of(key)
+    fmt = sub_keys_of(key, schema)
     for name, value in values.items():
         if name not in fmt:
             continue
-        refusal = check_part(key, name, value)
+        refusal = find_part_refusal(key, name, value, schema=schema)
         _require(f"{key}.{name}", value, refusal)
 
 
@@ -97,13 +97,10 @@ def _require(what: str, text: str, refusal: Refusal | None) -> None:
 
 
 def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
-    """Return the error of a value that PVE refuses, in words for people where the schema has the
+    """Return the error of a value that PVE refuses, in words for people if the schema has the
     cause.
     """
     unexplained = f"was refused ({refusal.reason})"
     return validate.refused(
-        what,
-        text[:40],
-        refusal.answer or unexplained,
-        refusal.next_step or "Write it as PVE does",
+        what, text[:40], refusal.answer or unexplained, refusal.next_step or "Write it as PVE does"
     )

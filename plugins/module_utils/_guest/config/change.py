@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The content of an update of a guest: options to set and to delete, changes of its volumes. Data
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..._core.errors import FleetError
+
+
+@dataclass(frozen=True)
+class DriveChange:
+    """`sets` goes into the update; `after` is how a drive looks when all is done."""
+
+    sets: Mapping[str, str] = field(default_factory=dict)
+    # how PVE will show a volume that `sets` creates
+    shown: Mapping[str, str] = field(default_factory=dict)
+    detached: frozenset[str] = frozenset()  # stay as unusedN
+    removed: frozenset[str] = frozenset()  # volume destroyed
+    grown: Mapping[str, int] = field(default_factory=dict)  # slot -> bytes
+    # slot -> bytes, of new disks that are larger than the image they import
+    grown_later: Mapping[str, int] = field(default_factory=dict)
+    moved: Mapping[str, str] = field(default_factory=dict)  # slot -> storage
+    after: Mapping[str, str] = field(default_factory=dict)
+    storages: Mapping[str, str] = field(default_factory=dict)  # storage -> content it must take
+    # volume ID that must exist -> content
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    # slot -> storage, format
+    formats: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # slot -> why it cannot become the desired drive; `after` has that drive nevertheless
+    refused: Mapping[str, FleetError] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> set[str]:
+        return {*self.sets, *self.detached, *self.removed, *self.grown, *self.moved, *self.refused}
+
+
+@dataclass(frozen=True)
+class Change:
+    """The content of one update: options to set, options to delete, and the changes of drives."""
+
+    sets: Mapping[str, str] = field(default_factory=dict)
+    deletes: frozenset[str] = frozenset()
+    drives: DriveChange = field(default_factory=DriveChange)
+    # options that PVE itself changes with it
+    side_effects: Mapping[str, str] = field(default_factory=dict)
+    secret: bool = False
+
+    @property
+    def keys(self) -> set[str]:
+        return {*self.sets, *self.deletes, *self.drives.keys, *self.side_effects}
+
+    @property
+    def gone(self) -> frozenset[str]:
+        return self.deletes | self.drives.removed
+
+    def without(self, option: str) -> Change:
+        """Return the change with one option removed from it."""
+        sets = without(self.sets, {option})
+        return replace(self, sets=sets, deletes=self.deletes - {option})
+
+
+def replace_refused(change: Change, refused: Mapping[str, FleetError]) -> Change:
+    """Return the change with these differences that cannot be removed, by key."""
+    return replace(change, drives=replace(change.drives, refused=refused))
+
+
+def without(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Return the options that are not among `keys`."""
+    remaining = dict(values)
+    for key in keys:
+        remaining.pop(key, None)
+    return remaining

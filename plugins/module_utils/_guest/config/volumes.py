@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The changes that disks of VMs and volumes of containers share: their options, growing, moving
+(pure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..._core.errors import FleetError, ValidationFailed
+from ..._core.propstring import same
+from ..._core.quantities import read_size, readable_sizes, render_size
+from ..._schema.formats import Schema, canonical_sub_key, sub_keys_of
+from ..hardware import DesiredGuest, Disk
+from .change import DriveChange
+
+
+@dataclass
+class VolumeUpdate:
+    """The desired disks beside those of the guest, and the change that results from both."""
+
+    desired: DesiredGuest
+    existing: Mapping[str, Mapping[str, str]]  # sub-keys by slot
+    sets: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
+    detached: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    grown: dict[str, int] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    after: dict[str, str] = field(default_factory=dict)
+    storages: dict[str, str] = field(default_factory=dict)
+    volumes: dict[str, str] = field(default_factory=dict)
+    formats: dict[str, tuple[str, str]] = field(default_factory=dict)
+    refused: dict[str, FleetError] = field(default_factory=dict)
+
+    @property
+    def change(self) -> DriveChange:
+        """The change so far."""
+        return DriveChange(
+            refused=self.refused,
+            sets=self.sets,
+            shown=self.shown,
+            detached=frozenset(self.detached),
+            removed=frozenset(self.removed),
+            grown=self.grown,
+            moved=self.moved,
+            after=self.after,
+            storages=self.storages,
+            volumes=self.volumes,
+            formats=self.formats,
+        )
+
+    def create(self, disk: Disk) -> None:
+        """Create a volume, or attach an existing one."""
+        raise NotImplementedError
+
+    def update(self, disk: Disk) -> None:
+        """Change the options, the size and the storage of a disk."""
+        raise NotImplementedError
+
+    def as_desired(self, disk: Disk) -> str:
+        """Return the desired form of a disk that cannot become it."""
+        raise NotImplementedError
+
+    def change_all(self, disks: Iterable[Disk], target: Mapping[str, str]) -> None:
+        """Change the listed disks, and remove listed volumes that no disk uses."""
+        for disk in disks:
+            is_unused = disk.slot.startswith("unused")
+            if not is_unused:
+                self._change_or_refuse(disk)
+            elif disk.slot in target:
+                self.removed.add(disk.slot)
+
+    def _change_or_refuse(self, disk: Disk) -> None:
+        """Change a disk, or note why that is impossible, with its desired form."""
+        try:
+            self._change(disk)
+        except ValidationFailed as error:
+            self.refused[disk.slot] = error
+            self.sets.pop(disk.slot, None)
+            self.after[disk.slot] = self.as_desired(disk)
+
+    def _change(self, disk: Disk) -> None:
+        """Create, update, detach or remove a disk."""
+        if disk.slot not in self.existing:
+            if disk.state == "present":
+                self.create(disk)
+        elif disk.state == "present":
+            self.update(disk)
+        elif disk.state == "detached":
+            self.detached.add(disk.slot)
+        else:
+            self.removed.add(disk.slot)
+
+
+def with_options(disk: Disk, existing: Mapping[str, str], schema: Schema) -> dict[str, str]:
+    """Return the sub-keys of an existing disk, overwritten by the requested ones."""
+    fmt = sub_keys_of(disk.slot, schema)
+    after = dict(existing)
+    for name, value in disk.options.items():
+        if value is None:
+            after.pop(name, None)
+            continue
+        if same(name, value, existing.get(name), fmt):
+            continue
+        after[name] = canonical_sub_key(disk.slot, name, value, schema)
+    return after
+
+
+def grown_size(
+    label: str, disk: Disk, existing: Mapping[str, str], noun: str = "Disk"
+) -> int | None:
+    """Return the bytes to which the disk grows, or None if it has its size.
+
+    Raises ValidationFailed if it would shrink.
+    """
+    size = read_size(existing.get("size"))
+    if disk.size is None or size is None:
+        return None
+    if disk.size == size:
+        return None
+    if disk.size > size:
+        return disk.size
+    existing_size, wanted = readable_sizes(size, disk.size)
+    raise ValidationFailed(
+        attempted=f"{noun} {disk.slot} of {label} was not changed",
+        answer=f"it has {existing_size} and cannot shrink to {wanted}",
+        next_step=f"PVE cannot shrink disks: write {render_size(size)}, or copy to a new disk",
+        reason="shrink",
+    )
+
+
+def new_storage(disk: Disk, current: str | None) -> str | None:
+    """Return the storage that the disk is moved to, or None if it stays on `current`."""
+    if current in (None, disk.storage):
+        return None
+    return disk.storage

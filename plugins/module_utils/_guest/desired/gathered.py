@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options of a guest in PVE's keys, gathered and brought into canonical form (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..._core import validate
+from ..._schema.formats import Schema, format_of, rule_of
+from . import canonical
+from .tables import Tables
+from .values import is_blank
+
+
+@dataclass
+class Gathered:
+    """Options in PVE's keys: scalars, property strings by sub-key, and options to remove."""
+
+    scalars: dict[str, Any] = field(default_factory=dict)
+    property_strings: dict[str, Any] = field(default_factory=dict)
+    unset: set[str] = field(default_factory=set)
+
+    def __contains__(self, key: str) -> bool:
+        return key in {*self.scalars, *self.property_strings, *self.unset}
+
+
+def add_declared(
+    tables: Tables, place: str, options: Mapping[str, Any], hardware: Gathered
+) -> None:
+    """Add all options whose declarations are enough: plain options, property strings, empty
+    texts.
+    """
+    for name, key in tables.empty_removes.get(place, {}).items():
+        if key and is_blank(options.get(name)):
+            hardware.unset.add(key)
+    scalars = tables.scalars.get(place, {})
+    property_strings = tables.property_strings.get(place, {})
+    for name, key in {**scalars, **property_strings}.items():
+        value = options.get(name)
+        if value is None:
+            continue
+        if is_blank(value):
+            hardware.unset.add(key)
+            continue
+        words = tables.words.get(place, {}).get(name, {})
+        value = words.get(value, value)
+        if name in scalars:
+            hardware.scalars[key] = value
+        else:
+            hardware.property_strings[key] = value
+
+
+def add_open_options(
+    options: Mapping[str, Any],
+    hardware: Gathered,
+    require_open: Callable[[str, Gathered], None],
+    schema: Schema,
+) -> None:
+    """Add the open-ended dictionary: any PVE option by its own name; null removes one.
+
+    `require_open` raises ValidationFailed for an option that has an option of its own.
+    """
+    for raw_key, value in options.items():
+        key = str(raw_key)
+        require_open(key, hardware)
+        if value is None or is_blank(value):
+            hardware.unset.add(key)
+            continue
+        _require_text(key, value, schema)
+        if isinstance(value, Mapping):
+            hardware.property_strings[key] = value
+        elif format_of(key, schema=schema) is None:
+            hardware.scalars[key] = value
+        else:
+            hardware.property_strings[key] = str(value)
+
+
+def _require_text(key: str, value: Any, schema: Schema) -> None:
+    """Raise ValidationFailed for a value that is not a text if PVE has no sub-keys there."""
+    if not isinstance(value, (Mapping, list)):
+        return
+    is_unknown = rule_of(key, schema=schema) is None
+    has_sub_keys = is_unknown or format_of(key, schema=schema) is not None
+    if has_sub_keys and isinstance(value, Mapping):
+        return
+    raise validate.refused(
+        f"options.{key}", value, "is not text", "Write it as PVE does, as one text"
+    )
+
+
+def in_canonical_form(gathered: Gathered, schema: Schema) -> Gathered:
+    """Return the hardware with each value as PVE writes it. Raises ValidationFailed."""
+    hardware = Gathered(unset=gathered.unset)
+    for key, value in gathered.scalars.items():
+        hardware.scalars[key] = canonical.scalar(key, value, schema)
+    for key, given in gathered.property_strings.items():
+        if isinstance(given, Mapping):
+            hardware.property_strings[key] = canonical.sub_keys(key, given, schema)
+        else:
+            hardware.property_strings[key] = canonical.property_string(key, given, schema)
+    return hardware

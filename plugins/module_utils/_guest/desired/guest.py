@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The guest that checked options describe, hardware apart (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..._cluster.quota import read_limits
+from ..._cluster.rules import Rules
+from ..._cluster.tenant import foreign_tag, tenant_tag
+from ..._cluster.vmids import read_vmid_ranges
+from ..._core import validate
+from ..kind import Kind
+from ..model import Guest, Source
+from .values import is_blank
+
+# Options that `Guest` takes over unchanged.
+_PLAIN = (
+    "name",
+    "vmid",
+    "node",
+    "state",
+    "tenant_prefix",
+    "adopt",
+    "tags_exact",
+    "vmid_choice",
+    "rebalance",
+    "migrate",
+    "reboot",
+    "graceful",
+    "force",
+    "shutdown_timeout",
+)
+
+
+def read_guest(kind: Kind, options: Mapping[str, Any]) -> Guest:
+    """Return the guest. Raises ValidationFailed."""
+    plain = {name: options[name] for name in _PLAIN}
+    return Guest(
+        kind=kind,
+        **plain,
+        tenant=_tenant(options),
+        pool="" if is_blank(options["pool"]) else options["pool"],
+        source=_source(options),
+        tags=_tags(kind, options),
+        description=_notes(options["description"]),
+        vmid_ranges=read_vmid_ranges(options["vmid_range"], options["vmid_bands"]),
+        rules=options["placement"] or Rules(),
+        shared_sources=frozenset(options["shared_sources"] or ()),
+        limits=read_limits(options),
+    )
+
+
+def _source(options: Mapping[str, Any]) -> Source | None:
+    source = options["source"]
+    if not source:
+        return None
+    return replace(source, full=options["full"], snapshot=options.get("snapshot"))
+
+
+def is_exact(options: Mapping[str, Any], devices: str) -> bool:
+    """Return whether a list of devices names all of them: only a list that is given can."""
+    if options[devices] is None:
+        return False
+    return bool(options[f"{devices}_exact"])
+
+
+def _tags(kind: Kind, options: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the desired tags. Raises ValidationFailed for the tag of another tenant."""
+    if options["tags"] is None:
+        return None
+    tags = frozenset(options["tags"])
+    prefix = options["tenant_prefix"]
+    own = tenant_tag(str(options["tenant"]), prefix) if options["tenant"] else None
+    other = foreign_tag(tags, own, prefix)
+    if other:
+        why = "is another tenant's tag"
+        raise validate.refused(
+            "tags", other, why, f"A {kind.noun} has the tag of one tenant at most"
+        )
+    return tags
+
+
+def _notes(text: str | None) -> str | None:
+    """Return notes in the form in which they are read back: without empty lines before them and
+    blanks after them.
+
+    PVE drops all blanks at the end of the notes when it reads a configuration (QemuServer.pm,
+    parse_vm_config).
+    """
+    if text is None:
+        return None
+    return text.strip("\n").rstrip()
+
+
+def _tenant(options: Mapping[str, Any]) -> str | None:
+    tenant = options["tenant"]
+    if not tenant:
+        return None
+    validate.tag(f"{options['tenant_prefix']}{tenant}", "tenant")
+    return str(tenant).lower()
