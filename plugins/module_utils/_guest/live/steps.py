@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the steps of a VM's plan are sent: files, tasks, what the HA manager does, lost answers."""
+"""Sends the steps of a VM's plan: files, tasks, waits for the HA manager, lost answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..._core.errors import (
@@ -16,12 +16,14 @@ from ..._core.errors import (
     FleetError,
     HotplugRefused,
     NetworkError,
+    TaskTimeout,
 )
-from ..._resource.execute import Managed, Sent, Verdict
+from ..._core.poll import poll
+from ..._resource.execute import Sent, Steps, Verdict
 from ..._resource.plan import Plan, Step
+from ..kind import Kind
 from .ha import await_manager
 from .read import is_elsewhere
-from .snippets import put_snippet
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -30,27 +32,49 @@ if TYPE_CHECKING:
 _CREATES = frozenset(("create", "clone"))
 
 
-class VmSteps(Managed):
-    """A VM whose plan is carried out.
+class GuestSteps(Steps):
+    """A guest whose plan is carried out.
 
-    Where an answer is lost or the VM was changed in between, the rest is planned again.
+    If an answer is lost or the guest was changed in between, the rest is planned again.
     """
+
+    kind: Kind
+    put_file: Callable[[Client, Step], None]  # carries out a step that writes a file
 
     client: Client
     plan: Plan
-    most_looks = 3
+    max_replans = 3
 
     def send(self, step: Step) -> Sent:
+        if step.action == "template" and not step.is_task:
+            sent = super().send(step)
+            self._await_template(step)
+            return sent
         if step.method != "FILE":
             return super().send(step)
-        put_snippet(self.client, step)
+        self.put_file(self.client, step)
         return Sent()
 
-    def ended(self, step: Step, result: TaskResult) -> Sent:
-        await_manager(self.client, step, result, self.time_for(step))
-        return super().ended(step, result)
+    def _await_template(self, step: Step) -> None:
+        """Wait until a conversion is complete whose task PVE does not name (pve-container:
+        API2/LXC.pm, template).
+        """
+        path = (*step.path[:-1], "config")
+        for _left in poll(self.client.clock, self.time_for(step), longest=1.0):
+            if str(self.client.get(*path).get("template") or "") == "1":
+                return
+        raise TaskTimeout(
+            attempted=f"Could not {step.summary[0].lower()}{step.summary[1:]}",
+            answer=f"it is not a template after {self.time_for(step):g} s",
+            next_step="Look at the task list of the node, then run this again",
+            reason="task still runs",
+        )
 
-    def judge(self, step: Step, error: FleetError) -> Verdict:
+    def after_task(self, step: Step, result: TaskResult) -> Sent:
+        await_manager(self.client, self.kind, step, result, self.time_for(step))
+        return super().after_task(step, result)
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         if _needs_look(error) and not creates(step):
             return Verdict.UNKNOWN
         is_refused = isinstance(error, HotplugRefused)
@@ -61,9 +85,9 @@ class VmSteps(Managed):
         return Verdict.FAILED
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error with what had been done, and whether the VM exists.
+        """Return the error with the finished steps, and whether the VM exists.
 
-        That is null where its creation has started and its end is not known.
+        That is null if its creation has started and its end is not known.
         """
         failure = super().failure(error, done)
         creating = list(filter(creates, self.plan.steps))
@@ -79,8 +103,8 @@ def creates(step: Step) -> bool:
 
 
 def _needs_look(error: FleetError) -> bool:
-    """Return whether the step may have happened, or was planned from what is no longer so, such as
-    the VM's node.
+    """Return whether the step may have happened, or the plan is stale, for example because the VM
+    has moved to another node.
     """
     if isinstance(error, (AlreadyRunning, AlreadyTemplate, DigestChanged)):
         return True

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the HA manager does on our behalf.
+"""Waits for the work of the HA manager on our behalf.
 
-For a VM under its care PVE answers start, stop, shutdown and migrate with a task that ends as soon
-as it is asked (qemu-server: API2/Qemu.pm). It gets to work in its next round, within some 20
-seconds, with tasks of its own.
+For a VM under its care PVE answers start, stop, shutdown and migrate with a task that ends at once
+(qemu-server: API2/Qemu.pm). The manager starts its work in its next round, within some 20 seconds,
+with tasks of its own.
 """
 
 from __future__ import annotations
@@ -21,46 +21,36 @@ from ..._core.errors import FleetError, NotFound, TaskFailed, TaskTimeout
 from ..._core.poll import poll
 from ..._resource.execute import attempted
 from ..._resource.plan import Step
+from ..kind import Kind
 from .read import is_elsewhere
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# The manager's own tasks behind each request.
-_TASKS = {"hastart": ("qmstart",), "hastop": ("qmstop", "qmshutdown")}
-_REQUESTS = frozenset(("hamigrate", *_TASKS))
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds
 
 
-def await_manager(client: Client, step: Step, result: TaskResult, timeout: float) -> None:
-    """Return when it is so what a step wants, also where its task only asked the HA manager for it.
+def await_manager(
+    client: Client, kind: Kind, step: Step, result: TaskResult, timeout: float
+) -> None:
+    """Return when the effect of a step is reached, also if its task only asked the HA manager for
+    it.
 
-    Raises what the manager's own task ended with, or TaskTimeout after `timeout` seconds.
+    Raises the error of the manager's own task, or TaskTimeout after `timeout` seconds.
     """
-    if result.type not in _REQUESTS:
+    if result.type not in kind.ha_tasks:
         return
     began = attempted(step.summary)
     wait = _await_power
     if result.type == "hamigrate":
         wait = _await_arrival
-    wait(
-        client,
-        step,
-        result,
-        timeout=timeout,
-        began=began,
-    )
+    wait(client, kind, step, result, timeout=timeout, began=began)
 
 
 def _await_power(
-    client: Client,
-    step: Step,
-    result: TaskResult,
-    *,
-    timeout: float,
-    began: str,
+    client: Client, kind: Kind, step: Step, result: TaskResult, *, timeout: float, began: str
 ) -> None:
-    """Wait until the VM runs, on whatever node the manager starts it, or is stopped."""
+    """Wait until the VM runs, on any node on which the manager starts it, or is stopped."""
     node = str(step.path[1])
     vmid = int(step.path[3])
     wanted = "stopped"
@@ -68,7 +58,7 @@ def _await_power(
         wanted = "running"
     given_up = False
     for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
-        node, current = _look(client, node, vmid)
+        node, current = _look(client, kind, node, vmid)
         if current.get("status") == wanted:
             return
         managed = current.get("ha") or {}
@@ -78,49 +68,38 @@ def _await_power(
     started = find_task(
         client,
         node,
-        type=_TASKS[result.type],
+        type=kind.ha_tasks[result.type],
         vmid=vmid,
         since=parse_upid(result.upid).starttime,
     )
     if started is not None:
-        client.wait(started, timeout=0, attempted=began)  # raises what it failed with
+        client.wait(started, timeout=0, attempted=began)  # raises the error of the task
     if given_up:
         raise _given_up(began, result)
     raise _not_done(began, wanted, timeout, result)
 
 
-def _look(client: Client, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
-    """Return where the VM is, and its state there."""
+def _look(client: Client, kind: Kind, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
+    """Return the node of the VM, and its state there."""
     try:
-        return node, _current(client, node, vmid)
+        return node, _current(client, kind, node, vmid)
     except FleetError as error:
         if not is_elsewhere(error):
             raise
         now = node_of(client, vmid)
         if now is None or now == node:
             raise
-        return now, _current(client, now, vmid)
+        return now, _current(client, kind, now, vmid)
 
 
-def _current(client: Client, node: str, vmid: int) -> Mapping[str, Any]:
-    current: Mapping[str, Any] = client.get(
-        "nodes",
-        node,
-        "qemu",
-        vmid,
-        "status",
-        "current",
-    )
+def _current(client: Client, kind: Kind, node: str, vmid: int) -> Mapping[str, Any]:
+    path = kind.path(node, vmid, "status", "current")
+    current: Mapping[str, Any] = client.get(*path)
     return current
 
 
 def _await_arrival(
-    client: Client,
-    step: Step,
-    result: TaskResult,
-    *,
-    timeout: float,
-    began: str,
+    client: Client, kind: Kind, step: Step, result: TaskResult, *, timeout: float, began: str
 ) -> None:
     """Wait until the VM of a migrate step is on its target."""
     source = str(step.path[1])
@@ -129,29 +108,23 @@ def _await_arrival(
     since = parse_upid(result.upid).starttime
     followed: str | None = None
     for left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
-        if _arrived(client, vmid, target):
+        if _arrived(client, kind, vmid, target):
             return
         if left <= 0:
             break
-        started = find_task(
-            client,
-            source,
-            type="qmigrate",
-            vmid=vmid,
-            since=since,
-        )
+        started = find_task(client, source, type=kind.ha_tasks[result.type], vmid=vmid, since=since)
         if started is None or started == followed:
             continue
         followed = started
         client.wait(started, timeout=left, attempted=began)
-        if _arrived(client, vmid, target):
+        if _arrived(client, kind, vmid, target):
             return
     raise _not_done(began, "there", timeout, result)
 
 
-def _arrived(client: Client, vmid: int, node: str) -> bool:
+def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:
     try:
-        config = client.get("nodes", node, "qemu", vmid, "config")
+        config = client.get(*kind.path(node, vmid, "config"))
     except NotFound:
         return False
     return not config.get("lock")

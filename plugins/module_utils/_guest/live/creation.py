@@ -15,36 +15,38 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from ..._cluster.restoring import await_restored, is_bare, restore_failed
 from ..._cluster.state import VmRow, guest_row
 from ..._cluster.tenant import owns, parse_tags, tenants_of
+from ..._cluster.view import PATIENCE
 from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
 from ..._core.poll import poll
-from ..._guest.marker import split_notes
-from ..model import Actual, Desired
+from ..kind import Kind
+from ..marker import split_notes
+from ..model import Actual, Guest
 from .read import read_actual, read_wherever
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
 # The locks that PVE sets while it makes a VM.
-MAKING = frozenset(("clone", "create"))
-_MAKING_TASKS = frozenset(("qmclone", "qmcreate", "qmrestore", "imgcopy"))
+CREATION_LOCKS = frozenset(("clone", "create"))
 # Seconds without a task and without a change after which a VM with a marker counts as left behind.
 QUIET = 6.0
 _LONGEST_PAUSE = 1.0
 
 
-class Identity(Enum):
-    """What a VM that has a number is to the task that wanted this number."""
+class Match(Enum):
+    """The relation of a VM to the task that wanted its number."""
 
-    MEANT = "the VM that the task means"
+    DESIRED = "the VM that the task describes"
     OTHER = "another VM"
     GONE = "no VM any more"
 
 
-def is_being_made(actual: Actual) -> bool:
+def is_being_created(actual: Actual) -> bool:
     """Return whether PVE, or a run of this collection, has not finished making the VM."""
-    return actual.lock in MAKING or is_unfinished(actual)
+    return actual.lock in CREATION_LOCKS or is_unfinished(actual)
 
 
 def is_unfinished(actual: Actual) -> bool:
@@ -52,21 +54,21 @@ def is_unfinished(actual: Actual) -> bool:
     return actual.marker.building
 
 
-def is_finished(client: Client, row: VmRow) -> bool:
-    """Return whether a VM is still where it is listed, and the run that made it is done with it.
+def is_finished(client: Client, kind: Kind, row: VmRow) -> bool:
+    """Return whether a VM is still on its listed node, and the run that created it is done with it.
 
     Raises FleetError.
     """
     try:
-        actual = read_actual(client, row.vmid, row.node, status=row.status)
+        actual = read_actual(client, kind, row.vmid, row.node, status=row.status)
     except NotFound:
         return False
-    return not is_being_made(actual)
+    return not is_being_created(actual)
 
 
-def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
-    """Return whether a VM of this configuration is the one that the task names (pure)."""
-    if str(config.get("name") or "") != desired.name:
+def is_desired(config: Mapping[str, Any], desired: Guest) -> bool:
+    """Return whether a VM of this configuration is the task's VM (pure)."""
+    if desired.kind.name_in(config) != desired.name:
         return False
     _notes, marker = split_notes(config.get("description"))
     if marker.building:
@@ -78,7 +80,7 @@ def is_meant(config: Mapping[str, Any], desired: Desired) -> bool:
 def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
     """Return the tags of a VM, one of which names its tenant (pure).
 
-    An unfinished clone has those of its source; its marker names the tenant that it will have.
+    An unfinished clone has the tags of its source; its marker names its future tenant.
     """
     tags = parse_tags(str(config.get("tags") or ""))
     marker = split_notes(config.get("description"))[1]
@@ -90,76 +92,91 @@ def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
     return (*own, marker.tenant)
 
 
-def identify(client: Client, desired: Desired, vmid: int, node: str, timeout: float) -> Identity:
-    """Return what the VM of that number is, once its name can be read.
+def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout: float) -> Match:
+    """Match the VM of that number with the desired one, once its name can be read.
 
-    Raises TaskTimeout where PVE makes it for longer than `timeout` seconds without giving it a
-    name.
+    Raises TaskTimeout if PVE creates it for longer than `timeout` seconds without giving it a name,
+    BeingRestored while a restore writes it, and RestoreFailed after a failed restore.
     """
     try:
-        config = await_name(client, vmid, node, timeout)
+        config = await_name(client, desired.kind, vmid, node, timeout)
     except Conflict:  # the number is a container's
-        return Identity.OTHER
+        return Match.OTHER
+    if is_bare(config):
+        config = _await_restored(client, desired, vmid, node, timeout)
     if config is None:
-        return Identity.GONE
-    if is_meant(config, desired):
-        return Identity.MEANT
-    return Identity.OTHER
+        return Match.GONE
+    if is_desired(config, desired):
+        return Match.DESIRED
+    return Match.OTHER
+
+
+def _await_restored(
+    client: Client, desired: Guest, vmid: int, node: str, timeout: float
+) -> dict[str, Any] | None:
+    """Return the configuration of a restored VM that has a VMID which a new one asked for."""
+    attempted = f"{desired.label} was not created"
+    seconds = min(timeout, PATIENCE)
+    path = desired.kind.path(node, vmid)
+    config = await_restored(client, path, seconds=seconds, attempted=attempted)
+    if is_bare(config):
+        raise restore_failed(attempted, vmid, node)
+    return config
 
 
 def await_name(
-    client: Client, vmid: int, node: str, timeout: float, *, complete: bool = False
+    client: Client, kind: Kind, vmid: int, node: str, timeout: float, *, complete: bool = False
 ) -> dict[str, Any] | None:
-    """Return the configuration of a VM that is being made once it has a name; with `complete` once
-    PVE has made it.
+    """Return the configuration of a VM that is being created once it has a name; with `complete`
+    once PVE has created it.
 
-    None where it is gone.
+    None if it is gone. A VM that a restore writes is returned at once.
 
-    PVE makes a clone on the node of its source and moves it to its own node at the end: it is
-    looked for where it is by now. Raises TaskTimeout after `timeout` seconds, Conflict for a
-    container.
+    PVE creates a clone on the node of its source and moves it to its own node at the end: it is
+    read on its present node. Raises TaskTimeout after `timeout` seconds, Conflict for a container.
     """
     for _left in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
-        config = _read_config(client, node, vmid)
+        config = _read_config(client, kind, node, vmid)
         if config is None:
             row = guest_row(client, vmid)
             if not row:
                 return None
-            if row.get("type") != "qemu":
-                raise _is_container(vmid)
+            if row.get("type") != kind.type:
+                raise _is_of_another_kind(kind, vmid)
             node = str(row["node"])
             continue
-        is_made = config.get("lock") not in MAKING
-        has_name = bool(config.get("name"))
-        if is_made or (has_name and not complete):
+        is_created = is_bare(config) or config.get("lock") not in CREATION_LOCKS
+        has_name = bool(kind.name_in(config))
+        if is_created or (has_name and not complete):
             return config
-    raise _still_made(client, node, vmid, timeout)
+    raise _still_in_creation(client, kind, node, vmid, timeout)
 
 
-def _is_container(vmid: int) -> VmidTaken:
+def _is_of_another_kind(kind: Kind, vmid: int) -> VmidTaken:
     return VmidTaken(
-        attempted=f"VM {vmid} could not be read",
+        attempted=f"{kind.noun} {vmid} could not be read",
         answer="a container has that number",
         next_step="Choose another vmid, or leave it out",
         reason="taken vmid",
     )
 
 
-def await_made(client: Client, actual: Actual, timeout: float) -> Actual | None:
-    """Return the VM once it is complete, or no one works on it any more; None where it is gone.
+def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | None:
+    """Return the VM once it is complete, or no one works on it any more; None if it is gone.
 
     A marker without a task and without a change for QUIET seconds was left by a run that ended
-    early: the VM is returned with it. Raises TaskTimeout after `timeout` seconds.
+    early: the VM is returned with it, and so is a VM that a restore writes. Raises TaskTimeout
+    after `timeout` seconds.
     """
     clock = client.clock
     last = actual.digest
     since = clock.monotonic()
     for _left in poll(clock, timeout, longest=_LONGEST_PAUSE):
         try:
-            actual = read_wherever(client, actual.vmid, actual.node, pool=actual.pool)
+            actual = read_wherever(client, actual.kind, actual.vmid, actual.node, pool=actual.pool)
         except NotFound:
             return None
-        if not is_being_made(actual):
+        if is_bare(actual.live) or not is_being_created(actual):
             return actual
         if _is_worked_on(client, actual) or actual.digest != last:
             last = actual.digest
@@ -168,20 +185,20 @@ def await_made(client: Client, actual: Actual, timeout: float) -> Actual | None:
         quiet = clock.monotonic() - since
         if quiet >= QUIET:
             return actual
-    raise _still_made(client, actual.node, actual.vmid, timeout)
+    raise _still_in_creation(client, actual.kind, actual.node, actual.vmid, timeout)
 
 
 def _is_worked_on(client: Client, actual: Actual) -> bool:
     """Return whether PVE makes the VM now, as far as the user may see its tasks."""
-    if actual.lock in MAKING:
+    if actual.lock in CREATION_LOCKS:
         return True
     tasks = _running_tasks(client, actual.node, vmid=actual.vmid)
     return bool(tasks)
 
 
-def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:
+def _read_config(client: Client, kind: Kind, node: str, vmid: int) -> dict[str, Any] | None:
     try:
-        config: dict[str, Any] = client.get("nodes", node, "qemu", vmid, "config")
+        config: dict[str, Any] = client.get(*kind.path(node, vmid, "config"))
     except NotFound:
         return None
     return config
@@ -189,13 +206,7 @@ def _read_config(client: Client, node: str, vmid: int) -> dict[str, Any] | None:
 
 def _running_tasks(client: Client, node: str, **filters: Any) -> list[Mapping[str, Any]]:
     """Return the tasks of a node that run now, as far as the user may see them."""
-    rows = client.get(
-        "nodes",
-        node,
-        "tasks",
-        **filters,
-        source="active",
-    )
+    rows = client.get("nodes", node, "tasks", **filters, source="active")
     return [row for row in rows or () if not row.get("endtime")]
 
 
@@ -206,26 +217,28 @@ def tasks_on(client: Client, actual: Actual) -> list[str]:
     """
     rows = _running_tasks(client, actual.node, vmid=actual.vmid)
     tasks = [str(row["upid"]) for row in rows]
-    if actual.lock in MAKING:
-        tasks += _making_tasks(client, actual.node)
+    if actual.lock in CREATION_LOCKS:
+        tasks += _creation_tasks(client, actual.kind, actual.node)
     return list(dict.fromkeys(tasks))
 
 
-def _making_tasks(client: Client, node: str) -> list[str]:
-    """Return the UPIDs of the tasks of a node that make a VM; none where they cannot be read."""
+def _creation_tasks(client: Client, kind: Kind, node: str) -> list[str]:
+    """Return the UPIDs of the tasks of a node that create a VM; none if they cannot be read."""
     try:
         rows = _running_tasks(client, node)
     except FleetError:
         return []
     upids: list[str] = []
     for row in rows:
-        if row.get("type") in _MAKING_TASKS:
+        if row.get("type") in kind.creation_tasks:
             upids.append(str(row["upid"]))
     return upids
 
 
-def _still_made(client: Client, node: str, vmid: int, timeout: float) -> TaskTimeout:
-    tasks = _making_tasks(client, node)
+def _still_in_creation(
+    client: Client, kind: Kind, node: str, vmid: int, timeout: float
+) -> TaskTimeout:
+    tasks = _creation_tasks(client, kind, node)
     running = ""
     if tasks:
         running = f"; tasks that run there: {', '.join(tasks)}"
@@ -233,7 +246,7 @@ def _still_made(client: Client, node: str, vmid: int, timeout: float) -> TaskTim
     if len(tasks) == 1:
         upid = tasks[0]
     return TaskTimeout(
-        attempted=f"VM {vmid} on node {node} could not be used yet",
+        attempted=f"{kind.noun} {vmid} on node {node} could not be used yet",
         answer=f"it is still being made after {timeout:g} s{running}",
         next_step="Run this again when it is complete, or raise task_timeout",
         reason="task still runs",

@@ -17,23 +17,19 @@ from ..._cluster.rules import Rules
 from ..._cluster.state import ClusterState, with_names
 from ..._cluster.view import ClusterView
 from ..._core.errors import FleetError, PlaceTaken
-from ..._resource.race import Look
-from ..live.making import is_finished
-from ..model import Desired
+from ..._resource.race import RaceReading
+from ..kind import Kind
+from ..live.creation import is_finished
+from ..model import Guest
 
 
-def shared_rules(desired: Desired) -> Rules | None:
+def shared_rules(desired: Guest) -> Rules | None:
     """Return those rules of a VM that VMs made by others at the same time can break, or None
     (pure).
     """
     if desired.node:
         return None
-    rules = replace(
-        desired.rules,
-        nodes=(),
-        exclude=frozenset(),
-        min_free_memory=None,
-    )
+    rules = replace(desired.rules, nodes=(), exclude=frozenset(), min_free_memory=None)
     if rules.counts_vms:
         return rules
     limits = {rules.cpu_overcommit, rules.memory_overcommit}
@@ -57,9 +53,10 @@ def why_crowded(cluster: ClusterState, node: str, needs: Needs, rules: Rules) ->
 
 @dataclass(frozen=True)
 class PlacementRule:
-    """A new VM is where its rules allow it. `needs` has its number."""
+    """A new VM runs on a node that its rules allow. `needs` has its number."""
 
     cluster_view: ClusterView
+    kind: Kind
     rules: Rules
     needs: Needs
     node: str
@@ -70,17 +67,19 @@ class PlacementRule:
     def number(self) -> int:
         return self.needs.vmid or 0
 
-    def look(self) -> Look:
+    def read(self) -> RaceReading:
         client = self.cluster_view.client
         cluster = self.cluster_view.now()
         if self.rules.needs_names:
             cluster = with_names(client, cluster)
 
-        def judge(guests: Mapping[int, Any]) -> str | None:
+        def find_breach(guests: Mapping[int, Any]) -> str | None:
             beside = replace(cluster, vms=guests)
             return why_crowded(beside, self.node, self.needs, self.rules)
 
-        return Look(cluster.vms, judge, lambda vmid: is_finished(client, cluster.vms[vmid]))
+        return RaceReading(
+            cluster.vms, find_breach, lambda vmid: is_finished(client, self.kind, cluster.vms[vmid])
+        )
 
     def removed(self, breach: str) -> FleetError:
         return PlaceTaken(
@@ -91,7 +90,7 @@ class PlacementRule:
             details={"removed": self.number},
         )
 
-    def left(self, breach: str, failure: FleetError) -> FleetError:
+    def not_removed(self, breach: str, failure: FleetError) -> FleetError:
         return failure.on(
             attempted=(
                 f"{self.label} could not be removed again, and is where it should not be ({breach})"

@@ -1,0 +1,272 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A tenant's quota around one VM: checked before the first write, and as a rule that VMs of other
+runs can break (docs/decisions/0007-quotas-of-several-runs.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..._cluster.quota import Figures, beyond, excess, figures_by_vm, growth, total
+from ..._cluster.restoring import first_restored, suspects
+from ..._cluster.state import ClusterState, ask_nodes, fetch_cluster_state, with_names
+from ..._cluster.storages.contents import read_volumes
+from ..._cluster.tenant import owns, parse_tags, tenants_of
+from ..._core.errors import BeingRestored, FleetError
+from ..._resource.race import RaceReading
+from ..live.creation import is_finished
+from ..live.read import read_wherever
+from ..model import Actual, Guest
+from ..unread import require_counted
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
+    """Return the figures of each VM of the tenant.
+
+    One more request for each node or storage if the listing is not enough.
+    """
+    tag = desired.tenant_tag or ""
+    limits = desired.limits or {}
+    if limits.keys() - {"vms"}:
+        cluster = with_names(client, cluster)
+    volumes = None
+    if "disk" in limits:
+        volumes = read_volumes(client, cluster)
+    # the quota is one over both kinds
+    cluster = replace(cluster, vms={**cluster.others, **cluster.vms})
+    return figures_by_vm(cluster, tag, desired.tenant_prefix, volumes)
+
+
+def read_unfinished(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
+    """Return the figures of each unfinished VM of the tenant.
+
+    PVE gives a clone the tags of its source, so until a run has finished it, only its notes name
+    its tenant. They are read if a VM without the tenant's tag has a number that follows from this
+    tenant and its name: one request for each, and usually there are none.
+    """
+    tag = desired.tenant_tag or ""
+    found: dict[int, Figures] = {}
+    for row in cluster.vms.values():
+        owners = tenants_of(row.tags, desired.tenant_prefix)
+        if not row.own_name or tag in owners:
+            continue
+        if not desired.may_have_created(row.vmid, row.name):
+            continue
+        try:
+            actual = read_wherever(
+                client, desired.kind, row.vmid, row.node, status=row.status, pool=row.pool
+            )
+        except FleetError:
+            continue  # gone, or its node is down
+        is_own = actual.marker.tenant == tag
+        if is_own and actual.marker.building:
+            found[row.vmid] = desired.kind.figures_of(actual.target, template=row.template)
+    return found
+
+
+def read_cluster_now(client: Client, desired: Guest) -> ClusterState:
+    """Return a fresh look: tags from the cluster's configuration, figures of the tenant's VMs from
+    the nodes themselves.
+    """
+    cluster = fetch_cluster_state(client, {desired.kind.type})
+    tag = desired.tenant_tag or ""
+    limits = desired.limits or {}
+    if limits.keys() - {"vms"}:
+        nodes: set[str] = set()
+        for row in cluster.vms.values():
+            if owns(tag, row.tags, desired.tenant_prefix):
+                nodes.add(row.node)
+        cluster = ask_nodes(client, cluster, nodes)
+    return cluster
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The usage of a tenant, by VM."""
+
+    owned: Mapping[int, Figures]  # VMs with its tag
+    unfinished: Mapping[int, Figures]
+    restored: BeingRestored | None = None  # a VM whose tags and sizes a restore has not written yet
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The figures of a VM before an update, and the growth by the update."""
+
+    before: Figures
+    more: Figures
+
+    def is_limited(self, desired: Guest) -> bool:
+        """Return whether the VM grows in anything that its tenant has a quota for."""
+        return any(getattr(self.more, kind) for kind in desired.limits or ())
+
+
+def gather_usage(
+    client: Client, desired: Guest, cluster: ClusterState, *, unfinished: bool = True
+) -> Usage:
+    """Return the figures of the tenant's VMs; `unfinished` says whether unfinished VMs count
+    too.
+    """
+    restored = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
+    attempted = f"The quota of tenant {desired.tenant} could not be checked"
+    being_restored = first_restored(client, restored, attempted)
+    if being_restored is not None:
+        return Usage({}, {}, being_restored)
+    owned = read_usage(client, desired, cluster)
+    started = read_unfinished(client, desired, cluster) if unfinished else {}
+    return Usage(owned, started)
+
+
+def require_quota(
+    desired: Guest,
+    label: str,
+    growth: Growth,
+    usage: Usage | None,
+    cluster: ClusterState,
+    vmid: int | None = None,
+) -> frozenset[int]:
+    """Raise QuotaExceeded if the VM would grow beyond the tenant's quota (pure).
+
+    Return the VMIDs of the tenant, by their tags. Raise BeingRestored if a VM counts whose tags and
+    sizes a restore has not written yet. `usage` is None for a VM that does not grow: it always
+    passes. `vmid` belongs to an existing VM.
+    """
+    if usage is None or desired.limits is None:
+        return frozenset()
+    if usage.restored is not None:
+        raise usage.restored
+    mine = {vmid: growth.before} if vmid is not None else {}
+    all_of_it = {**usage.unfinished, **usage.owned, **mine}
+    staying = _staying(desired, all_of_it)
+    require_counted(desired, cluster, staying, growth.more)
+    over = excess(desired.limits, total(staying.values()), growth.more)
+    if over:
+        raise beyond(
+            desired.tenant or "",
+            over,
+            f"{label} was refused",
+            "Remove or shrink VMs of this tenant, ask for less, or raise the quota",
+        )
+    _require_room_beside_leaving(desired, label, all_of_it, growth.more)
+    return frozenset(usage.owned)
+
+
+def _staying(desired: Guest, usage: Mapping[int, Figures]) -> dict[int, Figures]:
+    """Return the figures of the VMs that this run does not remove."""
+    return {vmid: figures for vmid, figures in usage.items() if vmid not in desired.leaving}
+
+
+def _require_room_beside_leaving(
+    desired: Guest, label: str, usage: Mapping[int, Figures], more: Figures
+) -> None:
+    """Raise QuotaExceeded if a tenant would have more than twice its quota until the run removes
+    VMs.
+
+    They are removed at the end and only when all went well. Without this bound, each run that fails
+    would leave another quota behind.
+    """
+    if desired.limits is None or not desired.leaving:
+        return
+    twice = {kind: 2 * limit for kind, limit in desired.limits.items()}
+    over = excess(twice, total(usage.values()), more)
+    if over:
+        raise beyond(
+            desired.tenant or "",
+            over,
+            f"{label} was refused, although twice the quota is allowed until this run has removed"
+            " VMs",
+            "Remove some of them by hand, or run with fewer new VMs first",
+        )
+
+
+def growth_of(desired: Guest, actual: Actual, config: Mapping[str, str]) -> Growth:
+    """Return by how much a VM grows that becomes `config` (pure).
+
+    A VM that is not the tenant's yet counts as new, and so does a VM that another run left
+    unfinished: that run has not counted it.
+    """
+    owners = tenants_of(parse_tags(actual.target.get("tags")), desired.tenant_prefix)
+    before = Figures()
+    if desired.tenant_tag in owners and not actual.marker.building:
+        before = desired.kind.figures_of(actual.target, template=actual.template)
+    after = desired.kind.figures_of(config, template=actual.template)
+    return Growth(before, growth(before, after))
+
+
+def usage_of_others(client: Client, desired: Guest, actual: Actual) -> dict[int, Figures]:
+    """Return the present figures of the tenant's other VMs."""
+    usage = read_usage(client, desired, read_cluster_now(client, desired))
+    usage.pop(actual.vmid, None)
+    return usage
+
+
+def require_grown_within(
+    desired: Guest, actual: Actual, grown: Growth, others: Mapping[int, Figures]
+) -> None:
+    """Raise QuotaExceeded if others have taken the room that a VM has grown into (pure)."""
+    rest = total(_staying(desired, others).values()) + grown.before
+    over = excess(desired.limits or {}, rest, grown.more)
+    if over:
+        raise beyond(
+            desired.tenant or "",
+            over,
+            f"{actual.label} has grown",
+            "Another run took the rest of the quota: shrink one of the two VMs, or raise the quota",
+        )
+
+
+@dataclass(frozen=True)
+class QuotaRule:
+    """A tenant is within its quota with a new VM, which counts `own`."""
+
+    client: Client
+    desired: Guest
+    label: str
+    number: int
+    own: Figures
+    known: frozenset[int]
+
+    def read(self) -> RaceReading:
+        cluster = read_cluster_now(self.client, self.desired)
+        others = read_usage(self.client, self.desired, cluster)
+        for vmid in (self.number, *self.desired.leaving):
+            others.pop(vmid, None)
+        limits = self.desired.limits or {}
+
+        def find_breach(guests: Mapping[int, Figures]) -> Mapping[str, Mapping[str, int]]:
+            used = total(guests.values())
+            return excess(limits, used, self.own)
+
+        return RaceReading(
+            others,
+            find_breach,
+            lambda vmid: is_finished(self.client, self.desired.kind, cluster.vms[vmid]),
+        )
+
+    def removed(self, breach: Mapping[str, Mapping[str, int]]) -> FleetError:
+        return beyond(
+            self.desired.tenant or "",
+            breach,
+            f"{self.label} was removed again",
+            "Another run took the rest of the quota: run again when there is room, or raise the"
+            " quota",
+            removed=self.number,
+        )
+
+    def not_removed(
+        self, breach: Mapping[str, Mapping[str, int]], failure: FleetError
+    ) -> FleetError:
+        error = self.removed(breach)
+        return error.on(
+            attempted=f"{self.label} could not be removed again ({failure.message})",
+            next_step="Remove it by hand: another run took the rest of the quota",
+            details={**error.details, "removed": None},
+        )

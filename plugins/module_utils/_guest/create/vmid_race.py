@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The VMID that a new guest tries next, after PVE refused its VMID as taken
+(docs/decisions/0014-one-number-for-one-name.md).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from ..._cluster.view import ClusterView
+from ..._cluster.visible import is_in_use
+from ..._core.errors import Conflict, VmidTaken
+from ..live.creation import Match, match_desired
+from ..model import Guest
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# How many VMIDs are tried when others take them first.
+_VMID_TRIES = 50
+
+
+class AlreadyCreated(Exception):
+    """Another run has created the guest, or is creating it."""
+
+
+class VmidRace:
+    """The VMIDs that a new guest has tried, and their owners.
+
+    PVE decides this race itself: it refuses a VMID that is taken before anything is created, so
+    that no guest must give way as in `resolve_race`. `taken` are the VMIDs that belonged to other
+    guests when the plan was made.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        desired: Guest,
+        timeout: int,
+        taken: AbstractSet[int],
+        rng: random.Random,
+    ) -> None:
+        self._client = client
+        self._desired = desired
+        self._timeout = timeout
+        self._taken = taken
+        self._rng = rng
+        self._lost: set[int] = set()
+        self._hidden: set[int] = set()  # seen once as VMIDs that are in use, with no guest
+        self._tries = 0
+
+    def next_vmid(self, vmid: int, node: str, cluster_view: ClusterView, error: Conflict) -> int:
+        """Return the VMID to try next after PVE refused `vmid` on `node` with `error`.
+
+        Raises AlreadyCreated if the desired guest has it, and the error if no other VMID may be
+        tried.
+        """
+        self._tries += 1
+        desired = self._desired
+        found = match_desired(self._client, desired, vmid, node, self._timeout)
+        if found is Match.DESIRED:
+            raise AlreadyCreated
+        if self._tries >= _VMID_TRIES:
+            raise error
+        if found is Match.GONE and not self._is_hidden(vmid):
+            return vmid
+        if desired.vmid is not None:
+            raise error
+        self._lost.add(vmid)
+        vmids = desired.vmids
+        # By name, only the VMID of a guest that was read is left out: a new one may be the desired
+        # one.
+        taken = self._taken if vmids.by_name else cluster_view.now().taken
+        return vmids.free_after(taken | self._lost, len(self._lost), self._rng)
+
+    def _is_hidden(self, vmid: int) -> bool:
+        """Return whether the caller may not see the guest with this VMID. If it was removed, the
+        VMID is tried again: another run may have created the desired guest with it since then.
+        """
+        if not is_in_use(self._client, vmid):
+            return False
+        if vmid in self._hidden:
+            return True
+        self._hidden.add(vmid)
+        return False
+
+
+def is_vmid_lost(error: Conflict) -> bool:
+    """Return whether another guest has the VMID and nothing was created."""
+    return isinstance(error, VmidTaken) and not error.details.get("done")

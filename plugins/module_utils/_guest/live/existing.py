@@ -1,0 +1,125 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An existing guest while its plan is carried out: read again, and never mistaken for another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..._cluster.state import pool_of
+from ..._resource.plan import Step
+from ..model import Actual, Guest
+from .find import guard
+from .read import read_wherever, require_named, require_same, require_untouched
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# Actions that take a guest from its users: it is read once more before them.
+_ENDS = frozenset(("stop", "shutdown", "destroy"))
+# Actions on a guest that stays which cannot be undone.
+_FINAL = frozenset(("template", "resize"))
+# Actions that interrupt a guest, move it, or give others rights on it. PVE applies them to any
+# guest with the VMID: it compares no digest for these (qemu-server: API2/Qemu.pm).
+_DISTURBS = frozenset(
+    ("stop", "shutdown", "reboot", "reset", "suspend", "migrate", "move_disk", "pool")
+)
+
+
+def status_before_end(step: Step) -> str | None:
+    """Return the status that a guest must have before a step that takes it from its users, None for
+    any other step: reading other guests, and the stop before the removal, take their time.
+    """
+    if step.action not in _ENDS:
+        return None
+    return "stopped" if step.action == "destroy" else "running"
+
+
+class ExistingGuest:
+    """An existing guest while its plan is carried out.
+
+    `actual` is the guest in the plan, `written` are the options that the plan changes.
+    """
+
+    def __init__(
+        self, client: Client, desired: Guest, actual: Actual, written: Collection[str] = ()
+    ) -> None:
+        self._client = client
+        self._desired = desired
+        self._actual = actual
+        self._written = set(written)
+        self._moved: set[str] = set()  # slots whose disk is now another volume
+        self._known = actual  # with the disks as a migration has left them
+        self._node = actual.node
+
+    def read(self, done: Sequence[Step]) -> Actual:
+        """Return the guest after these steps. Raises Conflict if the tenant may not touch it."""
+        known = self._actual
+        moved = any(step.action == "pool" for step in done)
+        pool = (self._desired.pool or None) if moved else known.pool
+        current = read_wherever(self._client, known.kind, known.vmid, self._node, pool=pool)
+        self._node = current.node
+        guard(self._desired, current, known)
+        return current
+
+    def read_same(self, done: Sequence[Step]) -> Actual:
+        """Return the guest after these steps. Raises Conflict if the VMID has been reused."""
+        current = self.read(done)
+        require_same(self._desired, self._known, current, self._written)
+        if done and done[-1].action == "migrate":
+            self._known = replace(self._known, target=current.target)
+        return current
+
+    def guard_change(self, step: Step) -> None:
+        """Look again before a step that cannot be undone or disturbs a guest, unless PVE itself
+        compares the digest.
+        """
+        is_removal = step.action == "config" and "force" in step.data
+        is_final = is_removal or step.action in _FINAL
+        is_dangerous = is_final or step.action in _DISTURBS
+        if not is_dangerous or "digest" in step.data:
+            return
+        desired, known = self._desired, self._known
+        current = read_wherever(
+            self._client, known.kind, known.vmid, self._node, status=known.status
+        )
+        guard(desired, current, known)
+        if not is_final:
+            require_named(desired, known, current, self._written)
+            self._moved.add(str(step.data.get("disk")))
+            return
+        require_untouched(desired, known, current, self._slots_written_before(step))
+        if step.action == "template":  # a base volume has another name
+            slots = list(known.identity.volumes)
+            if "disk" in step.data:
+                slots = [step.data["disk"]]
+            self._written.update(slots)
+
+    def _slots_written_before(self, step: Step) -> set[str]:
+        """Return the options that may differ from the plan's reading: all options that the run
+        writes, except a disk that only grows.
+        """
+        slot = str(step.data.get("disk"))
+        is_there = slot in self._known.identity.volumes
+        if step.action != "resize" or slot in self._moved or not is_there:
+            return self._written
+        return self._written - {slot}
+
+    def read_untouched(self, node: str, status: str | None = None) -> Actual:
+        """Return the guest. Raises Conflict if it has changed since the plan of its removal."""
+        known = self._actual
+        current = read_wherever(
+            self._client, known.kind, known.vmid, node, status=status, pool=known.pool
+        )
+        guard(self._desired, current, known)
+        require_untouched(self._desired, known, current)
+        return current
+
+    def is_in_pool(self) -> bool | None:
+        """Return True if the guest is in its desired pool; None leaves the answer to a new plan."""
+        pool = pool_of(self._client, self._actual.vmid) or ""
+        return True if pool == self._desired.pool else None

@@ -1,0 +1,117 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the present state of a VM, also when it was moved to another node or replaced by another
+VM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..._cluster.state import node_of, power_of
+from ..._core.errors import (
+    FleetError,
+    NetworkError,
+    NodeUnhealthy,
+    NodeUnreachable,
+    NotFound,
+    UnknownVm,
+)
+from ..actual import actual_of
+from ..identity import require_name, require_same_creation, require_same_disks
+from ..kind import Kind
+from ..model import Actual, Guest
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def read_actual(
+    client: Client,
+    kind: Kind,
+    vmid: int,
+    node: str,
+    *,
+    status: str | None = None,
+    pool: str | None = None,
+) -> Actual:
+    """Return the present state of the VM: one request, and a second for the power state unless
+    `status` is given.
+
+    Raises NotFound if the VM is not on that node.
+    """
+    rows = client.get(*kind.path(node, vmid, "pending"))
+    if status is not None:
+        return actual_of(kind, vmid, node, status, rows, pool=pool)
+    current = client.get(*kind.path(node, vmid, "status", "current"))
+    actual = actual_of(kind, vmid, node, power_of(current), rows, pool=pool)
+    return replace(actual, uptime=int(current.get("uptime") or 0))
+
+
+def is_elsewhere(error: FleetError) -> bool:
+    """Return whether an error may mean that the VM is not, or no longer, on the node that was
+    asked.
+    """
+    return isinstance(error, (UnknownVm, NodeUnreachable))
+
+
+def read_wherever(
+    client: Client,
+    kind: Kind,
+    vmid: int,
+    node: str,
+    *,
+    status: str | None = None,
+    pool: str | None = None,
+) -> Actual:
+    """Return the present state of the VM, on that node or on the node to which it was moved since
+    then.
+
+    Raises the error of the node.
+    """
+    try:
+        return read_actual(client, kind, vmid, node, status=status, pool=pool)
+    except (NotFound, NetworkError, NodeUnhealthy) as error:
+        if not is_elsewhere(error):
+            raise
+        now = node_of(client, vmid)
+        if now is None or now == node:
+            raise
+        return read_actual(client, kind, vmid, now, status=status, pool=pool)
+
+
+def require_same(
+    desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
+) -> None:
+    """Raise Conflict if the VMID has been reused, or if the VM no longer has the name by which the
+    task chose it.
+
+    `written` are the options that the run itself changes.
+    """
+    identity = seen.identity
+    require_same_creation(known.label, known.identity, identity, written)
+    is_by_name = desired.vmid is None or desired.state == "absent"
+    if is_by_name and desired.name == known.name:
+        require_name(known.label, identity, [known.name])
+
+
+def require_named(
+    desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
+) -> None:
+    """Raise Conflict if the VM is not the VM of the plan, or was renamed by someone else."""
+    require_same(desired, known, seen, written)
+    require_name(known.label, seen.identity, [known.name, desired.name])
+
+
+def require_untouched(
+    desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
+) -> None:
+    """Raise Conflict if the VM has changed since a plan to destroy was made: the VMID was reused,
+    the VM was renamed, or has other disks except disks that the run itself writes.
+    """
+    require_named(desired, known, seen, written)
+    require_same_disks(known.label, known.identity, seen.identity, written)
