@@ -17,9 +17,9 @@ from typing import Any
 
 from ..._core.errors import Conflict, ValidationFailed
 from ..._resource.plan import Step
-from ..model import Actual, Desired
+from ..model import Actual, Guest
 
-# The status of a VM in each desired state; a state that is not here leaves the power alone.
+# The status of a VM in each desired state; a state that is missing here does not change the power.
 _AFTER = {
     "started": "running",
     "resumed": "running",
@@ -42,8 +42,8 @@ _STOP_TIMEOUT = 120
 _HIBERNATE_TIMEOUT = 600
 
 
-def check_state(desired: Desired, actual: Actual | None) -> None:
-    """Raise where a VM cannot reach the desired state: a template does not run, for example."""
+def check_state(desired: Guest, actual: Actual | None) -> None:
+    """Raise if a VM cannot reach the desired state: a template does not run, for example."""
     if actual is None:
         _require_creating(desired)
         return
@@ -65,7 +65,7 @@ def check_state(desired: Desired, actual: Actual | None) -> None:
         )
 
 
-def _require_creating(desired: Desired) -> None:
+def _require_creating(desired: Guest) -> None:
     if desired.state in CREATING:
         return
     raise ValidationFailed(
@@ -76,36 +76,36 @@ def _require_creating(desired: Desired) -> None:
     )
 
 
-def _is_off(desired: Desired, actual: Actual) -> bool:
+def _is_off(desired: Guest, actual: Actual) -> bool:
     """Return whether the VM is off; a hibernated one can be resumed and stay hibernated."""
     if actual.status == "hibernated":
         return desired.state in ("paused", "reset")
     return actual.status == "stopped"
 
 
-def stops_first(desired: Desired, actual: Actual) -> bool:
+def stops_first(desired: Guest, actual: Actual) -> bool:
     """Return whether the VM is stopped first, so that all changes are applied at once."""
     if not actual.running:
         return False
     return desired.state in ("stopped", "template")
 
 
-def stop(actual: Actual, desired: Desired, *, hard: bool = False) -> Step:
+def stop(actual: Actual, desired: Guest, *, hard: bool = False) -> Step:
     """Return the step that stops a running VM: a shutdown with a deadline, or a stop at once."""
     return _Steps(actual).stop(desired, hard=hard)
 
 
-def wakes(desired: Desired) -> bool:
+def will_start(desired: Guest) -> bool:
     """Return whether a hibernated VM is started."""
     return desired.state in ("started", "restarted", "resumed")
 
 
 def wake(actual: Actual) -> Step:
-    """Return the step that starts a hibernated VM where it is."""
+    """Return the step that starts a hibernated VM on its node."""
     return _Steps(actual).power("start", f"Start {actual.label}")
 
 
-def reboots(desired: Desired, *, waiting: bool) -> bool:
+def reboots(desired: Guest, *, waiting: bool) -> bool:
     """Return whether the plan ends with a restart of a running VM."""
     if desired.state == "restarted":
         return True
@@ -139,7 +139,7 @@ def is_stopped_by(steps: Collection[Step], done: Collection[Step], current: Actu
     return not _STOPS.isdisjoint(finished)
 
 
-def after_stop(desired: Desired) -> Desired:
+def after_stop(desired: Guest) -> Guest:
     """Return the desired state of a VM whose forced restart has stopped it: only the start is
     left.
     """
@@ -147,7 +147,7 @@ def after_stop(desired: Desired) -> Desired:
 
 
 def finish(
-    desired: Desired,
+    desired: Guest,
     actual: Actual,
     *,
     running: bool,
@@ -170,13 +170,13 @@ def finish(
         return step.restart(desired)
     if running:
         return step.switch(desired.state)
-    if wakes(desired):
+    if will_start(desired):
         start = step.power("start", f"Start {step.label}")
         return [start]
     return []
 
 
-def status_after(desired: Desired, actual: Actual) -> str:
+def status_after(desired: Guest, actual: Actual) -> str:
     """Return the power state that the plan leads to."""
     is_hibernated = actual.status == "hibernated"
     if is_hibernated and desired.state == "stopped":
@@ -191,6 +191,7 @@ class _Steps:
         self.base = actual.path
         self.status = actual.status
         self.label = actual.label
+        self.template_is_task = actual.kind.template_is_task
 
     def power(
         self,
@@ -209,28 +210,21 @@ class _Steps:
             timeout=timeout,
         )
 
-    def stop(self, desired: Desired, *, hard: bool = False) -> Step:
-        """Return the step that stops the VM. PVE does not shut down what is paused."""
+    def stop(self, desired: Guest, *, hard: bool = False) -> Step:
+        """Return the step that stops the VM. PVE does not shut down a paused VM."""
         is_patient = desired.shutdown_timeout > 0
         can_answer = self.status == "running"
         if hard or not (is_patient and can_answer):
-            return self.power(
-                "stop",
-                f"Stop {self.label}",
-                timeout=_STOP_TIMEOUT,
-            )
+            return self.power("stop", f"Stop {self.label}", timeout=_STOP_TIMEOUT)
         data: dict[str, Any] = {"timeout": desired.shutdown_timeout}
         if desired.force:
             data["forceStop"] = 1
         return self.power(
-            "shutdown",
-            f"Shut down {self.label}",
-            data,
-            timeout=desired.shutdown_timeout + 60,
+            "shutdown", f"Shut down {self.label}", data, timeout=desired.shutdown_timeout + 60
         )
 
-    def restart(self, desired: Desired) -> list[Step]:
-        """Return the steps that restart the VM and so apply what waits for a stop.
+    def restart(self, desired: Guest) -> list[Step]:
+        """Return the steps that restart the VM and so apply the options that wait for a stop.
 
         PVE's reboot cannot be forced (qemu-server, API2/Qemu.pm: vm_reboot has no forceStop and
         refuses a paused VM). A forced restart is therefore a stop and a start; without force, a
@@ -252,16 +246,13 @@ class _Steps:
         return [resume, reboot]
 
     def switch(self, state: str) -> list[Step]:
-        """Return the step that brings a running VM to a state; none where it has that state."""
+        """Return the step that brings a running VM to a state; none if it has that state."""
         if state == "reset":
             reset = self.power("reset", f"Reset {self.label}")
             return [reset]
         if state == "hibernated":
             hibernate = self.power(
-                "suspend",
-                f"Hibernate {self.label}",
-                {"todisk": 1},
-                timeout=_HIBERNATE_TIMEOUT,
+                "suspend", f"Hibernate {self.label}", {"todisk": 1}, timeout=_HIBERNATE_TIMEOUT
             )
             return [hibernate]
         if state == "paused" and self.status != "paused":
@@ -289,5 +280,6 @@ class _Steps:
             method="POST",
             path=(*self.base, "template"),
             data=data,
+            is_task=self.template_is_task,
             reread=bool(disk),
         )

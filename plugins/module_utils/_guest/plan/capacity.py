@@ -10,15 +10,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..._core.quantities import read_size
-from ..config.actual import drives, is_disk, storage_of
+from ..kind import Kind
 
 # How a volume is named in a configuration that is planned, until PVE has made it.
 _PLANNED = frozenset(("new", "moved"))
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a VM takes of its node once its plan is carried out, in bytes."""
+class Capacity:
+    """The room that a guest takes of its node once its plan is carried out, in bytes."""
 
     node: str
     memory: int = 0
@@ -26,6 +26,7 @@ class Taken:
 
 
 def new_bytes(
+    kind: Kind,
     before: Mapping[str, str],
     after: Mapping[str, str],
     images: Mapping[str, int] | None = None,
@@ -38,15 +39,13 @@ def new_bytes(
     a full clone.
     """
     found: dict[str, int] = {}
-    known = drives(before)
-    for slot, drive in drives(after).items():
-        if not is_disk(drive):
-            continue
-        storage = storage_of(drive)
+    known = kind.disks_in(before)
+    for slot, drive in kind.disks_in(after).items():
+        storage, colon, _name = drive.get("file", "").partition(":")
         size = read_size(drive.get("size"))
         if not size and images:
             size = images.get(slot)
-        if not storage or not size:
+        if not colon or not size:
             continue
         is_made = copied or _is_planned(drive)
         if not is_made:
@@ -58,7 +57,7 @@ def new_bytes(
 
 
 def _size_in(known: Mapping[str, Mapping[str, str]], slot: str, unknown: int) -> int:
-    """Return the bytes that a drive has now, or `unknown` where it does not say."""
+    """Return the bytes that a drive has now, or `unknown` if it does not say."""
     drive = known.get(slot, {})
     size = read_size(drive.get("size"))
     return size or unknown
@@ -70,9 +69,9 @@ def _is_planned(drive: Mapping[str, str]) -> bool:
     return volume in _PLANNED
 
 
-def moved_bytes(config: Mapping[str, str], shared: Collection[str]) -> dict[str, int]:
-    """Return the bytes of the disks that are copied when a VM goes to another node, by storage."""
-    copied = new_bytes({}, config, copied=True)
+def moved_bytes(kind: Kind, config: Mapping[str, str], shared: Collection[str]) -> dict[str, int]:
+    """Return the bytes of the disks that are copied when a guest leaves its node, by storage."""
+    copied = new_bytes(kind, {}, config, copied=True)
     for storage in shared:
         copied.pop(storage, None)
     return copied

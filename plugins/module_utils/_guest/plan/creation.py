@@ -1,0 +1,240 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans for new guests: created in one request, or cloned and then changed as desired (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._cluster.tenant import parse_tags, tenants_of
+from ..._resource.plan import Plan, Step
+from ..config.change import Change
+from ..hardware import AnyDesired, DesiredGuest
+from ..marker import Marker, join_notes
+from ..model import Actual, Guest, Source
+from . import power
+from .planner import Creating, GuestPlanner, check_data
+from .steps import AnyUpdate, complete, grow
+
+
+@dataclass(frozen=True)
+class Creation:
+    """The VMID and the node of a new guest, and the signs by which its run recognizes it.
+
+    `identity` is the uuid it gets, by which the guest is recognized when the answer is lost; a
+    clone gets its own, and a container has none. `run` marks the guest as created by this run until
+    it is complete; if guests of other runs can break its quota or place (`contested`), until that
+    was checked.
+    """
+
+    vmid: int
+    node: str
+    run: str
+    identity: str = ""
+    contested: bool = False
+
+
+def plan_create(
+    planner: GuestPlanner[AnyDesired, AnyUpdate],
+    desired: AnyDesired,
+    change: Change,
+    creation: Creation,
+    data: Mapping[str, Any],
+) -> Plan:
+    """Return the plan that creates a guest that is not a clone, in one request.
+
+    `change` makes an empty guest the desired one; `data` are parameters of the request
+    that do not come from an option, or replace one.
+
+    The tags of a guest in a pool are written once it is in the pool: PVE checks them on the guest
+    alone, so a caller with rights on the pool only cannot give them when it creates the guest
+    (qemu-server: API2/Qemu.pm, create_vm; pve-container: API2/LXC.pm, create_vm; pve-guest-common:
+    GuestHelpers.pm, assert_tag_permissions).
+    """
+    kind, vmid, node = planner.kind, creation.vmid, creation.node
+    sent: dict[str, Any] = {"vmid": vmid, **change.sets}
+    if desired.guest.pool:
+        sent["pool"] = desired.guest.pool
+    config = planner.applied(change, {})
+    made = Actual(kind, vmid, node, "stopped", live=config, target=config, pool=desired.guest.pool)
+    rest = [
+        *grow(made, change.drives.grown_later),
+        *power.finish(desired.guest, made, running=False, waiting=False),
+    ]
+    tags = sent.pop("tags", None) if desired.guest.pool else None
+    is_unclear = creation.contested or not kind.has_uuid
+    if rest or tags or is_unclear:
+        marker = Marker(run=creation.run, tenant=desired.guest.tenant_tag)
+        sent["description"] = join_notes(desired.guest.description or "", marker)
+        rest = complete(made, change, rest, tags=tags, contested=creation.contested)
+    label = new_label(desired.guest, vmid, node)
+    check_data(kind, label, sent)
+    sent.update(data)
+    create = Step(
+        "create", f"Create {label}", method="POST", path=kind.path(node), data=sent, reread=True
+    )
+    after = kind.shown(made.target)
+    after["status"] = power.status_after(desired.guest, made)
+    after["node"] = node
+    after["vmid"] = vmid
+    if desired.guest.pool:
+        after["pool"] = desired.guest.pool
+    return Plan((create, *rest), {}, after)
+
+
+def plan_clone(
+    planner: GuestPlanner[AnyDesired, AnyUpdate],
+    desired: AnyDesired,
+    source: Actual,
+    creation: Creation,
+    *,
+    full: bool,
+    shared: Collection[str],
+) -> Plan:
+    """Return the plan that clones `source` and makes the clone the desired guest.
+
+    `full` copies the disks, else the clone is linked. The steps after the first are a prediction:
+    they are planned again once the clone exists.
+    """
+    vmid, node = creation.vmid, creation.node
+    from_ = desired.guest.source or Source()
+    at = source.node
+    if is_shared(source, shared):
+        at = node
+    label = new_label(desired.guest, vmid, at)
+    data = _clone_data(desired.guest, source, creation, at=at, full=full)
+    storage = from_.storage or _one_storage(desired, source)
+    is_reached = at == source.node or storage in shared
+    if full and storage and is_reached:
+        data["storage"] = storage  # else its disks are moved once they are on their node
+    origin = source.label
+    if from_.snapshot:
+        origin = f"snapshot '{from_.snapshot}' of {source.label}"
+    word = "full" if full else "linked"
+    clone = Step(
+        "clone",
+        f"Clone {origin} to {label} ({word})",
+        "POST",
+        (*source.path, "clone"),
+        data,
+        reread=True,
+    )
+    made = planner.clone_of(source, vmid=vmid, node=at, data=data)
+    rest = planner.plan_update(
+        desired.with_guest(node=node),
+        made,
+        shared=shared,
+        creating=Creating(whole=True, contested=creation.contested),
+    )
+    after = {**rest.after, "vmid": vmid, "node": node}
+    if desired.guest.pool:
+        after["pool"] = desired.guest.pool
+    return Plan(
+        steps=(clone, *rest.steps), after=after, pending=rest.pending, warnings=rest.warnings
+    )
+
+
+def plan_restore(
+    planner: GuestPlanner[AnyDesired, AnyUpdate],
+    desired: AnyDesired,
+    source: Actual,
+    creation: Creation,
+    data: Mapping[str, Any],
+) -> Plan:
+    """Return the plan that restores a guest from an archive and makes it the desired one.
+
+    `source` is the guest in the archive; `data` are parameters of the request.
+    """
+    guest, vmid, node = desired.guest, creation.vmid, creation.node
+    label = new_label(guest, vmid, node)
+    marker = Marker(
+        run=creation.run, tenant=guest.tenant_tag, inherited_tags=_inherited_tags(guest, source)
+    )
+    sent: dict[str, Any] = {"vmid": vmid, "description": join_notes(source.notes, marker), **data}
+    for key, value in {planner.kind.name_option: guest.name, "pool": guest.pool}.items():
+        if value:
+            sent[key] = value
+    summary = f"Restore {label} from {data['ostemplate']}"
+    path = planner.kind.path(node)
+    restore = Step("create", summary, method="POST", path=path, data=sent, reread=True)
+    made = planner.clone_of(source, vmid=vmid, node=node, data=sent)
+    creating = Creating(whole=True, contested=creation.contested)
+    rest = planner.plan_update(desired.with_guest(node=node), made, creating=creating)
+    after = {**rest.after, "vmid": vmid, "node": node}
+    if guest.pool:
+        after["pool"] = guest.pool
+    return Plan((restore, *rest.steps), {}, after, pending=rest.pending, warnings=rest.warnings)
+
+
+def _clone_data(
+    desired: Guest, source: Actual, creation: Creation, *, at: str, full: bool
+) -> dict[str, Any]:
+    """Return the data of the clone request, except the storage."""
+    from_ = desired.source or Source()
+    marker = Marker(
+        origin=source.vmid,
+        run=creation.run,
+        tenant=desired.tenant_tag,
+        inherited_tags=_inherited_tags(desired, source),
+    )
+    data: dict[str, Any] = {"newid": creation.vmid, "full": int(full)}
+    data["description"] = join_notes(source.notes, marker)
+    if at != source.node:
+        data["target"] = at
+    optional = {
+        desired.kind.name_option: desired.name,
+        "pool": desired.pool,
+        "format": from_.format,
+        "snapname": from_.snapshot,
+    }
+    for key, value in optional.items():
+        if value:
+            data[key] = value
+    return data
+
+
+def _inherited_tags(desired: Guest, source: Actual) -> tuple[str, ...]:
+    """Return the tags of the source that a clone does not keep; PVE copies all of them.
+
+    These are the tags of other tenants, and all tags of a template: they describe the template,
+    such as `image` (qemu-server, clone_vm).
+    """
+    tags = parse_tags(source.target.get("tags"))
+    owners = set(tenants_of(tags, desired.tenant_prefix))
+    removed: set[str] = set()
+    if desired.tenant:
+        removed = owners - {desired.tenant_tag}
+    if source.template:
+        lowered = {tag.lower() for tag in tags}
+        kept = set(desired.tags or ())
+        removed |= lowered - owners - kept
+    return tuple(sorted(removed))
+
+
+def is_shared(source: Actual, shared: Collection[str]) -> bool:
+    """Return whether every volume of a guest is on a storage that all nodes share."""
+    return set(source.kind.storages_in(source.target)) <= set(shared)
+
+
+def _one_storage(desired: DesiredGuest, source: Actual) -> str | None:
+    """Return the one storage for all disks of the source, or None."""
+    wanted: set[str | None] = set()
+    for disk in desired.hardware.disks:
+        if disk.slot in source.target and not disk.is_cdrom:
+            wanted.add(disk.storage)
+    existing: set[str | None] = set()
+    for drive in source.kind.disks_in(source.target).values():
+        existing.add(drive.get("file", "").partition(":")[0])
+    if len(wanted) != 1 or wanted == existing:
+        return None
+    return wanted.pop()
+
+
+def new_label(desired: Guest, vmid: int, node: str) -> str:
+    """Return how messages call a new guest."""
+    numbered = replace(desired, vmid=vmid)
+    return f"{numbered.label} on node {node}"

@@ -1,0 +1,346 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the desired and the actual guest to a plan: steps, a diff, options that wait for a stop
+(pure).
+
+Check mode shows the plan, and apply carries it out; nothing else decides the writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+from ..._core.errors import ValidationFailed
+from ..._resource.plan import Plan, Step
+from ..._schema.check import find_refusals
+from ..config.change import Change
+from ..hardware import AnyDesired
+from ..kind import Kind
+from ..model import Actual
+from . import power
+from .steps import AnyUpdate, Update, changes_pool, finish_building, grow, to_pool
+
+# Parameters of a request to create a guest that are not options of its configuration.
+_NOT_OPTIONS = ("vmid", "pool", "digest")
+
+
+@dataclass(frozen=True)
+class Creating:
+    """The part of an update in the creation of a guest.
+
+    `whole` is set if the diff is its whole configuration, `contested` if quota and place are
+    checked before the last step.
+    """
+
+    whole: bool = False
+    contested: bool = False
+
+
+class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
+    """Plans guests of one kind; each kind overrides the methods in which it differs."""
+
+    kind: Kind
+
+    # -- the differences of the kinds
+
+    def changes(
+        self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
+    ) -> Change:
+        """Return the change that makes `target` the desired configuration."""
+        raise NotImplementedError
+
+    def all_changes(self, desired: AnyDesired, target: Mapping[str, str]) -> Change:
+        """Return the same with the differences that PVE cannot change."""
+        raise NotImplementedError
+
+    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
+        """Return the configuration that the change leads to."""
+        raise NotImplementedError
+
+    def with_images(
+        self,
+        change: Change,
+        desired: AnyDesired,
+        target: Mapping[str, str],
+        images: Mapping[str, int],
+    ) -> Change:
+        """Return the change with the sizes of the images that new disks import."""
+        return change
+
+    def update_of(
+        self,
+        desired: AnyDesired,
+        actual: Actual,
+        change: Change,
+        after: Mapping[str, str],
+        *,
+        running: bool,
+    ) -> AnyUpdate:
+        """Return the update by this change."""
+        raise NotImplementedError
+
+    def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+        """Return the expected state of a clone before it is configured."""
+        raise NotImplementedError
+
+    def require_possible(self, update: AnyUpdate) -> None:
+        """Raise FleetError for a change that PVE would refuse half way."""
+
+    def written(self, update: AnyUpdate) -> list[Step]:
+        """Return the steps that write options, in the order that PVE needs."""
+        raise NotImplementedError
+
+    def moved_disks(self, update: AnyUpdate) -> list[Step]:
+        """Return the steps that move disks to other storages."""
+        raise NotImplementedError
+
+    def migrate(self, update: AnyUpdate, shared: Collection[str]) -> Step:
+        """Return the step that moves the guest to its node. Raises Conflict, NotSupported."""
+        raise NotImplementedError
+
+    def waits(self, key: str, update: AnyUpdate) -> bool:
+        """Return whether the change of a key waits for a stop."""
+        raise NotImplementedError
+
+    def unconverted(self, actual: Actual, bases: Collection[str]) -> list[str]:
+        """Return the disks of a template that are not base volumes yet and can become them."""
+        return []
+
+    def add_unshown(
+        self,
+        update: AnyUpdate,
+        steps: Collection[Step],
+        before: dict[str, Any],
+        then: dict[str, Any],
+    ) -> None:
+        """Add to the values before and after what the configuration does not show."""
+
+    # -- what they share
+
+    def plan_update(
+        self,
+        desired: AnyDesired,
+        actual: Actual,
+        *,
+        shared: Collection[str] = (),
+        creating: Creating | None = None,
+        images: Mapping[str, int] | None = None,
+        bases: Collection[str] = (),
+    ) -> Plan:
+        """Return the plan that makes an existing guest, as just read, the desired one.
+
+        `shared` are the storages that all nodes share; `creating` is set for a guest that this run
+        creates. `images` are the sizes, in bytes, of the images that new disks import: such a
+        disk grows after the import. `bases` are the storages on which the disks of a template
+        become base volumes.
+        """
+        change = self.changes(desired, actual.target)
+        change = self.with_images(change, desired, actual.target, images or {})
+        return self.plan_change(
+            desired, actual, change, shared=shared, creating=creating, bases=bases
+        )
+
+    def plan_change(
+        self,
+        desired: AnyDesired,
+        actual: Actual,
+        change: Change,
+        *,
+        shared: Collection[str] = (),
+        creating: Creating | None = None,
+        bases: Collection[str] = (),
+    ) -> Plan:
+        """Return the plan of a change that was computed before, see `plan_update`."""
+        power.check_state(desired.guest, actual)
+        check_data(self.kind, actual.label, change.sets)
+        after = self.applied(change, actual.target)
+        stops = power.stops_first(desired.guest, actual)
+        running = actual.running and not stops
+        update = self.update_of(desired, actual, change, after, running=running)
+        self.require_possible(update)
+        waiting = self._waiting(update)
+        switch = power.finish(
+            desired.guest,
+            actual,
+            running=running,
+            waiting=bool(waiting),
+            unconverted=self.unconverted(actual, bases),
+        )
+        is_contested = creating is not None and creating.contested
+        steps = self._ordered(update, shared, switch, contested=is_contested)
+        if stops:
+            # a stop applies the pending options
+            stop = power.stop(actual, desired.guest)
+            steps.insert(0, replace(stop, reread=True))
+        is_whole = creating is not None and creating.whole
+        return self._finished(update, steps, waiting, building=is_whole)
+
+    def _ordered(
+        self, update: AnyUpdate, shared: Collection[str], switch: list[Step], *, contested: bool
+    ) -> list[Step]:
+        """Return the steps after a stop in the order that PVE needs; `switch` are the power steps.
+
+        If the guest is being created, the last step of all removes its marker, and does nothing
+        else if the guest is `contested`.
+        """
+        written = self.written(update)
+        grown_later = update.change.drives.grown_later
+        if grown_later:
+            # An imported disk has its size once it is there.
+            written[0] = replace(written[0], reread=True)
+        disk_steps, grown_there = self._disk_steps(update, is_written=bool(written))
+        last: list[Step] = []
+        if update.ends_building:
+            others = [*written[1:], *disk_steps, *grown_there, *switch]
+            is_alone = not others and not update.moves and not contested
+            if written[0].is_task or not is_alone:
+                # The marker goes when nothing is left that could be interrupted.
+                written = self.written(update.without("description"))
+                node = update.desired.guest.node or update.actual.node
+                last = [finish_building(update.actual, update.change, node)]
+        steps = _beside(written, disk_steps, running=update.running)
+        if update.running:
+            steps += grow(update.actual, grown_later)
+        steps += to_pool(update.desired.guest, update.actual)
+        if update.moves:
+            steps.append(self.migrate(update, shared))
+        return [*steps, *grown_there, *switch, *last]
+
+    def _disk_steps(self, update: AnyUpdate, *, is_written: bool) -> tuple[list[Step], list[Step]]:
+        """Return the steps that move and grow disks, and the steps that only grow disks on the new
+        node.
+
+        A disk is moved before it grows: the storage that it leaves may be full.
+        """
+        grown = dict(update.change.drives.grown)
+        if not update.running:
+            grown |= update.change.drives.grown_later
+        moved = self.moved_disks(update)
+        grows_here = not update.moves or (update.running and is_written)
+        if grows_here:
+            return [*moved, *grow(update.actual, grown)], []
+        there = replace(update.actual, node=str(update.desired.guest.node))
+        return moved, grow(there, grown)
+
+    def _finished(
+        self, update: AnyUpdate, steps: list[Step], waiting: Collection[str], *, building: bool
+    ) -> Plan:
+        """Return the plan with its diff: only the changed keys, except for a guest that is new."""
+        actual = update.actual
+        keys = None if building else update.change.keys
+        before = self.kind.shown(actual.target, keys)
+        then = self.kind.shown(update.after, keys)
+        self.add_unshown(update, steps, before, then)
+        _add_place(update, before, then)
+        conversions = filter(_is_conversion, steps)
+        converted = [str(step.data["disk"]) for step in conversions]
+        if converted:
+            before["unconverted_disks"] = converted
+            then["unconverted_disks"] = []
+        restarts = power.is_restart(steps)
+        resets = "reset" in [step.action for step in steps]
+        if restarts or resets:
+            before["restarted"] = False
+            then["restarted"] = True
+        status = power.status_after(update.desired.guest, actual)
+        if restarts:
+            status = "running"
+        if building or status != actual.status:
+            before["status"] = actual.status
+            then["status"] = status
+        if building:
+            before = {}
+        if restarts or status in power.OFF:
+            waiting = ()
+        return Plan(tuple(steps), before, then, pending=tuple(waiting))
+
+    def differences(
+        self, desired: AnyDesired, actual: Actual
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the values before and after of all differences, also if no update is possible.
+
+        For a guest whose plan was refused: differences that PVE cannot change are included. Raises
+        FleetError if the options themselves cannot be understood.
+        """
+        change = self.all_changes(desired, actual.target)
+        after = self.applied(change, actual.target)
+        update = self.update_of(desired, actual, change, after, running=actual.running)
+        before = self.kind.shown(actual.target, change.keys)
+        then = self.kind.shown(after, change.keys)
+        self.add_unshown(update, (), before, then)
+        _add_place(update, before, then)
+        status = power.status_after(desired.guest, actual)
+        if status != actual.status:
+            before["status"] = actual.status
+            then["status"] = status
+        return before, then
+
+    def _waiting(self, update: AnyUpdate) -> list[str]:
+        """Return the keys that wait for a stop after the update, including keys that wait
+        already.
+        """
+        live, target = update.actual.live, update.actual.target
+        if not update.actual.running:
+            return []
+        waiting: list[str] = []
+        for key in sorted(live.keys() | update.after.keys()):
+            if live.get(key) == update.after.get(key):
+                continue
+            if key in update.change.keys:
+                waits = self.waits(key, update)
+            else:
+                waits = live.get(key) != target.get(key)
+            if waits:
+                waiting.append(key)
+        return waiting
+
+
+def check_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for options that PVE would refuse, before the first request that
+    writes.
+    """
+    options = dict(data)
+    for key in _NOT_OPTIONS:
+        options.pop(key, None)
+    refused = find_refusals(options, schema=kind.schema)
+    if not refused:
+        return
+    reasons = [f"{key}: {reason}" for key, reason in sorted(refused.items())]
+    raise ValidationFailed(
+        attempted=f"{label} could not be planned",
+        answer="; ".join(reasons),
+        next_step="Correct these options; the reasons are PVE's",
+        reason=", ".join(sorted(refused)),
+        parameters=refused,
+    )
+
+
+def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> list[Step]:
+    """Return both in order: a pending option of a running guest would be lost by a resize after
+    it.
+    """
+    both = bool(disk_steps) and bool(written)
+    if not running or not both:
+        return [*written, *disk_steps]
+    last_disk = replace(disk_steps[-1], reread=True)
+    return [*disk_steps[:-1], last_disk, *written]
+
+
+def _add_place(update: Update[Any], before: dict[str, Any], then: dict[str, Any]) -> None:
+    """Add node and pool to the values before and after an update, if they change."""
+    desired = update.desired.guest
+    if update.moves:
+        before["node"] = update.actual.node
+        then["node"] = desired.node
+    if changes_pool(desired, update.actual):
+        before["pool"] = update.actual.pool
+        then["pool"] = desired.pool or None
+
+
+def _is_conversion(step: Step) -> bool:
+    """Return whether a step converts one disk of a template."""
+    return step.action == "template" and "disk" in step.data

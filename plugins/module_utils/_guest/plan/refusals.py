@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refusals that hold for VMs and containers (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ..._api.settings import Connection
+from ..._cluster.site import require_own_bridges
+from ..._cluster.state import ClusterState
+from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
+from ..._core.errors import ConfigurationError, Conflict, PermissionDenied
+from ..._resource.plan import Plan
+from ..hardware import DesiredGuest
+from ..model import Actual, Guest
+
+
+def require_bridges(
+    bridges: Collection[str], there: frozenset[str] | None, node: str, connection: Connection
+) -> None:
+    """Raise ConfigurationError for a bridge that the node does not have.
+
+    `there` are the bridges of the node, None if none is needed.
+    """
+    require_own_bridges(connection, bridges)
+    missing = set(bridges) - (there or frozenset())
+    if missing:
+        names = ", ".join(sorted(there or ()))
+        raise ConfigurationError(
+            attempted=f"Bridge '{min(missing)}' could not be used on node {node}",
+            answer=f"the node has {names or 'no bridge'}",
+            next_step=(
+                "Name one of them; the token needs Sys.Audit on the node, or SDN.Use, to see a"
+                " bridge"
+            ),
+            reason="unknown bridge",
+        )
+
+
+def require_pool(pool: str | None, pools: Collection[str] | None) -> None:
+    """Raise ConfigurationError for a pool that does not exist.
+
+    `pools` are the pools that the caller may see, None if the listing has the wanted pool.
+    """
+    if not pool or pools is None or pool in pools:
+        return
+    names = ", ".join(sorted(pools))
+    raise ConfigurationError(
+        attempted=f"Pool '{pool}' could not be used",
+        answer=f"pools are {names or 'none that this token may see'}",
+        next_step="Create the pool first, or name one that is there",
+        reason="unknown pool",
+    )
+
+
+def require_template_wanted(desired: Guest, actual: Actual, plan: Plan) -> None:
+    """Raise Conflict if a task without state=template would change a template."""
+    if not actual.template or desired.state == "template" or not plan.changed:
+        return
+    raise Conflict(
+        attempted=f"{actual.label} was not changed",
+        answer="it is a template",
+        next_step="Set state=template to change it, or choose another name or vmid",
+        reason="template",
+    )
+
+
+def require_unprotected(desired: DesiredGuest, actual: Actual, taken: Collection[str]) -> None:
+    """Raise Conflict if a change takes disks from a protected guest, kept as unused ones or not."""
+    is_protected = actual.live.get("protection") == "1"
+    is_lifted = desired.hardware.scalars.get("protection") == "0"
+    if not is_protected or is_lifted or not taken:
+        return
+    raise Conflict(
+        attempted=f"{', '.join(sorted(taken))} of {actual.label} was not changed",
+        answer=f"the {actual.kind.noun} is protected, so that its drives cannot be taken away",
+        next_step="Set protection=false in the same task to lift the protection",
+        reason="protected",
+    )
+
+
+def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str]) -> None:
+    """Raise Conflict if a change gives a guest the tags of several tenants."""
+    prefix = desired.tenant_prefix
+    before = tenants_of(parse_tags(actual.target.get("tags")), prefix)
+    then = tenants_of(parse_tags(after.get("tags")), prefix)
+    added = set(then) - set(before)
+    if len(then) < 2 or not added:
+        return
+    raise Conflict(
+        attempted=f"{actual.label} was not changed",
+        answer=f"it would have the tags of several tenants: {', '.join(then)}",
+        next_step="Remove the tag of the tenant that it leaves first",
+        reason="several tenants",
+    )
+
+
+def require_root(
+    label: str, refused: Mapping[str, str], remedy: str, connection: Connection
+) -> None:
+    """Raise PermissionDenied for options that PVE lets root@pam alone change, and no token, not
+    even one of root's; `refused` has their reasons.
+    """
+    if not refused or (connection.user == "root@pam" and not connection.token_id):
+        return
+    raise PermissionDenied(
+        attempted=f"{label} could not be planned",
+        answer="; ".join(refused.values()),
+        next_step=f"PVE allows this to root@pam with a password only, never to a token; {remedy}",
+        reason="root only",
+        parameters=refused,
+    )
+
+
+def require_name_free(desired: Guest, cluster: ClusterState) -> None:
+    """Raise Conflict for a new guest if a guest of the other kind has its name: both kinds share
+    the names of a tenant.
+    """
+    for row in cluster.others.values():
+        if row.name != desired.name or not desired.name:
+            continue
+        if is_of_others(desired.tenant_tag, row.tags, desired.tenant_prefix):
+            continue
+        other = desired.kind.other_noun
+        raise Conflict(
+            attempted=f"{desired.label} was not created",
+            answer=f"a {other} has that name: {row.vmid} on node {row.node}",
+            next_step=f"Choose another name, or remove that {other} first",
+            reason="name taken",
+        )

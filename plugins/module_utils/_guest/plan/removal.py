@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The removal of a guest, and its refusal for a guest that is protected or another one (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..._cluster.state import ClusterState
+from ..._cluster.visible import Sight, require_visible
+from ..._core.errors import Conflict
+from ..._resource.plan import Plan, Step
+from ..hardware import DesiredGuest
+from ..live.linked_clones import LinkedClones, require_no_clones
+from ..model import Actual, Guest
+from . import power
+from .steps import switch_protection
+
+# Removes it from jobs and rules, and its volumes that it does not refer to.
+PURGE: Mapping[str, int] = {"purge": 1, "destroy-unreferenced-disks": 1}
+
+
+def require_named_so(desired: Guest, actual: Actual) -> None:
+    """Raise Conflict for a guest to be removed that has another name than the task says.
+
+    VMIDs are used again, and a guest that was destroyed is gone.
+    """
+    name = desired.name
+    if not name or name == actual.name:
+        return
+    noun = actual.kind.noun
+    raise Conflict(
+        attempted=f"{noun[0].upper()}{noun[1:]} {actual.vmid} was not removed",
+        answer=f"it is '{actual.name}' and not '{name}'",
+        next_step=f"Name the {noun} you mean by its vmid or its name alone",
+        reason="name differs",
+    )
+
+
+def plan_removal(desired: DesiredGuest, actual: Actual, clones: LinkedClones) -> Plan:
+    """Return the plan that removes a guest. Raises Conflict for the template of other guests."""
+    plan = plan_absent(desired, actual)
+    require_no_clones(desired.guest, actual, clones)
+    return replace(plan, warnings=(*plan.warnings, *clones.warnings))
+
+
+def plan_gone(desired: Guest, sight: Sight, cluster: ClusterState) -> Plan:
+    """Return the plan for a guest that must be absent and does not exist: nothing to do."""
+    require_visible(sight, desired.vmid, f"{desired.label} was not removed")
+    if not cluster.is_of_other_kind(desired.vmid):
+        return Plan()
+    other = desired.kind.other_noun
+    return Plan(warnings=(f"a {other} has the number {desired.vmid}, and was left as it is",))
+
+
+def plan_absent(desired: DesiredGuest, actual: Actual) -> Plan:
+    """Return the plan that removes a guest with its disks. Raises Conflict for a protected one."""
+    steps: list[Step] = []
+    if actual.live.get("protection") == "1":
+        _require_lifted(desired, actual)
+        steps.append(switch_protection(actual, "0"))
+    if actual.running:
+        steps.append(power.stop(actual, desired.guest, hard=not desired.guest.graceful))
+    summary = f"Remove {actual.label} and its disks"
+    destroy = Step("destroy", summary, method="DELETE", path=actual.path, data=dict(PURGE))
+    steps.append(destroy)
+    before = actual.kind.shown(actual.target)
+    before["vmid"] = actual.vmid
+    before["node"] = actual.node
+    before["status"] = actual.status
+    return Plan(tuple(steps), before, {})
+
+
+def _require_lifted(desired: DesiredGuest, actual: Actual) -> None:
+    """Raise Conflict if the task does not lift the protection of a guest that it removes."""
+    if desired.hardware.scalars.get("protection") == "0":
+        return
+    raise Conflict(
+        attempted=f"{actual.label} was not removed",
+        answer="it is protected",
+        next_step="Set protection=false in the same task to lift the protection",
+        reason="protected",
+    )

@@ -1,0 +1,236 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps of an update that VMs and containers share: their requests and summaries (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from ..._core.errors import Conflict
+from ..._core.quantities import render_size
+from ..._resource.plan import Step
+from ..config.change import Change
+from ..hardware import AnyDesired
+from ..model import Actual, Guest
+
+AnyUpdate = TypeVar("AnyUpdate", bound="Update[Any]")
+_LONGEST_VALUE = 40  # in the summary of a step
+
+
+@dataclass(frozen=True)
+class Update(Generic[AnyDesired]):
+    """A planned update: the guest, the change, and the configuration after it."""
+
+    desired: AnyDesired
+    actual: Actual
+    change: Change
+    after: Mapping[str, str]
+    running: bool  # whether the guest runs when its options are written
+
+    @property
+    def moves(self) -> bool:
+        return moves_node(self.desired.guest, self.actual)
+
+    @property
+    def notes(self) -> str | None:
+        """The notes that are written, marker included, or None if they stay."""
+        if "description" in self.change.deletes:
+            return ""
+        return self.change.sets.get("description")
+
+    @property
+    def ends_building(self) -> bool:
+        """Whether it removes the marker of a guest that is being made."""
+        return self.actual.marker.building and self.notes is not None
+
+    def without(self: AnyUpdate, option: str) -> AnyUpdate:
+        """Return the update with one option removed from its change."""
+        return replace(self, change=self.change.without(option))
+
+    def write_options(self, *, first: bool) -> Step:
+        """Return the step that writes and deletes options.
+
+        `first` is whether nothing of the plan is written before: only then does the digest hold.
+        """
+        actual, change = self.actual, self.change
+        data: dict[str, Any] = dict(change.sets)
+        if change.deletes:
+            data["delete"] = ",".join(sorted(change.deletes))
+        if first:
+            data = with_digest(data, actual)
+        summary = f"Set {_summary_of(self)} on {actual.label}"
+        written = {*change.sets, *change.deletes}
+        if self.ends_building and written == {"description"}:
+            summary = f"Remove the creation marker from {actual.label}"
+        return config_step(actual, summary, data)
+
+
+def moves_node(desired: Guest, actual: Actual) -> bool:
+    """Return whether the guest is to go to another node."""
+    if not desired.node:
+        return False
+    return desired.node != actual.node
+
+
+def _summary_of(update: Update[Any]) -> str:
+    """Return the keys of an update in words, with their values if they are short."""
+    change = update.change
+    shown = update.actual.kind.shown(update.after, change.sets.keys())
+    words: list[str] = []
+    for key in sorted({*change.sets, *change.deletes}):
+        if is_short(shown.get(key)) and key not in update.actual.kind.secret_options:
+            words.append(f"{key}={shown[key]}")
+        elif key in change.deletes:
+            words.append(f"{key} (removed)")
+        else:
+            words.append(key)
+    return ", ".join(words)
+
+
+def is_short(value: Any) -> bool:
+    """Return whether a value has a place in the summary of a step."""
+    if value is None or isinstance(value, (dict, list)):
+        return False
+    return len(str(value)) <= _LONGEST_VALUE
+
+
+def with_digest(data: Mapping[str, Any], actual: Actual) -> dict[str, Any]:
+    """Return the data of a request that PVE refuses if the guest was changed since it was read."""
+    if not actual.digest:
+        return dict(data)
+    return {**data, "digest": actual.digest}
+
+
+def config_step(actual: Actual, summary: str, data: Mapping[str, Any]) -> Step:
+    """Return the step that writes options of a guest."""
+    return Step(
+        "config", summary, method="PUT", path=(*actual.path, "config"), data=data, is_task=False
+    )
+
+
+def switch_protection(actual: Actual, wanted: str) -> Step:
+    """Return the step that switches the protection."""
+    data: dict[str, Any] = {"protection": int(wanted)}
+    if wanted == "1":
+        return config_step(actual, f"Protect {actual.label}", data)
+    summary = f"Lift the protection of {actual.label}"
+    return config_step(actual, summary, with_digest(data, actual))
+
+
+def grow(actual: Actual, sizes: Mapping[str, int]) -> list[Step]:
+    """Return the steps that grow disks to these sizes, in bytes by slot."""
+    steps: list[Step] = []
+    for slot, size in sorted(sizes.items()):
+        text = render_size(size)
+        step = Step(
+            "resize",
+            f"Grow {slot} of {actual.label} to {text}",
+            method="PUT",
+            path=(*actual.path, "resize"),
+            data={"disk": slot, "size": text},
+        )
+        steps.append(step)
+    return steps
+
+
+def changes_pool(desired: Guest, actual: Actual) -> bool:
+    """Return whether the guest is put into a pool or taken out of the one it is in."""
+    if desired.pool is None:
+        return False
+    current = actual.pool or ""
+    return desired.pool != current
+
+
+def to_pool(desired: Guest, actual: Actual) -> list[Step]:
+    """Return the step that puts the guest into its pool or takes it out, if any."""
+    if not changes_pool(desired, actual):
+        return []
+    if desired.pool:
+        summary = f"Put {actual.label} into pool {desired.pool}"
+        data = {"poolid": desired.pool, "vms": str(actual.vmid), "allow-move": 1}
+    else:
+        summary = f"Take {actual.label} out of pool {actual.pool}"
+        data = {"poolid": actual.pool, "vms": str(actual.vmid), "delete": 1}
+    step = Step("pool", summary, method="PUT", path=("pools",), data=data, is_task=False)
+    return [step]
+
+
+def require_migration_allowed(desired: Guest, actual: Actual) -> None:
+    """Raise Conflict if the task says that the guest stays on its node."""
+    if desired.migrate:
+        return
+    raise Conflict(
+        attempted=f"{actual.label} was not moved",
+        answer=f"node {desired.node} is asked for and migrate is false",
+        next_step="Allow the move with migrate=true, or leave node out",
+        reason="node differs",
+    )
+
+
+def migration(desired: Guest, actual: Actual, kind: str, data: Mapping[str, Any]) -> Step:
+    """Return the step that moves a guest to its node; `kind` is the kind of the migration."""
+    return Step(
+        "migrate",
+        f"Migrate {actual.label} to node {desired.node} ({kind})",
+        method="POST",
+        path=(*actual.path, "migrate"),
+        data={"target": desired.node, **data},
+        reread=True,
+    )
+
+
+def notes_data(notes: str | None) -> dict[str, Any]:
+    """Return the data of a request that writes the notes, or removes them if they are empty."""
+    if not notes:
+        return {"delete": "description"}
+    return {"description": notes}
+
+
+def complete(
+    actual: Actual,
+    change: Change,
+    rest: Sequence[Step],
+    *,
+    tags: str | None,
+    contested: bool = False,
+) -> list[Step]:
+    """Return the steps after the creation of a guest: its tags first, if they are not written yet,
+    and the removal of its marker last. One request does both if nothing is between, also no check
+    of a `contested` guest.
+    """
+    last = finish_building(actual, change, actual.node)
+    if not tags:
+        return [*rest, last]
+    if rest or contested:
+        step = config_step(actual, f"Set tags on {actual.label}", {"tags": tags})
+        return [step, *rest, last]
+    notes = change.sets.get("description")
+    words = "description, tags"
+    if notes is None:
+        words = "description (removed), tags"
+    elif is_short(notes):
+        words = f"description={notes}, tags"
+    return [config_step(actual, f"Set {words} on {actual.label}", {**last.data, "tags": tags})]
+
+
+def finish_building(actual: Actual, change: Change, node: str) -> Step:
+    """Return the step that writes the notes without the marker."""
+    moved = replace(actual, node=node)
+    data = notes_data(change.sets.get("description"))
+    return config_step(moved, f"Remove the creation marker from {moved.label}", data)
+
+
+def writes_notes_only(step: Step) -> bool:
+    """Return whether a step writes the notes and nothing else, as the one does that finishes a new
+    guest.
+    """
+    if step.action != "config":
+        return False
+    written = step.data.keys() - {"digest"}
+    if written == {"delete"}:
+        return step.data["delete"] == "description"
+    return written == {"description"}
