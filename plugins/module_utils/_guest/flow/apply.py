@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Applies the plan of a guest, or previews it: makes, completes, changes or removes the guest."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.lookup import find_vm
+from ..._cluster.state import FRESH, ClusterState
+from ..._cluster.view import ClusterView
+from ..._core.errors import Conflict, DigestChanged
+from ..._core.result import Result
+from ..._resource.execute import after_writes
+from ..create.vmid_race import AlreadyCreated
+from ..live.creation import is_unfinished
+from ..live.find import guard
+from ..live.read import read_actual, read_wherever, require_same
+from ..marker import join_notes, split_notes
+from ..model import Actual, Guest
+from .context import AnyContext
+from .existing import Basis, ChangedGuest, RemovedGuest, apply_to_guest
+from .flow import GuestPlan
+from .make import create_guest
+from .place import confirm
+from .placed import Numbered
+from .report import report
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
+    """Apply the plan and return the result; in check mode return the preview and write nothing."""
+    context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    if draft is not None:
+        return preview(guest_plan) if context.check_mode else _make(guest_plan, draft)
+    if context.check_mode or not plan.changed or guest_plan.actual is None:
+        return preview(guest_plan)
+    if context.client.clock.monotonic() - guest_plan.read_at > FRESH:
+        guest_plan = _again(guest_plan, guest_plan.actual)
+    actual = guest_plan.actual
+    if actual is None or not guest_plan.plan.changed:
+        return preview(guest_plan)
+    if context.desired.guest.state != "absent" and is_unfinished(actual):
+        return _complete(guest_plan, actual)
+    return _carry_out(guest_plan, actual)
+
+
+def _carry_out(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+    """Change or remove an existing guest."""
+    flow, context, plan = guest_plan.flow, guest_plan.context, guest_plan.plan
+    if context.desired.guest.state == "absent":
+        return apply_to_guest(RemovedGuest(flow, context, plan, actual))
+    basis = Basis(guest_plan.cluster, guest_plan.images, guest_plan.growth, guest_plan.written)
+    return apply_to_guest(ChangedGuest(flow, context, plan, actual, basis))
+
+
+def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+    """Complete the guest that another run left unfinished, unless a third run is faster.
+
+    The new marker is written with the digest that was read: PVE accepts it from one run only.
+    """
+    client = guest_plan.context.client
+    notes, marker = split_notes(actual.target.get("description"))
+    mine = join_notes(notes, replace(marker, run=os.urandom(6).hex()))
+    try:
+        client.write(
+            "PUT",
+            *(*actual.path, "config"),
+            data={"description": mine, "digest": actual.digest},
+            attempted=f"Could not take over the unfinished {actual.label}",
+        )
+    except DigestChanged:
+        return apply_plan(guest_plan.again(guest_plan.asked, guest_plan.context.cluster_view.now()))
+    with after_writes([f"Take over the unfinished {actual.label}"]):
+        guest_plan = _again(guest_plan, actual)
+        if guest_plan.actual is None:
+            return preview(guest_plan)
+        return _carry_out(guest_plan, guest_plan.actual)
+
+
+def with_view(
+    guest_plan: GuestPlan[AnyContext], client: Client, cluster_view: ClusterView
+) -> GuestPlan[AnyContext]:
+    """Return the plan to be applied by another client, with another view of the cluster."""
+    asked = replace(guest_plan.asked, client=client, cluster_view=cluster_view)
+    context = replace(guest_plan.context, client=client, cluster_view=cluster_view)
+    return replace(guest_plan, asked=asked, context=context)
+
+
+def preview(guest_plan: GuestPlan[AnyContext]) -> Result:
+    """Return the result that the plan would have, without applying it."""
+    context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
+    if draft is not None:
+        new = (draft.vmid, draft.node)
+        return report(guest_plan.flow, context, plan, None, done=[], new=new)
+    actual = None if context.desired.guest.state == "absent" else guest_plan.actual
+    return report(guest_plan.flow, context, plan, actual, done=[])
+
+
+def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:
+    """Return the plan from a new reading of the guest: the old one is too old for a write."""
+    context = guest_plan.asked
+    current = read_wherever(context.client, known.kind, known.vmid, known.node, pool=known.pool)
+    guard(context.desired.guest, current, known)
+    require_same(context.desired.guest, known, current)
+    fresh = context.cluster_view.fresh(guest_plan.cluster)
+    return guest_plan.flow.plan_found(context, current, fresh)
+
+
+def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
+    flow, context = guest_plan.flow, guest_plan.context
+    fresh = context.cluster_view.fresh(guest_plan.cluster)
+    if fresh is not guest_plan.cluster:
+        # reading took long: the listing may already show the guest
+        if _is_listed(context.desired.guest, fresh):
+            return apply_plan(guest_plan.again(guest_plan.asked, fresh))
+        draft = confirm(context.client, draft, fresh)
+    written = flow.write_files(context, draft.node)
+    try:
+        with after_writes(written):
+            draft, creation_steps, warnings = create_guest(
+                flow, context, draft, guest_plan.cluster.taken
+            )
+    except AlreadyCreated:
+        return apply_plan(guest_plan.again(guest_plan.asked, context.cluster_view.now()))
+    made = flow.of_draft(context, draft, fresh)
+    done = [*written, *creation_steps]
+    status = str(draft.plan.after["status"])  # the start was a task, and it ended well
+    desired = context.desired.guest
+    with after_writes(done):
+        final = read_actual(
+            context.client, desired.kind, draft.vmid, draft.node, status=status, pool=desired.pool
+        )
+        plan = replace(made.plan, warnings=(*made.plan.warnings, *warnings))
+        return report(flow, made.context, plan, final, done=done)
+
+
+def _is_listed(desired: Guest, cluster: ClusterState) -> bool:
+    """Return whether the listing shows the guest, or several of its name."""
+    try:
+        row = find_vm(
+            cluster,
+            vmid=desired.vmid,
+            name=desired.name,
+            tenant_tag=desired.tenant_tag,
+            prefix=desired.tenant_prefix,
+        )
+    except Conflict:
+        return True
+    return row is not None

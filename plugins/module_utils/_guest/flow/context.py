@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The context that the run of one guest passes through its stages. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..._cluster.placement import Choice
+from ..._cluster.view import ClusterView
+from ..context import GuestContext
+from ..hardware import AnyDesired
+from ..settings import Settings
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+@dataclass(frozen=True)
+class RunContext(Generic[AnyDesired]):
+    """The context that one run passes through its stages."""
+
+    client: Client
+    desired: AnyDesired
+    settings: Settings
+    check_mode: bool
+    cluster_view: ClusterView
+    choice: Choice | None = None  # the node of the guest, and the reasons
+    unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
+
+    @property
+    def of_guest(self) -> GuestContext:
+        """The part of it that says nothing of hardware."""
+        return GuestContext(
+            self.client, self.desired.guest, self.settings, self.check_mode, self.cluster_view
+        )
+
+
+AnyContext = TypeVar("AnyContext", bound=RunContext[Any])

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Existing guests whose plans are carried out: changed or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+from ..._cluster.state import ClusterState
+from ..._cluster.storages.allocation import base_storages
+from ..._core.errors import NotFound
+from ..._core.result import Result
+from ..._resource.engine import Resource, apply_plan
+from ..._resource.execute import REPEATS, Execution
+from ..._resource.plan import Plan, Step
+from ..create.quota_race import Growth, require_grown_within, usage_of_others
+from ..describe import pending_keys
+from ..live.existing import ExistingGuest, status_before_end
+from ..live.steps import GuestSteps
+from ..model import Actual
+from ..plan import power
+from ..plan.removal import plan_absent
+from .context import AnyContext
+from .flow import Flow
+from .report import report
+
+# States that another run does not find reached.
+_REPEATED = frozenset(("restarted", "reset"))
+
+
+class ExistingResource(GuestSteps, Resource[Result], Generic[AnyContext]):
+    """An existing guest with its plan."""
+
+    def __init__(
+        self, flow: Flow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
+    ) -> None:
+        self.flow = flow
+        self.kind = actual.kind
+        self.put_file = flow.put_file
+        self.context = context
+        self.client = context.client
+        self.plan = plan
+        self.actual = actual
+        self.timeout = context.settings.task_timeout
+        if context.desired.guest.state in _REPEATED:
+            self.after_failed_read = REPEATS
+
+
+def apply_to_guest(resource: ExistingResource[AnyContext]) -> Result:
+    """Carry the plan of an existing guest out and return the result."""
+    return apply_plan(resource, resource.context.check_mode)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The facts that the plan of an update rests on."""
+
+    cluster: ClusterState
+    images: Mapping[str, int]  # bytes of what new disks import, by slot
+    growth: Growth | None  # by how much the guest grows, if its tenant has a quota
+    written: Collection[str]  # the options that the plan changes
+
+
+class ChangedGuest(ExistingResource[AnyContext]):
+    """An existing guest with the plan of its update."""
+
+    def __init__(
+        self, flow: Flow[AnyContext], context: AnyContext, plan: Plan, actual: Actual, basis: Basis
+    ) -> None:
+        super().__init__(flow, context, plan, actual)
+        self._cluster = basis.cluster
+        self._images = basis.images
+        self._growth = basis.growth
+        self._guest = ExistingGuest(self.client, context.desired.guest, actual, basis.written)
+
+    def guard(self, step: Step) -> None:
+        self._guest.guard_change(step)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        desired = self.flow.after_writing(self.context.desired, done)
+        current = self._guest.read_same(done)
+        if power.is_stopped_by(self.plan.steps, done, current):
+            desired = replace(desired, guest=power.after_stop(desired.guest))
+        rest = self.flow.planner.plan_update(
+            desired,
+            current,
+            shared=self._cluster.shared_storages,
+            images=self._images,
+            bases=base_storages(self._cluster),
+        )
+        node = desired.guest.node or current.node
+        return self.flow.with_files(self.flow.looked_again(self.context), rest, current, node)
+
+    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+        """Return the look after a lost answer about the pool, which is not in the configuration
+        of a guest; after any other the plan is made again.
+        """
+        return self._guest.is_in_pool if step.action == "pool" else None
+
+    def preview(self) -> Result:
+        return report(self.flow, self.context, self.plan, self.actual, done=[])
+
+    def report(self, execution: Execution) -> Result:
+        desired = self.context.desired
+        pool = self.actual.pool if desired.guest.pool is None else desired.guest.pool or None
+        final = replace(self._guest.read([]), pool=pool)
+        plan = replace(
+            self.plan,
+            pending=tuple(pending_keys(final)),
+            warnings=(*self.plan.warnings, *execution.warnings),
+        )
+        result = report(self.flow, self.context, plan, final, done=list(execution.done))
+        if self._growth is not None:
+            self._require_quota(self._growth)
+        return result
+
+    def _require_quota(self, growth: Growth) -> None:
+        """Raise QuotaExceeded if other runs have taken the room that the guest has grown into."""
+        desired = self.context.desired.guest
+        if growth.is_limited(desired):
+            others = usage_of_others(self.client, desired, self.actual)
+            require_grown_within(desired, self.actual, growth, others)
+
+
+class RemovedGuest(ExistingResource[AnyContext]):
+    """An existing guest with the plan of its removal."""
+
+    def __init__(
+        self, flow: Flow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
+    ) -> None:
+        super().__init__(flow, context, plan, actual)
+        self._guest = ExistingGuest(self.client, context.desired.guest, actual)
+
+    def _look(self, node: str, status: str | None = None) -> Actual:
+        """Return the present state of the guest. Raises Conflict if the VMID has been reused."""
+        return self._guest.read_untouched(node, status)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        """Return the plan of the remaining steps: empty once the guest is gone, also if an
+        answer was lost.
+        """
+        try:
+            return plan_absent(self.context.desired, self._look(self.actual.node))
+        except NotFound:
+            return Plan()
+
+    def guard(self, step: Step) -> None:
+        status = status_before_end(step)
+        if status is not None:
+            self._look(str(step.path[1]), status)
+
+    def preview(self) -> Result:
+        return report(self.flow, self.context, self.plan, None, done=[])
+
+    def report(self, execution: Execution) -> Result:
+        plan = replace(self.plan, warnings=(*self.plan.warnings, *execution.warnings))
+        return report(self.flow, self.context, plan, None, done=list(execution.done))

@@ -1,0 +1,211 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way of one guest through a run, up to its plan: find it, read the facts, decide."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
+
+from ..._cluster.rules import with_site
+from ..._cluster.site import require_own_node, require_own_storages
+from ..._cluster.state import ClusterState
+from ..._cluster.visible import look_for
+from ..._core.errors import ValidationFailed
+from ..._resource.plan import Plan, Step
+from ..hardware import AnyDesired
+from ..live.find import find, still_nameless
+from ..live.linked_clones import linked_clones
+from ..model import Actual, Guest
+from ..plan import power
+from ..plan.capacity import Capacity
+from ..plan.creation import Creation
+from ..plan.planner import GuestPlanner
+from ..plan.removal import plan_gone, plan_removal, require_named_so
+from .context import AnyContext
+from .placed import AnyAim, Numbered, Placed, with_vmid
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+    from ..create.quota_race import Growth
+
+
+Planner: TypeAlias = Callable[[Any, ClusterState], "GuestPlan[Any]"]
+
+
+@dataclass(frozen=True)
+class GuestPlan(Generic[AnyContext]):
+    """A guest's plan and its facts: the present guest or the draft of a new one, neither if it is
+    gone.
+    """
+
+    flow: Flow[AnyContext]
+    asked: AnyContext
+    context: AnyContext  # with the decisions
+    plan: Plan
+    cluster: ClusterState
+    actual: Actual | None = None
+    draft: Numbered[Any] | None = None
+    growth: Growth | None = None
+    config: Mapping[str, str] | None = None  # the guest's configuration after the plan
+    # bytes of the images that new disks import, by slot
+    images: Mapping[str, int] = field(default_factory=dict)
+    written: frozenset[str] = frozenset()  # the options that the plan changes
+    taken: Capacity | None = None  # the additional room that an existing guest takes of its node
+    read_at: float = 0.0  # when the guest was read, by the client's monotonic clock
+    plan_again: Planner | None = None  # how the module plans from a new look
+
+    @property
+    def again(self) -> Planner:
+        """The function that plans the guest from a new reading."""
+        return self.plan_again or self.flow.plan
+
+
+class Flow(Generic[AnyContext]):
+    """How a run brings guests of one kind to their desired state.
+
+    Each kind overrides the methods in which it differs. `key` is the name of the guest in results.
+    """
+
+    key: str
+    planner: GuestPlanner[Any, Any]
+
+    # -- the differences of the kinds
+
+    def update(
+        self, context: AnyContext, actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyContext]:
+        """Return the plan for an existing guest: read its facts, then decide."""
+        raise NotImplementedError
+
+    def new(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
+        """Return the plan for a new guest: read its source, choose its node, read the facts,
+        decide.
+        """
+        raise NotImplementedError
+
+    def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
+        """Return the plan that makes a new guest which has its node and its number."""
+        raise NotImplementedError
+
+    def with_files(self, context: AnyContext, plan: Plan, actual: Actual | None, node: str) -> Plan:
+        """Return the plan with the steps that write files."""
+        return plan
+
+    def write_files(self, context: AnyContext, node: str) -> list[str]:
+        """Write the files of a new guest, and return the finished steps."""
+        return []
+
+    def put_file(self, client: Client, step: Step) -> None:
+        """Carry out a step that writes a file."""
+
+    def guest_report(self, context: AnyContext, actual: Actual) -> Mapping[str, Any]:
+        """Return the report of the guest itself, after waiting for it if that is requested."""
+        raise NotImplementedError
+
+    def after_writing(self, desired: Any, done: Sequence[Step]) -> Any:
+        """Return the desired guest without secrets that these steps have written already."""
+        return desired
+
+    def while_made(self, desired: Any, done: Sequence[Step]) -> Any:
+        """Return the desired guest for the rest of its creation after these steps."""
+        return desired
+
+    def looked_again(self, context: AnyContext) -> AnyContext:
+        """Return the context with the present files."""
+        return context
+
+    # -- what they share
+
+    def plan(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
+        """Return the plan for the guest, after every check that needs no write. Raises
+        FleetError.
+        """
+        actual, cluster = find(context.of_guest, cluster)
+        if actual is None:
+            return self.plan_missing(context, cluster, cluster)
+        return self.plan_found(context, actual, cluster)
+
+    def plan_missing(
+        self, context: AnyContext, cluster: ClusterState, searched: ClusterState
+    ) -> GuestPlan[AnyContext]:
+        """Return the plan for a guest that does not exist: create it, unless the state is absent.
+
+        `searched` is the cluster state with the names that were read while it was searched.
+        """
+        desired = context.desired.guest
+        if desired.state != "absent":
+            power.check_state(desired, None)
+            return self.new(context, cluster)
+        sight = look_for(context.client, cluster, desired.vmid)
+        plan = plan_gone(desired, sight, cluster)
+        warnings = (*still_nameless(desired, searched), *plan.warnings)
+        return GuestPlan(self, context, context, replace(plan, warnings=warnings), cluster)
+
+    def plan_found(
+        self, context: AnyContext, actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyContext]:
+        """Return the plan for an existing guest that has passed the tenant guard."""
+        read_at = context.client.clock.monotonic()
+        if context.desired.guest.state != "absent":
+            guest_plan = self.update(context, actual, cluster)
+            return replace(guest_plan, asked=context, read_at=read_at)
+        require_named_so(context.desired.guest, actual)
+        plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))
+        return GuestPlan(self, context, context, plan, cluster, actual, read_at=read_at)
+
+    def draft(
+        self, context: AnyContext, placed: Placed[AnyAim], cluster: ClusterState
+    ) -> GuestPlan[AnyContext]:
+        """Return the plan for a new guest that was placed: its number is chosen here."""
+        desired = context.desired.guest
+        vmid = desired.vmid or desired.vmids.free(cluster.taken)
+        run, identity = os.urandom(6).hex(), str(uuid.uuid4())
+        draft = with_vmid(placed, vmid, self.plan_creation, run=run, identity=identity)
+        return self.of_draft(context, draft, cluster)
+
+    def of_draft(
+        self, context: AnyContext, draft: Numbered[Any], cluster: ClusterState
+    ) -> GuestPlan[AnyContext]:
+        """Return the plan for a new guest that has its number."""
+        return GuestPlan(
+            self,
+            context,
+            replace(context, choice=draft.placed.choice),
+            self.with_files(context, draft.plan, None, draft.node),
+            cluster,
+            draft=draft,
+            config=draft.placed.aim.config,
+        )
+
+
+def require_choice(desired: Guest, attempted: str) -> None:
+    """Raise ValidationFailed if neither a name nor a number chooses the guest."""
+    if not desired.name and desired.vmid is None:
+        raise ValidationFailed(
+            attempted=attempted,
+            answer="neither name nor vmid is given",
+            next_step="Give one of them",
+            reason="name or vmid",
+        )
+
+
+def with_connection(client: Client, desired: AnyDesired) -> AnyDesired:
+    """Return the desired guest with facts from the connection.
+
+    Raises FleetError for a node or storage that is not of the site.
+    """
+    guest = desired.guest
+    if guest.node and guest.state != "absent":
+        require_own_node(client.connection, guest.node)
+    if guest.source is not None and guest.source.storage:
+        require_own_storages(client.connection, [guest.source.storage])
+    return desired.with_guest(
+        rules=with_site(guest.rules, client.connection),
+        only_unowned=client.connection.require_tenant and guest.tenant_tag is None,
+    )

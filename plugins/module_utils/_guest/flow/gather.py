@@ -1,0 +1,75 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the facts that the plan of any existing guest needs, and chooses its node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..._cluster.bridges import choose_with_bridges
+from ..._cluster.placement import Choice, Needs, why_not
+from ..._cluster.state import ClusterState, with_names
+from ..actual import with_power
+from ..create.quota_race import gather_usage
+from ..model import Actual
+from .intent import AnyIntent, GuestFacts, Intent
+from .reads import GuestReads
+
+AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
+
+
+def choose_home(
+    reads: GuestReads, intent: Intent[Any], needs: Needs, memory: int, cluster: ClusterState
+) -> Choice | None:
+    """Return the node for an existing guest, or None if there is nothing to decide.
+
+    It stays on its node as long as that meets every constraint; a preference alone moves nothing.
+    `memory` are the bytes that it uses now.
+    """
+    desired, actual = intent.desired.guest, intent.actual
+    if desired.node:
+        return Choice(desired.node, reasons=("node names it",))
+    if not desired.rebalance:
+        return None
+    if desired.rules.needs_names:
+        cluster = with_names(reads.client, cluster)
+    seen = _without(cluster, actual, memory)
+    here = why_not(seen, actual.node, needs, desired.rules)
+    if here is None:
+        return Choice(actual.node, reasons=("it is there, and every constraint holds",))
+    choice = choose_with_bridges(seen, needs, desired.rules, reads.bridges)
+    reason = f"{actual.node} is no longer fit: {here}"
+    return replace(choice, reasons=(reason, *choice.reasons))
+
+
+def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:
+    """Return the intent with the power state of now, if the plan may depend on it."""
+    actual = intent.actual
+    if not intent.needs_power:
+        return intent
+    current: dict[str, Any] = reads.client.get(*actual.path, "status", "current")
+    return replace(intent, actual=with_power(actual, current))
+
+
+def gather_shared(reads: GuestReads, intent: Intent[Any], facts: AnyFacts) -> AnyFacts:
+    """Return the facts with those about pools and the quota, each only if the change needs it."""
+    if intent.new_pool and intent.new_pool not in facts.cluster.pools:
+        facts = replace(facts, pools=reads.pools())
+    if intent.may_leave_pool:
+        facts = replace(facts, may_hide_pool=reads.may_hide_pools())
+    desired = intent.desired.guest
+    if intent.growth is not None and intent.growth.is_limited(desired):
+        facts = replace(facts, usage=gather_usage(reads.client, desired, facts.cluster))
+    return facts
+
+
+def _without(cluster: ClusterState, actual: Actual, memory: int) -> ClusterState:
+    """Return the cluster state as if the guest used no memory of its node, which moves with it."""
+    node = cluster.nodes.get(actual.node)
+    if node is None or not actual.running:
+        return cluster
+    left = replace(node, memory_used=max(0, node.memory_used - memory))
+    return replace(cluster, nodes={**cluster.nodes, node.node: left})

@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The changes of a task on an existing guest, and the facts that its plan needs (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ..._cluster.placement import Choice
+from ..._cluster.state import ClusterState
+from ..config.change import Change
+from ..create.quota_race import Growth, Usage
+from ..hardware import AnyDesired
+from ..model import Actual
+from ..plan import power
+from ..plan.steps import changes_pool, moves_node
+
+AnyIntent = TypeVar("AnyIntent", bound="Intent[Any]")
+# The numbers of a version of PVE, such as (9, 2, 11).
+Release: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GuestFacts:
+    """The answers of the cluster before the plan of any guest is decided.
+
+    A fact that the desired guest does not need is not read, and is None or empty.
+    """
+
+    cluster: ClusterState
+    release: Release | None = None
+    bridges: frozenset[str] | None = None  # of the guest's node
+    pools: frozenset[str] | None = None  # pools that the caller may see
+    usage: Usage | None = None  # the figures of the tenant's guests
+    may_hide_pool: bool = False  # whether the guest may be in a pool that the caller cannot see
+
+
+@dataclass(frozen=True)
+class Intent(Generic[AnyDesired]):
+    """The change of an existing guest, and the configuration that it leads to."""
+
+    desired: AnyDesired
+    actual: Actual
+    change: Change
+    after: Mapping[str, str]
+    growth: Growth | None = None  # by how much it grows, if its tenant has a quota
+
+    @property
+    def node(self) -> str:
+        """The node that the guest will be on."""
+        return self.desired.guest.node or self.actual.node
+
+    @property
+    def moves(self) -> bool:
+        """Whether it goes to another node."""
+        return moves_node(self.desired.guest, self.actual)
+
+    @property
+    def uses_node(self) -> bool:
+        """Whether the change needs anything of the node."""
+        return self.moves or bool(self.change.keys)
+
+    @property
+    def starts(self) -> bool:
+        """Whether the guest is off and will run."""
+        return power.will_start(self.desired.guest) and not self.actual.running
+
+    @property
+    def needs_power(self) -> bool:
+        """Whether the plan depends on the power state of now, and the listing's is all there is."""
+        if not self.actual.listed:
+            return False
+        is_stale = self.actual.marker.stale
+        return self.uses_node or self.desired.guest.reboot != "never" or is_stale
+
+    @property
+    def bridges(self) -> frozenset[str]:
+        """The bridges that the node must have."""
+        if not self.uses_node:
+            return frozenset()
+        return frozenset(self.actual.kind.bridges_in(self.change.sets))
+
+    @property
+    def new_pool(self) -> str | None:
+        """The pool that the guest is put into."""
+        if not changes_pool(self.desired.guest, self.actual):
+            return None
+        return self.desired.guest.pool
+
+    @property
+    def may_leave_pool(self) -> bool:
+        """Whether the guest must be in no pool, and the listing shows none."""
+        return self.desired.guest.pool == "" and not self.actual.pool
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether it takes memory of its node that it has not taken yet."""
+        return self.starts or (self.moves and self.actual.running)
+
+    def at(self: AnyIntent, choice: Choice | None) -> AnyIntent:
+        """Return the intent with the node that was chosen."""
+        if choice is None:
+            return self
+        return replace(self, desired=self.desired.with_guest(node=choice.node))
+
+
+def hidden_pool(intent: Intent[Any], facts: GuestFacts) -> tuple[str, ...]:
+    """Return a warning if the guest must be in no pool and may be in a pool that the caller cannot
+    see.
+    """
+    if not facts.may_hide_pool:
+        return ()
+    cause = "the token has no Pool.Audit on /pool"
+    return (f"{intent.actual.label}: {cause}, so a pool that it is in may be hidden",)

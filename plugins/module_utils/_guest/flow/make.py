@@ -1,0 +1,237 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Creates a planned guest, and tries another VMID or node if another run was faster."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.state import ClusterState, node_of
+from ..._cluster.view import ClusterView
+from ..._core.errors import Conflict, FleetError, PermissionDenied, PlaceTaken, UnknownVm
+from ..._resource.execute import execute
+from ..._resource.plan import Plan, Step
+from ..._resource.race import Rule, resolve_race
+from ..create.new_guest import NewGuest
+from ..create.placement_race import PlacementRule, shared_rules
+from ..create.quota_race import QuotaRule
+from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
+from ..live.read import read_wherever
+from ..live.steps import GuestSteps, creates
+from ..model import Actual
+from ..plan.planner import Creating
+from ..plan.steps import writes_notes_only
+from .context import AnyContext
+from .flow import Flow
+from .place import choose_place
+from .placed import Numbered, can_be_placed_again
+from .reads import GuestReads
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# How many nodes are tried when others take the place first.
+_PLACES = 5
+# Steps that must run before quota and placement races are checked: they give the VM the figures
+# that count against a quota. Later steps start it, or let other runs use it.
+_BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move_disk", "pool"))
+
+
+def create_guest(
+    flow: Flow[AnyContext],
+    context: AnyContext,
+    vm: Numbered[Any],
+    taken: AbstractSet[int],
+    rng: random.Random | None = None,
+) -> tuple[Numbered[Any], list[str], list[str]]:
+    """Create the guest and return it in its final form, the finished steps, and warnings.
+
+    When PVE refuses a VMID as taken, its VM is read: if it is the desired one, AlreadyCreated is
+    raised, else the next VMID is tried. `taken` are the VMIDs that belonged to other guests when
+    the plan was made. When another run took the chosen place, the node is chosen again from a new
+    reading of the cluster.
+    """
+    client, cluster_view = context.client, context.cluster_view
+    timeout = context.settings.task_timeout
+    race = VmidRace(client, vm.desired.guest, timeout, taken, rng or random.Random())
+    places = 1
+    while True:
+        try:
+            done, warnings = _create_once(flow, client, vm, timeout, cluster_view)
+            return vm, done, warnings
+        except Conflict as error:
+            if _lost_place(error, vm) and places < _PLACES:
+                places += 1
+            elif is_vmid_lost(error):
+                vmid = race.next_vmid(vm.vmid, _first_node(vm), cluster_view, error)
+                vm = vm.renumbered(vmid)
+            else:
+                raise
+        vm = _placed_again(client, vm, cluster_view.now())
+        cluster_view.claim(vm.vmid, vm.node)
+
+
+def _placed_again(client: Client, vm: Numbered, cluster: ClusterState) -> Numbered[Any]:
+    """Return the guest with its node chosen again, now that the winner of the race is visible."""
+    placed = vm.placed
+    if not can_be_placed_again(placed):
+        return vm
+    reads = GuestReads(client, placed.bridges)
+    choice = choose_place(reads, placed.aim, placed.needs, cluster)
+    return vm.on(replace(placed, choice=choice))
+
+
+def _lost_place(error: Conflict, vm: Numbered[Any]) -> bool:
+    """Return whether another run took the place and another node can be chosen."""
+    return isinstance(error, PlaceTaken) and can_be_placed_again(vm.placed)
+
+
+def _first_node(vm: Numbered[Any]) -> str:
+    """Return the node on which PVE makes the guest: a clone with local disks is migrated
+    afterwards.
+    """
+    step = vm.plan.steps[0]
+    return str(step.data.get("target") or step.path[1])
+
+
+def _create_once(
+    flow: Flow[Any], client: Client, vm: Numbered[Any], timeout: int, cluster_view: ClusterView
+) -> tuple[list[str], list[str]]:
+    execution = execute(NewResource(flow, client, vm, timeout, cluster_view), vm.plan)
+    return list(execution.done), list(execution.warnings)
+
+
+class NewResource(GuestSteps):
+    """A guest that is created by its plan.
+
+    Once it is complete, it is checked beside the VMs that other runs made at the same time.
+    """
+
+    def __init__(
+        self,
+        flow: Flow[Any],
+        client: Client,
+        vm: Numbered[Any],
+        timeout: int,
+        cluster_view: ClusterView,
+    ) -> None:
+        self.flow = flow
+        self.kind = flow.planner.kind
+        self.put_file = flow.put_file
+        self.client = client
+        self.plan = vm.plan
+        self.timeout = timeout
+        self._new = vm
+        self._desired = vm.desired.with_guest(vmid=vm.vmid, node=vm.node, reboot="never")
+        self._node = _first_node(vm)
+        self._own = NewGuest(vm.desired.guest, vm.vmid, vm.run, vm.identity)
+        self._seen: Actual | None = None  # the VM at the last look
+        self._cluster_view = cluster_view
+        self._is_checked = False
+        self._is_removed = False  # by this run, because another VM came first
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        # No other run knows the VM yet: it is off until the plan's last step.
+        actual = self._read(None if uncertain else "stopped")
+        if self._seen is None:
+            self._own.require_own(actual.target)
+        elif self._own.is_taken_over(actual.target):
+            raise AlreadyCreated
+        self._seen = actual
+        return self.flow.planner.plan_update(
+            self.flow.while_made(self._desired, done),
+            actual,
+            shared=self._new.placed.shared,
+            creating=Creating(contested=self._new.placed.contested),
+            bases=self._new.placed.bases,
+        )
+
+    def _read(self, status: str | None) -> Actual:
+        vmid, pool = self._new.vmid, self._desired.guest.pool
+        actual = read_wherever(self.client, self.kind, vmid, self._node, status=status, pool=pool)
+        self._node = actual.node
+        return actual
+
+    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+        if not creates(step):
+            return None
+        return lambda: self._own.is_created(self.client, self._node, self.timeout) or None
+
+    def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
+        """Return the error; a refusal that names no privilege usually results from the missing
+        pool.
+
+        Proxmox VE wants VM.Allocate on the new number or on the pool that the request names.
+        """
+        if self._is_removed:
+            return error
+        failure = super().failure(error, done)
+        otherwise = (done, self._desired.guest.pool, failure.details.get("acl_path"))
+        if isinstance(error, PermissionDenied) and not any(otherwise):
+            noun = self.kind.noun
+            step = (
+                f"Set pool to a pool on which this user or token may create {noun}s (VM.Allocate)"
+            )
+            return failure.on(next_step=f"{step}, or ask for a role with it on /vms")
+        return failure
+
+    def guard(self, step: Step) -> None:
+        if step.action not in _BUILDING or writes_notes_only(step):
+            self.check_races()
+
+    def await_final(self) -> tuple[str, ...]:
+        self.check_races()
+        return ()
+
+    def check_races(self) -> None:
+        """Check once whether quota and place hold beside the guests of other runs.
+
+        The VM has its marker until then, so that no other run uses it, and it can give way.
+        """
+        if self._is_checked:
+            return
+        self._is_checked = True
+        for rule in _race_rules(self.client, self._new, self._cluster_view):
+            resolve_race(self.client.clock, rule, self._remove)
+
+    def _remove(self) -> None:
+        """Remove the guest; nothing happens if it is gone.
+
+        Raises AlreadyCreated if another run took it over: it then has the marker of that run, or
+        no marker.
+        """
+        try:
+            actual = self._read(None)
+        except UnknownVm:
+            if node_of(self.client, self._new.vmid) is None:
+                self._is_removed = True
+                return
+            raise
+        if actual.marker.run != self._new.run:
+            raise AlreadyCreated
+        self._own.remove(self.client, actual, self._seen, self.timeout)
+        self._is_removed = True
+
+
+def _race_rules(client: Client, vm: Numbered, cluster_view: ClusterView) -> Iterator[Rule]:
+    """Yield the rules that guests of other runs can break at the same time."""
+    desired = vm.desired
+    label = (
+        f"New {desired.guest.kind.noun} '{desired.guest.name or ''}' ({vm.vmid}) on node {vm.node}"
+    )
+    if desired.guest.limits is not None:
+        yield QuotaRule(
+            client, desired.guest, label, vm.vmid, vm.placed.figures, vm.placed.siblings
+        )
+    rules = shared_rules(desired.guest)
+    if rules is not None:
+        needs = replace(vm.placed.needs, vmid=vm.vmid)
+        yield PlacementRule(
+            cluster_view, desired.guest.kind, rules, needs, vm.node, label, vm.placed.known
+        )

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Chooses the node of a new guest, and confirms it by a newer look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..._cluster.bridges import choose_with_bridges
+from ..._cluster.placement import Choice, Needs
+from ..._cluster.quota import Figures
+from ..._cluster.state import ClusterState, with_names
+from ..._cluster.storages.allocation import with_allocations
+from ..create.quota_race import Growth, Usage, gather_usage
+from ..model import Guest
+from .placed import (
+    Aim,
+    AnyAim,
+    Numbered,
+    Placed,
+    fixed_place,
+    placed_again,
+    require_still_there,
+    rules_of,
+    stays,
+)
+from .reads import GuestReads
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def choose_place(reads: GuestReads, aim: Aim, needs: Needs, cluster: ClusterState) -> Choice:
+    """Return the node of a new guest: the named node, or the chosen one."""
+    connection = reads.client.connection
+    choice = fixed_place(aim, cluster, connection)
+    if choice is not None:
+        return choice
+    rules = rules_of(aim, connection)
+    if rules.needs_names:
+        cluster = with_names(reads.client, cluster)
+    cluster = with_allocations(reads.client, cluster, needs.room)
+    return choose_with_bridges(cluster, needs, rules, reads.bridges)
+
+
+def usage_for(
+    reads: GuestReads, desired: Guest, figures: Figures, cluster: ClusterState, *, unfinished: bool
+) -> Usage | None:
+    """Return the usage of the tenant, None if its quota does not limit the guest's figures."""
+    if not Growth(Figures(), figures).is_limited(desired):
+        return None
+    return gather_usage(reads.client, desired, cluster, unfinished=unfinished)
+
+
+def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> Numbered[AnyAim]:
+    """Return the guest confirmed by a newer look; its node is kept if it still fits.
+
+    The number is kept even if it is already taken: when PVE refuses it, the guest that has it is
+    read. Raises FleetError if the new guest is not possible any more.
+    """
+    before = guest.placed
+    reads = GuestReads(client, before.bridges)
+    require_still_there(before, cluster)
+    choice = _choose_again(reads, before, cluster)
+    # This run's own guests are being created now, and count again when they have their tag.
+    desired = before.desired.guest
+    usage = usage_for(reads, desired, before.figures, cluster, unfinished=False)
+    return guest.on(placed_again(before, choice, usage, cluster))
+
+
+def _choose_again(reads: GuestReads, placed: Placed[AnyAim], cluster: ClusterState) -> Choice:
+    """Return the node of a new guest by a newer look; its present node is kept if it still fits."""
+    cluster = with_allocations(reads.client, cluster, placed.needs.room)
+    if stays(placed, cluster):
+        return placed.choice
+    return choose_place(reads, placed.aim, placed.needs, cluster)

@@ -1,0 +1,209 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A new guest on its way from desired to planned: aimed, placed, numbered (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from ..._api.settings import Connection
+from ..._cluster.placement import Choice, Needs, require_node, require_room, why_not
+from ..._cluster.quota import Figures
+from ..._cluster.rules import Rules
+from ..._cluster.site import require_own_node
+from ..._cluster.state import ClusterState
+from ..._cluster.vmids import advice
+from ..._resource.plan import Plan
+from ..config.change import Change
+from ..create.placement_race import shared_rules
+from ..create.quota_race import Growth, Usage, require_quota
+from ..model import Actual
+from ..plan.creation import Creation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Aim(Protocol):
+    """The configuration that a new guest will have on any node."""
+
+    @property
+    def desired(self) -> Any:
+        """The desired guest, with what its source adds."""
+
+    @property
+    def label(self) -> str:
+        """How messages call the guest."""
+
+    @property
+    def nodes(self) -> frozenset[str] | None:
+        """The nodes on which its source can be used, None for any."""
+
+    @property
+    def template(self) -> Actual | None:
+        """The guest that it is a clone of."""
+
+    def needs(self, sizes: Mapping[str, int]) -> Needs:
+        """Return its needs on its node; `sizes` are the bytes of images, by slot."""
+
+    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+        """Return the same for a node; a linked clone is copied when it leaves its template's."""
+
+
+AnyAim = TypeVar("AnyAim", bound=Aim)
+
+
+@dataclass(frozen=True)
+class Placed(Generic[AnyAim]):
+    """A new guest whose node was chosen, after every check that needs no write."""
+
+    aim: AnyAim
+    choice: Choice
+    needs: Needs
+    images: Mapping[str, int]  # bytes of the images that its disks import, by slot
+    change: Change  # with the sizes of the images
+    shared: frozenset[str]  # storages that all nodes share
+    bases: frozenset[str]  # storages on which disks of a template become base volumes
+    figures: Figures  # its figures for a quota
+    known: frozenset[int]  # all guests that were there before
+    siblings: frozenset[int] = frozenset()  # guests of its tenant, if there is a quota
+    bridges: Mapping[str, frozenset[str] | None] = field(default_factory=dict)  # by node
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def desired(self) -> Any:
+        return self.aim.desired
+
+    @property
+    def node(self) -> str:
+        return self.choice.node
+
+    @property
+    def contested(self) -> bool:
+        """Whether guests that others create at the same time can break its quota or its place."""
+        return self.desired.guest.limits is not None or shared_rules(self.desired.guest) is not None
+
+
+@dataclass(frozen=True)
+class Numbered(Generic[AnyAim]):
+    """A new guest with its number and its plan; `plan_of` makes the plan of another number."""
+
+    placed: Placed[AnyAim]
+    vmid: int
+    plan: Plan
+    run: str  # marks the guest as made by this run until it is complete
+    identity: str  # the uuid it gets, unless it is a clone
+    plan_of: Callable[[Placed[AnyAim], Creation], Plan]
+
+    @property
+    def desired(self) -> Any:
+        return self.placed.desired
+
+    @property
+    def node(self) -> str:
+        return self.placed.node
+
+    def on(self, placed: Placed[AnyAim]) -> Numbered[AnyAim]:
+        """Return the guest with the same number, placed again."""
+        return self._numbered(placed, self.vmid)
+
+    def renumbered(self, vmid: int) -> Numbered[AnyAim]:
+        """Return the guest with another number."""
+        return self._numbered(self.placed, vmid)
+
+    def _numbered(self, placed: Placed[AnyAim], vmid: int) -> Numbered[AnyAim]:
+        return with_vmid(placed, vmid, self.plan_of, run=self.run, identity=self.identity)
+
+
+def with_vmid(
+    placed: Placed[AnyAim],
+    vmid: int,
+    plan_of: Callable[[Placed[AnyAim], Creation], Plan],
+    *,
+    run: str,
+    identity: str,
+) -> Numbered[AnyAim]:
+    """Return the guest with that number and the plan for it."""
+    desired = placed.desired.guest
+    plan = plan_of(placed, Creation(vmid, placed.node, run, identity, placed.contested))
+    warnings = [*plan.warnings]
+    if desired.vmid is not None:
+        warnings += filter(None, [advice(vmid, desired.vmid_ranges)])
+    warnings += placed.warnings
+    plan = replace(plan, warnings=tuple(warnings))
+    return Numbered(placed, vmid, plan, run, identity, plan_of)
+
+
+def fixed_place(aim: Aim, cluster: ClusterState, connection: Connection) -> Choice | None:
+    """Return the node that the task or the connection names, None if one must be chosen."""
+    if aim.desired.guest.node:
+        return Choice(aim.desired.guest.node, reasons=("node names it",))
+    default = connection.node
+    if not default or aim.nodes is not None:
+        return None
+    require_node(cluster, default)
+    require_own_node(connection, default)
+    if aim.desired.guest.rules.given:
+        return None
+    return Choice(default, reasons=("it is the default node of the connection",))
+
+
+def rules_of(aim: Aim, connection: Connection) -> Rules:
+    """Return the rules by which the node is chosen, with the nodes that the connection names."""
+    rules: Rules = aim.desired.guest.rules
+    if rules.nodes:
+        return rules
+    if connection.node and aim.nodes is None:
+        return replace(rules, nodes=(connection.node,))
+    if connection.preferred_nodes:
+        return replace(rules, nodes=connection.preferred_nodes)
+    return rules
+
+
+def require_room_for(aim: Aim, node: str, sizes: Mapping[str, int], cluster: ClusterState) -> None:
+    """Raise QuotaExceeded if a node has no room for the guest.
+
+    A clone that goes to another node needs room on the template's node before that.
+    """
+    template, rules, shared = aim.template, aim.desired.guest.rules, cluster.shared_storages
+    if template is not None and template.node != node:
+        needs = aim.needs(sizes)
+        local = {storage: size for storage, size in needs.room.items() if storage not in shared}
+        first = replace(needs, running_memory=0, room=local)
+        require_room(cluster, template.node, first, rules, aim.label)
+    require_room(cluster, node, aim.needs_on(node, sizes, shared), rules, aim.label)
+
+
+def require_still_there(placed: Placed[Any], cluster: ClusterState) -> None:
+    """Raise FleetError if the named or chosen node is gone or offline."""
+    if placed.desired.guest.node or placed.node not in cluster.nodes:
+        require_node(cluster, placed.node)
+
+
+def stays(placed: Placed[Any], cluster: ClusterState) -> bool:
+    """Return whether the guest still fits on its node by a newer look."""
+    desired = placed.desired.guest
+    if desired.node:
+        return True
+    return why_not(cluster, placed.node, placed.needs, desired.rules) is None
+
+
+def placed_again(
+    placed: Placed[AnyAim], choice: Choice, usage: Usage | None, cluster: ClusterState
+) -> Placed[AnyAim]:
+    """Return the guest on a node that was chosen or confirmed from a newer look.
+
+    Raises QuotaExceeded if its tenant has used up the quota since then.
+    """
+    growth = Growth(Figures(), placed.figures)
+    siblings = require_quota(placed.desired.guest, placed.aim.label, growth, usage, cluster)
+    return replace(placed, choice=choice, siblings=siblings)
+
+
+def can_be_placed_again(placed: Placed[Any]) -> bool:
+    """Return whether another node can be chosen: images and ISOs were checked on this one only."""
+    return not any(disk.import_from or disk.volume for disk in placed.desired.hardware.disks)

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The requests that a plan of any guest needs: they return the cluster's answers, and decide
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..._cluster.bridges import KnownBridges
+from ..._cluster.placement import Bridges
+from ..model import Actual
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# The definitions of storages, by name (GET /storage).
+Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+
+class GuestReads:
+    """The requests of one plan; bridges, definitions and contents are asked for once."""
+
+    def __init__(self, client: Client, bridges: Bridges | None = None) -> None:
+        self.client = client
+        self.bridges = KnownBridges(client)
+        self.bridges.seen.update(bridges or {})
+        self._definitions: Definitions | None = None
+        self._contents: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
+    def bridges_on(self, node: str, wanted: Collection[str]) -> frozenset[str] | None:
+        """Return the bridges of a node, None if none is wanted."""
+        if not wanted:
+            return None
+        return self.bridges.on(node)
+
+    def definitions(self) -> Definitions:
+        """Return the definitions of all storages, by name."""
+        if self._definitions is None:
+            rows = self.client.get("storage")
+            self._definitions = {str(row["storage"]): row for row in rows}
+        return self._definitions
+
+    def contents(self, node: str, storage: str) -> list[dict[str, Any]]:
+        """Return the volumes of a storage, as a node lists them."""
+        place = (node, storage)
+        if place not in self._contents:
+            self._contents[place] = self.client.get("nodes", node, "storage", storage, "content")
+        return self._contents[place]
+
+    def pools(self) -> frozenset[str]:
+        """Return the pools that the caller may see."""
+        rows = self.client.get("pools")
+        return frozenset(str(row["poolid"]) for row in rows)
+
+    def may_hide_pools(self) -> bool:
+        """Return whether the caller lacks Pool.Audit on some pools.
+
+        PVE leaves the pool of a guest out of its listing without that privilege (API2/Cluster.pm).
+        """
+        held = self.client.get("access", "permissions", path="/pool") or {}
+        privileges = held.get("/pool") or {}
+        return not privileges.get("Pool.Audit")
+
+    def snapshot_names(self, actual: Actual) -> tuple[str, ...]:
+        """Return the names of the snapshots of a guest."""
+        rows = self.client.get(*actual.path, "snapshot")
+        return tuple(str(row["name"]) for row in rows if row["name"] != "current")
+
+    def snapshot(
+        self, actual: Actual, name: str
+    ) -> tuple[tuple[str, ...], Mapping[str, Any] | None]:
+        """Return the snapshots of a guest, and the configuration in one of them if it exists."""
+        names = self.snapshot_names(actual)
+        if name not in names:
+            return names, None
+        return names, self.client.get(*actual.path, "config", snapshot=name)
+
+    def migration(self, actual: Actual, target: str) -> Mapping[str, Any]:
+        """Return PVE's answer about a move to a node; one request."""
+        answer: Mapping[str, Any] = self.client.get(
+            *actual.path,
+            "migrate",
+            params={"target": target},
+            attempted=f"Could not ask whether {actual.label} can move to node {target}",
+        )
+        return answer
