@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One template name on several nodes: copies of one template, where storages are local (pure).
+"""One template name on several nodes: copies of one template, on local storages (pure).
 
-The copy on the node of the new VM is cloned, or else the nearest one that can get there.
+The copy on the node of the new VM is cloned, or else the nearest copy that can get there.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import re
 from collections.abc import Collection, Sequence
 
 from ..._core.errors import Conflict
+from ..._guest.model import Actual
 from ..config.actual import drives, is_disk, storage_of
-from ..model import Actual
 
-# What the role image writes into the notes of a template.
+# The line that the role image writes into the notes of a template.
 _MADE_FROM = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
 
 
 def nearest(copies: Sequence[Actual], node: str | None, shared: Collection[str]) -> Actual:
-    """Return the copy on that node, or else one whose disks all nodes share.
+    """Return the copy on that node, or else a copy whose disks all nodes share.
 
     The lowest VMID decides.
     """
@@ -45,10 +45,10 @@ def is_shared(template: Actual, shared: Collection[str]) -> bool:
 
 
 def require_alike(name: str, copies: Sequence[Actual]) -> None:
-    """Raise Conflict where templates of one name are not copies of each other.
+    """Raise Conflict if templates of one name are not copies of each other.
 
     Two on one node are never copies. Others must have the same disks, and be made from the same
-    image where both have the notes of the role image.
+    image if both have the notes of the role image.
     """
     nodes = {copy.node for copy in copies}
     if len(nodes) < len(copies):

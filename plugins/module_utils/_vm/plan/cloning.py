@@ -2,26 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be cloned and how: linked or full, to which storage, from which snapshot."""
+"""Decides how a source can be cloned: linked or full, to which storage, from which snapshot
+(pure).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ..._cluster.placement import require_node, require_storage
-from ..._cluster.state import ClusterState, VmRow
-from ..._core.errors import FleetError, Locked, NotSupported, UnknownSnapshot
-from ..._core.retry import TimeBudget
+from ..._cluster.placement import require_storage
+from ..._cluster.state import ClusterState
+from ..._core.errors import Locked, NotSupported, UnknownSnapshot
+from ..._guest.hardware import Disk
+from ..._guest.model import Actual, Source
 from ..config.actual import drives, is_disk, storage_of
 from ..config.drives import RAW_ONLY
-from ..live.read import read_wherever
-from ..model import Actual, Desired, Disk, Source
+from ..model import Desired
+from .facts import Definitions
 
-if TYPE_CHECKING:
-    from ..._api.client import Client
-
-# What each storage can do with a volume (pve-storage: volume_has_feature of each plugin).
+# The abilities of each storage with a volume (pve-storage: volume_has_feature of each plugin).
 _LINKS_BASE = frozenset("lvmthin zfspool zfs rbd btrfs dir nfs cifs cephfs".split())
 _LINKS_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
 _COPIES_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
@@ -33,41 +34,34 @@ _OF_SNAPSHOT = frozenset(
 )
 
 
-def read_source(client: Client, row: VmRow, cluster: ClusterState) -> Actual:
-    """Return the VM to clone, on whatever node it is, once it is not locked.
+def require_unlocked(source: Actual) -> None:
+    """Raise Locked for a VM to clone that is still locked after the connection's lock_timeout."""
+    if not source.lock:
+        return
+    raise Locked(
+        attempted=f"{source.label} was not cloned",
+        answer=f"it is locked ({source.lock})",
+        next_step=f"Wait until the running {source.lock} is over, or raise lock_timeout",
+        reason=f"locked ({source.lock})",
+        dispatched=False,
+    )
 
-    Raises Locked when the connection's lock_timeout is over.
+
+def in_snapshot(
+    source: Actual, snapshot: str, names: Collection[str], answer: Mapping[str, Any] | None
+) -> Actual:
+    """Return the VM in the state of the snapshot; `answer` is the configuration in that snapshot.
+
+    Raises NotFound for a snapshot that is not among `names`, which has no configuration.
     """
-    require_node(cluster, row.node)
-    budget = TimeBudget(client.clock, client.connection.lock_timeout)
-    while True:
-        source = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
-        if not source.lock:
-            return source
-        if not budget.again():
-            raise Locked(
-                attempted=f"{source.label} was not cloned",
-                answer=f"it is locked ({source.lock})",
-                next_step=f"Wait until the running {source.lock} is over, or raise lock_timeout",
-                reason=f"locked ({source.lock})",
-                dispatched=False,
-            )
-
-
-def in_snapshot(client: Client, source: Actual, snapshot: str) -> Actual:
-    """Return the VM as it was when the snapshot was taken. Raises NotFound for an unknown one."""
-    base = ("nodes", source.node, "qemu", source.vmid)
-    rows = client.get(*base, "snapshot")
-    names = sorted(str(row["name"]) for row in rows if row["name"] != "current")
-    if snapshot not in names:
-        there = ", ".join(names)
+    if answer is None:
+        there = ", ".join(sorted(names))
         raise UnknownSnapshot(
             attempted=f"Snapshot '{snapshot}' of {source.label} was not cloned",
             answer=f"its snapshots are {there or 'none'}",
             next_step="Check the snapshot's name",
             reason="unknown snapshot",
         )
-    answer = client.get(*base, "config", snapshot=snapshot)
     config: dict[str, str] = {}
     for key, value in answer.items():
         if key == "digest" or key in _OF_SNAPSHOT:
@@ -84,65 +78,58 @@ def spread_storage(desired: Desired, source: Actual) -> Desired:
     if not storage:
         return desired
     disks: dict[str, Disk] = {}
-    for disk in desired.disks:
+    for disk in desired.hardware.disks:
         has_place = disk.storage or disk.is_cdrom
         if not has_place:
             disk = replace(disk, storage=storage)
         disks[disk.slot] = disk
     for slot, _drive in _disks(source):
         disks.setdefault(slot, Disk(slot, storage=storage))
-    return replace(desired, disks=tuple(disks.values()))
+    return desired.with_hardware(disks=tuple(disks.values()))
 
 
 def nodes_for(desired: Desired, source: Actual, cluster: ClusterState) -> frozenset[str] | None:
     """Return the nodes that a clone can be made on when no node is asked for, or None for any."""
-    if desired.node:
+    if desired.guest.node:
         return None
     storages = {storage_of(drive) for drive in drives(source.target).values()}
     storages.add(_source_of(desired).storage)
     if storages <= {None, *cluster.shared_storages}:
         return None
-    # Local disks are cloned where they are; a move to another node comes after.
+    # Local disks are cloned on their own node; a move to another node follows.
     return frozenset((source.node,))
 
 
-def chained_stores(client: Client, desired: Desired, cluster: ClusterState) -> frozenset[str]:
-    """Return the LVM storages that have disks in format qcow2.
-
-    One request where a clone is to be in that format.
-
-    A user who may not read the configuration of storages gets all of them: PVE then decides.
-    """
+def storages_that_may_chain(desired: Desired, cluster: ClusterState) -> frozenset[str]:
+    """Return the LVM storages if the clone must be in format qcow2, which some of them take."""
     if _source_of(desired).format != "qcow2":
         return frozenset()
-    lvm = frozenset(row.storage for row in cluster.storages if row.kind == "lvm")
-    if not lvm:
-        return lvm
-    try:
-        rows = client.get("storage")
-    except FleetError:
-        return lvm
+    return frozenset(row.storage for row in cluster.storages if row.kind == "lvm")
+
+
+def chained_in(definitions: Definitions) -> frozenset[str]:
+    """Return the storages with disks in format qcow2 on LVM."""
     chained: set[str] = set()
-    for row in rows or ():
-        option = row.get("snapshot-as-volume-chain") or 0
+    for name, definition in definitions.items():
+        option = definition.get("snapshot-as-volume-chain") or 0
         if int(option):
-            chained.add(row["storage"])
-    return lvm.intersection(chained)
+            chained.add(name)
+    return frozenset(chained)
 
 
 def _source_of(desired: Desired) -> Source:
-    """Return what the task says of the source, an empty one where it has none."""
-    if desired.source is None:
+    """Return the source of the task, an empty one if it has none."""
+    if desired.guest.source is None:
         return Source()
-    return desired.source
+    return desired.guest.source
 
 
 def decide_full(
     desired: Desired, source: Actual, cluster: ClusterState, chained: frozenset[str] = frozenset()
 ) -> bool:
-    """Return whether the clone copies the disks: as asked, else linked wherever PVE allows it.
+    """Return whether the clone copies the disks: as requested, else linked if PVE allows it.
 
-    `chained` are LVM storages that take qcow2. Raises NotSupported for what cannot be done,
+    `chained` are LVM storages that take qcow2. Raises NotSupported for an impossible clone,
     ConfigurationError for a storage that a node lacks.
     """
     full = _source_of(desired).full
@@ -177,12 +164,7 @@ def why_not_linked(desired: Desired, source: Actual, cluster: ClusterState) -> s
         )
     for slot, storage, kind in _stored(source, cluster):
         reason = _why_disk_not_linked(
-            desired,
-            source,
-            cluster,
-            slot=slot,
-            storage=storage,
-            kind=kind,
+            desired, source, cluster, slot=slot, storage=storage, kind=kind
         )
         if reason is not None:
             return reason
@@ -190,13 +172,7 @@ def why_not_linked(desired: Desired, source: Actual, cluster: ClusterState) -> s
 
 
 def _why_disk_not_linked(
-    desired: Desired,
-    source: Actual,
-    cluster: ClusterState,
-    *,
-    slot: str,
-    storage: str,
-    kind: str,
+    desired: Desired, source: Actual, cluster: ClusterState, *, slot: str, storage: str, kind: str
 ) -> str | None:
     """Return why a clone cannot be linked to that disk, or None."""
     kinds = _LINKS_BASE
@@ -205,14 +181,14 @@ def _why_disk_not_linked(
     if kind not in kinds:
         shown = kind or "unknown"
         return f"{slot} is on storage {storage} ({shown}), which has no linked clones of it"
-    wanted = {disk.slot: disk.storage for disk in desired.disks}.get(slot)
+    wanted = {disk.slot: disk.storage for disk in desired.hardware.disks}.get(slot)
     if wanted not in (None, "", storage):
         return f"{slot} would be on storage {wanted}, a linked clone stays on {storage}"
     if storage in cluster.shared_storages:
         return None
     if kind in _MOVES_LINKED:
         return None
-    if desired.node in (None, source.node):
+    if desired.guest.node in (None, source.node):
         return None
     return (
         f"{slot} is on storage {storage} of node {source.node}, which a linked clone cannot leave"
@@ -220,7 +196,7 @@ def _why_disk_not_linked(
 
 
 def _check_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState) -> None:
-    """Raise NotSupported where PVE cannot copy a disk from the snapshot."""
+    """Raise NotSupported if PVE cannot copy a disk from the snapshot."""
     snapshot = _source_of(desired).snapshot
     if not snapshot:
         return
@@ -242,11 +218,11 @@ def _check_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState
 def _check_storage(
     desired: Desired, source: Actual, cluster: ClusterState, chained: frozenset[str]
 ) -> None:
-    """Raise where the storage of a full clone is missing, or cannot hold the format asked for."""
+    """Raise if the storage of a full clone is missing, or cannot hold the requested format."""
     from_ = _source_of(desired)
     storages = [storage for _slot, storage, _kind in _stored(source, cluster)]
     if from_.storage:
-        node = desired.node or source.node
+        node = desired.guest.node or source.node
         require_storage(cluster, from_.storage, node, "images")
         storages = [from_.storage]
     if from_.format in (None, "raw"):
@@ -268,15 +244,15 @@ def _check_storage(
 
 
 def _check_move(desired: Desired, source: Actual, cluster: ClusterState) -> None:
-    """Raise where local disks cannot be moved to the node after they are cloned on their own."""
-    node = desired.node
+    """Raise if local disks cannot be moved to the node after they are cloned on their own."""
+    node = desired.guest.node
     if node is None or node == source.node:
         return
     storages = {storage for _slot, storage, _kind in _stored(source, cluster)}
     local = sorted(storages - cluster.shared_storages)
     if not local:
         return
-    if not desired.migrate:
+    if not desired.guest.migrate:
         names = ", ".join(local)
         raise _cannot(
             f"A clone of {source.label} on node {node}",

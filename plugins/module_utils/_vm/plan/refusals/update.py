@@ -2,25 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What PVE would refuse half way through an update, refused before the first write (pure).
+"""Refuses, before the first write, changes that PVE would refuse half way through an update (pure).
 
-The rules are those of qemu-server: Qemu.pm, update_vm_api, resize_vm and move_vm_disk;
-QemuServer.pm, clone_disk.
+The rules come from qemu-server: Qemu.pm, update_vm_api, resize_vm and move_vm_disk; QemuServer.pm,
+clone_disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._cluster.state import ClusterState
-from ..._cluster.tenant import parse_tags, tenants_of
-from ..._core.errors import Conflict, NotSupported, ValidationFailed
-from ..._schema.formats import parse_option
-from ..config.actual import DRIVE, drives
-from ..config.changes import Change
-from ..config.hotplug import waits_for_stop
-from ..model import Actual, Desired, Source
-from . import power
+from ...._core.errors import Conflict, NotSupported, ValidationFailed
+from ...._guest.model import Actual
+from ...._guest.plan import power
+from ...._guest.plan.refusals import require_one_tenant, require_unprotected
+from ...._schema.formats import parse_option
+from ...config.actual import DRIVE, drives
+from ...config.changes import Change
+from ...config.hotplug import waits_for_stop
+from ...model import Desired
 
 _DEFAULT_MEMORY = "512"
 _OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
@@ -32,51 +32,21 @@ def check_preconditions(
     """Raise Conflict, NotSupported or ValidationFailed for a change that PVE would refuse half
     way.
     """
-    runs = actual.running and not power.stops_first(desired, actual)
-    _check_protection(desired, actual, change)
-    _check_tenants(desired, actual, after)
+    runs = actual.running and not power.stops_first(desired.guest, actual)
+    require_unprotected(desired, actual, taken_drives(change))
+    require_one_tenant(desired.guest, actual, after)
     _check_boot(actual, change, after)
     _check_balloon(actual, change)
     _check_tpm(actual, change, after, runs=runs)
     if runs:
         _check_waiting_disks(actual, change)
+        _require_there(actual, change.drives.grown_later, change.drives.sets)
 
 
 def taken_drives(change: Change) -> set[str]:
     """Return the drives that the change takes away, kept as unused disks or not."""
     detached = filter(DRIVE.match, change.deletes)
     return {*change.drives.removed, *detached}
-
-
-def _check_protection(desired: Desired, actual: Actual, change: Change) -> None:
-    is_protected = actual.live.get("protection") == "1"
-    is_lifted = desired.scalars.get("protection") == "0"
-    if not is_protected or is_lifted:
-        return
-    taken = taken_drives(change)
-    if not taken:
-        return
-    raise Conflict(
-        attempted=f"{', '.join(sorted(taken))} of {actual.label} was not changed",
-        answer="the VM is protected, so that its drives cannot be taken away",
-        next_step="Set protection=false in the same task to lift the protection",
-        reason="protected",
-    )
-
-
-def _check_tenants(desired: Desired, actual: Actual, after: Mapping[str, str]) -> None:
-    prefix = desired.tenant_prefix
-    before = tenants_of(parse_tags(actual.target.get("tags")), prefix)
-    then = tenants_of(parse_tags(after.get("tags")), prefix)
-    added = set(then) - set(before)
-    if len(then) < 2 or not added:
-        return
-    raise Conflict(
-        attempted=f"{actual.label} was not changed",
-        answer=f"it would have the tags of several tenants: {', '.join(then)}",
-        next_step="Remove the tag of the tenant that it leaves first",
-        reason="several tenants",
-    )
 
 
 def _check_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> None:
@@ -135,7 +105,7 @@ def _check_tpm(actual: Actual, change: Change, after: Mapping[str, str], *, runs
 
 
 def _tpm_version(config: Mapping[str, str]) -> str | None:
-    """Return the version of a VM's TPM, None where it has no TPM."""
+    """Return the version of a VM's TPM, None if it has no TPM."""
     tpm = drives(config).get("tpmstate0")
     if tpm is None:
         return None
@@ -162,7 +132,7 @@ def _check_waiting_disks(actual: Actual, change: Change) -> None:
         )
 
 
-def require_there(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, str]) -> None:
+def _require_there(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, str]) -> None:
     """Raise Conflict for an imported disk that grows but is only added at the next stop."""
     for slot in sorted(grown):
         if not waits_for_stop(slot, None, sets[slot], actual.live):
@@ -176,49 +146,3 @@ def require_there(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, s
             next_step="Stop the VM first, leave size out, or use a drive that can be plugged in",
             reason="disk waits for a stop",
         )
-
-
-def require_origin(desired: Desired, actual: Actual, cluster: ClusterState) -> None:
-    """Raise Conflict where a task with vmid and source meets a VM that is not the one it would
-    make.
-
-    A VM that is found by its name alone is updated, whatever it was made from. With a vmid, a VM of
-    another name or from another source belongs to another task and must not be changed.
-    """
-    if desired.vmid is None or desired.source is None:
-        return
-    if desired.name is not None and desired.name != actual.name:
-        raise _other_origin(actual, f"it is not called '{desired.name}'")
-    reason = _why_other(desired, desired.source, actual.marker.origin, cluster)
-    if reason is not None:
-        raise _other_origin(actual, reason)
-
-
-def _why_other(
-    desired: Desired, source: Source, origin: int | None, cluster: ClusterState
-) -> str | None:
-    """Return why the VM does not come from the source, or None."""
-    if origin is None:
-        # Nothing is known of a VM that was not cloned by us: its name decides.
-        if desired.name is not None or source.volume is not None:
-            return None
-        return "nothing in its notes says what it was cloned from"
-    if source.volume is not None:
-        return f"it was cloned from {origin}, not made from {source.volume}"
-    if source.vmid is not None:
-        if origin == source.vmid:
-            return None
-        return f"it was cloned from {origin}, not from {source.vmid}"
-    row = cluster.vms.get(origin)
-    if row is None or row.name == source.name:
-        return None  # a template of that name, or one that is gone and may have had it
-    return f"it was cloned from {origin}, not from '{source.name}'"
-
-
-def _other_origin(actual: Actual, answer: str) -> Conflict:
-    return Conflict(
-        attempted=f"{actual.label} was not changed",
-        answer=answer,
-        next_step="Choose another vmid, or leave source out to change the VM that has this one",
-        reason="other origin",
-    )

@@ -2,49 +2,41 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether PVE can migrate a VM to another node, and the reason when it cannot."""
+"""Whether PVE can migrate a VM to another node, and the reason if it cannot (pure)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..._core.errors import NotSupported
-from ..config.actual import drives, is_disk
-from ..model import Actual
+from ...._core.errors import NotSupported
+from ...._guest.model import Actual
+from ...config.actual import drives, is_disk
 
-if TYPE_CHECKING:
-    from ..._api.client import Client
-
-
-# A volume that is made of another one and cannot do without it, such as
-# base-9000-disk-0/vm-101-disk-0.
+# A volume that depends on a base volume, such as base-9000-disk-0/vm-101-disk-0.
 _LINKED = re.compile(r"(?:^|/)base-\d+-[^/]+/")
 # Storages of which PVE sends volumes to another node, but without their snapshots.
 _KEEPS_NO_SNAPSHOTS = frozenset(("lvm", "lvmthin"))
-# Where volumes may be on the other node already, and then also move while the VM runs.
+# The storage kind whose volumes may already be on the other node, and then also move while the VM
+# runs.
 _REPLICATES = "zfspool"
 
 
-def check_move(
-    client: Client,
+def require_movable(
     actual: Actual,
     target: str,
     kinds: Mapping[str, str],
+    answer: Mapping[str, Any] | None,
     after: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise NotSupported with PVE's own reason where it could not migrate the VM; one request.
+    """Raise NotSupported with PVE's own reason if it could not migrate the VM.
 
-    `kinds` are the types of the storages; `after` is the configuration that the VM is given before
-    it moves.
+    `answer` is the answer to C(GET .../migrate), None if the VM does not move; `kinds` are the
+    types of the storages; `after` is the configuration that the VM is given before it moves.
     """
-    answer = client.get(
-        *actual.path,
-        "migrate",
-        params={"target": target},
-        attempted=f"Could not ask whether {actual.label} can move to node {target}",
-    )
+    if answer is None:
+        return
     rest = without(answer, actual, after)
     reason = why_not_move(rest, target, kinds)
     if reason is None:
@@ -64,9 +56,9 @@ def check_move(
 def without(
     answer: Mapping[str, Any], actual: Actual, after: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Return the answer without what the update before the move removes (pure).
+    """Return the answer without volumes and devices that the update before the move removes (pure).
 
-    A CD is ejected at once, anything else is gone before the move only where the VM does not run.
+    A CD is ejected at once; anything else is gone before the move only if the VM does not run.
     """
     rest = dict(answer)
     if after is None:
@@ -82,7 +74,7 @@ def without(
 
 
 def _listed(answer: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of the answer, an empty one where it is missing."""
+    """Return a list of the answer, an empty one if it is missing."""
     found: list[Any] = answer.get(key) or []
     return found
 
@@ -113,7 +105,7 @@ def why_not_move(
 ) -> str | None:
     """Return why PVE would refuse to migrate a VM to a node, or None (pure).
 
-    `answer` is that of C(GET .../migrate).
+    `answer` is the answer to C(GET .../migrate).
     """
     local = _listed(answer, "local_resources")
     if local:
@@ -136,7 +128,7 @@ def why_not_move(
 
 
 def _why_node_refused(refused: Mapping[str, Any], target: str) -> str | None:
-    """Return what a node lacks, or which HA rule forbids it, or None."""
+    """Return the storage or device that a node lacks, or the HA rule that forbids it, or None."""
     storages = refused.get("unavailable_storages")
     if storages:
         return f"node {target} lacks storage {_joined(storages)}"

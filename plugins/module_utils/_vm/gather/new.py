@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the facts that the plan of a new VM needs, and chooses its node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..._cluster.placement import Choice
+from ..._cluster.state import ClusterState
+from ..._cluster.storages.allocation import with_allocations
+from ..._guest.flow.place import choose_place, usage_for
+from ..._guest.model import Source
+from ..model import Desired
+from ..plan.facts import Facts
+from ..plan.new import Aim, aim_of, clones, nearest_copy, with_copy
+from ..plan.refusals.disks import image_sizes, needs_definitions
+from .reads import Reads
+from .source import clone_origin, origin_of
+
+if TYPE_CHECKING:
+    pass
+
+
+def read_aim(reads: Reads, desired: Desired, cluster: ClusterState) -> Aim:
+    """Return the configuration that a new VM will have; reads its source."""
+    return aim_of(origin_of(reads, desired, cluster))
+
+
+def at_nearest_copy(
+    reads: Reads, desired: Desired, aim: Aim, choice: Choice, cluster: ClusterState
+) -> tuple[Aim, Choice]:
+    """Return the VM as a clone of the copy of its template that is nearest to the chosen node."""
+    copy = nearest_copy(aim, choice.node, cluster)
+    if copy is None:
+        return aim, choice
+    copies, first = aim.origin, choice
+    if not clones(aim, copy):
+        source = replace(desired.guest.source or Source(), vmid=copy.vmid, name=None)
+        desired = desired.with_guest(source=source)
+        aim = aim_of(clone_origin(reads, desired, copy, cluster))
+        choice = choose_place(reads, aim, aim.needs(), cluster)
+    return aim, with_copy(first, choice, copy, copies)
+
+
+def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> Facts:
+    """Return the facts for the plan; each is read only if the VM needs it."""
+    desired = aim.desired
+    facts = Facts(
+        cluster,
+        release=reads.release_for(aim.change.sets),
+        bridges=reads.bridges_on(node, aim.bridges),
+        images=reads.images(desired, node),
+    )
+    if needs_definitions(desired, aim.origin.config, cluster):
+        facts = replace(facts, definitions=reads.definitions())
+    if desired.guest.pool and desired.guest.pool not in cluster.pools:
+        facts = replace(facts, pools=reads.pools())
+    known = {row.storage for row in cluster.storages}
+    sizes = image_sizes(desired, facts.images)
+    room = aim.needs_on(node, sizes, cluster.shared_storages).room
+    figures = aim.figures(sizes)
+    return replace(
+        facts,
+        usage=usage_for(reads, desired.guest, figures, cluster, unfinished=True),
+        cluster=with_allocations(reads.client, cluster, room),
+        snippets=reads.snippets(aim.snippets, node, known, desired.hardware.snippet),
+    )

@@ -1,0 +1,108 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The requests that a plan needs: they return the cluster's answers, and decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ..._guest.flow.intent import Release
+from ..._guest.flow.reads import GuestReads
+from ..._guest.model import Actual
+from ..config.actual import drives
+from ..live.snippets import files_beside, list_snippets
+from ..model import Desired, Snippet
+from ..plan.facts import Image, SeenSnippet
+from ..plan.origin import IMAGES
+from ..plan.refusals.disks import volumes_used
+from ..plan.refusals.options import doubtful_options, unknown_names
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+class Reads(GuestReads):
+    """The requests of the plan of one VM."""
+
+    def release_for(self, options: Mapping[str, str]) -> Release | None:
+        """Return the version of PVE if versions differ about the options, else None."""
+        if not doubtful_options(options):
+            return None
+        return self.client.release()
+
+    def images(self, desired: Desired, node: str) -> dict[str, Image]:
+        """Return the ISOs and images that disks use, as a node has them, by volume.
+
+        One request a storage, and one for each image that is imported.
+        """
+        found: dict[str, Image] = {}
+        for disk, volume in volumes_used(desired):
+            image = found.get(volume) or self._image(volume, node)
+            if image.exists and disk.import_from and not image.size:
+                image = self._measured(image, node)
+            found[volume] = image
+        return found
+
+    def _image(self, volume: str, node: str) -> Image:
+        rows = self.contents(node, volume.partition(":")[0])
+        others: list[str] = []
+        for row in rows:
+            if row["volid"] == volume:
+                return Image(volume, exists=True)
+            if row.get("content") in IMAGES:
+                others.append(row["volid"])
+        return Image(volume, exists=False, others=tuple(sorted(others)))
+
+    def _measured(self, image: Image, node: str) -> Image:
+        storage, _colon, _name = image.volume.partition(":")
+        answer = self.client.get("nodes", node, "storage", storage, "content", image.volume)
+        return Image(image.volume, exists=True, size=int(answer.get("size") or 0))
+
+    def snapshots(self, actual: Actual, *, with_volumes: bool) -> dict[str, frozenset[str]]:
+        """Return the snapshots of a VM, with their volumes for one more request each."""
+        found: dict[str, frozenset[str]] = {}
+        for name in sorted(self.snapshot_names(actual)):
+            found[name] = frozenset()
+            if with_volumes:
+                found[name] = frozenset(self._volumes_of(actual, name))
+        return found
+
+    def _volumes_of(self, actual: Actual, snapshot: str) -> Iterator[str]:
+        """Yield the volumes of the drives in a snapshot; one request."""
+        config = self.client.get(*actual.path, "config", snapshot=snapshot)
+        texts = {key: str(text) for key, text in config.items()}
+        for drive in drives(texts).values():
+            if "file" in drive:
+                yield drive["file"]
+
+    def snippets(
+        self, volumes: Collection[str], node: str, known: Collection[str], snippet: Snippet | None
+    ) -> tuple[SeenSnippet, ...]:
+        """Return how a node sees snippets; one request for each, on a storage that is `known`.
+
+        `snippet` is the user data that the task writes to one of them.
+        """
+        return tuple(self._snippet(volume, node, known, snippet) for volume in sorted(volumes))
+
+    def _snippet(
+        self, volume: str, node: str, known: Collection[str], snippet: Snippet | None
+    ) -> SeenSnippet:
+        storage, _colon, _path = volume.partition(":")
+        written = None
+        if snippet is not None and snippet.volume == volume:
+            written = snippet
+        before = files_beside(written)
+        listed = None
+        if storage in known:
+            listed = list_snippets(self.client, node, storage)
+        return SeenSnippet(volume, written, before, listed, files_beside(written))
+
+
+def release_for_names(client: Client, desired: Desired) -> Release | None:
+    """Return the version of PVE if the schema lacks a name of the options, else None."""
+    if not any(unknown_names(desired)):
+        return None
+    return client.release()

@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the source of a new VM: its templates, or the images of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..._cluster.state import ClusterState, StorageRow, VmRow, with_names
+from ..._cluster.visible import look_for
+from ..._core.errors import FleetError
+from ..._core.parallel import side_by_side
+from ..._core.retry import TimeBudget
+from ..._guest.live.read import read_wherever
+from ..._guest.model import Actual, Source
+from ..kind import VM
+from ..model import Desired
+from ..plan.cloning import chained_in, in_snapshot, storages_that_may_chain
+from ..plan.copies import nearest, require_alike
+from ..plan.origin import (
+    IMAGES,
+    FoundSource,
+    Origin,
+    guard_templates,
+    image_storages,
+    nodes_of_copies,
+    of_template,
+    of_volume,
+    require_source,
+    rows_of,
+)
+from .reads import Reads
+
+_READERS = 8  # copies of a template that are read at once
+
+
+def origin_of(reads: Reads, desired: Desired, cluster: ClusterState) -> Origin:
+    """Return the origin of a new VM.
+
+    Raises NotFound, Conflict or ConfigurationError if the source is not clear.
+    """
+    source = desired.guest.source
+    if source is None:
+        return Origin(desired)
+    if source.volume:
+        return of_volume(desired, source.volume, cluster)
+    found = _search(reads, source, desired, cluster)
+    volume = require_source(source, found, desired, cluster)
+    if volume:
+        return of_volume(desired, volume, cluster)
+    templates = _read_templates(reads, found.rows)
+    guard_templates(desired, found.rows, templates)
+    if len(templates) == 1:
+        return clone_origin(reads, desired, templates[0], cluster)
+    require_alike(found.rows[0].name, templates)
+    return _of_copies(reads, desired, templates, cluster)
+
+
+def _search(reads: Reads, source: Source, desired: Desired, cluster: ClusterState) -> FoundSource:
+    seen = cluster
+    if source.name:  # the listing may have it under a removed VM's name
+        seen = with_names(reads.client, cluster)
+    rows = rows_of(source, desired, seen)
+    if rows:
+        return FoundSource(rows)
+    if source.name:
+        storages = image_storages(desired, cluster)
+        images = frozenset(_images_named(reads, source.name, storages))
+        return FoundSource(images=tuple(images))
+    return FoundSource(sight=look_for(reads.client, cluster, source.vmid))
+
+
+def _images_named(reads: Reads, name: str, storages: Sequence[StorageRow]) -> Iterator[str]:
+    """Yield the ISOs and importable images whose file has that name, with or without its ending.
+
+    One request a storage.
+    """
+    for row in storages:
+        for volume in reads.contents(row.node, row.storage):
+            _folder, _slash, file = str(volume["volid"]).rpartition("/")
+            stem, _dot, _ending = file.rpartition(".")
+            if name not in (file, stem):
+                continue
+            if volume.get("content") in row.content & IMAGES:
+                yield volume["volid"]
+
+
+def _read_templates(reads: Reads, rows: Sequence[VmRow]) -> list[Actual]:
+    return side_by_side(lambda row: _read_unlocked(reads, row), rows, _READERS)
+
+
+def _read_unlocked(reads: Reads, row: VmRow) -> Actual:
+    """Return the VM to clone once it is not locked, or after the connection's lock_timeout."""
+    client = reads.client
+    budget = TimeBudget(client.clock, client.connection.lock_timeout)
+    while True:
+        source = read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
+        if not source.lock or not budget.again():
+            return source
+
+
+def clone_origin(reads: Reads, desired: Desired, template: Actual, cluster: ClusterState) -> Origin:
+    """Return the origin of a clone of that template, or of one of its snapshots."""
+    source = desired.guest.source
+    if source is not None and source.snapshot:
+        names, config = reads.snapshot(template, source.snapshot)
+        template = in_snapshot(template, source.snapshot, names, config)
+    return of_template(desired, template, cluster, chained_stores(reads, desired, cluster))
+
+
+def chained_stores(reads: Reads, desired: Desired, cluster: ClusterState) -> frozenset[str]:
+    """Return the LVM storages that have disks in format qcow2; one request if that matters.
+
+    A user who may not read the configuration of storages gets all of them: PVE then decides.
+    """
+    lvm = storages_that_may_chain(desired, cluster)
+    if not lvm:
+        return lvm
+    try:
+        return lvm & chained_in(reads.definitions())
+    except FleetError:
+        return lvm
+
+
+def _of_copies(
+    reads: Reads, desired: Desired, copies: Sequence[Actual], cluster: ClusterState
+) -> Origin:
+    """Return the origin for copies of one template: with the nearest to a node that is given, else
+    with all nodes.
+    """
+    node = desired.guest.node
+    if not node and not desired.guest.rules.given:
+        node = reads.client.default_node
+    copy = nearest(copies, node, cluster.shared_storages)
+    origin = clone_origin(reads, desired, copy, cluster)
+    if node is None and origin.nodes is not None:
+        origin = replace(origin, nodes=nodes_of_copies(desired, copies, cluster))
+    return replace(origin, copies=tuple(copies))

@@ -1,0 +1,109 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The changes of a task on an existing VM, and the facts that its plan needs (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..._cluster.placement import Needs
+from ..._cluster.state import ClusterState
+from ..._core.propstring import parse
+from ..._guest.create.quota_race import growth_of
+from ..._guest.flow.intent import Intent as GuestIntent
+from ..._guest.model import Actual
+from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
+from ..._guest.plan.origin import require_origin
+from ..._schema.formats import sub_keys_of
+from ..config.changes import apply_to, changes
+from ..config.memory import memory_of, state_volume
+from ..kind import VM
+from ..model import Desired
+
+_CPU_KEYS = frozenset(("cores", "sockets", "vcpus"))
+
+
+@dataclass(frozen=True)
+class Intent(GuestIntent[Desired]):
+    """The change of an existing VM, and the configuration that it leads to."""
+
+    snippet_now: str | None = None  # the present content of the file of the user data
+
+    @property
+    def asks_for_move(self) -> bool:
+        """Whether PVE must say if it can migrate the VM; the plan refuses a hibernated one."""
+        return self.moves and self.desired.guest.migrate and self.actual.status != "hibernated"
+
+    @property
+    def counts_cpus(self) -> bool:
+        """Whether the node must have the CPUs of the VM."""
+        if self.starts:
+            return True
+        is_concerned = self.moves or bool(self.change.keys & _CPU_KEYS)
+        return self.actual.running and is_concerned
+
+    @property
+    def snippets(self) -> frozenset[str]:
+        """The volumes of the snippets to check: if they change, or a file of them is written."""
+        snippet = self.desired.hardware.snippet
+        is_written = snippet is not None and snippet.content != self.snippet_now
+        if "cicustom" not in self.change.keys and not is_written:
+            return frozenset()
+        return snippets_of(self.after)
+
+    def room(self, sizes: Mapping[str, int], cluster: ClusterState) -> dict[str, int]:
+        """Return the bytes that the VM takes of storages; `sizes` are the bytes of images, by
+        slot.
+        """
+        room = new_bytes(VM, self.actual.target, self.after, sizes)
+        if self.moves:
+            shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
+            room = added(shared, moved_bytes(VM, self.after, cluster.shared_storages))
+        if self.desired.guest.state == "hibernated" and self.actual.running:
+            storage, size = state_volume(self.after, cluster, self.node)
+            room = added(room, {storage: size})
+        return room
+
+    def takes(self, room: Mapping[str, int]) -> Capacity:
+        """Return the room that the VM takes of its node beyond its room in the listing."""
+        memory = 0
+        if self.needs_memory:
+            memory = memory_of(self.after)
+        return Capacity(self.node, memory, room)
+
+    def needs_room(self, room: Mapping[str, int]) -> Needs:
+        """Return the room that the node must have."""
+        memory = memory_of(self.after)
+        grows = self.actual.running and memory > memory_of(self.actual.target)
+        needed = 0
+        if self.needs_memory or grows:
+            needed = memory
+        return Needs(running_memory=needed, room=room, label=self.actual.label)
+
+
+def intent_of(
+    desired: Desired, actual: Actual, snippet_now: str | None, cluster: ClusterState
+) -> Intent:
+    """Return the changes that make the VM the desired one.
+
+    Raises FleetError for options that no change can bring about, and for a VM of other origin.
+    """
+    require_origin(desired.guest, actual, cluster)
+    if actual.marker.building:
+        # It still has its source's password.
+        desired = desired.with_hardware(update_password="always")
+    change = changes(desired, actual.target)
+    after = apply_to(change, actual.target)
+    growth = None
+    if desired.guest.limits is not None:
+        growth = growth_of(desired.guest, actual, after)
+    return Intent(desired, actual, change, after, growth, snippet_now)
+
+
+def snippets_of(config: Mapping[str, str]) -> frozenset[str]:
+    """Return the volumes of the snippets that a configuration names."""
+    snippets = parse(config.get("cicustom", ""), sub_keys_of("cicustom"))
+    return frozenset(filter(None, snippets.values()))

@@ -1,0 +1,217 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A new VM on its way from desired to planned: aimed, placed, numbered (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ..._api.settings import Connection
+from ..._cluster.placement import Choice, Needs, require_node
+from ..._cluster.quota import Figures
+from ..._cluster.site import require_own_bridges, require_own_storages
+from ..._cluster.state import ClusterState
+from ..._cluster.storages.allocation import base_storages
+from ..._cluster.visible import Sight, require_no_other_kind, require_visible
+from ..._core.errors import ValidationFailed
+from ..._guest.create.quota_race import Growth, require_quota
+from ..._guest.flow.placed import Placed, require_room_for
+from ..._guest.model import Actual
+from ..._guest.plan.capacity import added, moved_bytes, new_bytes
+from ..._guest.plan.refusals import require_bridges, require_pool
+from ..config.actual import bridges_of
+from ..config.changes import Change, apply_to, changes, with_images
+from ..config.figures import figures_of
+from ..kind import VM
+from ..model import Desired
+from .clone import clone_of
+from .copies import nearest, why_copy
+from .facts import Facts
+from .intent import snippets_of
+from .needs import needs_of
+from .origin import Origin
+from .refusals.disks import (
+    guard_drives,
+    guard_volumes,
+    image_sizes,
+    require_allocation,
+    require_images,
+    require_snippets,
+)
+from .refusals.options import require_rights_of_root, require_version
+from .refusals.place import require_cpus, require_snippet_storages, require_storages
+
+# The sizes of images before they were read.
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The configuration that a new VM will have on any node."""
+
+    origin: Origin
+    change: Change  # makes an empty VM, or the copy of the template, the desired one
+    config: Mapping[str, str]
+
+    @property
+    def desired(self) -> Desired:
+        return self.origin.desired
+
+    @property
+    def nodes(self) -> frozenset[str] | None:
+        return self.origin.nodes
+
+    @property
+    def template(self) -> Actual | None:
+        return self.origin.template
+
+    @property
+    def label(self) -> str:
+        """How messages call the VM."""
+        return f"New {self.desired.guest.label}"
+
+    @property
+    def bridges(self) -> frozenset[str]:
+        """The bridges that its node must have."""
+        return bridges_of(self.config)
+
+    @property
+    def snippets(self) -> frozenset[str]:
+        """The volumes of the snippets that its node must see."""
+        if "cicustom" not in self.desired.hardware.property_strings:
+            return frozenset()
+        return snippets_of(self.config)
+
+    def room(self, sizes: Mapping[str, int] = NO_SIZES) -> dict[str, int]:
+        """Return the bytes that the creation of the VM allocates, by storage.
+
+        A linked clone allocates its new disks only. `sizes` are the bytes of images, by slot.
+        """
+        copied = self.origin.template is not None and self.origin.full
+        return new_bytes(VM, self.origin.config, self.config, sizes, copied=copied)
+
+    def figures(self, sizes: Mapping[str, int]) -> Figures:
+        """Return the figures of the VM for a quota."""
+        return figures_of(self.config, sizes, template=self.desired.guest.state == "template")
+
+    def needs(self, sizes: Mapping[str, int] = NO_SIZES) -> Needs:
+        """Return the needs of the VM on its node."""
+        needs = needs_of(self.desired, self.config, self.change)
+        return replace(needs, only=self.origin.nodes, room=self.room(sizes))
+
+    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+        """Return the same for a node; a linked clone is copied when it leaves its template's."""
+        needs, template = self.needs(sizes), self.origin.template
+        if template is None or template.node == node or self.origin.full:
+            return needs
+        return replace(needs, room=added(needs.room, moved_bytes(VM, template.target, shared)))
+
+
+def require_creatable(desired: Desired, cluster: ClusterState, sight: Sight) -> None:
+    """Raise FleetError for a VM that cannot be created, as far as the task and the listing show.
+
+    `sight` is PVE's answer about its VMID.
+    """
+    attempted = f"{desired.guest.label} was not created"
+    require_no_other_kind(cluster, desired.guest.vmid, attempted, VM.other_noun)
+    require_visible(sight, desired.guest.vmid, attempted)
+    if not desired.guest.name and desired.guest.source is None and not desired.hardware.disks:
+        raise ValidationFailed(
+            attempted=attempted,
+            answer="there is no such VM, and the task does not describe one",
+            next_step="Check the vmid, or give name and source or disks",
+            reason="unknown VM",
+        )
+    if desired.guest.node:
+        require_node(cluster, desired.guest.node)
+    guard_volumes(desired, cluster)
+
+
+def aim_of(origin: Origin) -> Aim:
+    """Return the configuration that a VM of this origin will have.
+
+    Raises FleetError for options that no change can bring about.
+    """
+    desired, template = origin.desired, origin.template
+    if template is None:
+        change = changes(desired, {}, new=True)
+        return Aim(origin, change, apply_to(change, {}))
+    data = {"description": "", "name": desired.guest.name}
+    copy = clone_of(template, vmid=template.vmid, node=template.node, data=data)
+    change = changes(desired, copy.target)
+    return Aim(origin, change, apply_to(change, copy.target))
+
+
+def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:
+    """Raise FleetError for disks, storages and bridges that the tenant or the site may not use."""
+    guard_drives(aim.desired, aim.change.sets, aim.origin.config, cluster)
+    needs = aim.needs()
+    require_own_storages(connection, needs.storages)
+    require_own_bridges(connection, needs.bridges)
+
+
+def nearest_copy(aim: Aim, node: str, cluster: ClusterState) -> Actual | None:
+    """Return the copy of the template to clone to that node, None if there is one template."""
+    if not aim.origin.copies:
+        return None
+    return nearest(aim.origin.copies, node, cluster.shared_storages)
+
+
+def clones(aim: Aim, copy: Actual) -> bool:
+    """Return whether the VM is a clone of that copy."""
+    template = aim.origin.template
+    return template is not None and template.vmid == copy.vmid
+
+
+def with_copy(first: Choice, choice: Choice, copy: Actual, origin: Origin) -> Choice:
+    """Return the choice of a node, with the copy that is cloned among its reasons.
+
+    `first` is the choice among the nodes of all copies, `choice` that for this copy.
+    """
+    reasons = choice.reasons
+    if first.node == choice.node:
+        reasons = first.reasons
+    return Choice(choice.node, first.refused, (*reasons, why_copy(copy, origin.copies)))
+
+
+def require_usable(aim: Aim, node: str, cluster: ClusterState, connection: Connection) -> None:
+    """Raise FleetError for storages that the node lacks, as far as the listing shows."""
+    require_storages(aim.change, node, cluster, connection)
+    require_snippet_storages(aim.snippets, node, cluster)
+
+
+def placed(aim: Aim, choice: Choice, facts: Facts, connection: Connection) -> Placed[Aim]:
+    """Return the VM on its node. Raises FleetError for each refusal."""
+    desired, node, cluster = aim.desired, choice.node, facts.cluster
+    require_version(aim.label, aim.change.sets, facts.release)
+    require_rights_of_root(aim.label, aim.change, {}, connection)
+    require_allocation(desired, aim.origin.config, cluster, facts.definitions)
+    require_pool(desired.guest.pool, facts.pools)
+    require_bridges(aim.bridges, facts.bridges, node, connection)
+    if desired.guest.state == "started":
+        require_cpus(aim.label, aim.config, node, cluster)
+    require_images(desired, node, facts.images)
+    sizes = image_sizes(desired, facts.images)
+    figures = aim.figures(sizes)
+    require_room_for(aim, node, sizes, cluster)
+    siblings = require_quota(
+        desired.guest, aim.label, Growth(Figures(), figures), facts.usage, cluster
+    )
+    unknown = require_snippets(facts.snippets, node)
+    return Placed(
+        aim,
+        choice,
+        aim.needs(sizes),
+        images=sizes,
+        change=with_images(aim.change, desired, aim.origin.config, sizes),
+        shared=cluster.shared_storages,
+        bases=base_storages(cluster),
+        figures=figures,
+        known=frozenset(cluster.vms),
+        siblings=siblings,
+        warnings=unknown,
+    )

@@ -1,0 +1,237 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source of a new VM: a template, an ISO, a disk image, or nothing (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..._cluster.lookup import (
+    find_template,
+    guard_source,
+    require_template,
+    templates_for,
+    templates_named,
+)
+from ..._cluster.placement import require_node
+from ..._cluster.state import ClusterState, StorageRow, VmRow
+from ..._cluster.tenant import parse_tags
+from ..._cluster.visible import Sight, require_visible
+from ..._core.errors import ConfigurationError, Conflict
+from ..._guest.hardware import Disk
+from ..._guest.model import Actual, Source
+from ..model import Desired
+from .cloning import decide_full, nodes_for, require_unlocked, spread_storage
+
+# The contents of a storage that a VM can be made from.
+IMAGES = frozenset(("iso", "import"))
+_ISO_ENDINGS = (".iso", ".img.iso")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The source of a new VM. In `desired`, an image or ISO has become one of the disks."""
+
+    desired: Desired
+    template: Actual | None = None
+    full: bool = True
+    nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
+    copies: tuple[Actual, ...] = ()  # templates of the same name, if there are several
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The configuration of the template, empty without one."""
+        if self.template is None:
+            return {}
+        return self.template.target
+
+
+@dataclass(frozen=True)
+class FoundSource:
+    """The cluster's objects under the name or VMID of a source."""
+
+    rows: tuple[VmRow, ...] = ()  # templates, or the one VM
+    images: tuple[str, ...] = ()  # volumes of that name, if there is no template
+    sight: Sight = Sight()  # PVE's answer about a VMID that the listing lacks
+
+
+def rows_of(source: Source, desired: Desired, cluster: ClusterState) -> tuple[VmRow, ...]:
+    """Return the templates of the source's name that can be cloned, or the one VM that is meant.
+
+    The tenant may clone each of several templates, and their nodes are online. Raises Conflict for
+    templates of one name on one node.
+    """
+    same: list[VmRow] = []
+    if source.name:
+        for row in templates_named(cluster, source.name):
+            if _is_online(cluster, row.node) and _may_clone(desired, row):
+                same.append(row)
+    if len(same) > 1:
+        return tuple(same)
+    meant = find_template(cluster, vmid=source.vmid, name=source.name)
+    if same:
+        return tuple(same)
+    return (meant,) if meant is not None else ()
+
+
+def image_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]:
+    """Return the storages that can hold the image, a shared one once."""
+    found: dict[tuple[str, str], StorageRow] = {}
+    for row in cluster.storages:
+        if not row.available or IMAGES.isdisjoint(row.content):
+            continue
+        if desired.guest.node and row.node != desired.guest.node:
+            continue
+        place = row.node
+        if row.shared:
+            place = ""
+        found.setdefault((row.storage, place), row)
+    return list(found.values())
+
+
+def require_source(
+    source: Source, found: FoundSource, desired: Desired, cluster: ClusterState
+) -> str | None:
+    """Return the volume that the VM is made from, None for a clone.
+
+    Raises NotFound or Conflict if the source is not clear, or if the tenant may not clone it.
+    """
+    for row in found.rows:
+        # a new template is none in the listing yet
+        _guard(desired, replace(row, template=True), row.tags)
+        require_node(cluster, row.node)
+    if found.rows:
+        return None
+    if len(found.images) > 1:
+        raise Conflict(
+            attempted=f"Image '{source.name}' could not be chosen",
+            answer=f"several volumes have that name: {', '.join(sorted(found.images))}",
+            next_step="Name the one you mean as storage:path",
+            reason="ambiguous image",
+        )
+    if found.images:
+        return found.images[0]
+    label = f"'{source.name}'"
+    if source.vmid:
+        label = str(source.vmid)
+    require_visible(found.sight, source.vmid, f"Template {label} could not be cloned")
+    require_template(
+        None, label, templates_for(cluster, desired.guest.tenant_tag, desired.guest.tenant_prefix)
+    )
+    return None
+
+
+def guard_templates(desired: Desired, rows: Sequence[VmRow], templates: Sequence[Actual]) -> None:
+    """Raise Locked or Conflict for a template that cannot be cloned in its present state."""
+    for row, template in zip(rows, templates, strict=True):
+        require_unlocked(template)
+        row = replace(row, name=row.name or template.name, template=template.template)
+        _guard(desired, row, parse_tags(template.target.get("tags")))
+
+
+def of_template(
+    desired: Desired, template: Actual, cluster: ClusterState, chained: Collection[str]
+) -> Origin:
+    """Return the origin of a clone; `chained` are LVM storages that take format qcow2."""
+    desired = spread_storage(desired, template)
+    return Origin(
+        desired,
+        template,
+        full=decide_full(desired, template, cluster, frozenset(chained)),
+        nodes=nodes_for(desired, template, cluster),
+    )
+
+
+def nodes_of_copies(
+    desired: Desired, copies: Iterable[Actual], cluster: ClusterState
+) -> frozenset[str] | None:
+    """Return the nodes to which any of the copies can be cloned, None: any."""
+    found: set[str] = set()
+    for copy in copies:
+        nodes = nodes_for(desired, copy, cluster)
+        if nodes is None:
+            return None
+        found |= nodes
+    return frozenset(found)
+
+
+def _is_online(cluster: ClusterState, node: str) -> bool:
+    row = cluster.nodes.get(node)
+    if row is None:
+        return False
+    return row.online
+
+
+def _may_clone(desired: Desired, row: VmRow) -> bool:
+    try:
+        _guard(desired, row, row.tags)
+    except Conflict:
+        return False
+    return True
+
+
+def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
+    guard_source(
+        row,
+        tags,
+        desired.guest.tenant_tag,
+        desired.guest.tenant_prefix,
+        desired.guest.shared_sources,
+    )
+
+
+def of_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin:
+    """Return the origin of a VM that is made from an ISO or a disk image.
+
+    Raises ConfigurationError for an unknown storage, Conflict if the first disk has another image.
+    """
+    storage, _colon, _name = volume.partition(":")
+    nodes: set[str] = set()
+    for row in cluster.storages:
+        if row.storage == storage and row.available:
+            nodes.add(row.node)
+    if not nodes:
+        raise ConfigurationError(
+            attempted=f"{desired.guest.label} could not be created from {volume}",
+            answer=f"no storage {storage} is visible",
+            next_step="Check the volume ID; the token needs Datastore.Audit to see a storage",
+            reason="unknown storage",
+        )
+    if volume.lower().endswith(_ISO_ENDINGS):
+        desired = _with_iso(desired, volume)
+    else:
+        desired = _with_image(desired, volume)
+    return Origin(desired, nodes=frozenset(nodes))
+
+
+def _with_iso(desired: Desired, volume: str) -> Desired:
+    """Return the desired VM with the ISO in a CD drive."""
+    volumes = {disk.volume for disk in desired.hardware.disks}
+    if volume in volumes:
+        return desired
+    slot = "ide2"
+    if desired.hardware.cloud_init_drive == slot:
+        slot = "ide0"
+    cd = Disk(slot, volume=volume, options={"media": "cdrom"})
+    return desired.with_hardware(disks=(*desired.hardware.disks, cd))
+
+
+def _with_image(desired: Desired, volume: str) -> Desired:
+    """Return the desired VM whose first disk imports the image. Raises Conflict for two images."""
+    disks = list(desired.hardware.disks)
+    for index, disk in enumerate(disks):
+        if disk.is_cdrom or disk.state != "present":
+            continue
+        if disk.import_from not in (None, volume):
+            raise Conflict(
+                attempted=f"{desired.guest.label} could not be created from {volume}",
+                answer=f"its first disk imports {disk.import_from}",
+                next_step="Name the image once",
+                reason="two images",
+            )
+        disks[index] = replace(disk, import_from=volume)
+        return desired.with_hardware(disks=tuple(disks))
+    return desired.with_hardware(disks=(Disk("scsi0", import_from=volume), *disks))

@@ -1,0 +1,323 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Disks, images and snippets that a VM cannot have, refused before the first write (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+
+from ...._cluster.lookup import guard_volume, volume_owner
+from ...._cluster.state import ClusterState
+from ...._cluster.storages.allocation import ALWAYS, BY_PREALLOCATION, BY_SPARSE, allocation_of
+from ...._core.errors import ConfigurationError, Conflict, NotSupported
+from ...._core.quantities import readable_sizes, render_size
+from ...._core.shown import first_of
+from ...._guest.hardware import Disk
+from ...._guest.model import Actual
+from ...config.actual import drives, storage_of, volume_of
+from ...config.changes import Change
+from ...model import Desired, Snippet
+from ..facts import Definitions, Image, SeenSnippet
+
+SET_DIRECTORY = (
+    "Set snippet_directory to where the snippets of that storage are mounted on the machine where"
+    " the task runs"
+)
+_REMEDIES: Mapping[str, str] = {
+    **dict.fromkeys(BY_SPARSE, "its option sparse decides that"),
+    **dict.fromkeys(BY_PREALLOCATION, "its option preallocation decides that, for raw and qcow2"),
+}
+
+
+def needs_definitions(desired: Desired, target: Mapping[str, str], cluster: ClusterState) -> bool:
+    """Return whether the kind of a storage does not say whether its disks are thin or thick."""
+    asked = _asked_allocations(desired, target, cluster)
+    return any(kind not in ALWAYS for _disk, _storage, kind in asked)
+
+
+def require_allocation(
+    desired: Desired, target: Mapping[str, str], cluster: ClusterState, definitions: Definitions
+) -> None:
+    """Raise NotSupported for a disk whose storage class asks for thin or thick, if its storage does
+    the other.
+
+    `target` is the configuration of the VM, or of its template. PVE decides this by the storage,
+    and no request for a single disk says it (qemu-server: Qemu.pm, create_disks).
+    """
+    for disk, storage, kind in _asked_allocations(desired, target, cluster):
+        definition = definitions.get(storage, {})
+        actual = allocation_of(kind, definition, disk.format)
+        if actual != disk.allocation:
+            raise _other_allocation(
+                f"Disk {disk.slot} of {desired.guest.label}", disk, (storage, kind), actual
+            )
+
+
+def _asked_allocations(
+    desired: Desired, target: Mapping[str, str], cluster: ClusterState
+) -> Iterator[tuple[Disk, str, str]]:
+    """Yield the disks that must be thin or thick, each with its storage and the kind of that.
+
+    A storage that does not exist is refused by its name elsewhere.
+    """
+    kinds = {row.storage: row.kind for row in cluster.storages}
+    found = drives(target)
+    for disk in filter(_asks_for_allocation, desired.hardware.disks):
+        drive = found.get(disk.slot, {})
+        storage = disk.storage or storage_of(drive) or desired.hardware.default_storage
+        kind = kinds.get(storage)
+        if kind is not None:
+            yield disk, storage, kind
+
+
+def _asks_for_allocation(disk: Disk) -> bool:
+    if disk.state != "present" or disk.is_cdrom:
+        return False
+    return bool(disk.allocation)
+
+
+def _other_allocation(
+    label: str, disk: Disk, place: tuple[str, str], actual: str | None
+) -> NotSupported:
+    storage, kind = place
+    words = "does not tell how it allocates disks"
+    if actual:
+        words = f"allocates disks {actual}"
+    remedy = ""
+    if kind in _REMEDIES:
+        remedy = f"; {_REMEDIES[kind]}"
+    return NotSupported(
+        attempted=f"{label} could not be planned",
+        answer=(
+            f"its storage class asks for {disk.allocation}, and storage {storage} ({kind})"
+            f" {words}{remedy}"
+        ),
+        next_step=(
+            f"Choose a storage that allocates {disk.allocation}, or leave type out of the storage"
+            " class"
+        ),
+        reason="allocation",
+    )
+
+
+def guard_volumes(desired: Desired, cluster: ClusterState) -> None:
+    """Raise Conflict if a disk would be made from, or be, a disk of a VM that this tenant may not
+    clone.
+    """
+    volumes: set[str | None] = set()
+    for disk in desired.hardware.disks:
+        if disk.state == "present":
+            volumes.add(disk.import_from or disk.volume)
+    if desired.guest.source is not None:
+        volumes.add(desired.guest.source.volume)
+    for volume in sorted(filter(None, volumes)):
+        _guard_volume(desired, volume, cluster)
+
+
+def guard_drives(
+    desired: Desired,
+    sets: Mapping[str, str],
+    target: Mapping[str, str],
+    cluster: ClusterState,
+    vmid: int | None = None,
+) -> None:
+    """Raise Conflict if an update would attach or import a disk of a VM that this tenant may not
+    clone.
+
+    Volumes that the VM (`target`) already has are not checked.
+    """
+    known = {drive.get("file") for drive in drives(target).values()}
+    for drive in drives(sets).values():
+        volumes = {drive.get("file"), drive.get("import-from")}
+        for volume in filter(None, volumes - known):
+            if volume_owner(volume) != vmid:
+                _guard_volume(desired, volume, cluster)
+
+
+def _guard_volume(desired: Desired, volume: str, cluster: ClusterState) -> None:
+    guard_volume(
+        volume,
+        cluster,
+        desired.guest.tenant_tag,
+        desired.guest.tenant_prefix,
+        desired.guest.shared_sources,
+    )
+
+
+def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
+    """Return the desired VM with those disks only that use an image or ISO new to the VM."""
+    existing = drives(target)
+    disks: list[Disk] = []
+    for disk in desired.hardware.disks:
+        is_new = disk.slot not in existing
+        there = existing.get(disk.slot, {}).get("file")
+        inserts = disk.volume not in (None, there)
+        imports = is_new and disk.import_from is not None
+        if imports or inserts:
+            disks.append(disk)
+    return desired.with_hardware(disks=tuple(disks))
+
+
+def volumes_used(desired: Desired) -> Iterator[tuple[Disk, str]]:
+    """Yield the disks that use an ISO or image, each with its volume."""
+    for disk in desired.hardware.disks:
+        volume = disk.import_from or disk.volume
+        if disk.state == "present" and volume not in (None, "none"):
+            yield disk, str(volume)
+
+
+def image_sizes(desired: Desired, images: Mapping[str, Image]) -> dict[str, int]:
+    """Return the size in bytes of each image that a disk imports, by slot."""
+    sizes: dict[str, int] = {}
+    for disk, volume in volumes_used(desired):
+        if disk.import_from:
+            sizes[disk.slot] = images[volume].size
+    return sizes
+
+
+def require_images(desired: Desired, node: str, images: Mapping[str, Image]) -> None:
+    """Raise ConfigurationError unless every ISO and image exists and every image fits its disk.
+
+    PVE would notice only after the import.
+    """
+    for disk, volume in volumes_used(desired):
+        image = images[volume]
+        if not image.exists:
+            names = ", ".join(image.others) or "no image"
+            raise ConfigurationError(
+                attempted=f"{volume} could not be used for {desired.guest.label}",
+                answer=f"node {node} does not have it; it has {names}",
+                next_step="Upload it first, or name one that is there",
+                reason="unknown volume",
+            )
+        if disk.import_from:
+            _require_fit(desired, disk, image.size)
+
+
+def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
+    if disk.size is None or size <= disk.size:
+        return
+    needed, wanted = readable_sizes(size, disk.size)
+    raise ConfigurationError(
+        attempted=f"Disk {disk.slot} of {desired.guest.label} could not be planned",
+        answer=f"image {disk.import_from} has {needed}, and the disk would have {wanted}",
+        next_step=f"Write a size of at least {render_size(size)}",
+        reason="image larger than disk",
+    )
+
+
+def converts(desired: Desired, actual: Actual) -> bool:
+    """Return whether the VM becomes a template."""
+    return desired.guest.state == "template" and not actual.template
+
+
+def lost_volumes(actual: Actual, change: Change) -> dict[str, str]:
+    """Return the volumes of disks that are removed or moved, by slot."""
+    volumes: dict[str, str] = {}
+    for slot in {*change.drives.removed, *change.drives.moved}:
+        volume = volume_of(slot, actual.target.get(slot, ""))
+        if volume:
+            volumes[slot] = volume
+    return volumes
+
+
+def require_no_snapshots(
+    desired: Desired,
+    actual: Actual,
+    change: Change,
+    snapshots: Mapping[str, Collection[str]] | None,
+) -> None:
+    """Raise Conflict for changes that PVE refuses for a VM with snapshots.
+
+    It converts no such VM into a template, and neither removes nor moves a disk of a snapshot.
+    `snapshots` are the volumes of each snapshot, None if no such change is planned.
+    """
+    if snapshots is None:
+        return
+    if converts(desired, actual) and snapshots:
+        raise Conflict(
+            attempted=f"{actual.label} was not converted into a template",
+            answer=f"it has snapshots: {', '.join(snapshots)}",
+            next_step="Remove them first, with module snapshot",
+            reason="snapshots",
+        )
+    volumes = lost_volumes(actual, change)
+    for name, held in snapshots.items():
+        for slot, volume in sorted(volumes.items()):
+            if volume in held:
+                moves = slot in change.drives.moved
+                raise _held_by_snapshot(actual, slot, name, moves=moves)
+
+
+def _held_by_snapshot(actual: Actual, slot: str, snapshot: str, *, moves: bool) -> Conflict:
+    verb, other = "removed", ", or detach the disk instead"
+    if moves:
+        verb, other = "moved", ""
+    return Conflict(
+        attempted=f"Disk {slot} of {actual.label} was not {verb}",
+        answer=f"its volume is part of snapshot '{snapshot}'",
+        next_step=f"Remove the snapshot first, with module snapshot{other}",
+        reason="snapshots",
+    )
+
+
+def require_snippets(snippets: Iterable[SeenSnippet], node: str) -> tuple[str, ...]:
+    """Return warnings about snippets that could not be checked.
+
+    Raises ConfigurationError for a snippet that the node would not see: the VM would not start any
+    more.
+    """
+    unknown: list[str] = []
+    for snippet in snippets:
+        if snippet.listed is None:
+            if snippet.written is not None:
+                unknown.append(snippet.volume)
+            continue
+        why = _why_invisible(snippet, snippet.listed, node)
+        if why is not None:
+            raise _invisible(snippet.volume, why, snippet.written)
+    needed = "that needs Datastore.Allocate on its storage"
+    return tuple(f"Whether a node sees {one} could not be checked: {needed}" for one in unknown)
+
+
+def _why_invisible(snippet: SeenSnippet, listed: frozenset[str], node: str) -> str | None:
+    if snippet.written is not None:
+        return why_elsewhere(snippet.name, snippet.before, listed, snippet.after)
+    if snippet.name in listed:
+        return None
+    return f"node {node} does not have it"
+
+
+def why_elsewhere(
+    name: str, before: AbstractSet[str], listed: AbstractSet[str], after: AbstractSet[str]
+) -> str | None:
+    """Return why a directory cannot be the one of a storage's snippets, or None if it can be.
+
+    `before` and `after` are its files right before and after `listed` was read: others may write
+    some in between.
+    """
+    if name in before - listed:
+        return f"the directory has {name}, and the storage does not"
+    if name in listed - after:
+        return f"the storage has {name}, and the directory does not"
+    if before and not listed:
+        return f"the directory has {first_of(sorted(before))}, and the storage has no snippet"
+    if listed and listed.isdisjoint(after):
+        files = first_of(sorted(after)) or "no file"
+        return f"the storage has {first_of(sorted(listed))}, and the directory has {files}"
+    return None
+
+
+def _invisible(volume: str, why: str, written: Snippet | None) -> ConfigurationError:
+    step = "Upload it to that storage, or correct cloud_init.snippets"
+    if written is not None:
+        step = SET_DIRECTORY
+    return ConfigurationError(
+        attempted=f"Snippet {volume} could not be used",
+        answer=why,
+        next_step=step,
+        reason="snippet not visible",
+    )
