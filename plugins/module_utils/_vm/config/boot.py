@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The boot order: the words disk, cdrom and network, and what PVE itself makes of an order
-(pure).
-"""
+"""The boot order: the words disk, cdrom and network, and how PVE itself changes an order (pure)."""
 
 from __future__ import annotations
 
@@ -12,26 +10,26 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from ..._schema.formats import parse_option
-from ..model import Desired
+from ..model import Hardware
 from .actual import FIRMWARE, drives, is_cd, is_disk
 
 _NIC = re.compile(r"^net\d+$")
 
 
-def first_boot_order(config: Mapping[str, str], desired: Desired) -> str:
+def first_boot_order(config: Mapping[str, str], hardware: Hardware) -> str:
     """Return the order of a new VM: its first disk, its first CD, its first NIC.
 
-    An empty text where it has none of them. It is set explicitly so that check mode can predict it.
+    An empty text if it has none of them. It is set explicitly so that check mode can predict it.
     """
     first: list[str] = []
-    for names in _devices(config, desired).values():
+    for names in _devices(config, hardware).values():
         first += names[:1]
     return _order(first)
 
 
-def boot_order(text: str, config: Mapping[str, str], desired: Desired) -> str:
+def boot_order(text: str, config: Mapping[str, str], hardware: Hardware) -> str:
     """Return the order with the words disk, network and cdrom replaced by the VM's devices."""
-    devices = _devices(config, desired)
+    devices = _devices(config, hardware)
     order: list[str] = []
     for item in filter(None, text.split(";")):
         order += devices.get(item, [item])
@@ -42,7 +40,7 @@ def boot_order(text: str, config: Mapping[str, str], desired: Desired) -> str:
 def order_after(
     target: Mapping[str, str], sets: Mapping[str, str], gone: Collection[str]
 ) -> str | None:
-    """Return the order that PVE writes itself with an update, or None where it stays.
+    """Return the order that PVE writes itself with an update, or None if it stays.
 
     PVE removes a device that goes, and appends a CD drive that is written (update_vm_api).
     """
@@ -70,8 +68,8 @@ def _order(devices: Sequence[str]) -> str:
     return f"order={joined}"
 
 
-def _devices(config: Mapping[str, str], desired: Desired) -> dict[str, list[str]]:
-    """Return what a VM can boot from, by the words for it, in the order of a first boot."""
+def _devices(config: Mapping[str, str], hardware: Hardware) -> dict[str, list[str]]:
+    """Return the bootable devices of a VM, by the words for them, in the order of a first boot."""
     disks: list[str] = []
     cds: list[str] = []
     for slot, drive in drives(config).items():
@@ -80,7 +78,7 @@ def _devices(config: Mapping[str, str], desired: Desired) -> dict[str, list[str]
             cds.append(slot)
         elif is_disk(drive) and not is_firmware:
             disks.append(slot)
-    keys = {*config, *desired.property_strings} - desired.unset
+    keys = {*config, *hardware.property_strings} - hardware.unset
     nics = filter(_NIC.match, keys)
     return {
         "disk": sorted(disks, key=_by_index),

@@ -4,7 +4,7 @@
 
 """Which changes of a running VM are live at once and which wait for a stop (pure).
 
-The rules are those of qemu-server, QemuServer.pm: $fast_plug_option, vmconfig_hotplug_pending,
+The rules come from qemu-server, QemuServer.pm: $fast_plug_option, vmconfig_hotplug_pending,
 vmconfig_update_net, vmconfig_update_disk. A prediction for check mode; after a change the answer is
 read from PVE.
 """
@@ -96,7 +96,7 @@ def _usb_waits(_old: str | None, _new: str | None, live: Mapping[str, str]) -> b
     return version < 8
 
 
-# What decides over a value as a whole.
+# Rules for a value as a whole.
 _WHOLE: Mapping[str, Callable[[str | None, str | None, Mapping[str, str]], bool]] = {
     "balloon": _balloon_waits,
     "hotplug": _hotplug_waits,
@@ -124,7 +124,7 @@ def _agent_waits(edit: _Edit) -> bool:
 
 
 def _nic_waits(edit: _Edit) -> bool:
-    """Return whether a NIC would have to be plugged again, and cannot be."""
+    """Return whether a NIC needs to be plugged again, and cannot be."""
     if "network" in edit.features:
         return False
     is_replaced = not edit.changed.isdisjoint(_REPLUGGED_NIC)
@@ -144,7 +144,7 @@ def _drive_waits(edit: _Edit) -> bool:
     return not edit.changed.isdisjoint(_FIXED_DRIVE)
 
 
-# What decides over sub-keys that change. All others wait.
+# Rules for sub-keys that change. All others wait.
 _SUB_KEYS: Mapping[str, Callable[[_Edit], bool]] = {
     "agent": _agent_waits,
     "ide": _drive_waits,
@@ -156,10 +156,10 @@ _SUB_KEYS: Mapping[str, Callable[[_Edit], bool]] = {
 
 
 def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
-    """Return the MiB of memory that a VM with memory hotplug gets when `wanted` are asked for.
+    """Return the MiB of memory that a VM with memory hotplug gets when `wanted` are requested.
 
     It has a fixed part, and modules of growing size, 32 of each (Memory.pm, foreach_dimm). Less
-    than the fixed part is returned as it is.
+    than the fixed part is returned unchanged.
     """
     total = 1024
     size = 512

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The memory of a VM, and the volume that it is saved to (pure)."""
+"""The CPUs and the memory of a VM, and the volume that the memory is saved to (pure)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..._core.quantities import MIB
 from ..._schema.formats import parse_option
 from .actual import drives, is_disk, storage_of
 
-# What PVE takes where a configuration says nothing.
+# PVE's default for a configuration without the option.
 _MEMORY = 512
 # Bytes for the state of the devices (qemu-server: QemuConfig.pm, __snapshot_save_vmstate).
 _DEVICES = 500 * MIB
@@ -27,6 +27,20 @@ def memory_of(config: Mapping[str, str]) -> int:
     values = parse_option("memory", config.get("memory", ""))
     size = int(values.get("current", _MEMORY))
     return size * MIB
+
+
+def cpus_of(config: Mapping[str, str]) -> int:
+    """Return the most CPUs that a VM of that configuration can have, those to be plugged in later
+    included.
+    """
+    return int(config.get("cores") or 1) * int(config.get("sockets") or 1)
+
+
+def cores_of(config: Mapping[str, str]) -> int:
+    """Return the cores that a configuration gives a VM, over all sockets."""
+    if config.get("vcpus"):
+        return int(config["vcpus"])
+    return cpus_of(config)
 
 
 def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) -> tuple[str, int]:
@@ -43,7 +57,9 @@ def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) ->
 
 
 def _usual_storage(config: Mapping[str, str], cluster: ClusterState, node: str) -> str:
-    """Return a shared storage of the VM's disks, or a local one; of several one with files."""
+    """Return a shared storage of the VM's disks, or a local one; of several, a storage with
+    files.
+    """
     chosen: dict[bool, str] = {}
     for name in _storages_of_disks(config):
         row = cluster.storage_on(name, node)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a configuration is shown: in results and in diffs, with the same keys everywhere (pure).
+"""The form of a configuration in results and in diffs, with the same keys everywhere (pure).
 
 Keys are PVE's own. Property strings become dictionaries, tags and keys lists, a volume its storage
-and size; what PVE generates (volume names, uuids) is not shown, and no secret is.
+and size; values that PVE generates (volume names, uuids) are not shown, and no secret is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..._schema.formats import parse_option
 from ..._schema.values import typed_option, typed_sub_keys
 from .actual import FIRMWARE, VOLUME, is_cloud_init, storage_of
 
-# Not part of what a user configures: PVE generates them, or they are state.
+# Not part of a user's configuration: PVE generates them, or they are state.
 HIDDEN = frozenset(
     "digest meta smbios1 vmgenid lock snapstate parent runningmachine runningcpu".split()
 )
@@ -96,7 +96,7 @@ def _show_memory(text: str) -> Any:
 
 
 def _show_boot(text: str) -> Any:
-    """Return the devices of the boot order, or the old form of one as it is."""
+    """Return the devices of the boot order, or the old form of an order unchanged."""
     values = parse_option("boot", text)
     if "order" not in values:
         return values.get("legacy")
@@ -131,3 +131,12 @@ _SHOWN: Mapping[str, Callable[[str], Any]] = {
     "description": _show_notes,
     "nameserver": _show_nameservers,
 }
+
+
+def macs(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the MAC address of each NIC that has one."""
+    found = {}
+    for key, nic in show(config).items():
+        if key.startswith("net") and isinstance(nic, dict) and nic.get("macaddr"):
+            found[key] = nic["macaddr"]
+    return found

@@ -13,60 +13,37 @@ from typing import Any
 
 from ansible.module_utils.common.validation import check_type_dict
 
-from ..._cluster.allocation import THICK, THIN
 from ..._core import validate
-from ..._core.errors import ConfigurationError, ValidationFailed
-from ..._core.options import check_options
+from ..._core.arguments.options import check_options
+from ..._core.errors import ValidationFailed
+from ..._guest.desired.layers import lay_over
+from ..._guest.desired.presets import name_presets, unknown_name
 from ..._spec.fleet import without_defaults
-from ..._spec.vm_options import hardware_spec
-from .layers import lay_over
+from ..._spec.generated.vm import hardware_spec
 from .values import without_left_out
 
-# What each name means where the user's own map does not say otherwise; vmbr* and VNet names mean
-# themselves.
-NETWORKS: Mapping[str, Mapping[str, Any]] = {
-    "lan": {"bridge": "vmbr0"},
-    "default": {"bridge": "vmbr0"},
-    "dmz": {"bridge": "vmbr1"},
-    "mgmt": {"bridge": "vmbr2"},
-    "management": {"bridge": "vmbr2"},
-}
-
-_NETWORK_KEYS = frozenset(
-    "bridge vlan trunks firewall mtu rate queues model gateway gateway6 link_down".split()
-)
 _CLOUD_INIT = hardware_spec()["cloud_init"]["options"]
 _CLASS_SECRETS = tuple(name for name, rule in _CLOUD_INIT.items() if rule.get("no_log"))
 _CLOUD_INIT_DEFAULTS = {
     name: rule["default"] for name, rule in _CLOUD_INIT.items() if "default" in rule
 }
-_NOT_STATIC = (None, "", "dhcp", "auto")
-_STORAGE_KEYS = frozenset("storage type format cache ssd discard iothread backup replicate".split())
 
 
 def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the module's params with class, network and storage class names replaced by what they
-    stand for.
+    """Return the module's params with class, network and storage class names replaced by their
+    options.
 
-    What the VM says itself wins over its class, what a NIC or disk says over its network or storage
-    class. Raises ConfigurationError for a name that no map has, ValidationFailed for a map of the
-    wrong shape.
+    The VM's own options win over its class, the options of a NIC or disk over its network or
+    storage class. Raises ConfigurationError for a name that no map has, ValidationFailed for a map
+    of the wrong shape.
     """
     options = _with_class(without_left_out(params))
-    networks = _maps(options.get("networks"), "networks", _NETWORK_KEYS, shorthand="bridge")
-    storages = _maps(
-        options.get("storage_classes"), "storage_classes", _STORAGE_KEYS, shorthand="storage"
-    )
-    if options.get("nics") is not None:
-        known = {**NETWORKS, **networks}
-        options["nics"] = [_nic(item, known) for item in options["nics"]]
-    if options.get("disks") is not None:
-        options["disks"] = [_disk(item, storages) for item in options["disks"]]
+    name_presets(options, "disks")
     return options
 
 
 def _with_class(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options over those of their class.
+    """Return the options over the options of their class.
 
     Defaults of Ansible within cloud_init do not count as given.
     """
@@ -85,14 +62,14 @@ def _with_class(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def class_options(label: str, classes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a class, checked and converted as Ansible does it with those of the
-    module.
+    """Return the options of a class, checked and converted as Ansible does it with the module's
+    options.
 
-    Raises ConfigurationError for a class that is not there and ValidationFailed for options that a
-    class cannot have.
+    Raises ConfigurationError for a class that does not exist and ValidationFailed for options that
+    a class cannot have.
     """
     if label not in classes:
-        raise _unknown("class", label, classes)
+        raise unknown_name("class", label, classes)
     content = classes[label]
     if not isinstance(content, Mapping):
         raise validate.refused(
@@ -136,88 +113,3 @@ def _as_dict(value: Any) -> Mapping[str, Any]:
     except (TypeError, ValueError):
         return {}
     return said
-
-
-def _nic(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    label = item.get("network")
-    if not label:
-        return dict(item)
-    if item.get("bridge"):
-        raise validate.refused(
-            "nics", label, "and a bridge are both given", "Name the network or the bridge"
-        )
-    if label not in known:
-        if label.startswith("vmbr"):
-            return {**item, "bridge": label}
-        raise _unknown("network", label, known)
-    return _over(known[label], item, ip=item.get("ip"), ip6=item.get("ip6"))
-
-
-def _disk(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    label = item.get("storage_class")
-    if not label:
-        return dict(item)
-    if label not in known:
-        raise _unknown("storage class", label, known)
-    found = dict(known[label])
-    kind = found.get("type")
-    if kind not in (None, THIN, THICK):
-        raise validate.refused(
-            f"storage_classes.{label}.type", kind, "is not a type", f"Use {THIN} or {THICK}"
-        )
-    if kind == THIN:  # else it would become as large as a thick one in time
-        found.setdefault("discard", True)
-    return _over(found, item)
-
-
-def _over(
-    base: Mapping[str, Any], own: Mapping[str, Any], **addresses: str | None
-) -> dict[str, Any]:
-    """Lay what the item says over what its name stands for.
-
-    A gateway only counts beside a static address.
-    """
-    given = {key: value for key, value in own.items() if value is not None}
-    merged = {**own, **base, **given}
-    for gateway, address in (("gateway", "ip"), ("gateway6", "ip6")):
-        if gateway not in base or given.get(gateway):
-            continue
-        if addresses.get(address) in _NOT_STATIC:
-            merged[gateway] = None
-    return merged
-
-
-def _maps(
-    value: Any, option: str, keys: frozenset[str], *, shorthand: str | None
-) -> dict[str, Mapping[str, Any]]:
-    """Return a map of names; a plain string stands for `shorthand` (a network for its bridge)."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for label, content in (value or {}).items():
-        if isinstance(content, str):
-            content = {shorthand: content}
-        if not isinstance(content, Mapping):
-            raise validate.refused(
-                f"{option}.{label}",
-                content,
-                "is not a dictionary",
-                f"Give it keys such as {sorted(keys)[0]}",
-            )
-        wrong = sorted(set(content) - keys)
-        if wrong:
-            raise ValidationFailed(
-                attempted=f"{option}.{label} was refused",
-                answer=f"unknown keys {', '.join(wrong)}",
-                next_step=f"Use {', '.join(sorted(keys))}",
-                reason=option,
-            )
-        found[label] = content
-    return found
-
-
-def _unknown(kind: str, label: str, known: Mapping[str, Any]) -> ConfigurationError:
-    return ConfigurationError(
-        attempted=f"The {kind} {label!r} could not be resolved",
-        answer=f"known are {', '.join(sorted(known))}" if known else "none is defined",
-        next_step=f"Name one of them or define {label!r}",
-        reason=f"unknown {kind}",
-    )

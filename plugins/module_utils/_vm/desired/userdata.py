@@ -18,7 +18,7 @@ from ..model import Snippet
 def read_snippet(cloud_init: Mapping[str, Any]) -> Snippet | None:
     """Return the user data that the options hold, or None.
 
-    Raises ValidationFailed where they do not fit together.
+    Raises ValidationFailed if they do not fit together.
     """
     content = cloud_init.get("user_data")
     if content is None:
