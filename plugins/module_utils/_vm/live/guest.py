@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the guest says of itself: its agent, its addresses, and waiting for them."""
+"""Reads the guest's own reports: its agent, its addresses; and waits for them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ..._guest.addresses import (
     AddressRule,
     agent_addresses,
     agent_is_on,
-    choose_address,
     cloud_init_addresses,
     nic_macs,
+    report_of,
 )
-from ..desired.settings import GuestRequest
-from ..model import Actual
+from ..._guest.model import Actual
+from ..._guest.settings import GuestRequest
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# What is waited for, by the option wait_for.
+# The awaited event, by the option wait_for.
 _AWAITED = {"agent": "the guest agent", "address": "an address"}
 _FIRST_PAUSE = 0.5  # seconds
 _CALL = 10.0  # seconds that one question to the agent may take
@@ -42,26 +42,20 @@ _CALL = 10.0  # seconds that one question to the agent may take
 def read_addresses(
     client: Client, actual: Actual, *, must_be_allowed: bool = False
 ) -> tuple[list[Address], str]:
-    """Return the guest's addresses and why its agent did not report them, an empty text where it
-    did.
+    """Return the guest's addresses and why its agent did not report them, an empty text if it did.
 
-    Without an answer of the agent they are those of cloud-init: what the guest is configured with.
-    Raises PermissionDenied for a caller who may not ask the agent and must be allowed to.
+    Without an answer of the agent they come from cloud-init: the addresses with which the guest is
+    configured. Raises PermissionDenied for a caller who may not ask the agent and must be allowed
+    to.
     """
     fallback = cloud_init_addresses(actual.target)
     if actual.status != "running":
         return fallback, f"the VM is {actual.status}"
     if not agent_is_on(actual.live.get("agent", "")):
-        # PVE says so only where the option is not there at all
+        # PVE says so only if the option is missing entirely
         return fallback, "agent not configured"
     try:
-        answer = client.get(
-            *actual.path,
-            "agent",
-            "network-get-interfaces",
-            tries=1,
-            timeout=_CALL,
-        )
+        answer = client.get(*actual.path, "agent", "network-get-interfaces", tries=1, timeout=_CALL)
         return agent_addresses(answer), ""
     except (NotSupported, NetworkError, ApiError, PermissionDenied) as error:
         if must_be_allowed and isinstance(error, PermissionDenied):
@@ -72,38 +66,25 @@ def read_addresses(
 def guest_report(
     actual: Actual, addresses: list[Address], why: str, rule: AddressRule
 ) -> dict[str, Any]:
-    """Return the addresses as modules report them: all of them, the one chosen, and where they come
-    from.
+    """Return the addresses as modules report them: all of them, the chosen address, and their
+    source.
     """
-    macs = nic_macs(actual.target)
-    chosen = choose_address(addresses, rule, macs)
-    address = None
-    if chosen is not None:
-        address = chosen.address
-    source = None
-    if addresses:
-        source = addresses[0].source
-    return {
-        "addresses": [
-            {
-                "address": one.address,
-                "prefix": one.prefix,
-                "interface": one.interface,
-                "family": one.family,
-            }
-            for one in addresses
-        ],
-        "address": address,
-        "address_source": source,
-        "agent_problem": why or None,
-    }
+    return report_of(addresses, nic_macs(actual.target), rule, why)
+
+
+def report_of_guest(
+    client: Client, actual: Actual, request: GuestRequest, *, waits: bool
+) -> Mapping[str, Any]:
+    """Return the report of the guest, after waiting for it if that is requested and it runs."""
+    if not waits or actual.status != "running":
+        return guest_report(actual, *read_addresses(client, actual), request.rule)
+    return wait_for_guest(client, actual, request)
 
 
 def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dict[str, Any]:
-    """Return the guest's addresses once it is as far as `request` says.
+    """Return the guest's addresses once it has reached the state of `request`.
 
-    Raises NotSupported at once where no agent is configured, TaskTimeout after the request's
-    timeout.
+    Raises NotSupported at once if no agent is configured, TaskTimeout after the request's timeout.
     """
     why = ""
     for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
@@ -143,11 +124,3 @@ def _too_late(actual: Actual, request: GuestRequest, why: str) -> FleetError:
         next_step="Look at its console, or raise wait_timeout; the VM itself is complete and runs",
         reason=f"waiting for {request.wait_for}",
     )
-
-
-NO_GUEST_REPORT: Mapping[str, Any] = {
-    "addresses": None,
-    "address": None,
-    "address_source": None,
-    "agent_problem": None,
-}

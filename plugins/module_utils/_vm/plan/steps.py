@@ -2,56 +2,41 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The steps that an update of a VM is made of: which request each is, and what it says. Pure."""
+"""The steps of an update of a VM: the request of each, and its summary. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._core.errors import Conflict, NotSupported
-from ..._core.quantities import render_size
+from ..._core.errors import NotSupported
 from ..._guest.marker import join_notes, split_notes
+from ..._guest.model import Actual
+from ..._guest.plan.steps import (
+    Update,
+    config_step,
+    migration,
+    notes_data,
+    require_migration_allowed,
+    switch_protection,
+    with_digest,
+)
 from ..._resource.plan import Step
 from ..._schema.formats import parse_option
 from ..config.actual import drives, is_cd, is_cloud_init, storage_of
 from ..config.changes import Change
 from ..config.hotplug import is_cloud_init_key
-from ..config.view import show
-from ..model import Actual, Desired
-from .preconditions import taken_drives
+from ..model import Desired
+from .refusals.update import taken_drives
 
-_LONGEST_VALUE = 40  # in the summary of a step
 _CARD = re.compile(r"net(\d+)$")
 
 
 @dataclass(frozen=True)
-class Update:
-    """An update that is planned: the VM, what is written, and the configuration after it."""
-
-    desired: Desired
-    actual: Actual
-    change: Change
-    after: Mapping[str, str]
-    running: bool  # whether the VM runs when its options are written
-
-    @property
-    def moves(self) -> bool:
-        return moves_node(self.desired, self.actual)
-
-    @property
-    def notes(self) -> str | None:
-        """The notes that are written, marker included, or None where they stay."""
-        if "description" in self.change.deletes:
-            return ""
-        return self.change.sets.get("description")
-
-    @property
-    def ends_building(self) -> bool:
-        """Whether it removes the marker of a VM that is being made."""
-        return self.actual.marker.building and self.notes is not None
+class VmUpdate(Update[Desired]):
+    """A planned update of a VM."""
 
     @property
     def renews_drive(self) -> bool:
@@ -66,7 +51,7 @@ class Update:
         return any(map(self._is_on_drive, self.change.keys))
 
     def _is_on_drive(self, key: str) -> bool:
-        """Return whether the cloud-init drive holds what changes in an option.
+        """Return whether the cloud-init drive holds the value of an option.
 
         That is also the name, and the MAC of a card that has addresses (qemu-server:
         cloudinit_pending_properties; Cloudinit.pm, nocloud_network).
@@ -78,24 +63,26 @@ class Update:
             return False
         return _mac(self.actual.target.get(key)) != _mac(self.after.get(key))
 
-    def without(self, option: str) -> Update:
-        """Return the update without what it does to an option."""
-        return replace(self, change=self.change.without(option))
+    def write_options(self, *, first: bool) -> Step:
+        """Return the step that writes and deletes options, and marks the drive as stale."""
+        if not self.renews_drive:
+            return super().write_options(first=first)
+        step = super().write_options(first=first)
+        data = dict(step.data)
+        data["description"] = marked_notes(self.actual, self.notes)
+        deletes = self.change.deletes - {"description"}
+        data.pop("delete", None)
+        if deletes:
+            data["delete"] = ",".join(sorted(deletes))
+        return replace(step, data=data)
 
 
 def _mac(card: str | None) -> str:
-    """Return the MAC of a network card, an empty text where PVE has not made it yet."""
+    """Return the MAC of a network card, an empty text if PVE has not made it yet."""
     return parse_option("net0", card or "").get("macaddr", "").upper()
 
 
-def moves_node(desired: Desired, actual: Actual) -> bool:
-    """Return whether the VM is to go to another node."""
-    if not desired.node:
-        return False
-    return desired.node != actual.node
-
-
-def update_steps(update: Update) -> list[Step]:
+def update_steps(update: VmUpdate) -> list[Step]:
     """Return the steps that write the options of a VM, in the order that PVE needs."""
     protection = update.change.sets.get("protection")
     if protection is None or not taken_drives(update.change):
@@ -108,16 +95,7 @@ def update_steps(update: Update) -> list[Step]:
     return [*_written(rest, first=True), switch, *_drive_steps(rest)]
 
 
-def switch_protection(actual: Actual, wanted: str) -> Step:
-    """Return the step that switches the protection."""
-    data: dict[str, Any] = {"protection": int(wanted)}
-    if wanted == "1":
-        return _config_step(actual, f"Protect {actual.label}", data)
-    summary = f"Lift the protection of {actual.label}"
-    return _config_step(actual, summary, _with_digest(data, actual))
-
-
-def _written(update: Update, *, first: bool) -> list[Step]:
+def _written(update: VmUpdate, *, first: bool) -> list[Step]:
     """Return the steps that write options and remove drives, and then set the boot order.
 
     `first` is whether nothing of the plan is written before them: only then does the digest hold.
@@ -126,7 +104,10 @@ def _written(update: Update, *, first: bool) -> list[Step]:
     steps: list[Step] = []
     boot = None
     if change.sets or change.deletes:
-        step = _write_options(update, first=first)
+        step = update.write_options(first=first)
+        if _allocates(change):
+            # A PUT waits inside the request; allocating a volume can outlast it, so a task does it.
+            step = replace(step, method="POST", is_task=True)
         if _reorders(change, actual):
             data = dict(step.data)
             boot = data.pop("boot", None)
@@ -137,7 +118,7 @@ def _written(update: Update, *, first: bool) -> list[Step]:
         steps.append(_remove_drives(actual, change, first=is_first))
     if boot:
         summary = f"Set the boot order of {actual.label}"
-        steps.append(_config_step(actual, summary, {"boot": boot}))
+        steps.append(config_step(actual, summary, {"boot": boot}))
     return steps
 
 
@@ -145,18 +126,11 @@ def _remove_drives(actual: Actual, change: Change, *, first: bool) -> Step:
     names = ",".join(sorted(change.drives.removed))
     data: dict[str, Any] = {"delete": names, "force": 1}
     if first:
-        data = _with_digest(data, actual)
-    return _config_step(actual, f"Remove {names} and their volumes from {actual.label}", data)
+        data = with_digest(data, actual)
+    return config_step(actual, f"Remove {names} and their volumes from {actual.label}", data)
 
 
-def _with_digest(data: Mapping[str, Any], actual: Actual) -> dict[str, Any]:
-    """Return the data of a request that PVE refuses where the VM was changed since it was read."""
-    if not actual.digest:
-        return dict(data)
-    return {**data, "digest": actual.digest}
-
-
-def _drive_steps(update: Update) -> list[Step]:
+def _drive_steps(update: VmUpdate) -> list[Step]:
     """Return the steps that write the cloud-init drive again and mark it as current."""
     actual = update.actual
     if update.renews_drive:
@@ -166,40 +140,6 @@ def _drive_steps(update: Update) -> list[Step]:
     if is_stale(actual) and update.notes is None:
         return [unmark(actual)]
     return []
-
-
-def _config_step(actual: Actual, summary: str, data: Mapping[str, Any]) -> Step:
-    return Step(
-        "config",
-        summary,
-        method="PUT",
-        path=(*actual.path, "config"),
-        data=data,
-        is_task=False,
-    )
-
-
-def _write_options(update: Update, *, first: bool) -> Step:
-    """Return the step that writes and deletes options."""
-    actual, change = update.actual, update.change
-    data: dict[str, Any] = dict(change.sets)
-    deletes = set(change.deletes)
-    if update.renews_drive:
-        data["description"] = marked_notes(actual, update.notes)
-        deletes.discard("description")
-    if deletes:
-        data["delete"] = ",".join(sorted(deletes))
-    if first:
-        data = _with_digest(data, actual)
-    summary = f"Set {_summary_of(change, update.after)} on {actual.label}"
-    written = {*change.sets, *change.deletes}
-    if update.ends_building and written == {"description"}:
-        summary = f"Remove the creation marker from {actual.label}"
-    step = _config_step(actual, summary, data)
-    if _allocates(change):
-        # A PUT waits inside the request; allocating a volume can outlast it, so a task does it.
-        return replace(step, method="POST", is_task=True)
-    return step
 
 
 def _allocates(change: Change) -> bool:
@@ -218,7 +158,7 @@ def is_stale(actual: Actual) -> bool:
 
 
 def marked_notes(actual: Actual, notes: str | None = None) -> str:
-    """Return the notes, those of the VM or new ones, with the mark that its cloud-init drive is
+    """Return the notes of the VM, or new notes, with the mark that its cloud-init drive is
     stale.
     """
     if notes is None:
@@ -229,8 +169,8 @@ def marked_notes(actual: Actual, notes: str | None = None) -> str:
 
 def mark(actual: Actual) -> Step:
     """Return the step that marks the cloud-init drive as stale, before its data changes."""
-    data = _with_digest({"description": marked_notes(actual)}, actual)
-    return _config_step(actual, f"Mark the cloud-init drive of {actual.label} as outdated", data)
+    data = with_digest({"description": marked_notes(actual)}, actual)
+    return config_step(actual, f"Mark the cloud-init drive of {actual.label} as outdated", data)
 
 
 def unmark(actual: Actual, notes: str | None = None) -> Step:
@@ -238,14 +178,7 @@ def unmark(actual: Actual, notes: str | None = None) -> Step:
     if notes is None:
         notes = join_notes(actual.notes, replace(actual.marker, stale=False))
     summary = f"Mark the cloud-init drive of {actual.label} as current"
-    return _config_step(actual, summary, _notes_data(notes))
-
-
-def _notes_data(notes: str | None) -> dict[str, Any]:
-    """Return the data of a request that writes the notes, or removes them where they are empty."""
-    if not notes:
-        return {"delete": "description"}
-    return {"description": notes}
+    return config_step(actual, summary, notes_data(notes))
 
 
 def regenerate(actual: Actual) -> Step:
@@ -283,46 +216,9 @@ def boot_devices(config: Mapping[str, str]) -> list[str]:
     return devices.split(";")
 
 
-def _summary_of(change: Change, after: Mapping[str, str]) -> str:
-    """Return the keys of an update in words, with their values where they are short."""
-    shown = show(after, change.sets.keys())
-    shown.pop("cipassword", None)
-    words: list[str] = []
-    for key in sorted({*change.sets, *change.deletes}):
-        if _is_short(shown.get(key)):
-            words.append(f"{key}={shown[key]}")
-        elif key in change.deletes:
-            words.append(f"{key} (removed)")
-        else:
-            words.append(key)
-    return ", ".join(words)
-
-
-def _is_short(value: Any) -> bool:
-    if value is None or isinstance(value, (dict, list)):
-        return False
-    return len(str(value)) <= _LONGEST_VALUE
-
-
-def grow(actual: Actual, sizes: Mapping[str, int]) -> list[Step]:
-    """Return the steps that grow disks to these sizes, in bytes by slot."""
-    steps: list[Step] = []
-    for slot, size in sorted(sizes.items()):
-        text = render_size(size)
-        step = Step(
-            "resize",
-            f"Grow {slot} of {actual.label} to {text}",
-            method="PUT",
-            path=(*actual.path, "resize"),
-            data={"disk": slot, "size": text},
-        )
-        steps.append(step)
-    return steps
-
-
 def move_disks(desired: Desired, actual: Actual, change: Change) -> list[Step]:
     """Return the steps that move disks to other storages."""
-    formats = {disk.slot: disk.format for disk in desired.disks}
+    formats = {disk.slot: disk.format for disk in desired.hardware.disks}
     steps: list[Step] = []
     for slot, storage in sorted(change.drives.moved.items()):
         data: dict[str, Any] = {"disk": slot, "storage": storage, "delete": 1}
@@ -339,62 +235,20 @@ def move_disks(desired: Desired, actual: Actual, change: Change) -> list[Step]:
     return steps
 
 
-def changes_pool(desired: Desired, actual: Actual) -> bool:
-    """Return whether the VM is put into a pool or taken out of the one it is in."""
-    if desired.pool is None:
-        return False
-    current = actual.pool or ""
-    return desired.pool != current
-
-
-def to_pool(desired: Desired, actual: Actual) -> list[Step]:
-    """Return the step that puts the VM into its pool or takes it out, if any."""
-    if not changes_pool(desired, actual):
-        return []
-    if desired.pool:
-        summary = f"Put {actual.label} into pool {desired.pool}"
-        data = {"poolid": desired.pool, "vms": str(actual.vmid), "allow-move": 1}
-    else:
-        summary = f"Take {actual.label} out of pool {actual.pool}"
-        data = {"poolid": actual.pool, "vms": str(actual.vmid), "delete": 1}
-    step = Step(
-        "pool",
-        summary,
-        method="PUT",
-        path=("pools",),
-        data=data,
-        is_task=False,
-    )
-    return [step]
-
-
-def migrate(update: Update, shared: Collection[str]) -> Step:
+def migrate(update: VmUpdate, shared: Collection[str]) -> Step:
     """Return the step that moves the VM to its node. Raises Conflict, NotSupported."""
     desired, actual = update.desired, update.actual
-    if not desired.migrate:
-        raise Conflict(
-            attempted=f"{actual.label} was not moved",
-            answer=f"node {desired.node} is asked for and migrate is false",
-            next_step="Allow the move with migrate=true, or leave node out",
-            reason="node differs",
-        )
+    require_migration_allowed(desired.guest, actual)
     local = _local_storages(actual.target, shared)
     _require_no_local_cd(update, local)
-    data: dict[str, Any] = {"target": desired.node}
+    data: dict[str, Any] = {}
     kind = "offline"
     if update.running:
         kind = "live"
         data["online"] = 1
         if local:
             data["with-local-disks"] = 1
-    return Step(
-        "migrate",
-        f"Migrate {actual.label} to node {desired.node} ({kind})",
-        method="POST",
-        path=(*actual.path, "migrate"),
-        data=data,
-        reread=True,
-    )
+    return migration(desired.guest, actual, kind, data)
 
 
 def _local_storages(config: Mapping[str, str], shared: Collection[str]) -> set[str]:
@@ -407,7 +261,7 @@ def _local_storages(config: Mapping[str, str], shared: Collection[str]) -> set[s
     return local
 
 
-def _require_no_local_cd(update: Update, local: Collection[str]) -> None:
+def _require_no_local_cd(update: VmUpdate, local: Collection[str]) -> None:
     blocking: list[str] = []
     for slot, drive in drives(update.after).items():
         if not is_cd(drive):
@@ -417,56 +271,10 @@ def _require_no_local_cd(update: Update, local: Collection[str]) -> None:
     if not blocking:
         return
     names = ", ".join(sorted(blocking))
-    node = update.desired.node
+    node = update.desired.guest.node
     raise NotSupported(
         attempted=f"{update.actual.label} could not be planned to move to node {node}",
         answer=f"{names} holds an ISO on a storage that only its node has",
         next_step="Eject it with iso=none, or put the ISO on a shared storage",
         reason="local ISO",
     )
-
-
-def complete(
-    actual: Actual,
-    change: Change,
-    rest: Sequence[Step],
-    *,
-    tags: str | None,
-    contested: bool = False,
-) -> list[Step]:
-    """Return the steps after the creation of a VM: its tags first, where they are still to be
-    written, and the removal of its marker last. One request does both where nothing is between,
-    also no check of a `contested` VM.
-    """
-    last = finish_building(actual, change, actual.node)
-    if not tags:
-        return [*rest, last]
-    if rest or contested:
-        step = _config_step(actual, f"Set tags on {actual.label}", {"tags": tags})
-        return [step, *rest, last]
-    notes = change.sets.get("description")
-    words = "description, tags"
-    if notes is None:
-        words = "description (removed), tags"
-    elif _is_short(notes):
-        words = f"description={notes}, tags"
-    return [_config_step(actual, f"Set {words} on {actual.label}", {**last.data, "tags": tags})]
-
-
-def finish_building(actual: Actual, change: Change, node: str) -> Step:
-    """Return the step that writes the notes without the marker."""
-    moved = replace(actual, node=node)
-    data = _notes_data(change.sets.get("description"))
-    return _config_step(moved, f"Remove the creation marker from {moved.label}", data)
-
-
-def writes_notes_only(step: Step) -> bool:
-    """Return whether a step writes the notes and nothing else, as the one does that finishes a new
-    VM.
-    """
-    if step.action != "config":
-        return False
-    written = step.data.keys() - {"digest"}
-    if written == {"delete"}:
-        return step.data["delete"] == "description"
-    return written == {"description"}

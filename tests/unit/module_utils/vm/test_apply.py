@@ -22,9 +22,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     NotFound,
     UnknownVm,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live.steps import GuestSteps
 from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import execute
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.steps import VmSteps
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.fake_api import FakeApi
 
 GONE = UnknownVm(reason="unknown VM")
@@ -51,22 +52,23 @@ class Server(FakeApi):
         return failure
 
 
-class OneVm(VmSteps):
+class OneVm(GuestSteps):
     """A VM whose looks and guard are given."""
 
+    kind = VM
     timeout = 1
 
     def __init__(self, server: Server, plan: Plan, replan: Any, before: Any) -> None:
         self.client = server.client()
         self.plan = plan
-        self.look, self.guard = replan, before
+        self.look, self.before = replan, before
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self.look(done, uncertain)
 
-    def before(self, step: Step) -> None:
-        if self.guard is not None:
-            self.guard(step)
+    def guard(self, step: Step) -> None:
+        if self.before is not None:
+            self.before(step)
 
 
 def run(server: Server, replan: Any, before: Any = None) -> list[str]:

@@ -19,16 +19,18 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     FleetError,
     PermissionDenied,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.create.cloning import (
-    chained_stores,
+from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import Reads
+from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.source import chained_stores
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import (
     decide_full,
     nodes_for,
     spread_storage,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import plan_clone
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import Creation, plan_clone
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import read_clone_options
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
@@ -54,7 +56,7 @@ def picture(kind: str = "rbd", *, shared: bool = True) -> ClusterState:
                 "content": "images",
             }
             rows.append({**row, "plugintype": plugin, "shared": int(is_shared)})
-    return cluster_state_of(rows)
+    return cluster_state_of(rows, {"qemu"})
 
 
 def source(volume: str = "ceph:base-9000-disk-0", *, is_template: bool = True) -> Actual:
@@ -153,13 +155,13 @@ def test_lvm_takes_qcow2_where_it_keeps_chains(
         assert request.segments == ("storage",)
         return PermissionDenied(answer="no") if configured is None else configured
 
-    goal, client = clone(format="qcow2", full=True), FakeApi(storages).client()
-    chained = chained_stores(client, goal, picture("lvm"))
+    goal, reads = clone(format="qcow2", full=True), Reads(FakeApi(storages).client())
+    chained = chained_stores(reads, goal, picture("lvm"))
     assert chained == ({"ceph"} if wanted else set())
     if wanted:
         assert decide_full(goal, source(), picture("lvm"), chained) is True
-    assert chained_stores(client, goal, picture("rbd")) == set()
-    assert chained_stores(cast(Client, None), clone(full=True), picture("lvm")) == set()
+    assert chained_stores(reads, goal, picture("rbd")) == set()
+    assert chained_stores(Reads(cast(Client, None)), clone(full=True), picture("lvm")) == set()
 
 
 @pytest.mark.parametrize("kind", ["zfspool", "dir"])
@@ -219,7 +221,7 @@ def test_what_pve_is_asked_for(
 ) -> None:
     goal = spread_storage(clone(**options), source())
     plan = plan_clone(
-        goal, source(), vmid=10000, node=node, full=True, run="r1", shared={"ceph", "nas"}
+        goal, source(), Creation(10000, node, "r1"), full=True, shared={"ceph", "nas"}
     )
     assert {key: plan.steps[0].data.get(key) for key in data} == data
     assert [step.action for step in plan.steps] == actions

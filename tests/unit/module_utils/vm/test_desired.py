@@ -15,8 +15,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     FleetError,
     ValidationFailed,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.vm_rules import (
+    EMPTY_REMOVES,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import EMPTY_REMOVES
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from tests.unit.module_utils.vm.vm_cases import desired_vm, judged
@@ -114,7 +116,7 @@ def test_refused_with_the_option_and_a_next_step(options: dict[str, Any]) -> Non
 
 
 def test_memory_floor_is_an_option() -> None:
-    assert desired_vm(memory="32M", memory_floor="16M").property_strings["memory"] == {
+    assert desired_vm(memory="32M", memory_floor="16M").hardware.property_strings["memory"] == {
         "current": "32"
     }
 
@@ -130,7 +132,7 @@ def test_memory_floor_is_an_option() -> None:
     ],
 )
 def test_a_source_is_a_number_a_volume_or_a_name(source: object, kind: str) -> None:
-    found = desired_vm(source=source).source
+    found = desired_vm(source=source).guest.source
     assert found is not None
     assert getattr(found, kind) == (9000 if kind == "vmid" else str(source))
 
@@ -150,11 +152,11 @@ def test_a_class_stands_under_what_the_vm_says() -> None:
     found = desired_vm(
         **{"class": "web"}, classes=CLASSES, cores=8, tags=["blue"], cloud_init={"user": "root"}
     )
-    assert found.scalars["cores"] == "8"
-    assert found.property_strings["memory"] == {"current": "2048"}
-    assert found.tags == frozenset(("web", "blue"))
-    assert (found.scalars["ciuser"], found.scalars["ciupgrade"]) == ("root", "0")
-    assert found.disks[0].size == 20 << 30
+    assert found.hardware.scalars["cores"] == "8"
+    assert found.hardware.property_strings["memory"] == {"current": "2048"}
+    assert found.guest.tags == frozenset(("web", "blue"))
+    assert (found.hardware.scalars["ciuser"], found.hardware.scalars["ciupgrade"]) == ("root", "0")
+    assert found.hardware.disks[0].size == 20 << 30
 
 
 def test_networks_and_storage_classes_stand_for_their_settings() -> None:
@@ -175,15 +177,15 @@ def test_networks_and_storage_classes_stand_for_their_settings() -> None:
             {"size": 2, "storage_class": "slow"},
         ],
     )
-    assert found.property_strings["net0"] == {"bridge": "vmbr1", "tag": "200"}
-    assert found.property_strings["ipconfig0"] == {"ip": "10.2.0.5/24", "gw": "10.2.0.1"}
-    assert found.property_strings["net1"] == {"bridge": "vmbr1", "tag": "300"}
-    assert "ipconfig1" not in found.property_strings
-    assert found.property_strings["net2"] == {"bridge": "vmbr7"}
-    assert found.property_strings["net3"] == {"bridge": "vmbr3"}
-    assert found.disks[0].storage == "nvme"
-    assert found.disks[0].options == {"ssd": "0", "discard": "on"}
-    assert found.disks[1].storage == "nas"
+    assert found.hardware.property_strings["net0"] == {"bridge": "vmbr1", "tag": "200"}
+    assert found.hardware.property_strings["ipconfig0"] == {"ip": "10.2.0.5/24", "gw": "10.2.0.1"}
+    assert found.hardware.property_strings["net1"] == {"bridge": "vmbr1", "tag": "300"}
+    assert "ipconfig1" not in found.hardware.property_strings
+    assert found.hardware.property_strings["net2"] == {"bridge": "vmbr7"}
+    assert found.hardware.property_strings["net3"] == {"bridge": "vmbr3"}
+    assert found.hardware.disks[0].storage == "nvme"
+    assert found.hardware.disks[0].options == {"ssd": "0", "discard": "on"}
+    assert found.hardware.disks[1].storage == "nas"
 
 
 @pytest.mark.parametrize(
@@ -280,13 +282,21 @@ def test_a_boot_order_of_the_old_kind_is_passed_on() -> None:
 
 
 def test_what_only_an_older_version_takes_is_read_too() -> None:
-    disk = desired_vm(disks=[{"name": "scsi0", "size": 8, "options": {"cyls": 4}}]).disks[0]
+    disk = desired_vm(disks=[{"name": "scsi0", "size": 8, "options": {"cyls": 4}}]).hardware.disks[
+        0
+    ]
     assert disk.options["cyls"] == "4"
 
 
 @pytest.mark.parametrize("value", [False, "false", "False", "off", "no", 0, "0"])
 def test_no_balloon_is_zero(value: object) -> None:
-    assert desired_vm(balloon=value).scalars["balloon"] == "0"
+    assert desired_vm(balloon=value).hardware.scalars["balloon"] == "0"
+
+
+@pytest.mark.parametrize("value", [True, "true", "yes", "on"])
+def test_a_balloon_without_a_size_is_refused(value: object) -> None:
+    with pytest.raises(ValidationFailed, match="is a boolean.*such as 1G, or 0 for no balloon"):
+        desired_vm(balloon=value)
 
 
 def _texts(spec: Mapping[str, Mapping[str, Any]], part: str) -> list[tuple[str, str]]:
@@ -334,19 +344,24 @@ def test_an_empty_text_removes_an_option_or_counts_as_left_out(part: str, name: 
 def test_every_option_that_can_be_removed_is_one_of_text() -> None:
     known = {(part, name) for part, names in EMPTY_REMOVES.items() for name in names}
     assert known - set(TEXTS) == {("", "boot")}  # a list
-    assert desired_vm(boot=[]).unset == desired_vm(boot=[""]).unset == {"boot"}
+    assert desired_vm(boot=[]).hardware.unset == desired_vm(boot=[""]).hardware.unset == {"boot"}
 
 
 def test_an_empty_text_wins_over_a_class_and_a_left_out_one_does_not() -> None:
     classes = {"big": {"cpu": "host", "memory": "4G", "disks": [{"name": "scsi0", "size": 1}]}}
     found = desired_vm(**{"class": "big"}, classes=classes, cpu="", memory="")
-    assert found.unset == {"cpu"}
-    assert found.property_strings["memory"] == {"current": "4096"}
+    assert found.hardware.unset == {"cpu"}
+    assert found.hardware.property_strings["memory"] == {"current": "4096"}
 
 
 def test_a_gateway_goes_with_its_address() -> None:
-    assert desired_vm(nics=[{"ip": ""}]).property_strings["ipconfig0"] == {"ip": None, "gw": None}
-    assert desired_vm(nics=[{"gateway6": ""}]).property_strings["ipconfig0"] == {"gw6": None}
+    assert desired_vm(nics=[{"ip": ""}]).hardware.property_strings["ipconfig0"] == {
+        "ip": None,
+        "gw": None,
+    }
+    assert desired_vm(nics=[{"gateway6": ""}]).hardware.property_strings["ipconfig0"] == {
+        "gw6": None
+    }
 
 
 @pytest.mark.parametrize(
@@ -363,7 +378,10 @@ def test_a_gateway_goes_with_its_address() -> None:
     ids=str,
 )
 def test_the_agent_can_be_a_dictionary(agent: Any, parts: dict[str, str]) -> None:
-    assert read_options({"name": "a", "agent": agent}).desired.property_strings["agent"] == parts
+    assert (
+        read_options({"name": "a", "agent": agent}).desired.hardware.property_strings["agent"]
+        == parts
+    )
 
 
 @pytest.mark.parametrize(

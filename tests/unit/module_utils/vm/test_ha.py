@@ -13,8 +13,9 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.upid import TaskResult
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskFailed, TaskTimeout
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live.ha import await_manager
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.ha import await_manager
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 MIGRATION = "UPID:pve1:00000003:00000004:6B00C70C:qmigrate:100:root@pam:"
@@ -51,7 +52,7 @@ def arriving(
 
 def test_a_vm_is_waited_for_until_it_is_there_and_unlocked() -> None:
     server = Server(arriving(7.0, [], lock_until=9.0))
-    await_manager(server.client(), MIGRATE, asked("hamigrate"), 60)
+    await_manager(server.client(), VM, MIGRATE, asked("hamigrate"), 60)
     assert 9.0 <= server.clock.now < 20
     assert server.waited == []
 
@@ -60,17 +61,17 @@ def test_the_migration_that_the_ha_manager_begins_is_followed() -> None:
     task = {"upid": MIGRATION, "type": "qmigrate", "starttime": 0x6B00C70C}
     older = {**task, "upid": "older", "starttime": 0x6B00C700}
     server = Server(arriving(5.0, [older, task]))
-    await_manager(server.client(), MIGRATE, asked("hamigrate"), 60)
+    await_manager(server.client(), VM, MIGRATE, asked("hamigrate"), 60)
     assert server.waited == [MIGRATION]
     failing = Server(arriving(99.0, [task]), ends=TaskFailed(reason="migration aborted"))
     with pytest.raises(TaskFailed):
-        await_manager(failing.client(), MIGRATE, asked("hamigrate"), 60)
+        await_manager(failing.client(), VM, MIGRATE, asked("hamigrate"), 60)
 
 
 def test_a_vm_that_never_arrives_is_reported() -> None:
     server = Server(arriving(1e9, []))
     with pytest.raises(TaskTimeout, match="after 30 s") as failure:
-        await_manager(server.client(), MIGRATE, asked("hamigrate"), 30)
+        await_manager(server.client(), VM, MIGRATE, asked("hamigrate"), 30)
     assert failure.value.upid == asked("hamigrate").upid
     assert 30 <= server.clock.now < 40
 
@@ -100,28 +101,28 @@ def powered(
 
 def test_a_task_of_pve_itself_is_over_when_it_is_over() -> None:
     server = Server(powered(1e9, "stopped", "running"))
-    await_manager(server.client(), START, asked("qmstart"), 60)
+    await_manager(server.client(), VM, START, asked("qmstart"), 60)
     assert server.asked == []
 
 
 @pytest.mark.parametrize("node", ["pve1", "pve3"])
 def test_a_start_is_waited_for_wherever_it_happens(node: str) -> None:
     server = Server(powered(12.0, "stopped", "running", node=node))
-    await_manager(server.client(), START, asked("hastart"), 60)
+    await_manager(server.client(), VM, START, asked("hastart"), 60)
     assert 12.0 <= server.clock.now < 18
     assert len(server.asked) < 15
 
 
 def test_a_stop_is_waited_for() -> None:
     server = Server(powered(9.0, "running", "stopped"))
-    await_manager(server.client(), STOP, asked("hastop"), 60)
+    await_manager(server.client(), VM, STOP, asked("hastop"), 60)
     assert 9.0 <= server.clock.now < 15
 
 
 def test_a_manager_that_does_nothing_is_reported() -> None:
     server = Server(powered(1e9, "stopped", "running"))
     with pytest.raises(TaskTimeout, match="not running after 30 s") as failure:
-        await_manager(server.client(), START, asked("hastart"), 30)
+        await_manager(server.client(), VM, START, asked("hastart"), 30)
     assert "Could not start VM 100" in failure.value.message
     assert "run this again" in failure.value.next_step
     assert 30 <= server.clock.now < 36
@@ -137,13 +138,13 @@ def test_a_look_that_outlasts_the_deadline_is_a_timeout() -> None:
 
     server.at = slow
     with pytest.raises(TaskTimeout, match="not running after 30 s"):
-        await_manager(server.client(), START, asked("hastart"), 30)
+        await_manager(server.client(), VM, START, asked("hastart"), 30)
 
 
 def test_a_manager_that_has_given_up_is_not_waited_for() -> None:
     server = Server(powered(1e9, "stopped", "running", state="error"))
     with pytest.raises(TaskFailed, match="state error") as failure:
-        await_manager(server.client(), START, asked("hastart"), 300)
+        await_manager(server.client(), VM, START, asked("hastart"), 300)
     assert "disabled" in failure.value.next_step
     assert server.clock.now < 1
 
@@ -156,5 +157,5 @@ def test_what_the_managers_own_task_failed_with_is_the_error() -> None:
             ends=TaskFailed(reason="no bridge"),
         )
         with pytest.raises(TaskFailed, match="no bridge"):
-            await_manager(server.client(), START, asked("hastart"), 20)
+            await_manager(server.client(), VM, START, asked("hastart"), 20)
         assert server.waited == [MIGRATION]

@@ -117,7 +117,7 @@ def test_disks_are_merged_by_slot(way: Any, lower: Any, own: Any, expected: dict
             disk.volume,
             dict(disk.options),
         )
-        for disk in found.disks
+        for disk in found.hardware.disks
     }
     assert seen == expected
 
@@ -143,7 +143,7 @@ NICS: list[tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]] = 
 @pytest.mark.parametrize("way", [alone, of_class, said_for_all])
 @pytest.mark.parametrize(("lower", "own", "expected"), NICS, ids=str)
 def test_cards_are_merged_by_slot(way: Any, lower: Any, own: Any, expected: dict[str, Any]) -> None:
-    parts = way({"nics": lower}, {"nics": own}).property_strings
+    parts = way({"nics": lower}, {"nics": own}).hardware.property_strings
     assert {
         key: dict(values) for key, values in parts.items() if key.startswith(("net", "ipconfig"))
     } == expected
@@ -164,8 +164,8 @@ def test_cloud_init_of_a_class_keeps_what_the_task_does_not_say(way: Any) -> Non
     found = way(
         lower, {"cloud_init": {"user": "ops", "snippets": {"user": "local:snippets/u.yml"}}}
     )
-    assert found.cloud_init_drive == "scsi1"
-    assert found.property_strings["cicustom"] == {
+    assert found.hardware.cloud_init_drive == "scsi1"
+    assert found.hardware.property_strings["cicustom"] == {
         "meta": "local:snippets/m.yml",
         "user": "local:snippets/u.yml",
     }
@@ -176,5 +176,5 @@ def test_one_card_of_a_class_can_be_left_out() -> None:
         {"nics": [{"network": "lan"}, {"network": "dmz"}]},
         {"nics": [{"name": "net1", "state": "absent"}]},
     )
-    assert "net1" not in found.property_strings
-    assert {"net1", "ipconfig1"} <= found.unset
+    assert "net1" not in found.hardware.property_strings
+    assert {"net1", "ipconfig1"} <= found.hardware.unset

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.contents import read_volumes
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     FRESH,
@@ -22,18 +21,20 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     fetch_cluster_state,
     refreshed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Locked, QuotaExceeded
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
-from ansible_collections.pve.fleet.plugins.module_utils._vm.create.quota_race import (
-    QuotaRule,
-    figures_of,
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.contents import (
+    read_volumes,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Locked, QuotaExceeded
+from ansible_collections.pve.fleet.plugins.module_utils._guest.create.quota_race import QuotaRule
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Guest
+from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config.figures import figures_of
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.answering import Server
 
 GIB = 1 << 30
-WANTED = Desired("x", None, None, tenant="acme", limits={"vms": 2})
+WANTED = Guest(VM, "x", None, None, tenant="acme", limits={"vms": 2})
 
 
 BUILDING = "<!-- pve.fleet: run=0123456789ab tenant=tenant_acme -->"
@@ -163,7 +164,7 @@ def test_what_a_configuration_counts(config: dict[str, str], expected: Figures) 
 
 def test_a_picture_that_is_old_is_read_again() -> None:
     cluster = Cluster((10, *ALWAYS))
-    picture = fetch_cluster_state(cluster.client())
+    picture = fetch_cluster_state(cluster.client(), {"qemu"})
     cluster.clock.now += FRESH
     assert refreshed(cluster.client(), picture) is picture
     cluster.clock.now += 0.1

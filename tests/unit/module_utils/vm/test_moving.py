@@ -16,13 +16,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     NodeUnreachable,
     NotSupported,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.moving import (
-    check_move,
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live.read import read_wherever
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import Reads
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.move import (
+    require_movable,
     why_not_move,
     without,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.read import read_wherever
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
 from tests.unit.module_utils.vm.answering import GONE, Server
 
 PRECONDITIONS: list[tuple[dict[str, Any], str | None]] = [
@@ -109,7 +111,7 @@ def test_what_goes_before_the_move_does_not_count(
         "local_resources": ["usb0"],
         "local_disks": [{"volid": "local:iso/a.iso", "cdrom": 1}, {"volid": "x:vm-100-disk-1"}],
     }
-    rest = without(answer, Actual(100, "pve1", status, config, config), after)
+    rest = without(answer, Actual(VM, 100, "pve1", status, config, config), after)
     assert (rest["local_resources"], [disk["volid"] for disk in rest["local_disks"]]) == left
 
 
@@ -130,25 +132,27 @@ DOWN = NodeUnreachable(reason="node unreachable")
 @pytest.mark.parametrize("failure", [GONE, DOWN], ids=["gone", "down"])
 def test_a_vm_is_read_where_it_is_now(failure: FleetError) -> None:
     assert (
-        read_wherever(elsewhere(failure, "pve3").client(), 100, "pve1", status="running").node
+        read_wherever(elsewhere(failure, "pve3").client(), VM, 100, "pve1", status="running").node
         == "pve3"
     )
     for server in (elsewhere(failure, None), elsewhere(failure, "pve1")):
         if server.at(("nodes", "pve1"), 0.0) is failure:
             with pytest.raises(type(failure)):
-                read_wherever(server.client(), 100, "pve1", status="running")
+                read_wherever(server.client(), VM, 100, "pve1", status="running")
 
 
 def test_another_failure_is_not_a_reason_to_look_elsewhere() -> None:
     server = elsewhere(NetworkError(reason="bad gateway"), "pve3")
     with pytest.raises(NetworkError):
-        read_wherever(server.client(), 100, "pve1", status="running")
+        read_wherever(server.client(), VM, 100, "pve1", status="running")
     assert ("cluster", "resources") not in server.paths
 
 
 def test_a_move_that_pve_would_refuse() -> None:
+    actual = Actual(VM, 100, "pve1", "running", {}, {"name": "x"})
     server = Server(lambda _path, _now: {"local_resources": ["hostpci0"], "allowed_nodes": []})
+    answer = Reads(server.client()).migration(actual, "pve2")
     with pytest.raises(NotSupported, match="hostpci0") as failure:
-        check_move(server.client(), Actual(100, "pve1", "running", {}, {"name": "x"}), "pve2", {})
+        require_movable(actual, "pve2", {}, answer)
     assert failure.value.details["preconditions"] == {"local_resources": ["hostpci0"]}
     assert len(server.asked) == 1

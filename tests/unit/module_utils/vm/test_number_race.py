@@ -9,17 +9,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import islice
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import Numbers
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import VmidAllocator
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import VmidTaken
-from ansible_collections.pve.fleet.plugins.module_utils._vm.create import make
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.making import Identity
+from ansible_collections.pve.fleet.plugins.module_utils._guest.create import vmid_race
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live.creation import Match
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Guest
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 
-NUMBERS = Numbers((10000, 99999), "tenant_acme", "web1")
+NUMBERS = VmidAllocator((10000, 99999), "tenant_acme", "web1")
 FIRST, SECOND = islice(NUMBERS.order(), 2)
 
 
@@ -28,7 +29,7 @@ def refused(vmid: int) -> VmidTaken:
     return VmidTaken(attempted="", answer=f"{vmid} is in use", next_step="", reason="taken vmid")
 
 
-def numbers_after(monkeypatch: pytest.MonkeyPatch, *met: tuple[Identity, bool]) -> list[int]:
+def numbers_after(monkeypatch: pytest.MonkeyPatch, *met: tuple[Match, bool]) -> list[int]:
     """Return the number that is asked for after each refusal.
 
     `met`: what the VM of the number is, and whether the number is in use when that is asked.
@@ -36,46 +37,40 @@ def numbers_after(monkeypatch: pytest.MonkeyPatch, *met: tuple[Identity, bool]) 
     seen = iter(met)
     is_in_use = False
 
-    def identify(*_args: Any) -> Identity:
+    def match_desired(*_args: Any) -> Match:
         nonlocal is_in_use
-        identity, is_in_use = next(seen)
-        return identity
+        match, is_in_use = next(seen)
+        return match
 
-    monkeypatch.setattr(make, "identify", identify)
-    monkeypatch.setattr(make, "is_in_use", lambda _client, _vmid: is_in_use)
-    monkeypatch.setattr(make, "numbered", lambda draft, vmid: draft_of(vmid))
-    race = make._NumberRace(cast(Any, None), 60, frozenset(), random.Random(1))
+    monkeypatch.setattr(vmid_race, "match_desired", match_desired)
+    monkeypatch.setattr(vmid_race, "is_in_use", lambda _client, _vmid: is_in_use)
+    desired = Guest(VM, "web1", None, None, tenant="acme")
+    none = cast(Any, None)
+    race = vmid_race.VmidRace(none, desired, 60, frozenset(), random.Random(1))
 
     def tries() -> Iterator[int]:
-        draft = draft_of(FIRST)
+        vmid = FIRST
         for _each in met:
-            draft = race.next_number(draft, cast(Any, None), refused(draft.vmid))
-            yield draft.vmid
+            vmid = race.next_vmid(vmid, "pve1", none, refused(vmid))
+            yield vmid
 
     return list(tries())
-
-
-def draft_of(vmid: int) -> Any:
-    """Return what the race looks at of a draft."""
-    step = SimpleNamespace(data={}, path=("nodes", "pve1"))
-    desired = SimpleNamespace(vmid=None, numbers=NUMBERS)
-    return SimpleNamespace(vmid=vmid, desired=desired, plan=SimpleNamespace(steps=[step]))
 
 
 def test_a_number_that_is_free_again_is_asked_for_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The others ask for it too: one that skips it makes a second VM (decision 0014)."""
-    free_again = (Identity.GONE, False)
+    free_again = (Match.GONE, False)
     assert numbers_after(monkeypatch, free_again, free_again, free_again) == [FIRST] * 3
 
 
 def test_the_number_of_a_hidden_vm_is_skipped_at_the_second_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hidden = (Identity.GONE, True)
+    hidden = (Match.GONE, True)
     assert numbers_after(monkeypatch, hidden, hidden) == [FIRST, SECOND]
 
 
 def test_the_number_of_another_vm_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert numbers_after(monkeypatch, (Identity.OTHER, True)) == [SECOND]
+    assert numbers_after(monkeypatch, (Match.OTHER, True)) == [SECOND]

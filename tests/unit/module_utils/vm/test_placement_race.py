@@ -14,11 +14,12 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import Needs
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.view import ClusterView
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, TaskFailed
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
-from ansible_collections.pve.fleet.plugins.module_utils._vm.create.placement_race import (
+from ansible_collections.pve.fleet.plugins.module_utils._guest.create.placement_race import (
     PlacementRule,
     shared_rules,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._resource.race import PATIENCE, resolve_race
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.unit.module_utils.vm.answering import Server
 from tests.unit.module_utils.vm.vm_cases import desired_vm
 
@@ -55,10 +56,10 @@ def look(
 ) -> list[int]:
     """Let VM 105 keep its place apart from web, and return whether it was removed."""
     gone: list[int] = []
-    rules = shared_rules(desired_vm(tags=["web"], placement={"anti_affinity": ["web"]}))
+    rules = shared_rules(desired_vm(tags=["web"], placement={"anti_affinity": ["web"]}).guest)
     assert rules is not None
-    view = ClusterView(there.client())
-    rule = PlacementRule(view, rules, Needs(vmid=105), "n1", "New VM", known)
+    view = ClusterView(there.client(), {"qemu"})
+    rule = PlacementRule(view, VM, rules, Needs(vmid=105), "n1", "New VM", known)
     conflict: Conflict | None = None
     try:
         resolve_race(view.client.clock, rule, remove or (lambda: gone.append(105)))
@@ -126,4 +127,4 @@ def test_a_vm_that_cannot_be_removed_is_reported() -> None:
     ids=str,
 )
 def test_only_rules_that_others_can_break_cost_a_look(options: dict[str, Any], looks: bool) -> None:
-    assert (shared_rules(desired_vm(**options)) is not None) is looks
+    assert (shared_rules(desired_vm(**options).guest) is not None) is looks

@@ -18,14 +18,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import (
     join_notes,
     split_notes,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.steps import writes_notes_only
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
-from ansible_collections.pve.fleet.plugins.module_utils._vm.create.cloning import why_not_linked
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import why_not_linked
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import (
+    Creation,
     plan_clone,
     plan_create,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.steps import writes_notes_only
 from tests.unit.module_utils.vm.vm_cases import desired_vm, template
 
 UUID = "4a2e5b0c-0000-4000-8000-000000000001"
@@ -34,15 +35,7 @@ UUID = "4a2e5b0c-0000-4000-8000-000000000001"
 def created(*, contested: bool = False, **options: Any) -> Plan:
     desired = desired_vm(**options)
     change = changes(desired, {}, new=True)
-    return plan_create(
-        desired,
-        change,
-        vmid=10000,
-        node="pve1",
-        identity=UUID,
-        run="r1",
-        contested=contested,
-    )
+    return plan_create(desired, change, Creation(10000, "pve1", "r1", UUID, contested))
 
 
 def cloned(
@@ -56,12 +49,9 @@ def cloned(
     return plan_clone(
         desired_vm(**options),
         template(),
-        vmid=10000,
-        node=node,
+        Creation(10000, node, "r1", contested=contested),
         full=full,
-        run="r1",
         shared=shared,
-        contested=contested,
     )
 
 
@@ -239,10 +229,8 @@ def test_a_clone_never_keeps_the_tenant_of_its_template() -> None:
     plan = plan_clone(
         desired_vm(tenant="acme"),
         source,
-        vmid=10000,
-        node="pve1",
+        Creation(10000, "pve1", "r1"),
         full=False,
-        run="r1",
         shared={"ceph"},
     )
     assert plan.after["tags"] == ["tenant_acme"]

@@ -15,13 +15,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ValidationFailed,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
+from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.removal import plan_absent
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import (
     changes,
     with_images,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import (
-    plan_absent,
     plan_change,
     plan_update,
 )
@@ -240,7 +240,7 @@ def test_a_disk_never_shrinks() -> None:
     with pytest.raises(ValidationFailed) as failure:
         plan_update(desired_vm(disks=[{"name": "scsi0", "size": "10G"}]), actual())
     assert "20G" in failure.value.message
-    assert "10G" in failure.value.message
+    assert "it has 20 GiB and cannot shrink to 10 GiB" in failure.value.message
 
 
 @pytest.mark.parametrize(

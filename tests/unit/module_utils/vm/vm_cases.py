@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import RELEASE
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.requirements import check_names
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual, Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import release_for_names
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.options import (
+    require_names,
+)
 
 CONFIG = {
     "name": "web1",
@@ -54,12 +59,12 @@ def actual(
 ) -> Actual:
     """Return VM 100 on pve1 with CONFIG; keywords change options, None takes one away."""
     live = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
-    return Actual(100, "pve1", status, live, {**live, **(target or {})}, digest="d1")
+    return Actual(VM, 100, "pve1", status, live, {**live, **(target or {})}, digest="d1")
 
 
 def template() -> Actual:
     """Return template 9000 on pve1."""
-    return Actual(9000, "pve1", "stopped", dict(TEMPLATE), dict(TEMPLATE), digest="d9")
+    return Actual(VM, 9000, "pve1", "stopped", dict(TEMPLATE), dict(TEMPLATE), digest="d9")
 
 
 def desired_vm(**options: Any) -> Desired:
@@ -82,4 +87,5 @@ def judged(desired: Desired, *release: int) -> tuple[str, ...]:
 
     Raises FleetError for a name that is refused without it.
     """
-    return check_names(Judge(*(release or RELEASE)), desired)  # type: ignore[arg-type]
+    judge: Any = Judge(*(release or RELEASE))
+    return require_names(desired, release_for_names(judge, desired))

@@ -1,0 +1,109 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Virtual machines as a kind of guests; the only file that knows PVE's word for them (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .._cluster.quota import Figures
+from .._cluster.state import ClusterState
+from .._guest.identity import Identity
+from .._guest.kind import Kind
+from .._schema.formats import QEMU, Schema
+from .config.actual import bridges_of, drives, is_disk, storage_of, volumes_in
+from .config.figures import figures_of
+from .config.memory import state_volume
+from .config.view import HIDDEN, macs, show
+
+_MEMORY_OBSTACLE = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
+_UUID = re.compile(r"(?:^|,)uuid=([0-9a-fA-F-]+)")
+
+
+@dataclass(frozen=True)
+class VmKind(Kind):
+    """Virtual machines, which PVE runs in QEMU."""
+
+    type: ClassVar[str] = "qemu"
+    noun: ClassVar[str] = "VM"
+    creation_tasks: ClassVar[Collection[str]] = ("qmclone", "qmcreate", "qmrestore", "imgcopy")
+    ha_tasks: ClassVar[Mapping[str, Collection[str]]] = {
+        "hastart": ("qmstart",),
+        "hastop": ("qmstop", "qmshutdown"),
+        "hamigrate": ("qmigrate",),
+    }
+    console: ClassVar[str] = "kvm"
+    generated_options: ClassVar[Collection[str]] = HIDDEN
+    name_option: ClassVar[str] = "name"
+    secret_options: ClassVar[Collection[str]] = ("cipassword",)
+    other_noun: ClassVar[str] = "container"
+    has_uuid: ClassVar[bool] = True
+    content: ClassVar[str] = "images"
+    template_is_task: ClassVar[bool] = True
+    schema: ClassVar[Schema] = QEMU
+
+    def name_in(self, config: Mapping[str, Any]) -> str:
+        return str(config.get("name") or "")
+
+    def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+        return show(config, keys)
+
+    def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        return macs(config)
+
+    def volumes_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        return volumes_in(config)
+
+    def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+        return {slot: drive for slot, drive in drives(config).items() if is_disk(drive)}
+
+    def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
+        found = [drive for drive in drives(config).values() if drive.get("file") != "none"]
+        return frozenset(storage_of(drive) or "" for drive in found)
+
+    def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
+        return bridges_of(config)
+
+    def memory_volume(
+        self, config: Mapping[str, str], cluster: ClusterState, node: str
+    ) -> tuple[str, int]:
+        return state_volume(config, cluster, node)
+
+    def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
+        """Return the options with which PVE refuses it (qemu-server: QemuMigrate/Helpers.pm,
+        check_non_migratable_resources).
+        """
+        return tuple(sorted(filter(_MEMORY_OBSTACLE.fullmatch, config)))
+
+    def identity_in(
+        self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]
+    ) -> Identity:
+        """Return the uuid in C(smbios1) and the creation in C(meta).
+
+        PVE gives each VM a uuid, a clone too, and notes version and time of its creation, which a
+        clone has from its source (qemu-server: API2/Qemu.pm, create_vm and clone_vm;
+        QemuServer/MetaInfo.pm).
+        """
+        uuid = ""
+        found = _UUID.search(str(config.get("smbios1", "")))
+        if found:
+            uuid = found[1].lower()
+        creation = str(config.get("meta", ""))
+        return Identity(name, uuid, creation, volumes, uuid_option="smbios1")
+
+    def figures_of(
+        self,
+        config: Mapping[str, str],
+        images: Mapping[str, int] | None = None,
+        *,
+        template: bool = False,
+    ) -> Figures:
+        return figures_of(config, images, template=template)
+
+
+VM = VmKind()
