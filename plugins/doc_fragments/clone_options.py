@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module clone beside those of a VM.
+"""The options of module clone except the options of a VM.
 
 Written by `make options` from clone.yml: do not edit.
 """

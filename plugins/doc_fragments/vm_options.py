@@ -28,79 +28,8 @@ options:
     type: int
 """
 
-    LIFE = r"""
-options:
-  state:
-    description:
-      - V(present) makes sure that the VM exists with these options and leaves its power state
-        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it with
-        its disks.
-      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power, and
-        V(template) converts it into a template, see C(docs/vm.md).
-    type: str
-    choices:
-      - present
-      - started
-      - stopped
-      - restarted
-      - reset
-      - paused
-      - hibernated
-      - resumed
-      - template
-      - absent
-    default: present
-  pool:
-    description:
-      - The resource pool of the VM. It must exist.
-      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate on
-        that pool.
-    type: str
-  adopt:
-    description:
-      - With O(tenant), take over a VM without a tenant tag. Otherwise such a VM is refused.
-      - A VM with the tag of another tenant is always refused.
-    type: bool
-    default: false
-  source:
-    description:
-      - 'What a new VM is made from: the VMID or exact name of a template or VM, a volume such
-        as V(local:iso/debian.iso) or V(local:import/debian.qcow2), or the file name of one ISO
-        or importable image.'
-      - Left out, a new VM is blank, with the disks of O(disks). An existing VM is not changed
-        by it.
-    type: str
-  full:
-    description:
-      - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
-      - Left out, a clone is linked where PVE can do that, else full.
-    type: bool
-  wait_for:
-    description:
-      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address)
-        until it tells an address that O(address_family), O(address_nics) and O(address_subnets)
-        allow.
-      - Check mode does not wait.
-    type: str
-    choices: [none, agent, address]
-    default: none
-  wait_timeout:
-    description:
-      - Seconds to wait for O(wait_for).
-      - Environment variable E(PROXMOX_WAIT_TIMEOUT).
-    type: int
-    default: 300
-"""
-
     DOCUMENTATION = r"""
 options:
-  node:
-    description:
-      - Node of the VM, which wins over O(placement). An existing VM on another
-        node is migrated there unless O(migrate=false).
-      - Left out, a VM stays where it is, and a new one goes to the default
-        node of the connection, or else to the one that O(placement) chooses.
-    type: str
   tenant:
     description:
       - The tenant of the VM, which has the tag O(tenant_prefix) + O(tenant).
@@ -113,6 +42,13 @@ options:
     description: What a tenant's tag starts with.
     type: str
     default: tenant_
+  node:
+    description:
+      - Node of the VM, which wins over O(placement). An existing VM on another
+        node is migrated there unless O(migrate=false).
+      - Left out, a VM stays where it is, and a new one goes to the default
+        node of the connection, or else to the one that O(placement) chooses.
+    type: str
   cores:
     description: Cores per socket, 1 to 1024. A new VM that is not cloned gets
       2.
@@ -123,6 +59,17 @@ options:
   vcpus:
     description: Hotplugged virtual CPUs.
     type: int
+  memory:
+    description:
+      - Memory such as V(4G) or V(512M), at most 2 TiB. Units are binary, a
+        bare number is MiB.
+      - With C(memory) in O(hotplug) a change becomes the next size that memory
+        modules add up to.
+    type: raw
+  balloon:
+    description: Least memory of the balloon device, V(0) switches the device
+      off. A bare number is MiB.
+    type: raw
   cpu:
     description: CPU type, with flags as PVE writes them, such as V(host) or
       V(x86-64-v2-AES,flags=+aes).
@@ -136,17 +83,6 @@ options:
   numa:
     description: Whether NUMA is on.
     type: bool
-  memory:
-    description:
-      - Memory such as V(4G) or V(512M), at most 2 TiB. Units are binary, a
-        bare number is MiB.
-      - With C(memory) in O(hotplug) a change becomes the next size that memory
-        modules add up to.
-    type: raw
-  balloon:
-    description: Least memory of the balloon device, V(0) switches the device
-      off. A bare number is MiB.
-    type: raw
   bios:
     description: Firmware. V(uefi) means V(ovmf) and V(bios) means V(seabios).
       A new VM with UEFI gets an EFI disk.
@@ -166,11 +102,6 @@ options:
   scsihw:
     description: SCSI controller. A new VM that is not cloned gets V(virtio-scsi-single).
     type: str
-  boot:
-    description: Boot order, devices such as V(scsi0) or the words V(disk),
-      V(cdrom) and V(network).
-    type: list
-    elements: str
   agent:
     description:
       - Whether the guest agent is used, V(true), V(false) or PVE's own form
@@ -178,6 +109,18 @@ options:
         C(enabled) among them.
       - A new VM uses it unless this option or its template says otherwise.
     type: raw
+  vga:
+    description: Display, such as V(std), V(serial0) or V(virtio,memory=64).
+    type: str
+  serial_console:
+    description: Whether the VM has a serial port C(serial0) that PVE's console
+      can use.
+    type: bool
+  boot:
+    description: Boot order, devices such as V(scsi0) or the words V(disk),
+      V(cdrom) and V(network).
+    type: list
+    elements: str
   onboot:
     description: Whether the VM starts with its node.
     type: bool
@@ -192,16 +135,6 @@ options:
     description: What can be changed while the VM runs, such as V(network,disk,usb,memory,cpu),
       or V(0).
     type: str
-  vga:
-    description: Display, such as V(std), V(serial0) or V(virtio,memory=64).
-    type: str
-  serial_console:
-    description: Whether the VM has a serial port C(serial0) that PVE's console
-      can use.
-    type: bool
-  description:
-    description: Notes. An empty text removes them.
-    type: str
   tags:
     description:
       - Tags of the VM. Other tags stay unless O(tags_exact=true).
@@ -213,14 +146,9 @@ options:
       tag is never removed.
     type: bool
     default: false
-  options:
-    description:
-      - Any other option of PVE by its own name, such as C(watchdog), C(rng0),
-        C(hostpci0) or C(smbios1), as text or as a dictionary of its sub-keys.
-        Only what is given is compared, and a null removes the option.
-      - What Proxmox VE 9.2 does not know is refused before any write, unless
-        the server is newer.
-    type: dict
+  description:
+    description: Notes. An empty text removes them.
+    type: str
   disks:
     description: Disks and CD drives. Those that are not listed are left alone.
     type: list
@@ -453,6 +381,14 @@ options:
           vendor:
             description: Vendor data.
             type: str
+  options:
+    description:
+      - Any other option of PVE by its own name, such as C(watchdog), C(rng0),
+        C(hostpci0) or C(smbios1), as text or as a dictionary of its sub-keys.
+        Only what is given is compared, and a null removes the option.
+      - What Proxmox VE 9.2 does not know is refused before any write, unless
+        the server is newer.
+    type: dict
   class:
     description:
       - Name of an entry of O(classes). What the task says itself wins over
@@ -465,15 +401,6 @@ options:
       C(memory), C(disks) or C(machine).
     type: dict
     default: {}
-  networks:
-    description:
-      - Named networks for O(nics[].network), each the name of a bridge, or
-        a dictionary with C(bridge) and any of C(vlan), C(trunks), C(firewall),
-        C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
-      - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and
-        V(management) are C(vmbr2) unless given here.
-    type: dict
-    default: {}
   storage_classes:
     description:
       - Named storages for O(disks[].storage_class), each the name of a storage,
@@ -483,15 +410,24 @@ options:
         is refused before any write.
     type: dict
     default: {}
+  networks:
+    description:
+      - Named networks for O(nics[].network), each the name of a bridge, or
+        a dictionary with C(bridge) and any of C(vlan), C(trunks), C(firewall),
+        C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
+      - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and
+        V(management) are C(vmbr2) unless given here.
+    type: dict
+    default: {}
+  default_storage:
+    description: Storage of new disks that name none.
+    type: str
+    default: local-lvm
   memory_floor:
     description: The least O(memory) that is accepted, a policy against typing
       errors. PVE itself accepts 16 MiB.
     type: raw
     default: 64M
-  default_storage:
-    description: Storage of new disks that name none.
-    type: str
-    default: local-lvm
   vmid_choice:
     description:
       - How a new VM that names no number gets one. V(by_name) derives it from
@@ -676,6 +612,70 @@ options:
       - Seconds to wait for each task of PVE. The task itself continues after
         that.
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
+"""
+
+    LIFE = r"""
+options:
+  adopt:
+    description:
+      - With O(tenant), take over a VM without a tenant tag. Otherwise such a VM is refused.
+      - A VM with the tag of another tenant is always refused.
+    type: bool
+    default: false
+  pool:
+    description:
+      - The resource pool of the VM. It must exist.
+      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate on
+        that pool.
+    type: str
+  state:
+    description:
+      - V(present) makes sure that the VM exists with these options and leaves its power state
+        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it with
+        its disks.
+      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power, and
+        V(template) converts it into a template, see C(docs/vm.md).
+    type: str
+    choices:
+      - present
+      - started
+      - stopped
+      - restarted
+      - reset
+      - paused
+      - hibernated
+      - resumed
+      - template
+      - absent
+    default: present
+  source:
+    description:
+      - 'What a new VM is made from: the VMID or exact name of a template or VM, a volume such
+        as V(local:iso/debian.iso) or V(local:import/debian.qcow2), or the file name of one ISO
+        or importable image.'
+      - Left out, a new VM is blank, with the disks of O(disks). An existing VM is not changed
+        by it.
+    type: str
+  full:
+    description:
+      - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
+      - Left out, a clone is linked where PVE can do that, else full.
+    type: bool
+  wait_for:
+    description:
+      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address)
+        until it tells an address that O(address_family), O(address_nics) and O(address_subnets)
+        allow.
+      - Check mode does not wait.
+    type: str
+    choices: [none, agent, address]
+    default: none
+  wait_timeout:
+    description:
+      - Seconds to wait for O(wait_for).
+      - Environment variable E(PROXMOX_WAIT_TIMEOUT).
     type: int
     default: 300
 """

@@ -3,35 +3,51 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from clone.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: clone
 short_description: Clone a template or virtual machine
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Ensures that a clone exists. A new clone can be configured in the same task with the options of
-    M(pve.fleet.vm).
+  - Ensures that a clone exists. A new clone can be configured in the same task with the options
+    of M(pve.fleet.vm).
+  - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G,
+    state: started}). Only O(source) and O(name) or O(vmid) are required. With several tenants,
+    set O(tenant) in every task.'
+  - B(Which clone:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(snapshot).
+  - B(Copied how:) O(full), O(storage), O(format).
+  - B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for).
+  - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(agent), and any other option
+    of PVE in O(options).
+  - B(Guest:) O(cloud_init), and addresses in O(nics[].ip).
+  - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota).
+  - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment
+    by E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
+  - The guide C(docs/snapshots-and-clones.md) of this collection has clones by example, and
+    C(docs/vm.md) the options of a VM by purpose. Below all options are listed by name.
   - The notes of a clone contain a hidden comment with the VMID of its source. An existing clone
-    with this name, tenant and source is not changed, even if its options differ, and its VMID is
-    returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm).
+    with this name, tenant and source is not changed, even if its options differ, and its VMID
+    is returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm).
   - A clone that an interrupted run left unfinished is completed. If Proxmox VE is still creating
     it, the task waits.
-  - A VM with that name or VMID but another source is a conflict. It is never replaced, and no
-    second VM is created.
-  - Impossible requests are rejected before the first write. If other clones hold the lock of the
-    source, the task waits for at most O(lock_timeout) seconds.
+  - A VM with that name or VMID but another source is a conflict. It is never replaced, and
+    no second VM is created.
+  - Impossible requests are rejected before the first write. If other clones hold the lock of
+    the source, the task waits for at most O(lock_timeout) seconds.
 extends_documentation_fragment:
   - pve.fleet.clone_options
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
   - pve.fleet.vm_options.identity
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.vm
   - module: pve.fleet.snapshot
@@ -86,23 +102,25 @@ vm:
   description:
     - The clone, with the keys of RV(pve.fleet.vm#module:vm). C(vmid) is the VMID of the clone,
       C(cloned_from) that of its source.
-    - In check mode the clone as it is now, or only name, node and VMID of a clone that would be
-      created.
+    - In check mode the clone as it is now, or only name, node, VMID, C(phase) and C(checked) of
+      a clone that would be created.
   returned: success
   type: dict
-  sample: {vmid: 15046, name: web1, node: pve1, status: running, cloned_from: 9000}
+  sample: {vmid: 15046, name: web1, node: pve1, phase: Running, cloned_from: 9000}
 plan:
-  description: Steps of the plan in the order of execution. Empty if nothing has to change.
+  description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str
-  sample: ["Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)"]
+  sample:
+    - Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)
 done:
-  description: Steps that were executed. Empty in check mode.
+  description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ["Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)"]
+  sample:
+    - Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)
 applied:
   description: Options that were changed and apply immediately. In check mode, options that would
     be.
@@ -125,14 +143,14 @@ conditions:
   description:
     - C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and
       reason.
-    - If the task failed, the reason is the category of RV(error), and a status that is not known is
-      null.
+    - If the task failed, the reason is the category of RV(error), and a status that is not known
+      is null.
   returned: always
   type: list
   elements: dict
   sample: [{type: Ready, status: true, reason: Running}]
 error:
-  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
   sample:
@@ -145,9 +163,9 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import run
 
@@ -157,6 +175,7 @@ ENTRY = Entry(
     {"required_one_of": [("name", "vmid")]},
     secrets=class_secrets,
     conditions=conditions_of_failure,
+    name="clone",
 )
 
 

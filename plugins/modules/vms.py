@@ -3,42 +3,46 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from vms.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: vms
 short_description: Manage many virtual machines in one task
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
-    VM. Each VM is managed as M(pve.fleet.vm) does it.
-  - "B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
-    O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose in
-    the guide C(docs/vm.md) of this collection. The guide C(docs/fleet.md) shows this module by
-    example."
+  - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to
+    every VM. Each VM is managed as M(pve.fleet.vm) does it.
+  - 'Two first VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms: [{name:
+    web1}, {name: web2, memory: 8G}]}). Only O(vms) is required.'
+  - B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
+    O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose
+    in the guide C(docs/vm.md) of this collection. The guide C(docs/fleet.md) shows this module
+    by example.
   - The cluster is read once, and all VMs are planned together. Nodes, VMIDs and quotas are
-    determined for the whole list, so limits, affinity and anti-affinity also apply between the new
-    VMs.
-  - VMs are processed in parallel. O(parallel) and the options next to it limit concurrent tasks of
-    Proxmox VE. The limit is lowered for a while if Proxmox VE does not answer or a lock stays held
-    for too long.
-  - If the list contains an invalid value, the whole list is rejected before the first change. After
-    that, a VM that fails does not stop the others. The task fails at the end, and a second run
-    completes the remaining VMs.
-  - If several runs create a VM with the same name and tenant at the same time, one VM is kept and
-    all runs continue with it.
+    determined for the whole list, so limits, affinity and anti-affinity also apply between
+    the new VMs.
+  - VMs are processed in parallel. O(parallel) and the options next to it limit concurrent tasks
+    of Proxmox VE. The limit is lowered for a while if Proxmox VE does not answer or a lock
+    stays held for too long.
+  - If the list contains an invalid value, the whole list is rejected before the first change.
+    After that, a VM that fails does not stop the others. The task fails at the end, and a second
+    run completes the remaining VMs.
+  - If several runs create a VM with the same name and tenant at the same time, one VM is kept
+    and all runs continue with it.
 extends_documentation_fragment:
   - pve.fleet.vms_options
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
   - pve.fleet.fleet_item
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
   - pve.fleet.vm_options.life
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.vm
   - module: pve.fleet.vm_info
@@ -95,46 +99,42 @@ EXAMPLES = r"""
 RETURN = r"""
 vms:
   description:
-    - The VMs in the order of the list, followed by those that O(prune) removed. Also returned if
-      VMs failed or the list was rejected.
+    - The VMs in the order of the list, followed by those that O(prune) removed. Also returned
+      if VMs failed or the list was rejected.
     - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
-      RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant) and the
-      error of that VM itself.
-    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without one
-      has no RV(vms[].error); the error is that of the task.
+      RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant)
+      and the error of that VM itself.
+    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without
+      one has no RV(vms[].error); the error is that of the task.
   returned: always
   type: list
   elements: dict
   contains:
     name: {description: Name of the VM., type: str, sample: web1}
     tenant: {description: Tenant of the VM., type: str, sample: acme}
-    vmid: {description: VMID of the VM. In check mode the one it would get., type: int, sample:
-      15046}
+    vmid: {description: VMID of the VM. In check mode the one it would get., type: int,
+      sample: 15046}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status:
-      description: Status of the VM, V(absent) if it does not exist, null if unknown.
-      type: str
-      sample: running
-    action:
-      description: V(created), V(changed), V(removed), V(unchanged), V(failed), or V(kept) for one
-        not pruned.
-      type: str
-      sample: created
+    status: {description: 'Status of the VM, V(absent) if it does not exist, null if unknown.',
+      type: str, sample: running}
+    action: {description: 'V(created), V(changed), V(removed), V(unchanged), V(failed),
+        or V(kept) for one not pruned.', type: str, sample: created}
     changed: {description: Whether anything was or would be changed., type: bool, sample: true}
     failed: {description: Whether the VM failed., type: bool, sample: false}
     pruned: {description: Whether the VM was removed because it is not in the list., type: bool,
       sample: false}
     pending: {description: Options that apply after a stop or reboot., type: list, elements: str}
     rebooted: {description: Whether the VM was or would be rebooted., type: bool, sample: false}
-    site: {description: Site of the VM., type: str, returned: when the list or its tenants name
-      sites, sample: berlin}
+    site: {description: Site of the VM., type: str, returned: when the list or its tenants
+        name sites, sample: berlin}
     msg: {description: Why the VM failed., type: str, returned: when it failed}
-    error: {description: "See RV(pve.fleet.vm#module:error).", type: dict, returned: when it failed}
-    vm: {description: "See RV(pve.fleet.vm#module:vm).", type: dict}
-    plan: {description: "Steps of its plan.", type: list, elements: str}
+    error: {description: 'See RV(pve.fleet.vm#module:error).', type: dict, returned: when
+        it failed}
+    vm: {description: 'See RV(pve.fleet.vm#module:vm).', type: dict}
+    plan: {description: Steps of its plan., type: list, elements: str}
     done: {description: Steps that were executed., type: list, elements: str}
-    placement: {description: "See RV(pve.fleet.vm#module:placement).", type: dict}
-    conditions: {description: "See RV(pve.fleet.vm#module:conditions).", type: list, elements: dict}
+    placement: {description: 'See RV(pve.fleet.vm#module:placement).', type: dict}
+    conditions: {description: 'See RV(pve.fleet.vm#module:conditions).', type: list, elements: dict}
 refused:
   description: Whether the run failed before the first VM was processed, for example because of an
     invalid value in the list.
@@ -154,9 +154,9 @@ report:
   returned: always
   type: list
   elements: str
-  sample: ["created 1, unchanged 3", "created: acme/web4 (10060 on pve2)"]
+  sample: ['created 1, unchanged 3', 'created: acme/web4 (10060 on pve2)']
 error:
-  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
   sample:
@@ -169,7 +169,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
     run,
@@ -184,7 +184,8 @@ ENTRY = Entry(
     fleet_spec(),
     secrets=fleet_secrets,
     on_failure=refused_values,
-    sites=Sites(sites_of, run_at_sites),
+    sites=Sites(names=sites_of, run=run_at_sites),
+    name="vms",
 )
 
 

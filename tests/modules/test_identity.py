@@ -41,10 +41,7 @@ FINAL: dict[str, tuple[Scenario, str]] = {
         vm("template after a change", machine(), state="template", cores=3),
         "/template",
     ),
-    "disk": (
-        vm("disk", machine(protection="1"), disks=REMOVED_DISK, protection=False),
-        "/config",
-    ),
+    "disk": (vm("disk", machine(protection="1"), disks=REMOVED_DISK, protection=False), "/config"),
     "rollback": (
         snapshot("rollback", "one", running=True, snapshot="one", state="rolled_back"),
         "/rollback",
@@ -69,10 +66,7 @@ FINAL: dict[str, tuple[Scenario, str]] = {
 }
 # The same of requests that interrupt a guest, move it, or give others rights on it.
 DISTURBING: dict[str, tuple[Scenario, str]] = {
-    "stop": (
-        vm("stop", machine(True), state="stopped", shutdown_timeout=0),
-        "/status/stop",
-    ),
+    "stop": (vm("stop", machine(True), state="stopped", shutdown_timeout=0), "/status/stop"),
     "forced shutdown": (
         vm("forced shutdown", machine(True), state="stopped", force=True),
         "/status/shutdown",
@@ -91,10 +85,7 @@ DISTURBING: dict[str, tuple[Scenario, str]] = {
     "pause": (vm("pause", machine(True), state="paused"), "/status/suspend"),
     "hibernation": (vm("hibernation", machine(True), state="hibernated"), "/status/suspend"),
     "migration": (vm("migration", machine(), node="pve1", migrate=True), "/migrate"),
-    "live migration": (
-        vm("live migration", machine(True), node="pve1", migrate=True),
-        "/migrate",
-    ),
+    "live migration": (vm("live migration", machine(True), node="pve1", migrate=True), "/migrate"),
     "move of a disk": (
         vm("move of a disk", machine(), disks=[{"name": "scsi1", "storage": "local-lvm"}]),
         "/move_disk",

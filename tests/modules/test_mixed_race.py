@@ -30,14 +30,7 @@ QUOTA = {"vms": 6}
 TENANTS = ("acme", "globex")
 SHARED = tuple(f"shared-{number}" for number in range(5))
 # How a run may end that meets another one at its VM; PVE fails a task whose VM is changed.
-MEETINGS = {
-    "Conflict",
-    "Locked",
-    "NotFound",
-    "QuotaExceeded",
-    "TaskFailed",
-    "TaskTimeout",
-}
+MEETINGS = {"Conflict", "Locked", "NotFound", "QuotaExceeded", "TaskFailed", "TaskTimeout"}
 
 Outcome = tuple[str, str, str]
 """What was done, the category of the error or an empty text, and the message."""
@@ -97,7 +90,7 @@ Raced = tuple[list[Outcome], World, World]
 def made(raced: Raced) -> list[Any]:
     """Return the VMs that the processes made."""
     _outcomes, before, after = raced
-    return [vm for vmid, vm in after.machines.items() if vmid not in before.machines]
+    return [vm for vmid, vm in after.vms.items() if vmid not in before.vms]
 
 
 def test_each_run_succeeds_or_says_what_it_met(raced: Raced) -> None:
@@ -135,5 +128,5 @@ def test_nothing_is_left_over(raced: Raced) -> None:
         assert "lock" not in vm.config, vm
         assert " run=" not in vm.config.get("description", ""), vm
         assert all("snapstate" not in kept for kept in vm.snapshots.values()), vm
-    for vmid, vm in before.machines.items():
-        assert after.machines[vmid] == vm
+    for vmid, vm in before.vms.items():
+        assert after.vms[vmid] == vm

@@ -182,7 +182,12 @@ UNFIT: list[tuple[dict[str, Any], str, str, str]] = [
         "no node fits",
         "at least 900 GiB must be",
     ),
-    ({"placement": {"cpu_overcommit": 0.01}}, "NodeUnhealthy", "no node fits", "16 x 0.01 = 0.16"),
+    (
+        {"placement": {"cpu_overcommit": 0.01}},
+        "NodeUnhealthy",
+        "no node fits",
+        "16 cores x 0.01 (cpu_overcommit) = 0.16",
+    ),
     (
         {"memory": "100G", "placement": {"memory_overcommit": 1.0}},
         "NodeUnhealthy",

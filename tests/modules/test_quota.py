@@ -16,9 +16,9 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import node_of
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._guest.create.quota_race import QuotaRule
 from ansible_collections.pve.fleet.plugins.module_utils._resource import race
-from ansible_collections.pve.fleet.plugins.module_utils._resource.race import Look
-from ansible_collections.pve.fleet.plugins.module_utils._vm.create.quota_race import QuotaRule
+from ansible_collections.pve.fleet.plugins.module_utils._resource.race import RaceReading
 from tests.modules.estate_lab import Lab, first_number, open_lab, run_at_once
 
 BLANK: dict[str, Any] = {
@@ -289,13 +289,15 @@ def test_a_new_vm_has_its_marker_until_it_was_counted(
     assert "run=" not in str(own.config(made["vm"]).get("description"))
 
 
-def breach_after(lab: Lab, meddle: Callable[[int, str], None]) -> Callable[[QuotaRule], Look]:
+def breach_after(
+    lab: Lab, meddle: Callable[[int, str], None]
+) -> Callable[[QuotaRule], RaceReading]:
     """Return a look after another has done something with the VM; it has to give way."""
 
-    def look(rule: QuotaRule) -> Look:
+    def look(rule: QuotaRule) -> RaceReading:
         meddle(rule.number, str(node_of(lab.client, rule.number)))
         breach = {"vms": {"used": 1, "wanted": 1, "limit": 1}}
-        return Look({1: Figures(1)}, lambda _guests: breach, lambda _number: True)
+        return RaceReading({1: Figures(1)}, lambda _guests: breach, lambda _number: True)
 
     return look
 
@@ -306,7 +308,7 @@ def test_a_vm_that_gives_way_may_be_gone_already(
     def remove(vmid: int, node: str) -> None:
         own.client.task("DELETE", "nodes", node, "qemu", vmid, attempted="x", timeout=60)
 
-    monkeypatch.setattr(QuotaRule, "look", breach_after(own, remove))
+    monkeypatch.setattr(QuotaRule, "read", breach_after(own, remove))
     result = own.run("vm", name=name, tenant="globex", quota={"vms": 9}, **BLANK)
     assert result["error"]["category"] == "QuotaExceeded"
     assert result["error"]["removed"] == first_number(name, "globex")
@@ -325,13 +327,9 @@ def test_a_vm_that_gives_way_is_found_on_another_node(
             timeout=60,
         )
 
-    monkeypatch.setattr(QuotaRule, "look", breach_after(own, move))
+    monkeypatch.setattr(QuotaRule, "read", breach_after(own, move))
     result = own.run(
-        "vm",
-        name=name,
-        tenant="globex",
-        quota={"vms": 9},
-        disks=[{"size": 1, "storage": "ceph"}],
+        "vm", name=name, tenant="globex", quota={"vms": 9}, disks=[{"size": 1, "storage": "ceph"}]
     )
     assert result["error"]["removed"] == first_number(name, "globex")
     assert len(of_tenant(own, "globex")) == 1
@@ -353,7 +351,7 @@ def test_a_vm_that_another_run_took_over_is_left_to_it(
             attempted="x",
         )
 
-    monkeypatch.setattr(QuotaRule, "look", breach_after(own, take))
+    monkeypatch.setattr(QuotaRule, "read", breach_after(own, take))
     made = own.vm(name=name, tenant="globex", quota={"vms": 2}, **BLANK)
     assert made["vm"]["vmid"] == first_number(name, "globex")
     assert "run=" not in str(own.config(made["vm"]).get("description"))

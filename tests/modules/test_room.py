@@ -133,9 +133,9 @@ def test_a_thin_storage_may_be_given_several_times(room: Lab, name: str) -> None
     def disks(size: str) -> list[dict[str, str]]:
         return [{"size": size, "storage": "local-lvm"}]
 
-    assert "storage local-lvm has 480 GiB x 10 free" in too_large(
-        room, name=name, disks=disks("4801G")
-    )
+    message = too_large(room, name=name, disks=disks("4801G"))
+    allowed = "480 GiB free x 10 (storage_overcommit) = 4800 GiB for new disks"
+    assert f"local-lvm has {allowed}, 4801 GiB are needed" in message
     exact = {"storage_overcommit": 1.0}
     assert "480 GiB free" in too_large(room, name=name, disks=disks("481G"), placement=exact)
     assert room.vm(name=name, disks=disks("481G"), check=True)["changed"]
@@ -310,7 +310,7 @@ def test_the_memory_in_a_snapshot_needs_room(room: Lab, name: str) -> None:
     result = room.run("snapshot", **wanted)
     assert room.simulator.writes() == []
     assert foreseen["msg"] == result["msg"]
-    assert "storage state has 79 GiB free, 80.49 GiB are needed" in result["msg"]
+    assert "storage state has 79 GiB free, 80.5 GiB are needed" in result["msg"]
     assert (result["error"]["category"], result["error"]["reason"]) == ("QuotaExceeded", "no room")
     # Without its memory, and with the memory elsewhere, it can be taken.
     assert room.run("snapshot", **{**wanted, "vmstate": False}, check=True)["changed"]
@@ -329,7 +329,7 @@ def test_hibernation_needs_room(room: Lab, name: str) -> None:
         state="started",
         node="pve1",
     )
-    assert "storage vg has 79 GiB free, 80.49 GiB are needed" in too_large(
+    assert "storage vg has 79 GiB free, 80.5 GiB are needed" in too_large(
         room, name=name, state="hibernated"
     )
     room.vm(name=name, memory="30G", reboot="always")

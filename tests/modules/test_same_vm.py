@@ -23,6 +23,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._fleet import plan
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
+from tests.cases import repeated
 from tests.modules.estate_lab import Lab, first_number, open_lab, run_at_once
 
 # The first number of tenant acme's VM web1.
@@ -39,7 +40,7 @@ def named(lab: Lab, name: str) -> dict[int, str]:
 
 
 @pytest.mark.usefixtures("alone", "fast")
-@pytest.mark.parametrize("state", ["present", "started"])
+@pytest.mark.parametrize("state", repeated(["started", "present"]))
 @pytest.mark.parametrize("full", [False, True], ids=["linked", "full"])
 @pytest.mark.parametrize("module", ["vm", "clone"])
 def test_a_clone_that_is_still_made_is_gone_on_with(module: str, full: bool, state: str) -> None:
@@ -561,7 +562,6 @@ def test_a_foreign_vm_is_not_shown_in_an_error() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"source": "alma-10", "name": "mine"},
         {"source": 9001},
         {"source": "debian-13", "name": "new1"},
         {"source": "alma-10", "name": "new1", "cores": 4},
@@ -582,6 +582,8 @@ def test_a_vm_of_another_origin_is_refused_by_number(options: dict[str, Any]) ->
             {"source": "debian-13", "name": "mine"},
             {"source": 9000},
             {"source": "debian-13"},
+            # By its name it is the VM, whatever it was made from.
+            {"source": "alma-10", "name": "mine"},
         ):
             assert not lab.vm(vmid=5001, **same)["changed"]
         assert lab.vm(vmid=5001, name="renamed")["vm"]["name"] == "renamed"

@@ -107,7 +107,7 @@ def test_vms_that_it_cannot_be_do_not_stop_a_new_one(silent: Lab) -> None:
 @pytest.mark.parametrize("kind", ["memory", "cores", "disk"])
 def test_a_quota_is_not_exceeded_beside_a_vm_that_cannot_be_read(silent: Lab, kind: str) -> None:
     new = {**BLANK, "name": "new", "vmid": 5001, "tenant": "acme"}
-    result = play(silent, "vm", **new, quota={kind: 1 << 50})
+    result = play(silent, "vm", **new, quota={kind: 1 << 24})
     assert result["failed"], result
     assert (result["error"]["category"], result["error"]["vmids"]) == ("NodeUnhealthy", [NUMBER])
     assert "The quota of tenant acme could not be checked" in result["msg"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
+from ansible_collections.pve.fleet.plugins.module_utils._core import times
 from tests.modules.estate_lab import Lab
 
 
@@ -36,7 +40,8 @@ def test_the_configuration_comes_with_the_keys_of_module_vm(lab: Lab, name: str)
     made = {**result["vm"], "conditions": result["conditions"]}
     shown = lab.run("vm_info", name=name, config=True, check=True)["vms"]
     assert len(shown) == 1
-    assert {**shown[0], "uptime": 0} == {**made, "uptime": 0}
+    moving = {"uptime": 0, "checked": None}
+    assert {**shown[0], **moving} == {**made, **moving}
     assert set(lab.run("vm_info", name=name)["vms"][0]) == set(made)
     waiting = lab.vm(name=name, cores=2)
     shown = lab.run("vm_info", name=name, config=True)["vms"]
@@ -45,6 +50,30 @@ def test_the_configuration_comes_with_the_keys_of_module_vm(lab: Lab, name: str)
         "PendingChanges"
     ]
     assert lab.run("vm_info", name=name)["changed"] is False
+
+
+def test_phase_and_time_of_the_reading(lab: Lab, name: str) -> None:
+    options: dict[str, Any] = {"name": name, "source": "debian-13", "tenant": "acme"}
+    began = time.time() - 1
+    for module in ("vm", "clone"):
+        planned = lab.run(module, check=True, **{**options, "name": f"{name}-{module}"})["vm"]
+        assert planned["phase"] == "Pending"
+        assert began <= (times.seconds(planned["checked"]) or 0) <= time.time()
+    several = lab.run("vms", check=True, vms=[{**options, "name": f"{name}-x"}])
+    assert several["vms"][0]["vm"]["phase"] == "Pending"
+    made = lab.vm(**options, state="started")["vm"]
+    assert made["phase"] == "Running"
+    again = lab.vm(**options, state="started")
+    assert not again["changed"]
+    assert "checked" not in str(again["diff"])
+    assert lab.vm(name=name, state="stopped", force=True)["vm"]["phase"] == "Stopped"
+    for config in (False, True):
+        (shown,) = lab.run("vm_info", name=name, config=config)["vms"]
+        assert shown["phase"] == "Stopped"
+        assert (times.seconds(shown["checked"]) or 0) >= began
+    lab.simulator.steer(f"/vms/{made['vmid']}", {"lock": "clone"})
+    assert lab.run("vm_info", vmid=made["vmid"], config=True)["vms"][0]["phase"] == "Creating"
+    lab.simulator.steer(f"/vms/{made['vmid']}", {"lock": None})
 
 
 def test_a_paused_vm_is_listed_as_paused(quiet: Lab) -> None:

@@ -46,10 +46,7 @@ def test_each_state_from_every_other(lab: Lab, name: str, first: str, wanted: st
     if (first == "stopped" and wanted in ("paused", "hibernated", "resumed")) or (
         first,
         wanted,
-    ) == (
-        "hibernated",
-        "paused",
-    ):
+    ) == ("hibernated", "paused"):
         assert lab.refused(name=name, state=wanted)["error"]["category"] == "Conflict"
         return
     lab.simulator.reset_log()

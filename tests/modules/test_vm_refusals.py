@@ -106,7 +106,7 @@ def test_protection_and_shrinking_of_what_exists(lab: Lab, name: str) -> None:
     assert lab.refused(name=name, state="absent")["error"]["reason"] == "protected"
     shrunk = lab.refused(name=name, disks=[{"name": "scsi0", "size": "8G"}])
     assert "9G" in shrunk["msg"]
-    assert "8G" in shrunk["msg"]
+    assert "8 GiB" in shrunk["msg"]
     assert lab.vm(name=name, state="absent", protection=False)["changed"]
 
 

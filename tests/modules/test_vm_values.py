@@ -8,7 +8,9 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._schema import formats, versions
-from ansible_collections.pve.fleet.plugins.module_utils._spec.vm_rules import EMPTY_REMOVES
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.vm_rules import (
+    EMPTY_REMOVES,
+)
 from tests.modules.estate_lab import Lab
 
 # How a configuration is filed and read again: qemu-server, QemuServer.pm, parse_vm_config and

@@ -156,10 +156,7 @@ def at_sites(labs: dict[str, Lab], *, check: bool = False, **options: Any) -> di
 
 
 ESTATE: dict[str, Any] = {
-    "tenant_settings": {
-        "acme": {**ACME, "site": "berlin"},
-        "globex": {**GLOBEX, "site": "munich"},
-    },
+    "tenant_settings": {"acme": {**ACME, "site": "berlin"}, "globex": {**GLOBEX, "site": "munich"}},
     "vms": [
         {"name": "web1", "tenant": "acme", "vmid": 500},
         {"name": "web1", "tenant": "globex", "vmid": 500},

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from . import clone_options
+from .generated import clone as own_options
+from .generated.vm import Spec, identity_spec
 from .vm import common_spec
-from .vm_options import Spec, identity_spec
 
 
 def clone_spec() -> Spec:
-    """Return the options of module clone: those of a VM, and how it is cloned."""
-    return {**identity_spec(), **common_spec(), **clone_options.clone_spec()}
+    """Return the options of module clone: the options of a VM, and the options of the clone
+    itself.
+    """
+    return {**identity_spec(), **common_spec(), **own_options.clone_spec()}

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import vms_options
+from .generated import vms as own_options
+from .generated.vm import Spec, life_spec
 from .vm import common_spec, vm_spec
-from .vm_options import Spec, life_spec
 
 
 def item_spec() -> Spec:
     """Return the options of one item of O(vms).
 
-    What an item does not say is None: another layer may say it.
+    An option that an item does not set is None: another layer may set it.
     """
     return {**without_defaults(vm_spec()), "site": {"type": "str"}}
 
@@ -28,14 +28,14 @@ def shared_spec() -> Spec:
 
 def fleet_spec() -> Spec:
     """Return the argument specification of the module vms, without the connection."""
-    return {**shared_spec(), **vms_options.fleet_spec()}
+    return {**shared_spec(), **own_options.fleet_spec()}
 
 
 def without_defaults(spec: Spec) -> Spec:
-    """Return a specification without defaults, from the environment or not, those of nested
-    dictionaries included.
+    """Return a specification without defaults, from the environment or not, including nested
+    dictionaries.
 
-    The items of nested lists keep theirs: a list is taken whole from where it is said.
+    The items of nested lists keep theirs: a list is taken whole from the layer that sets it.
     """
     bare: Spec = {}
     for name, rule in spec.items():
@@ -47,7 +47,7 @@ def without_defaults(spec: Spec) -> Spec:
 
 
 def with_defaults(spec: Spec, params: dict[str, Any]) -> dict[str, Any]:
-    """Return params with the defaults of a specification where they say nothing."""
+    """Return params with the defaults of a specification for options that are not set."""
     whole = dict(params)
     for name, rule in spec.items():
         value = whole.get(name)

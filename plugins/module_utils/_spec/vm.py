@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from .vm_info_options import filters_spec
-from .vm_options import (
+from .generated.vm import (
     Spec,
     behaviour_spec,
     guest_spec,
@@ -18,6 +17,7 @@ from .vm_options import (
     place_spec,
     presets_spec,
 )
+from .generated.vm_info import filters_spec
 
 
 def vm_spec() -> Spec:
@@ -26,8 +26,8 @@ def vm_spec() -> Spec:
 
 
 def common_spec() -> Spec:
-    """Return the options that modules vm, vms and clone have in common, without those that identify
-    a VM.
+    """Return the options that modules vm, vms and clone have in common, except the options that
+    identify a VM.
     """
     return {
         **owner_spec(),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module vms beside those of a VM.
+"""The options of module vms except the options of a VM.
 
 Written by `make options` from vms.yml: do not edit.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .environment import from_environment
+from ..environment import from_environment
 
 Spec = dict[str, dict[str, Any]]
 
 
 def fleet_spec() -> Spec:
-    """Return the options of module vms beside those of a VM."""
+    """Return the options of module vms except the options of a VM."""
     return {
         "vms": {"type": "list", "elements": "dict", "required": True},
         "defaults": {"type": "dict", "default": {}},

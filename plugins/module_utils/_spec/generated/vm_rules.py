@@ -4,8 +4,9 @@
 
 """How the options of a VM become options and sub-keys of Proxmox VE. Data only.
 
-Written by `make options` from vm.yml: do not edit. Each table is by place first: an empty text for
-the VM itself, else the option that holds these. What is in none of the tables has a rule in code.
+Written by `make options` from vm.yml: do not edit. Each table is by place first: an empty
+text for the guest itself, else the option that holds these. Options in none of the tables have a
+rule in code.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ SCALARS: Mapping[str, Mapping[str, str]] = {
     },
 }
 PROPERTY_STRINGS: Mapping[str, Mapping[str, str]] = {
-    "": {"cpu": "cpu", "machine": "machine", "startup": "startup", "vga": "vga"}
+    "": {"cpu": "cpu", "machine": "machine", "vga": "vga", "startup": "startup"}
 }
 # Words of our own for values of Proxmox VE.
 WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {
@@ -69,21 +70,21 @@ WORDS: Mapping[str, Mapping[str, Mapping[Any, str]]] = {
     },
     "nics": {"vlan": {0: ""}},
 }
-# Options that an empty text removes; where the key is empty, its own rule does so.
+# Options that an empty text removes; if the key is empty, its own rule does so.
 EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {
     "": {
         "pool": "",
-        "cpu": "cpu",
         "balloon": "balloon",
+        "cpu": "cpu",
         "bios": "bios",
         "machine": "machine",
         "ostype": "ostype",
         "scsihw": "scsihw",
-        "boot": "boot",
         "agent": "agent",
+        "vga": "vga",
+        "boot": "boot",
         "startup": "startup",
         "hotplug": "hotplug",
-        "vga": "vga",
         "description": "",
     },
     "disks": {"cache": "cache", "serial": "serial"},
@@ -96,17 +97,17 @@ EMPTY_REMOVES: Mapping[str, Mapping[str, str]] = {
     },
     "cloud_init.snippets": {"user": "", "network": "", "meta": "", "vendor": ""},
 }
-# The checks of options (_vm/desired/values.py has each), and the ranges of numbers.
+# The checks of options (_vm/desired/values.py), and the ranges of numbers.
 CHECKS: Mapping[str, Mapping[str, str]] = {
     "": {
         "name": "dns_name",
         "vmid": "vmid",
+        "node": "node",
         "pool": "pool",
         "source": "source",
-        "node": "node",
         "balloon": "balloon",
-        "boot": "boot_order",
         "agent": "agent",
+        "boot": "boot_order",
         "tags": "tags",
         "default_storage": "storage",
         "placement": "placement",
@@ -141,6 +142,75 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
         "vendor": "volume",
     },
 }
+# The options of a VM in the order in which a person reads them.
+ORDER: tuple[str, ...] = (
+    "name",
+    "vmid",
+    "tenant",
+    "tenant_prefix",
+    "adopt",
+    "pool",
+    "node",
+    "state",
+    "source",
+    "class",
+    "full",
+    "wait_for",
+    "wait_timeout",
+    "cores",
+    "sockets",
+    "vcpus",
+    "memory",
+    "memory_floor",
+    "balloon",
+    "cpu",
+    "cpulimit",
+    "cpuunits",
+    "numa",
+    "bios",
+    "machine",
+    "ostype",
+    "scsihw",
+    "agent",
+    "vga",
+    "serial_console",
+    "boot",
+    "onboot",
+    "startup",
+    "protection",
+    "hotplug",
+    "tags",
+    "tags_exact",
+    "description",
+    "disks",
+    "disks_exact",
+    "nics",
+    "nics_exact",
+    "cloud_init",
+    "options",
+    "classes",
+    "storage_classes",
+    "networks",
+    "default_storage",
+    "vmid_choice",
+    "vmid_range",
+    "vmid_bands",
+    "placement",
+    "rebalance",
+    "shared_sources",
+    "quota",
+    "quotas",
+    "migrate",
+    "reboot",
+    "graceful",
+    "force",
+    "shutdown_timeout",
+    "task_timeout",
+    "addresses",
+    "address_family",
+    "address_nics",
+    "address_subnets",
+)
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "": {"cores": (1, 1024), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)}
 }

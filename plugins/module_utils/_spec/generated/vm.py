@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .environment import from_environment
+from ..environment import from_environment
 
 Spec = dict[str, dict[str, Any]]
 
@@ -21,9 +21,20 @@ def identity_spec() -> Spec:
     return {"name": {"type": "str"}, "vmid": {"type": "int"}}
 
 
-def life_spec() -> Spec:
-    """Return the options for what a VM is created from and its state."""
+def owner_spec() -> Spec:
+    """Return the options for the node of a VM and its tenant."""
     return {
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "node": {"type": "str"},
+    }
+
+
+def life_spec() -> Spec:
+    """Return the options for the source of a VM and its state."""
+    return {
+        "adopt": {"type": "bool", "default": False},
+        "pool": {"type": "str"},
         "state": {
             "type": "str",
             "choices": [
@@ -40,8 +51,6 @@ def life_spec() -> Spec:
             ],
             "default": "present",
         },
-        "pool": {"type": "str"},
-        "adopt": {"type": "bool", "default": False},
         "source": {"type": "str"},
         "full": {"type": "bool"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
@@ -53,43 +62,33 @@ def life_spec() -> Spec:
     }
 
 
-def owner_spec() -> Spec:
-    """Return the options for the node of a VM and its tenant."""
-    return {
-        "node": {"type": "str"},
-        "tenant": {"type": "str"},
-        "tenant_prefix": {"type": "str", "default": "tenant_"},
-    }
-
-
 def hardware_spec() -> Spec:
     """Return the options that describe the VM itself. A class can have them, too."""
     return {
         "cores": {"type": "int"},
         "sockets": {"type": "int"},
         "vcpus": {"type": "int"},
+        "memory": {"type": "raw"},
+        "balloon": {"type": "raw"},
         "cpu": {"type": "str"},
         "cpulimit": {"type": "float"},
         "cpuunits": {"type": "int"},
         "numa": {"type": "bool"},
-        "memory": {"type": "raw"},
-        "balloon": {"type": "raw"},
         "bios": {"type": "str", "choices": ["", "seabios", "ovmf", "bios", "uefi"]},
         "machine": {"type": "str"},
         "ostype": {"type": "str"},
         "scsihw": {"type": "str"},
-        "boot": {"type": "list", "elements": "str"},
         "agent": {"type": "raw"},
+        "vga": {"type": "str"},
+        "serial_console": {"type": "bool"},
+        "boot": {"type": "list", "elements": "str"},
         "onboot": {"type": "bool"},
         "startup": {"type": "str"},
         "protection": {"type": "bool"},
         "hotplug": {"type": "str"},
-        "vga": {"type": "str"},
-        "serial_console": {"type": "bool"},
-        "description": {"type": "str"},
         "tags": {"type": "list", "elements": "str"},
         "tags_exact": {"type": "bool", "default": False},
-        "options": {"type": "dict"},
+        "description": {"type": "str"},
         "disks": {
             "type": "list",
             "elements": "dict",
@@ -178,6 +177,7 @@ def hardware_spec() -> Spec:
                 },
             },
         },
+        "options": {"type": "dict"},
     }
 
 
@@ -186,10 +186,10 @@ def presets_spec() -> Spec:
     return {
         "class": {"type": "str"},
         "classes": {"type": "dict", "default": {}},
-        "networks": {"type": "dict", "default": {}},
         "storage_classes": {"type": "dict", "default": {}},
-        "memory_floor": {"type": "raw", "default": "64M"},
+        "networks": {"type": "dict", "default": {}},
         "default_storage": {"type": "str", "default": "local-lvm"},
+        "memory_floor": {"type": "raw", "default": "64M"},
     }
 
 
