@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import TaskTimeout
+from .._vm.kind import VM
 
 Resource = tuple[str, str]
-"""What a task uses: a kind (all, node, storage, template) and which one."""
+"""A resource that a task uses: its kind (all, node, storage, template) and its name."""
 
-# Seconds in which several failures of one resource count as one: all tasks at work then may fail.
+# Seconds in which several failures of one resource count as one: all running tasks may then fail.
 CALM = 2.0
 
 
@@ -73,12 +74,8 @@ class ConcurrencyLimiter:
     A task takes all its resources at once or none, so no two block each other.
     """
 
-    def __init__(
-        self,
-        most: ConcurrencyLimits,
-        now: Callable[[], float],
-    ) -> None:
-        self._most = most
+    def __init__(self, limits_by_kind: ConcurrencyLimits, now: Callable[[], float]) -> None:
+        self._limits_by_kind = limits_by_kind
         self._now = now
         self._limiter: dict[Resource, _Gate] = {}
         self._changed = threading.Condition()
@@ -105,16 +102,10 @@ class ConcurrencyLimiter:
                 self._changed.wait()
             if self._closed:
                 raise TaskTimeout(
-                    attempted="No further task was started",
-                    answer="the run was given up",
+                    attempted="No further task was started", answer="the run was given up"
                 )
 
-    def leave(
-        self,
-        resources: frozenset[Resource],
-        *,
-        well: bool = True,
-    ) -> None:
+    def leave(self, resources: frozenset[Resource], *, well: bool = True) -> None:
         """Return the room. The limit grows by one after as many successful tasks as it allows."""
         with self._changed:
             for resource in resources:
@@ -155,7 +146,7 @@ class ConcurrencyLimiter:
 
     def _gate(self, resource: Resource) -> _Gate:
         if resource not in self._limiter:
-            self._limiter[resource] = _Gate(getattr(self._most, resource[0]))
+            self._limiter[resource] = _Gate(getattr(self._limits_by_kind, resource[0]))
         return self._limiter[resource]
 
 
@@ -164,16 +155,16 @@ def resources_of(
     data: Mapping[str, Any],
     storages: frozenset[Resource] = frozenset(),
 ) -> frozenset[Resource]:
-    """Return the resources of the task that a request begins (pure).
+    """Return the resources that the task of a request will use (pure).
 
-    `storages` are those of a new VM's disks.
+    `storages` hold the disks of a new VM.
     """
     used: set[Resource] = {("all", "")}
     if len(path) > 1 and path[0] == "nodes":
         used.add(("node", str(path[1])))
     if path[-1:] == ("clone",):
         used |= {("template", str(path[3])), *storages}
-    elif path[-1:] == ("qemu",):
+    elif path[2:] == (VM.type,):
         used |= storages
     elif data.get("storage"):
         used.add(("storage", str(data["storage"])))

@@ -14,18 +14,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.state import fetch_cluster_state
+from .._cluster.state import node_of
 from .._core.clock import Stoppable
 from .._core.errors import FleetError, GuestNotReady, TaskTimeout
 from .._core.parallel import all_at_once, side_by_side
 from .._core.poll import poll
 from .._core.result import Result
-from .._vm.model import Actual
-from .._vm.run import VmPlan, apply_plan, preview, with_view
+from .._guest.flow.apply import apply_plan, preview, with_view
+from .._guest.model import Actual
+from .._resource.execute import after_writes
+from .._vm.run import VmPlan
 from .concurrency import ConcurrencyLimiter, ConcurrencyLimits, Resource, resources_of
 from .plan import READERS, Planned
-from .power_turns import Member, Turns, takes_down
 from .progress import RunProgress
+from .reboots import RebootCandidate, RebootQueue, takes_down
 from .reservations import LiveView, Reservations
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ Before = Callable[[Planned], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of one VM: a result or an error. Without either it was left as it is."""
+class VmOutcome:
+    """The outcome of one VM: a result or an error. Neither means that the VM was not changed."""
 
     planned: Planned
     result: Result | None = None
@@ -50,31 +52,27 @@ class Outcome:
     vmid: int | None = None  # of a VM that was made before it failed
 
 
-class _Pass:
-    """The room that one VM's tasks take; that for the first is taken before its worker begins."""
+class Admission:
+    """Admits the tasks of one VM; the room of its first task is taken before its worker begins."""
 
     def __init__(
         self,
         limiter: ConcurrencyLimiter,
         storages: frozenset[Resource],
         held: frozenset[Resource],
-        turn: Turn | None = None,
+        slot: RebootSlot | None = None,
     ) -> None:
         self._limiter = limiter
-        self._turn = turn
+        self._slot = slot
         self._storages = storages
         self._held: frozenset[Resource] | None = held
         self._used: frozenset[Resource] = held
 
     @contextmanager
-    def admit(
-        self,
-        path: tuple[str | int, ...],
-        data: Mapping[str, Any],
-    ) -> Iterator[None]:
-        if self._turn is not None and takes_down(path):
-            self.give_back()  # a VM that waits for its turn holds nothing that those before it need
-            self._turn.await_turn()
+    def admit(self, path: tuple[str | int, ...], data: Mapping[str, Any]) -> Iterator[None]:
+        if self._slot is not None and takes_down(path):
+            self.give_back()  # a VM that waits holds nothing that earlier VMs need
+            self._slot.await_slot()
         wanted = resources_of(path, data, self._storages)
         if self._held != wanted:
             self.give_back()
@@ -92,56 +90,54 @@ class _Pass:
         if held is not None:
             self._limiter.leave(held, well=well)
 
-    def end_turn(self, error: FleetError | None) -> None:
+    def end_slot(self, error: FleetError | None) -> None:
         """Let the next VM go down, once this one runs again.
 
-        Raises TaskTimeout where it does not.
+        Raises TaskTimeout if it does not start.
         """
         self.give_back()
-        if self._turn is not None:
-            self._turn.end(error)
+        if self._slot is not None:
+            self._slot.end(error)
 
-    def give_turn_up(self) -> None:
+    def give_slot_up(self) -> None:
         """Let no other VM go down: the run ended in an error that is not the VM's."""
-        if self._turn is not None:
-            self._turn.give_up()
+        if self._slot is not None:
+            self._slot.give_up()
 
     def trouble(self, _error: FleetError) -> None:
         self._limiter.back_off(self._used)
 
 
-class Turn:
-    """One running VM's turn to go down for a reboot, and the look whether it runs again."""
+class RebootSlot:
+    """The right of one running VM to go down for a reboot, and the check that it runs again."""
 
     def __init__(
         self,
-        turns: Turns,
+        reboots: RebootQueue,
         client: Client,
         vm_plan: VmPlan,
         actual: Actual,
-        member: Member,
+        candidate: RebootCandidate,
     ) -> None:
-        self._turns = turns
+        self._reboots = reboots
         self._client = client
         self._actual = actual
-        self._member = member
+        self._candidate = candidate
         self._timeout = vm_plan.context.settings.task_timeout
 
-    def await_turn(self) -> None:
-        """Return when the VM may go down; at once where it is down already. Raises Conflict."""
-        if not self._turns.is_down(self._actual.vmid):
-            self._turns.enter(
-                self._actual.vmid,
-                self._member,
-                lambda: self._client.clock.sleep(0),
+    def await_slot(self) -> None:
+        """Return when the VM may go down, at once if it already is. Raises Conflict."""
+        if not self._reboots.is_down(self._actual.vmid):
+            self._reboots.enter(
+                self._actual.vmid, self._candidate, lambda: self._client.clock.sleep(0)
             )
 
     def end(self, error: FleetError | None) -> None:
-        """Give the turn back.
+        """Give the slot back.
 
-        Raises TaskTimeout where the VM does not run again after its reboot.
+        Raises TaskTimeout if the VM does not run again after its reboot.
         """
-        if not self._turns.is_down(self._actual.vmid):
+        if not self._reboots.is_down(self._actual.vmid):
             return
         runs = False
         timeout: float = self._timeout
@@ -151,13 +147,13 @@ class Turn:
             waited_in_vain = isinstance(error, GuestNotReady)
             runs = not waited_in_vain and self._runs(timeout)
         finally:
-            self._turns.leave(self._actual.vmid, runs=runs)
+            self._reboots.leave(self._actual.vmid, runs=runs)
         if not runs and error is None:
             raise _down(self._actual.label, self._timeout)
 
     def give_up(self) -> None:
-        """End the turn without a look at the VM."""
-        self._turns.leave(self._actual.vmid, runs=False)
+        """End the slot without reading the VM."""
+        self._reboots.leave(self._actual.vmid, runs=False)
 
     def _runs(self, timeout: float) -> bool:
         """Return whether the VM runs, at the latest after `timeout` seconds.
@@ -169,16 +165,9 @@ class Turn:
 
     def _is_running(self) -> bool:
         try:
-            now = fetch_cluster_state(self._client).vms.get(self._actual.vmid)
-            node = now.node if now is not None else self._actual.node
-            current = self._client.get(
-                "nodes",
-                node,
-                "qemu",
-                self._actual.vmid,
-                "status",
-                "current",
-            )
+            node = node_of(self._client, self._actual.vmid) or self._actual.node
+            path = replace(self._actual, node=node).path
+            current = self._client.get(*path, "status", "current")
         except FleetError:
             return False
         return str(current.get("status")) == "running"
@@ -191,54 +180,37 @@ class Executor:
         self,
         client: Client,
         reservations: Reservations,
-        most: ConcurrencyLimits,
+        limits: ConcurrencyLimits,
         planned_at: float,
         batch: int = 0,
     ) -> None:
-        self._turns = Turns(batch)
+        self._reboots = RebootQueue(batch)
         self._clock = Stoppable(client.clock, _given_up())
         self._client = client.for_threads(self._clock)
         self._reservations = reservations
-        self._most = most
+        self._limits = limits
         self._planned_at = planned_at
 
-    def execute(
-        self,
-        plans: list[Planned],
-        before: Before | None = None,
-    ) -> list[Outcome]:
+    def execute(self, plans: list[Planned], before: Before | None = None) -> list[VmOutcome]:
         """Return the outcome of each VM, in order.
 
         `before` may refuse one: it raises FleetError.
         """
-        limiter = ConcurrencyLimiter(self._most, self._clock.monotonic)
-        outcomes: list[Outcome | None] = [None] * len(plans)
-        waiting: list[tuple[tuple[int, Planned, VmPlan, _Pass], frozenset[Resource]]] = []
+        limiter = ConcurrencyLimiter(self._limits, self._clock.monotonic)
+        outcomes: list[VmOutcome | None] = [None] * len(plans)
+        waiting: list[tuple[tuple[int, Planned, VmPlan, Admission], frozenset[Resource]]] = []
         for at, planned in enumerate(plans):
             vm_plan = planned.vm_plan
             if vm_plan is None:
-                outcomes[at] = Outcome(planned, error=planned.error)
-            elif not planned.changes and not vm_plan.context.settings.guest.asks:
-                outcomes[at] = Outcome(planned, preview(vm_plan))
+                outcomes[at] = VmOutcome(planned, error=planned.error)
+            elif not planned.changes and not vm_plan.context.settings.guest.needs_agent:
+                outcomes[at] = VmOutcome(planned, preview(vm_plan))
             else:
                 storages = _storages(vm_plan)
                 held = _first(vm_plan, storages)
-                turn = self._turn_of(planned, vm_plan)
+                slot = self._slot_of(planned, vm_plan)
                 waiting.append(
-                    (
-                        (
-                            at,
-                            planned,
-                            vm_plan,
-                            _Pass(
-                                limiter,
-                                storages,
-                                held,
-                                turn,
-                            ),
-                        ),
-                        held,
-                    )
+                    ((at, planned, vm_plan, Admission(limiter, storages, held, slot)), held)
                 )
                 if planned.row is not None:
                     self._reservations.put(planned.row)
@@ -249,21 +221,17 @@ class Executor:
                 first = limiter.first(waiting)
                 if first is None:
                     return
-                at, planned, vm_plan, passed = first
+                at, planned, vm_plan, admission = first
                 with run_progress.one():
                     try:
-                        outcomes[at] = self._work(
-                            planned,
-                            vm_plan,
-                            passed,
-                            run_progress,
-                            before,
-                        )
+                        outcomes[at] = self._work(planned, vm_plan, admission, run_progress, before)
                     finally:
-                        passed.give_back()
+                        admission.give_back()
 
         try:
-            all_at_once(worker, min(len(waiting), (self._most.all or len(waiting)) + SPARE_WORKERS))
+            all_at_once(
+                worker, min(len(waiting), (self._limits.all or len(waiting)) + SPARE_WORKERS)
+            )
         # such as the end of the task's time: who is at work stops at its next pause
         except BaseException:
             self._clock.stop()
@@ -271,71 +239,74 @@ class Executor:
             raise
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _turn_of(self, planned: Planned, vm_plan: VmPlan) -> Turn | None:
+    def _slot_of(self, planned: Planned, vm_plan: VmPlan) -> RebootSlot | None:
         """Return the turn of a VM that runs and is to run when all is done, or None."""
         actual, desired = vm_plan.actual, planned.item.desired
         if actual is None or not actual.running:
             return None
-        if desired.state not in _RUNS_AGAIN:
+        if desired.guest.state not in _RUNS_AGAIN:
             return None
         row = planned.row or planned.found
         if row is None:
             return None
-        return Turn(
-            self._turns,
+        return RebootSlot(
+            self._reboots,
             self._client,
             vm_plan,
             actual,
-            Member(row, desired.rules.anti_affinity),
+            RebootCandidate(row, desired.guest.rules.anti_affinity),
         )
 
     def _work(
         self,
         planned: Planned,
         vm_plan: VmPlan,
-        passed: _Pass,
+        admission: Admission,
         run_progress: RunProgress,
         before: Before | None,
-    ) -> Outcome:
+    ) -> VmOutcome:
         """Return the outcome of one VM."""
         notes = self._client.notes.about(planned.item.label)
-        view = self._client.limited(passed, run_progress.over(self._client.progress)).noted(notes)
+        view = self._client.limited(admission, run_progress.over(self._client.progress)).noted(
+            notes
+        )
         cluster_view = LiveView(view, self._reservations, _vmid(vm_plan))
         seen = replace(vm_plan, cluster=replace(vm_plan.cluster, read_at=self._planned_at))
         try:
             if before is not None:
                 before(planned)
-            result = self._settle(with_view(seen, view, cluster_view), passed)
+            result = self._settle(with_view(seen, view, cluster_view), admission)
         except FleetError as error:
             self._reservations.drop(cluster_view.vmid)
-            return Outcome(planned, error=error, vmid=cluster_view.vmid)
+            return VmOutcome(planned, error=error, vmid=cluster_view.vmid)
         notes.complete()
-        return Outcome(planned, result)
+        return VmOutcome(planned, result)
 
-    def _settle(self, vm_plan: VmPlan, passed: _Pass) -> Result:
-        """Carry one plan out; where it takes the VM down, the turn ends when the VM runs again."""
+    def _settle(self, vm_plan: VmPlan, admission: Admission) -> Result:
+        """Execute one plan. If it takes the VM down, its slot ends when the VM runs again."""
         try:
             result = apply_plan(vm_plan)
         except FleetError as error:
-            passed.end_turn(error)
+            admission.end_slot(error)
             raise
         except BaseException:
-            passed.give_turn_up()
+            admission.give_slot_up()
             raise
-        passed.end_turn(None)
+        with after_writes(result.values["done"]):
+            admission.end_slot(None)
         return result
 
 
-def foresee(plans: list[Planned]) -> list[Outcome]:
-    """Return what carrying the plans out would come to."""
+def preview_all(plans: list[Planned]) -> list[VmOutcome]:
+    """Return the outcome that each plan would have, without executing it."""
 
-    def one(planned: Planned) -> Outcome:
+    def one(planned: Planned) -> VmOutcome:
         if planned.vm_plan is None:
-            return Outcome(planned, error=planned.error)
+            return VmOutcome(planned, error=planned.error)
         try:
-            return Outcome(planned, preview(planned.vm_plan), planned.error)
+            return VmOutcome(planned, preview(planned.vm_plan), planned.error)
         except FleetError as error:
-            return Outcome(planned, error=error)
+            return VmOutcome(planned, error=error)
 
     return side_by_side(one, plans, READERS)
 
@@ -346,16 +317,16 @@ def _storages(vm_plan: VmPlan) -> frozenset[Resource]:
         return frozenset()
     draft = vm_plan.draft
     found: set[Resource] = set()
-    for name in draft.needs.storages:
+    for name in draft.placed.needs.storages:
         place = name
-        if name not in draft.shared:
+        if name not in draft.placed.shared:
             place = f"{draft.node}/{name}"
         found.add(("storage", place))
     return frozenset(found)
 
 
 def _first(vm_plan: VmPlan, storages: frozenset[Resource]) -> frozenset[Resource]:
-    """Return what the first task of a plan uses; nothing where there is none."""
+    """Return the resources of the first task of a plan, empty if the plan has no task."""
     tasks = (step for step in vm_plan.plan.steps if step.is_task and step.method != "FILE")
     first = next(tasks, None)
     if first is None:

@@ -12,46 +12,47 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.tenant import tenant_tag
 from .._core import validate
+from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed
-from .._core.options import check_options
+from .._guest.desired.layers import lay_over
 from .._spec.fleet import shared_spec, with_defaults, without_defaults
 from .._spec.vm import vm_spec
-from .._vm.desired.layers import lay_over
 from .._vm.desired.parse import VmOptions
 from .._vm.desired.presets import class_options
 from .._vm.desired.values import without_left_out
-from .._vm.live.requirements import check_names
+from .._vm.gather.reads import release_for_names
 from .._vm.model import Desired
+from .._vm.plan.refusals.options import require_names
 from .._vm.run import read_vm_options
 from .listed import (
-    Listed,
+    ListEntry,
     Mistakes,
     choose,
     read_listed,
     read_tenants,
-    refuse_misspelt,
     require_distinct,
     require_one_tenant,
+    require_same_spelling,
 )
 from .tenants import inherited
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# How a VM that is pruned is stopped, and what its removal may wait for.
+# Options that control how a pruned VM is stopped and how long its removal may take.
 _OF_REMOVAL = ("graceful", "force", "shutdown_timeout", "task_timeout", "tenant", "tenant_prefix")
 # The same for a VM of the list, whose protection may be lifted.
 _OF_LISTED_REMOVAL = (*_OF_REMOVAL, "protection")
 
 
 @dataclass(frozen=True)
-class Item:
-    """One VM of the list: its place, and its options over those of its class and of all VMs."""
+class VmItem:
+    """One VM of the list: its place, and its own options merged over its class and the defaults."""
 
     index: int
     options: VmOptions
     pruned: bool = False
-    site: str = ""  # set where the run is about several
+    site: str = ""  # set if the run covers several sites
 
     @property
     def desired(self) -> Desired:
@@ -61,21 +62,21 @@ class Item:
     @property
     def name_in_dns(self) -> str:
         """Its name in lower case, as DNS compares names; empty without one."""
-        name = self.desired.name or ""
+        name = self.desired.guest.name or ""
         return name.lower()
 
     @property
     def label(self) -> str:
         """The VM as a list of several shows it: with its tenant."""
-        name = self.desired.name or f"VM {self.desired.vmid}"
-        if self.desired.tenant:
-            return f"{self.desired.tenant}/{name}"
+        name = self.desired.guest.name or f"VM {self.desired.guest.vmid}"
+        if self.desired.guest.tenant:
+            return f"{self.desired.guest.tenant}/{name}"
         return name
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What may be pruned: the VMs of a tenant, of a pool, or of both at once."""
+class PruneScope:
+    """The VMs that may be pruned: all of a tenant, of a pool, or of the tenant within the pool."""
 
     tenant_tag: str | None
     prefix: str
@@ -93,31 +94,30 @@ class Scope:
 
 @dataclass(frozen=True)
 class Estate:
-    """The options of a task, read: the VMs to work on, other tenants' entries, the scope of prune.
+    """The options of a task, parsed: the VMs to work on, other tenants' entries, the scope of
+    prune.
 
-    `params` are the options with those of O(defaults) among them.
+    `params` are the options with O(defaults) merged into them.
     """
 
     params: Mapping[str, Any]
-    items: list[Item]
-    others: list[Listed]
-    scope: Scope | None = None
+    items: list[VmItem]
+    others: list[ListEntry]
+    scope: PruneScope | None = None
 
 
-def read_items(params: Mapping[str, Any], client: Client) -> list[Item]:
+def read_items(params: Mapping[str, Any], client: Client) -> list[VmItem]:
     """Return the VMs to work on, in the order of the list. Raises one error with every mistake."""
     return read_estate(params, client).items
 
 
 def read_estate(
-    params: Mapping[str, Any],
-    client: Client | None,
-    sites: Collection[str] | None = None,
+    params: Mapping[str, Any], client: Client | None, sites: Collection[str] | None = None
 ) -> Estate:
-    """Return what the options of a task come to. Raises FleetError for a mistake in any of them.
+    """Parse the options of a task. Raises FleetError for a mistake in any of them.
 
-    The client is asked for its version where names are not in the schema, for nothing else; without
-    one they are not checked. With `sites`, only the VMs of these are worked on.
+    The client is only asked for its version, and only if an option is not in the schema; without a
+    client such names are not checked. With `sites`, only VMs of these sites are included.
     """
     params = fold_defaults(params)
     listed = read_listed(params)
@@ -125,23 +125,19 @@ def read_estate(
     prunes = bool(params.get("prune")) and not params.get("remove")
     if prunes and tenants is not None:
         params = {**params, "tenant": require_one_tenant(tenants)}
-    chosen, others = choose(
-        listed,
-        tenants,
-        must_exist=params.get("tenants_required") is not False,
-    )
+    chosen, others = choose(listed, tenants, must_exist=params.get("tenants_required") is not False)
     if sites is not None:
         chosen = _at_sites(chosen, sites)
         others = _at_sites(others, sites)
     read = removal_listed if params.get("remove") else merge
-    items: list[Item] = []
+    items: list[VmItem] = []
     mistakes = Mistakes()
     for entry in chosen:
         try:
             merged = read(inherited(params, entry.settings), entry.options)
-            item = Item(entry.index, read_vm_options(merged), site=entry.site)
+            item = VmItem(entry.index, read_vm_options(merged), site=entry.site)
             if client is not None:
-                check_names(client, item.desired)
+                require_names(item.desired, release_for_names(client, item.desired))
             items.append(item)
         except FleetError as error:
             mistakes.note(entry.index, entry.options, error)
@@ -151,17 +147,17 @@ def read_estate(
         return Estate(params, items, others)
     scope = read_scope(params)
     tenant = str(params.get("tenant") or "")
-    refuse_misspelt(others, tenant, scope.tenant_tag or "")
+    require_same_spelling(others, tenant, scope.tenant_tag or "")
     _require_inside(items, scope)
     return Estate(params, items, others, scope)
 
 
-def _at_sites(entries: list[Listed], sites: Collection[str]) -> list[Listed]:
+def _at_sites(entries: list[ListEntry], sites: Collection[str]) -> list[ListEntry]:
     return [entry for entry in entries if entry.site in sites]
 
 
 def fold_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options, those of O(defaults) over the ones next to it.
+    """Return the options with O(defaults) merged over the options next to it.
 
     Raises ValidationFailed.
     """
@@ -174,9 +170,9 @@ def fold_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of one VM: its own over those of its class over those said for all.
+    """Return the options of one VM: its own over its class, over the options for all VMs.
 
-    Raises FleetError for a class that is not there.
+    Raises FleetError for a class that does not exist.
     """
     shared = {name: params.get(name) for name in shared_spec()}
     label = own.get("class") or shared.get("class")
@@ -192,14 +188,14 @@ def merge(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _classes_of(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the classes that a VM can have: its own over those for all."""
+    """Return the classes that a VM can have: its own override the shared ones."""
     for_all = shared.get("classes") or {}
     of_vm = own.get("classes") or {}
     return {**for_all, **of_vm}
 
 
-def read_scope(params: Mapping[str, Any]) -> Scope:
-    """Return what may be pruned. Raises ValidationFailed where nothing bounds it."""
+def read_scope(params: Mapping[str, Any]) -> PruneScope:
+    """Return the scope of prune. Raises ValidationFailed without a tenant or a pool."""
     prefix = params.get("tenant_prefix") or "tenant_"
     tag: str | None = None
     pool: str | None = None
@@ -209,19 +205,12 @@ def read_scope(params: Mapping[str, Any]) -> Scope:
         pool = validate.pool(params["pool"])
     if tag is None and pool is None:
         raise validate.refused(
-            "prune",
-            True,
-            "has no bounds",
-            "Say whose VMs are pruned: tenant or pool, for all VMs",
+            "prune", True, "has no bounds", "Say whose VMs are pruned: tenant or pool, for all VMs"
         )
-    return Scope(tag, prefix, pool)
+    return PruneScope(tag, prefix, pool)
 
 
-def removal_of(
-    params: Mapping[str, Any],
-    vmid: int,
-    name: str,
-) -> dict[str, Any]:
+def removal_of(params: Mapping[str, Any], vmid: int, name: str) -> dict[str, Any]:
     """Return the options of a VM that is pruned."""
     said = {name: params.get(name) for name in _OF_REMOVAL}
     return with_defaults(vm_spec(), {**said, "vmid": vmid, "name": name or None, "state": "absent"})
@@ -245,16 +234,16 @@ def removal_listed(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     )
 
 
-def _require_inside(items: list[Item], scope: Scope) -> None:
-    """Raise ValidationFailed where a VM of the list is outside the scope of prune."""
+def _require_inside(items: list[VmItem], scope: PruneScope) -> None:
+    """Raise ValidationFailed if a VM of the list is outside the scope of prune."""
     for item in items:
         desired = item.desired
-        is_of_tenant = scope.tenant_tag in (None, desired.tenant_tag)
-        is_of_pool = scope.pool in (None, desired.pool)
+        is_of_tenant = scope.tenant_tag in (None, desired.guest.tenant_tag)
+        is_of_pool = scope.pool in (None, desired.guest.pool)
         is_inside = is_of_tenant and is_of_pool
-        if not is_inside and desired.state != "absent":
+        if not is_inside and desired.guest.state != "absent":
             raise ValidationFailed(
-                attempted=f"vms[{item.index}], {desired.label}, was refused",
+                attempted=f"vms[{item.index}], {desired.guest.label}, was refused",
                 answer=(
                     f"with prune all VMs of the list have the {scope.label}; this one says another"
                 ),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The VMs that a list names, and those of them that a run works on (pure)."""
+"""Entries of the list of VMs, and the selection that a run works on (pure)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._cluster.tenant import PREFIX, tenant_tag
+from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed, category_class
-from .._core.options import check_options
+from .._core.failures.several import Failed, causes_of
 from .._spec.fleet import item_spec
 from .tenants import TenantSettings, read_settings, settings_of, site_of
 
-# The message names this many wrong VMs; the result has all of them.
-_SHOWN = 5
-
 
 @dataclass(frozen=True)
-class Listed:
+class ListEntry:
     """One entry of the list: its place, its own options, and which VM it names."""
 
     index: int
@@ -44,24 +42,19 @@ class Mistakes:
     def __init__(self) -> None:
         self._found: list[tuple[int, str, FleetError]] = []
 
-    def note(
-        self,
-        index: int,
-        own: Mapping[str, Any],
-        error: FleetError,
-    ) -> None:
+    def note(self, index: int, own: Mapping[str, Any], error: FleetError) -> None:
         """Note the error of a VM by its place in the list; `own` are its options, valid or not."""
         name = own.get("name") or own.get("vmid") or "without a name"
         label = f"vms[{index}] ({name})"
         self._found.append((index, label, error))
 
     def raise_any(self) -> None:
-        """Raise the error of the whole list where anything was noted."""
+        """Raise one error for the whole list if any mistake was noted."""
         if self._found:
             raise _refused(self._found)
 
 
-def read_listed(params: Mapping[str, Any]) -> list[Listed]:
+def read_listed(params: Mapping[str, Any]) -> list[ListEntry]:
     """Return the entries of O(vms) with converted options.
 
     Raises one FleetError for all mistakes.
@@ -69,7 +62,7 @@ def read_listed(params: Mapping[str, Any]) -> list[Listed]:
     spec = item_spec()
     settings = read_settings(params)
     mistakes = Mistakes()
-    found: list[Listed] = []
+    found: list[ListEntry] = []
     for index, given in enumerate(params["vms"]):
         try:
             found.append(_listed(index, check_options(spec, given), params, settings))
@@ -85,14 +78,14 @@ def _listed(
     own: Mapping[str, Any],
     params: Mapping[str, Any],
     settings: Mapping[str, TenantSettings],
-) -> Listed:
+) -> ListEntry:
     tenant = str(own.get("tenant") or params.get("tenant") or "")
     prefix = own.get("tenant_prefix") or params.get("tenant_prefix") or PREFIX
     tag = ""
     if tenant:
         tag = tenant_tag(tenant, prefix)
     of_tenant = settings_of(settings, tenant)
-    return Listed(
+    return ListEntry(
         index=index,
         options={name: value for name, value in own.items() if name != "site"},
         name=str(own.get("name") or ""),
@@ -104,13 +97,13 @@ def _listed(
     )
 
 
-def require_distinct(listed: Sequence[Listed]) -> None:
-    """Raise ValidationFailed where two entries name one VM: each would undo the other's work.
+def require_distinct(listed: Sequence[ListEntry]) -> None:
+    """Raise ValidationFailed if two entries name one VM: each would undo the other's work.
 
-    A site has numbers and names of its own.
+    Each site has its own VMIDs and names.
     """
-    by_vmid: dict[tuple[str, int], Listed] = {}
-    by_name: dict[tuple[str, str, str], Listed] = {}
+    by_vmid: dict[tuple[str, int], ListEntry] = {}
+    by_name: dict[tuple[str, str, str], ListEntry] = {}
     for entry in listed:
         if entry.vmid is not None:
             other = by_vmid.setdefault((entry.site, entry.vmid), entry)
@@ -123,30 +116,18 @@ def require_distinct(listed: Sequence[Listed]) -> None:
                 raise _duplicate_name(other, entry)
 
 
-def _duplicate_vmid(first: Listed, second: Listed) -> ValidationFailed:
+def _duplicate_vmid(first: ListEntry, second: ListEntry) -> ValidationFailed:
     label = f"VM VMID {second.vmid}"
-    return _duplicate(
-        first,
-        second,
-        f"both are {label}; the list has more than one {label}",
-    )
+    return _duplicate(first, second, f"both are {label}; the list has more than one {label}")
 
 
-def _duplicate_name(first: Listed, second: Listed) -> ValidationFailed:
+def _duplicate_name(first: ListEntry, second: ListEntry) -> ValidationFailed:
     owner = f" of tenant {second.tenant}" if second.tenant else ""
     number = f"the list has more than one VM {first.label}"
-    return _duplicate(
-        first,
-        second,
-        f"both are VM '{second.name}'{owner}; {number}",
-    )
+    return _duplicate(first, second, f"both are VM '{second.name}'{owner}; {number}")
 
 
-def _duplicate(
-    first: Listed,
-    second: Listed,
-    answer: str,
-) -> ValidationFailed:
+def _duplicate(first: ListEntry, second: ListEntry, answer: str) -> ValidationFailed:
     rule = "A tenant can have each name once, and each VMID belongs to one VM"
     return ValidationFailed(
         attempted=f"vms[{first.index}] and vms[{second.index}] are the same VM",
@@ -157,7 +138,7 @@ def _duplicate(
 
 
 def read_tenants(params: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the tenants that a run works on, None where the option is left out.
+    """Return the tenants that a run works on, None if the option is omitted.
 
     Raises ValidationFailed for a tenant without a value.
     """
@@ -176,19 +157,17 @@ def read_tenants(params: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def choose(
-    listed: Sequence[Listed],
-    tenants: Sequence[str] | None,
-    *,
-    must_exist: bool,
-) -> tuple[list[Listed], list[Listed]]:
+    listed: Sequence[ListEntry], tenants: Sequence[str] | None, *, must_exist: bool
+) -> tuple[list[ListEntry], list[ListEntry]]:
     """Return the entries of the tenants, and the others.
 
-    Without tenants all are chosen. Raises ValidationFailed for an unknown one where it must exist.
+    Without tenants all entries are chosen. Raises ValidationFailed for an unknown tenant if
+    `must_exist` is set.
     """
     if not tenants:
         return list(listed), []
-    chosen: list[Listed] = []
-    others: list[Listed] = []
+    chosen: list[ListEntry] = []
+    others: list[ListEntry] = []
     known: set[str] = set()
     for entry in listed:
         known.add(entry.tenant)
@@ -224,11 +203,7 @@ def require_one_tenant(tenants: Sequence[str]) -> str:
     )
 
 
-def refuse_misspelt(
-    others: Sequence[Listed],
-    tenant: str,
-    tag: str,
-) -> None:
+def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) -> None:
     """Raise ValidationFailed for entries with a tenant's tag, but another spelling of the
     tenant.
     """
@@ -245,23 +220,20 @@ def refuse_misspelt(
 
 
 def _refused(wrong: Sequence[tuple[int, str, FleetError]]) -> FleetError:
-    """Return the error of the whole list from those of its VMs."""
-    causes: list[str] = []
+    """Return one error for the whole list, made of the errors of its VMs."""
+    failures: list[Failed] = []
     details: list[dict[str, Any]] = []
     reasons: set[str] = set()
     categories: set[type[FleetError]] = set()
     for index, label, error in wrong:
-        causes.append(f"{label}: {error.message}")
+        failures.append(Failed(label, error))
         details.append({"index": index, "vm": label, **error.as_result()})
         reasons.add(error.reason)
         categories.add(category_class(error))
-    answer = " ".join(causes[:_SHOWN])
-    if len(causes) > _SHOWN:
-        answer += f" And {len(causes) - _SHOWN} more."
     category = categories.pop() if len(categories) == 1 else ValidationFailed
     return category(
         attempted="The list of VMs was refused, and nothing was changed",
-        answer=answer,
+        answer=causes_of(failures),
         next_step="Correct what is wrong, and run again",
         reason=reasons.pop() if len(reasons) == 1 else "several",
         details={"vms": details},

@@ -18,19 +18,20 @@ from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
 from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
-from .._vm.context import RunContext
-from .._vm.live.find import find
-from .._vm.model import Actual, Desired
-from .._vm.plan.room import Taken
-from .._vm.run import VmPlan, plan_found_vm, plan_missing_vm, prepared, read_vm_options
-from .items import Item, Scope, removal_of
-from .listed import Listed
+from .._guest.flow.placed import Numbered
+from .._guest.live.find import find
+from .._guest.model import Actual, Guest
+from .._guest.plan.capacity import Capacity
+from .._vm.context import VmContext
+from .._vm.kind import VM
+from .._vm.run import VM_FLOW, VmPlan, prepared, read_vm_options
+from .creation_in_progress import find_creations_in_progress, is_creation_in, within
+from .items import PruneScope, VmItem, removal_of
+from .listed import ListEntry
 from .reservations import PlanningView, row_of
-from .unfinished import find_unfinished, is_unfinished_in, within
 
 if TYPE_CHECKING:
     from .._api.client import Client
-    from .._vm.create.draft import Draft
 
 # VMs that are read at once.
 READERS = 10
@@ -40,11 +41,12 @@ READERS = 10
 class Planned:
     """The plan of one VM, or its error. `row` is the VM as decisions about the others see it."""
 
-    item: Item
+    item: VmItem
     vm_plan: VmPlan | None = None
     row: VmRow | None = None
     error: FleetError | None = None
-    found: VmRow | None = None  # the VM that is meant, where it is there
+    found: VmRow | None = None  # the existing VM of the item
+    refused: Actual | None = None  # the VM as read, if its plan is an error
 
     @property
     def changes(self) -> bool:
@@ -52,13 +54,13 @@ class Planned:
 
     @property
     def actual(self) -> Actual | None:
-        """The VM as it was read for its plan."""
+        """The VM as read for its plan."""
         if self.vm_plan is None:
             return None
         return self.vm_plan.actual
 
     @property
-    def draft(self) -> Draft | None:
+    def draft(self) -> Numbered[Any] | None:
         """The VM that the plan creates."""
         if self.vm_plan is None:
             return None
@@ -66,39 +68,39 @@ class Planned:
 
     @property
     def is_removal(self) -> bool:
-        """Whether the VM is to be removed."""
-        return self.item.desired.state == "absent"
+        """Whether the plan removes the VM."""
+        return self.item.desired.guest.state == "absent"
 
 
 class Planner:
-    """Plans VMs one after the other, each seeing what those before it will be."""
+    """Plans VMs one after the other; each plan sees the VMs planned before it."""
 
     def __init__(self, client: Client, check_mode: bool) -> None:
         self._memory = CachingReader.around(client)
         self._check_mode = check_mode
-        self.cluster = fetch_cluster_state(self._memory)  # as it was
-        self._seen = self.cluster  # the same with what the nodes themselves say
+        self.cluster = fetch_cluster_state(self._memory, {VM.type})  # as read at the start
+        self._seen = self.cluster  # the same, refreshed from the nodes
         self._planned = PlanningView(self._memory, self.cluster)
-        self.notes: tuple[str, ...] = ()  # what could not be found out about VMs to prune
+        self.notes: tuple[str, ...] = ()  # problems while looking for VMs to prune
         self.leaving: frozenset[int] = frozenset()  # VMs that this run removes, if all goes well
-        self._named: dict[str, list[Item]] = {}  # names that new VMs of this run will have
-        self._owners: dict[int, Item] = {}  # which item means the VM of a number
+        self._named: dict[str, list[VmItem]] = {}  # names that new VMs of this run will have
+        self._owners: dict[int, VmItem] = {}  # which item means the VM of a number
         # new templates of this run by name and by number, and their places
         self._templates: dict[str, int] = {}
 
-    def plan(self, items: list[Item]) -> list[Planned]:
+    def plan(self, items: list[VmItem]) -> list[Planned]:
         """Return each VM's plan, in the order of the list.
 
         A VM that cannot be planned has its error.
         """
         return self.plan_located(self.look_up(items))
 
-    def look_up(self, items: list[Item]) -> list[Planned]:
+    def look_up(self, items: list[VmItem]) -> list[Planned]:
         """Return which VM each item means, without a plan yet."""
         located = self._locate(items)
         self._ask_nodes_of(located)
         if any(map(_is_unknown, located)):
-            # the listing may have had an old name of what seems to be missing
+            # The listing may have had an old name of a VM that seems to be missing.
             located = self._locate(items)
         return located
 
@@ -109,10 +111,13 @@ class Planner:
         for one in located:
             group = going if one.is_removal else staying
             group.append(one)
+        before = self.leaving
+        self.leaving = frozenset(all_vmids_of(going))
         planned = self._plan_all(going)
+        self.leaving = before
         for one in planned:
             if one.vm_plan is not None:
-                self.leaving |= meant(one)
+                self.leaving |= vmids_of(one)
         planned += self._plan_all(staying)
         return sorted(planned, key=lambda one: one.item.index)
 
@@ -121,33 +126,21 @@ class Planner:
         return list(map(self._plan, located, found))
 
     def prune(
-        self,
-        params: Mapping[str, Any],
-        scope: Scope,
-        planned: list[Planned],
+        self, params: Mapping[str, Any], scope: PruneScope, planned: list[Planned]
     ) -> list[Planned]:
-        """Return the plans to remove what lies within the scope and is not in the list.
+        """Return the plans that remove the VMs of the scope that are not in the list.
 
-        Never a template: its node says which VM is one. The listing has it from statistics, so that
-        it lacks a new template's flag.
+        Templates are never removed. The listing takes the template flag from statistics, so that it
+        lacks the flag of a new template; therefore the nodes are asked.
         """
-        listed = meant_by(planned)
+        listed = all_vmids_of(planned)
         rows = out_of_list(self.cluster, scope, listed)
-        unfinished, self.notes = find_unfinished(
-            self._memory.direct(),
-            self._seen,
-            scope,
-            listed,
-            params,
+        unfinished, self.notes = find_creations_in_progress(
+            self._memory.direct(), self._seen, scope, listed, params
         )
         rows += unfinished
-        fresh = ask_nodes(
-            self._memory,
-            self.cluster,
-            {row.node for row in rows},
-            full=True,
-        )
-        items: list[Item] = []
+        fresh = ask_nodes(self._memory, self.cluster, {row.node for row in rows}, full=True)
+        items: list[VmItem] = []
         for row in rows:
             now = fresh.vms.get(row.vmid)
             if now is None or now.template:
@@ -155,47 +148,41 @@ class Planner:
             name = now.own_name or row.own_name
             removal = removal_of(params, row.vmid, name)
             index = len(planned) + len(items)
-            items.append(
-                Item(
-                    index,
-                    read_vm_options(removal),
-                    pruned=True,
-                )
-            )
+            items.append(VmItem(index, read_vm_options(removal), pruned=True))
         return self._without_templates(self.plan(items))
 
     def _without_templates(self, unwanted: list[Planned]) -> list[Planned]:
-        """Return the plans of VMs to prune without those whose configuration is a template's."""
+        """Return the plans of VMs to prune without the VMs whose configuration is a template's."""
         templates = list(filter(_is_template, unwanted))
-        self.leaving -= meant_by(templates)
+        self.leaving -= all_vmids_of(templates)
         return still_unwanted(unwanted, templates)
 
-    def as_it_is(self, planned: Planned) -> VmRow | None:
+    def current_row(self, planned: Planned) -> VmRow | None:
         """Return the VM that an item means, with name and tags from its node, or None."""
         if planned.found is None:
             return None
         return self._planned.cluster.vms.get(planned.found.vmid)
 
-    def _context(self, item: Item) -> RunContext:
-        context = RunContext(
+    def _context(self, item: VmItem) -> VmContext:
+        context = VmContext(
             client=self._memory,
-            desired=replace(item.desired, leaving=self.leaving),
+            desired=item.desired.with_guest(leaving=self.leaving),
             settings=item.options.settings,
             check_mode=self._check_mode,
             cluster_view=self._planned,
         )
         return prepared(context)
 
-    def _locate(self, items: list[Item]) -> list[Planned]:
+    def _locate(self, items: list[VmItem]) -> list[Planned]:
         located: list[Planned] = []
-        # Where two tenants name one VM, its configuration names the owner.
-        owners: dict[tuple[int, str | None], Item] = {}
+        # If two tenants name one VM, its configuration decides who owns it.
+        owners: dict[tuple[int, str | None], VmItem] = {}
         for item in items:
-            row = _row_in(self._planned.cluster, item.desired)
+            row = _row_in(self._planned.cluster, item.desired.guest)
             if row is None:
                 located.append(Planned(item))
                 continue
-            other = owners.setdefault((row.vmid, item.desired.tenant_tag), item)
+            other = owners.setdefault((row.vmid, item.desired.guest.tenant_tag), item)
             if other is item:
                 located.append(Planned(item, found=row))
             else:
@@ -203,10 +190,9 @@ class Planner:
         return located
 
     def _ask_nodes_of(self, located: list[Planned]) -> None:
-        """Learn names and power states, which the listing knows late; one request a node.
+        """Refresh names and power states, which are late in the listing; one request per node.
 
-        Where a VM is not found by its name all nodes are asked, else those of the VMs that are
-        there.
+        Only the nodes of known VMs are asked; all nodes if a VM was not found by its name.
         """
         nodes: set[str] = set()
         for one in located:
@@ -223,14 +209,12 @@ class Planner:
         if planned.error is not None:
             return planned.error
         try:
-            return find(self._context(planned.item), self._planned.cluster)
+            return find(self._context(planned.item).of_guest, self._planned.cluster)
         except FleetError as error:
             return error
 
     def _plan(
-        self,
-        planned: Planned,
-        read: tuple[Actual | None, ClusterState] | FleetError,
+        self, planned: Planned, read: tuple[Actual | None, ClusterState] | FleetError
     ) -> Planned:
         item = planned.item
         if isinstance(read, FleetError):
@@ -239,16 +223,18 @@ class Planner:
         for vmid in self.cluster.vms.keys() - seen.vms.keys():
             self._planned.drop(vmid)  # it was removed since the listing was read
         cluster = self._planned.cluster
+        refused = None
         try:
             context = self._context(item)
             if actual is None:
                 self._require_unnamed(item)
-                vm_plan = plan_missing_vm(context, cluster, seen)
+                vm_plan = VM_FLOW.plan_missing(context, cluster, seen)
             else:
                 self._require_single(item, actual)
-                vm_plan = plan_found_vm(context, actual, cluster)
+                refused = actual
+                vm_plan = VM_FLOW.plan_found(context, actual, cluster)
         except FleetError as error:
-            return replace(planned, error=self._why_without(item, error))
+            return replace(planned, error=self._why_without(item, error), refused=refused)
         row = row_after(vm_plan)
         taken = taken_by(vm_plan)
         if taken is not None:
@@ -261,49 +247,48 @@ class Planner:
                 self._templates |= {row.name: item.index, str(row.vmid): item.index}
         return replace(planned, vm_plan=vm_plan, row=row)
 
-    def _require_unnamed(self, item: Item) -> None:
-        """Raise Conflict where a new VM of the list will have the name for the same tenant.
+    def _require_unnamed(self, item: VmItem) -> None:
+        """Raise Conflict if another new VM of the list will have the same name and tenant.
 
-        Two tenants may each have a VM of a name; without a tenant a name means one VM of them all.
+        Two tenants may each have a VM of a name; without a tenant the name must be unique.
         """
         desired = item.desired
-        if desired.vmid is not None or desired.state == "absent":
+        if desired.guest.vmid is not None or desired.guest.state == "absent":
             return
-        name = desired.name or ""
+        name = desired.guest.name or ""
         for other in self._named.get(name, ()):
-            tags = {desired.tenant_tag, other.desired.tenant_tag}
+            tags = {desired.guest.tenant_tag, other.desired.guest.tenant_tag}
             is_same_owner = None in tags or len(tags) == 1
             if is_same_owner:
                 raise Conflict(
-                    attempted=f"{desired.label} was not planned",
+                    attempted=f"{desired.guest.label} was not planned",
                     answer=f"vms[{other.index}] will have that name",
                     next_step="Give one of the two another name, or a vmid of its own",
                     reason="name taken",
                 )
 
-    def _require_single(self, item: Item, actual: Actual) -> None:
-        """Raise Conflict where an earlier item of the list means the same VM."""
+    def _require_single(self, item: VmItem, actual: Actual) -> None:
+        """Raise Conflict if an earlier item of the list means the same VM."""
         if item.pruned:
             return
-        if item.desired.state != "absent":
+        if item.desired.guest.state != "absent":
             self.leaving -= {actual.vmid}
         other = self._owners.setdefault(actual.vmid, item)
         if other is not item:
             raise _same(item, other, row_of_actual(actual))
 
-    def _why_without(self, item: Item, error: FleetError) -> FleetError:
-        """Return the error of a VM.
-
-        It is another one where its source is a template that this run creates.
+    def _why_without(self, item: VmItem, error: FleetError) -> FleetError:
+        """Return the error of a VM, with a next step if its source is a template that this run
+        creates.
         """
-        source = item.desired.source
+        source = item.desired.guest.source
         if source is None or not isinstance(error, NotFound):
             return error
         at = self._templates.get(source.name or str(source.vmid))
         if at is None:
             return error
         return error.on(
-            attempted=f"{item.desired.label} was not planned",
+            attempted=f"{item.desired.guest.label} was not planned",
             answer=f"its source is vms[{at}], which is not made yet",
             next_step="Run again once it is there, or list the template in a task before this one",
             reason="source not made yet",
@@ -321,8 +306,10 @@ def _is_template(planned: Planned) -> bool:
     return actual is not None and actual.template
 
 
-def _row_in(cluster: ClusterState, desired: Desired) -> VmRow | None:
-    """Return the row of the VM that is meant, or None; also where a name means several (pure)."""
+def _row_in(cluster: ClusterState, desired: Guest) -> VmRow | None:
+    """Return the row of the desired VM, or None if it is missing or its name is ambiguous
+    (pure).
+    """
     try:
         return find_vm(
             cluster,
@@ -337,57 +324,52 @@ def _row_in(cluster: ClusterState, desired: Desired) -> VmRow | None:
 
 def row_of_actual(actual: Actual) -> VmRow:
     """Return the row of a VM that was read (pure)."""
-    return row_of(
-        actual.vmid,
-        actual.node,
-        actual.target,
-        pool=actual.pool,
-        status=actual.status,
-    )
+    return row_of(actual.vmid, actual.node, actual.target, pool=actual.pool, status=actual.status)
 
 
 def row_after(vm_plan: VmPlan) -> VmRow | None:
-    """Return a VM as the listing will show it after its plan, or None where it is removed."""
+    """Return the row that the listing will have after a plan, or None if the VM is removed."""
     context, draft, actual, config = vm_plan.context, vm_plan.draft, vm_plan.actual, vm_plan.config
     desired = context.desired
     if config is None:
         return None
     if draft is not None:
-        config = {**config, "name": desired.name or ""}
-        if desired.state == "template":
+        config = {**config, "name": desired.guest.name or ""}
+        if desired.guest.state == "template":
             config["template"] = "1"
         status = "stopped"
-        if desired.state == "started":
+        if desired.guest.state == "started":
             status = "running"
         return row_of(
             draft.vmid,
             draft.node,
             config,
-            pool=desired.pool,
+            pool=desired.guest.pool,
             status=status,
-            disk=draft.figures.disk,
+            disk=draft.placed.figures.disk,
         )
     if actual is None:
         return None
     return row_of(
         actual.vmid,
-        desired.node or actual.node,
+        desired.guest.node or actual.node,
         config,
-        pool=desired.pool or actual.pool,
+        pool=desired.guest.pool or actual.pool,
         status=actual.status,
     )
 
 
-def taken_by(vm_plan: VmPlan) -> Taken | None:
-    """Return what a VM will take of its node beyond what the listing shows (pure)."""
+def taken_by(vm_plan: VmPlan) -> Capacity | None:
+    """Return the resources of the node that a VM will take beyond the listing's figures (pure)."""
     draft = vm_plan.draft
     if draft is None:
         return vm_plan.taken
-    return Taken(draft.node, draft.needs.running_memory, draft.needs.room)
+    needs = draft.placed.needs
+    return Capacity(draft.node, needs.running_memory, needs.room)
 
 
-def meant(planned: Planned) -> set[int]:
-    """Return the VMIDs that an item means: the VM that was read, and the one in the listing
+def vmids_of(planned: Planned) -> set[int]:
+    """Return the VMIDs of an item: of the VM that was read, and of its row in the listing
     (pure).
     """
     found: set[int] = set()
@@ -397,22 +379,20 @@ def meant(planned: Planned) -> set[int]:
     return found
 
 
-def meant_by(planned: Iterable[Planned]) -> set[int]:
+def all_vmids_of(planned: Iterable[Planned]) -> set[int]:
     """Return the VMIDs that any of these items means (pure)."""
-    return set().union(*map(meant, planned))
+    return set().union(*map(vmids_of, planned))
 
 
-def refuse_look_alikes(
-    planned: list[Planned],
-    cluster: ClusterState,
-    scope: Scope,
+def mark_look_alikes(
+    planned: list[Planned], cluster: ClusterState, scope: PruneScope
 ) -> list[Planned]:
     """Return the plans, with an error for a new VM whose name differs from another's in case only
     (pure).
 
     DNS ignores the case of a name: the other VM would be pruned because of a typing error.
     """
-    unlisted = out_of_list(cluster, scope, meant_by(planned))
+    unlisted = out_of_list(cluster, scope, all_vmids_of(planned))
     by_name = {row.name.lower(): row for row in unlisted if not row.template}
     checked: list[Planned] = []
     for one in planned:
@@ -423,9 +403,9 @@ def refuse_look_alikes(
     return checked
 
 
-def _look_alike(item: Item, row: VmRow) -> Conflict:
+def _look_alike(item: VmItem, row: VmRow) -> Conflict:
     return Conflict(
-        attempted=f"vms[{item.index}], {item.desired.label}, was not planned",
+        attempted=f"vms[{item.index}], {item.desired.guest.label}, was not planned",
         answer=(
             f"VM '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but upper"
             " and lower case"
@@ -436,17 +416,17 @@ def _look_alike(item: Item, row: VmRow) -> Conflict:
 
 
 def still_unwanted(unwanted: list[Planned], planned: list[Planned]) -> list[Planned]:
-    """Return the plans of VMs to prune without those that turned out to be in the list (pure)."""
-    listed = meant_by(planned)
-    return [one for one in unwanted if listed.isdisjoint(meant(one))]
+    """Return the plans of VMs to prune, without the VMs that were found in the list (pure)."""
+    listed = all_vmids_of(planned)
+    return [one for one in unwanted if listed.isdisjoint(vmids_of(one))]
 
 
-def counting(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
+def with_leaving(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
     """Return the plans with `leaving` as the VMs that do not count in a quota (pure)."""
     found: list[Planned] = []
     for one in planned:
         vm_plan = one.vm_plan
-        if vm_plan is not None and vm_plan.context.desired.leaving != leaving:
+        if vm_plan is not None and vm_plan.context.desired.guest.leaving != leaving:
             asked = _with_leaving(vm_plan.asked, leaving)
             context = _with_leaving(vm_plan.context, leaving)
             one = replace(one, vm_plan=replace(vm_plan, asked=asked, context=context))
@@ -454,28 +434,28 @@ def counting(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
     return found
 
 
-def _with_leaving(context: RunContext, leaving: frozenset[int]) -> RunContext:
-    return replace(context, desired=replace(context.desired, leaving=leaving))
+def _with_leaving(context: VmContext, leaving: frozenset[int]) -> VmContext:
+    return replace(context, desired=context.desired.with_guest(leaving=leaving))
 
 
-def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
-    """Raise Conflict where an entry to remove means a VM of another name or of a tenant.
+def require_own(planned: list[Planned], planner: Planner) -> None:
+    """Raise Conflict if an entry to remove means a VM with another name or another tenant.
 
-    One such entry shows that the list is not what its author thinks, so nothing is removed.
+    One such entry shows that the list is not the one its author had in mind, so nothing is removed.
     """
     foreign: list[str] = []
     for one in planned:
-        row, desired = planner.as_it_is(one), one.item.desired
+        row, desired = planner.current_row(one), one.item.desired
         if row is None:
             continue
-        named = desired.name or str(desired.vmid)
-        owners = tenants_of(row.tags, desired.tenant_prefix)
-        is_by_number = desired.vmid is not None and desired.name
-        is_renamed = is_by_number and row.name != desired.name
-        is_owned = owners and desired.tenant_tag is None
+        named = desired.guest.name or str(desired.guest.vmid)
+        owners = tenants_of(row.tags, desired.guest.tenant_prefix)
+        is_by_number = desired.guest.vmid is not None and desired.guest.name
+        is_renamed = is_by_number and row.name != desired.guest.name
+        is_owned = owners and desired.guest.tenant_tag is None
         if is_renamed or is_owned:
-            label = "/".join(filter(None, (desired.tenant, named)))
-            foreign.append(f"{label} ({_whose(row, desired)})")
+            label = "/".join(filter(None, (desired.guest.tenant, named)))
+            foreign.append(f"{label} ({_describe_owner(row, desired.guest)})")
     if foreign:
         raise Conflict(
             attempted="Nothing was removed",
@@ -488,23 +468,18 @@ def refuse_foreign(planned: list[Planned], planner: Planner) -> None:
         )
 
 
-def _whose(row: VmRow, desired: Desired) -> str:
-    """Return what a VM is, in words; of another tenant's VM nothing but its VMID (pure)."""
+def _describe_owner(row: VmRow, desired: Guest) -> str:
+    """Describe the VM in words; of another tenant's VM only its VMID is shown (pure)."""
     if is_of_others(desired.tenant_tag, row.tags, desired.tenant_prefix):
         return f"VM {row.vmid} belongs to another tenant"
     tags = ", ".join(row.tags) or "none"
     return f"VM {row.vmid} is {row.name} with the tags {tags}"
 
 
-def refuse_given_away(
-    unwanted: list[Planned],
-    items: list[Item],
-    others: list[Listed],
-    scope: Scope,
+def require_not_given_away(
+    unwanted: list[Planned], items: list[VmItem], others: list[ListEntry], scope: PruneScope
 ) -> None:
-    """Raise Conflict where a VM to prune is in the list under its name, but for another tenant
-    (pure).
-    """
+    """Raise Conflict if a VM to prune is listed under its name for another tenant (pure)."""
     mine = {item.name_in_dns for item in items}
     elsewhere = {entry.name.lower() for entry in others}
     elsewhere -= {"", *mine}
@@ -525,11 +500,7 @@ def refuse_given_away(
         )
 
 
-def out_of_list(
-    cluster: ClusterState,
-    scope: Scope,
-    listed: set[int],
-) -> list[VmRow]:
+def out_of_list(cluster: ClusterState, scope: PruneScope, listed: set[int]) -> list[VmRow]:
     """Return the VMs in a scope that no item of the list means, by VMID, templates too (pure)."""
     found: list[VmRow] = []
     for vmid, row in sorted(cluster.vms.items()):
@@ -538,8 +509,8 @@ def out_of_list(
     return found
 
 
-def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
-    """Raise Conflict where a VM to prune has left the scope since it was planned."""
+def require_within(scope: PruneScope, actual: Actual, row: VmRow | None) -> None:
+    """Raise Conflict if a VM to prune has left the scope since it was planned."""
     if _is_inside(scope, actual, row):
         return
     raise Conflict(
@@ -550,17 +521,17 @@ def still_within(scope: Scope, actual: Actual, row: VmRow | None) -> None:
     )
 
 
-def _is_inside(scope: Scope, actual: Actual, row: VmRow | None) -> bool:
+def _is_inside(scope: PruneScope, actual: Actual, row: VmRow | None) -> bool:
     if row is None:
         return False
     if within(row, scope):
         return True
-    return is_unfinished_in(scope, actual.target, row.pool)
+    return is_creation_in(scope, actual.target, row.pool)
 
 
-def _same(item: Item, other: Item, row: VmRow) -> Conflict:
+def _same(item: VmItem, other: VmItem, row: VmRow) -> Conflict:
     return Conflict(
-        attempted=f"vms[{item.index}], {item.desired.label}, was not planned",
+        attempted=f"vms[{item.index}], {item.desired.guest.label}, was not planned",
         answer=f"vms[{other.index}] means the same VM, '{row.name}' ({row.vmid})",
         next_step="List each VM once",
         reason="listed twice",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .._api.protocols import Progress
+from .._core.shown import counted
 
 
 class RunProgress:
@@ -24,7 +25,7 @@ class RunProgress:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count one more at work, and in the end as done."""
+        """Count a VM as running, and at the end as done."""
         with self._lock:
             self._busy += 1
         try:
@@ -36,10 +37,10 @@ class RunProgress:
 
     def __str__(self) -> str:
         with self._lock:
-            return f"{self._done} of {self._number} VMs done, {self._busy} at work"
+            return f"{self._done} of {counted(self._number, 'VM')} done, {self._busy} at work"
 
     def over(self, progress: Progress | None) -> Progress | None:
-        """Return what shows progress with the tally beside it."""
+        """Return a progress callback that also shows the counts of the run, or None without one."""
         if progress is None:
             return None
         return lambda upid, seconds, _status: progress(upid, seconds, str(self))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a fleet's run reports: a row a VM, counts, lines, differences, and one failure (pure)."""
+"""The report of a fleet's run: a row per VM, counts, lines, differences, one failure (pure)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core.errors import FleetError, failure_of_several
+from .._core.errors import FleetError
+from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
-from .._vm.describe import conditions_of_failure
-from .._vm.report import WAITS_FOR_STOP
-from .execute import Outcome
+from .._core.shown import counted
+from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
+from .execute import VmOutcome
 from .listed import read_tenants
-from .power_turns import restarts
+from .reboots import restarts
 from .summary import ACTIONS, lines_of
 
-# The message names this many of the VMs that failed; the result has all of them.
-_SHOWN = 5
 # The lines of a refused list name this many mistakes.
 _SHOWN_CAUSES = 20
-# What a row is of a VM that nothing was done to because the run failed before.
+# The row of a VM that was not worked on because the run failed before.
 _NOT_WORKED_ON: Mapping[str, Any] = {
     "vmid": None,
     "node": None,
@@ -50,33 +49,27 @@ _SHORT = (
 )
 
 
-def report(
-    outcomes: list[Outcome],
-    *,
-    check_mode: bool = False,
-    details: bool = True,
-) -> Result:
-    """Return the result of the run; it fails where a VM failed.
+def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool = True) -> Result:
+    """Return the result of the run, failed if any VM failed.
 
     Without `details` a row has only the outcome of the VM.
     """
     rows: list[dict[str, Any]] = []
-    errors: dict[int, FleetError] = {}
-    messages: list[str] = []
+    failures: dict[int, Failed] = {}
     diffs: list[dict[str, Any]] = []
     for index, outcome in enumerate(outcomes):
         rows.append(row_of(outcome))
         if outcome.error is not None:
-            errors[index] = outcome.error
-            messages.append(_cause(outcome, outcome.error))
+            label = outcome.planned.item.desired.guest.label
+            failures[index] = Failed(label, outcome.error)
         if outcome.result is not None and outcome.result.changed:
             diffs.append(_headed(outcome, outcome.result))
     counts = Counter(row["action"] for row in rows)
-    lines = lines_of(rows, errors, check_mode=check_mode)
+    lines = lines_of(rows, failures, check_mode=check_mode)
     warnings = _warnings(outcomes, rows, counts["kept"])
     failure = None
-    if errors:
-        failure = _failure(list(errors.values()), messages, len(outcomes))
+    if failures:
+        failure = _failure(list(failures.values()), len(outcomes))
     changed = any(row["changed"] for row in rows)
     if not details:
         rows = [short(row) for row in rows]
@@ -93,9 +86,9 @@ def report(
 def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str, Any]:
     """Return the values of a run that failed before any VM was worked on.
 
-    The message of the task has the cause, so a row has an error only where the VM itself has a
-    mistake. With details, the VMs without one are left out where others have one: a typing error
-    must not be hidden among them. The arguments may be those that were refused, of any shape.
+    The message of the task has the cause, so a row has an error only if the VM itself has a
+    mistake. If any row has one, the details omit the other rows: a typing error must not be hidden
+    among them. The arguments may be the refused ones, of any shape.
     """
     own: dict[int, Mapping[str, Any]] = {}
     causes: list[str] = []
@@ -111,16 +104,15 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     if rows:
         lines.insert(0, f"failed {len(rows)}")
     if arguments.get("details") is not False:
-        shown = [row for row in rows if "error" in row] or rows
-        rows = [{**_NOT_WORKED_ON, **row} for row in shown]
+        reported = [row for row in rows if "error" in row] or rows
+        rows = [{**_NOT_WORKED_ON, **row} for row in reported]
     return {"vms": rows, "refused": True, "summary": summary, "report": lines}
 
 
 def _refused_rows(
-    arguments: Mapping[str, Any],
-    own: Mapping[int, Mapping[str, Any]],
+    arguments: Mapping[str, Any], own: Mapping[int, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return name and tenant of each VM of the run, with its own cause where it has one."""
+    """Return name and tenant of each VM of the run, with the VM's own cause if it has one."""
     rows: list[dict[str, Any]] = []
     for index, item in enumerate(arguments.get("vms") or ()):
         given: Mapping[str, Any] = {}
@@ -135,7 +127,7 @@ def _refused_rows(
 
 
 def _tenant_of(own: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Return the tenant of a VM: its own, else that of the defaults, else that of the task."""
+    """Return the tenant of a VM: its own, else the tenant of the defaults, else of the task."""
     defaults = arguments.get("defaults")
     found = ""
     for layer in (arguments, defaults, own):
@@ -164,17 +156,17 @@ def short(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def row_of(outcome: Outcome) -> dict[str, Any]:
-    """Return the report on one VM: which VM it is, and what module vm returns of it."""
+def row_of(outcome: VmOutcome) -> dict[str, Any]:
+    """Return the report on one VM: its identity, and the values that module vm returns."""
     item = outcome.planned.item
     vm_plan = outcome.planned.vm_plan
     actual = outcome.planned.actual
     desired = item.desired
     row: dict[str, Any] = {
-        "name": desired.name,
-        "vmid": desired.vmid,
+        "name": desired.guest.name,
+        "vmid": desired.guest.vmid,
         "node": None,
-        "tenant": desired.tenant,
+        "tenant": desired.guest.tenant,
         "pruned": item.pruned,
         "changed": False,
         "failed": outcome.error is not None,
@@ -192,7 +184,7 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
     if actual is not None:
         row["vmid"] = actual.vmid
         row["node"] = actual.node
-        row["name"] = desired.name or actual.name
+        row["name"] = desired.guest.name or actual.name
     if outcome.result is not None:
         _add_result(row, outcome, outcome.result)
     if outcome.error is not None:
@@ -202,12 +194,8 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
     return row
 
 
-def _add_result(
-    row: dict[str, Any],
-    outcome: Outcome,
-    result: Result,
-) -> None:
-    """Add the result of a VM, with its VMID, node and name where it has them."""
+def _add_result(row: dict[str, Any], outcome: VmOutcome, result: Result) -> None:
+    """Add the result of a VM, with its VMID, node and name if known."""
     vm_plan = outcome.planned.vm_plan
     row.update(result.values)
     vm = row["vm"] or {}
@@ -216,22 +204,18 @@ def _add_result(
             row[key] = vm[key]
     row["changed"] = result.changed
     if result.changed and vm_plan is not None:
-        row["rebooted"] = restarts(vm_plan)
+        row["rebooted"] = restarts(vm_plan.actual, vm_plan.plan)
 
 
-def _add_error(
-    row: dict[str, Any],
-    outcome: Outcome,
-    error: FleetError,
-) -> None:
-    """Add the error of a VM, with VMID and node of a new one that failed after its creation."""
+def _add_error(row: dict[str, Any], outcome: VmOutcome, error: FleetError) -> None:
+    """Add the error of a VM. A new VM that failed after its creation also gets VMID and node."""
     draft = outcome.planned.draft
     done = list(error.details.get("done", []))
     row.update(error.as_result())
     row["done"] = done
-    row["changed"] = bool(done)
+    row["changed"] = error.came_after_changes
     row["conditions"] = conditions_of_failure(error)
-    if done and draft is not None:
+    if row["changed"] and draft is not None:
         row["vmid"] = outcome.vmid or draft.vmid
         row["node"] = row["node"] or draft.node
 
@@ -246,7 +230,7 @@ def _status(row: Mapping[str, Any]) -> str | None:
     return "absent"
 
 
-def _action(outcome: Outcome, row: Mapping[str, Any]) -> str:
+def _action(outcome: VmOutcome, row: Mapping[str, Any]) -> str:
     if outcome.error is not None:
         return "failed"
     if outcome.result is None:
@@ -261,9 +245,7 @@ def _action(outcome: Outcome, row: Mapping[str, Any]) -> str:
 
 
 def _warnings(
-    outcomes: Sequence[Outcome],
-    rows: Sequence[Mapping[str, Any]],
-    kept: int,
+    outcomes: Sequence[VmOutcome], rows: Sequence[Mapping[str, Any]], kept: int
 ) -> tuple[str, ...]:
     """Return the warnings of all VMs; one for several VMs that wait for a reboot."""
     lines: list[str] = []
@@ -281,37 +263,22 @@ def _warnings(
         waiting = [f"{number} VMs {state}; reboot=if_needed applies them"]
     lines += waiting
     if kept:
-        lines.append(f"{kept} VMs that are not in the list were not removed, because others failed")
+        unlisted = f"{counted(kept, 'VM')} that the list does not have"
+        lines.append(f"Not removed, because others failed: {unlisted}")
     return tuple(dict.fromkeys(lines))
 
 
-def _headed(outcome: Outcome, result: Result) -> dict[str, Any]:
+def _headed(outcome: VmOutcome, result: Result) -> dict[str, Any]:
     """Return the diff of a VM with a headline."""
-    label = outcome.planned.item.desired.label
+    label = outcome.planned.item.desired.guest.label
     diff: Mapping[str, Any] = {"before": {}, "after": {}}
     if isinstance(result.diff, Mapping):
         diff = result.diff
     return {"before_header": label, "after_header": label, **diff}
 
 
-def _failure(
-    errors: Sequence[FleetError],
-    messages: Sequence[str],
-    number: int,
-) -> FleetError:
-    """Return the error of the run: that of its only VM, or one for all that failed of `number`."""
+def _failure(failures: Sequence[Failed], number: int) -> FleetError:
+    """Return the error of the run: of its only VM, or one error for all failures among `number`."""
     if number == 1:
-        return errors[0]
-    causes = list(messages[:_SHOWN])
-    if len(messages) > _SHOWN:
-        causes.append(f"And {len(messages) - _SHOWN} more.")
-    return failure_of_several(errors, " ".join(causes), number)
-
-
-def _cause(outcome: Outcome, error: FleetError) -> str:
-    """Return the message of an error, after the VM's label where the message lacks it."""
-    label = outcome.planned.item.desired.label
-    message = str(error)
-    if label in message:
-        return message
-    return f"{label}: {message}"
+        return failures[0].error
+    return failure_of_several(failures, number)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the VMs of one run take, visible to decisions about its other VMs before PVE shows it."""
+"""Resources that the VMs of one run take, visible to later decisions before PVE shows them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from .._cluster.state import FRESH, ClusterState, StorageRow, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
 from .._cluster.view import ClusterView
-from .._vm.config.memory import memory_of
-from .._vm.create.placement import cores_of
-from .._vm.create.quota_race import figures_of
-from .._vm.plan.room import Taken
+from .._guest.plan.capacity import Capacity
+from .._vm.kind import VM
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -34,26 +32,28 @@ def row_of(
 ) -> VmRow:
     """Return the row of a VM as the listing will show it.
 
-    `disk` is what its disks count where that is known better.
+    `disk` is the size of its disks (bytes) if a better figure than the configuration's is known.
     """
+    figures = VM.figures_of(config)
     return VmRow(
+        type=VM.type,
         vmid=vmid,
         node=node,
-        name=config.get("name") or "",
+        name=VM.name_in(config),
         status=status,
         tags=tuple(parse_tags(config.get("tags") or "")),
         pool=pool,
         template=config.get("template") == "1",
         lock=None,
-        cores=cores_of(config),
-        memory=memory_of(config),
-        disk=figures_of(config).disk if disk is None else disk,
+        cores=figures.cores,
+        memory=figures.memory,
+        disk=figures.disk if disk is None else disk,
         uptime=0,
         planned=True,
     )
 
 
-def _with_planned(row: StorageRow, taken: Taken) -> StorageRow:
+def _with_planned(row: StorageRow, taken: Capacity) -> StorageRow:
     is_on_node = row.shared or row.node == taken.node
     if not is_on_node:
         return row
@@ -62,20 +62,14 @@ def _with_planned(row: StorageRow, taken: Taken) -> StorageRow:
 
 
 class PlanningView(ClusterView):
-    """The cluster while a run is planned: as it was read, with the VMs as planned so far."""
+    """The cluster while a run is planned: as read, plus the VMs planned so far."""
 
     def __init__(self, client: Client, cluster: ClusterState) -> None:
-        super().__init__(client)
+        super().__init__(client, cluster.types)
         self._vms = dict(cluster.vms)
         self._taken = set(cluster.taken)
-        # One look is what the whole plan rests on; a change since then is seen when it is
-        # carried out.
-        self.cluster = replace(
-            cluster,
-            vms=self._vms,
-            taken=self._taken,
-            read_at=float("inf"),
-        )
+        # The whole plan rests on one reading; later changes are noticed while the plan is executed.
+        self.cluster = replace(cluster, vms=self._vms, taken=self._taken, read_at=float("inf"))
 
     def now(self) -> ClusterState:
         return self.cluster
@@ -88,7 +82,7 @@ class PlanningView(ClusterView):
         self._vms[row.vmid] = row
         self._taken.add(row.vmid)
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: Capacity) -> None:
         """Show the memory and the storage that a VM will take of its node."""
         nodes, row = dict(self.cluster.nodes), self.cluster.nodes.get(taken.node)
         if row is not None:
@@ -110,7 +104,9 @@ class PlanningView(ClusterView):
         for row in seen.vms.values():
             if row.fresh:
                 self.put(row)
-        self.cluster = replace(self.cluster, asked=self.cluster.asked | seen.asked)
+        self.cluster = replace(
+            self.cluster, asked_nodes=self.cluster.asked_nodes | seen.asked_nodes
+        )
 
 
 class Reservations:
@@ -122,9 +118,10 @@ class Reservations:
         self._reading = threading.Lock()
         self._rows: dict[int, VmRow] = {}
         self._latest = cluster
+        self.types = cluster.types
 
     def put(self, row: VmRow) -> None:
-        """Claim what a VM will take."""
+        """Reserve the resources that a VM will take."""
         with self._lock:
             self._rows[row.vmid] = row
 
@@ -147,30 +144,21 @@ class Reservations:
         """
         with self._reading:
             if self._latest.read_at < not_before:
-                self._latest = fetch_cluster_state(self._client)
+                self._latest = fetch_cluster_state(self._client, self.types)
             return self._latest
 
     def over(self, cluster: ClusterState, without: int) -> ClusterState:
-        """Return the cluster state with all claims but that of one VM."""
+        """Return the cluster state with all reservations except one VM's."""
         with self._lock:
             rows = {vmid: row for vmid, row in self._rows.items() if vmid != without}
-        return replace(
-            cluster,
-            vms={**cluster.vms, **rows},
-            taken=cluster.taken | rows.keys(),
-        )
+        return replace(cluster, vms={**cluster.vms, **rows}, taken=cluster.taken | rows.keys())
 
 
 class LiveView(ClusterView):
     """The cluster as one VM of a run sees it while the others are worked on too."""
 
-    def __init__(
-        self,
-        client: Client,
-        reservations: Reservations,
-        vmid: int,
-    ) -> None:
-        super().__init__(client)
+    def __init__(self, client: Client, reservations: Reservations, vmid: int) -> None:
+        super().__init__(client, reservations.types)
         self._reservations = reservations
         self.vmid = vmid
 

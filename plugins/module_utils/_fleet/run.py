@@ -16,17 +16,17 @@ from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .concurrency import ConcurrencyLimits
-from .execute import Executor, Outcome, foresee
-from .items import Estate, Scope, read_estate
+from .execute import Executor, VmOutcome, preview_all
+from .items import Estate, PruneScope, read_estate
 from .plan import (
     Planned,
     Planner,
-    counting,
-    refuse_foreign,
-    refuse_given_away,
-    refuse_look_alikes,
+    mark_look_alikes,
+    require_not_given_away,
+    require_own,
+    require_within,
     still_unwanted,
-    still_within,
+    with_leaving,
 )
 from .report import report
 from .reservations import Reservations
@@ -40,19 +40,15 @@ _SITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Work:
-    """What came of the VMs of one site, in the order of the list, and warnings of the run."""
+class SiteWork:
+    """The outcomes of the VMs of one site, in the order of the list, and warnings of the run."""
 
-    outcomes: list[Outcome]
+    outcomes: list[VmOutcome]
     notes: tuple[str, ...] = ()
 
 
-def run(
-    params: Mapping[str, Any],
-    client: Client,
-    check_mode: bool = False,
-) -> Result:
-    """Make the VMs of a list what it says; in check mode plan it and write nothing.
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Create, change or remove the VMs of a list as desired; check mode only plans.
 
     A VM that fails does not stop the others, but nothing is pruned then.
     """
@@ -65,20 +61,20 @@ def run_at_sites(
     clients: Sequence[tuple[Collection[str], Client]],
     check_mode: bool = False,
 ) -> Result:
-    """Do the same for VMs of several sites, side by side, each list of sites with its client.
+    """Run for VMs of several sites, side by side; each list of sites comes with its client.
 
-    Where a site fails as a whole, its VMs fail, and those of the others do not.
+    If a whole site fails, its VMs fail and the VMs of other sites do not.
     """
 
-    def one(part: tuple[Collection[str], Client]) -> Work:
+    def one(part: tuple[Collection[str], Client]) -> SiteWork:
         sites, client = part
         named = read_estate(params, None, sites)
         try:
             done = work_on(read_estate(params, client, sites), client, check_mode)
         except FleetError as error:
-            return Work([_failed_as_a_whole(Planned(item), error) for item in named.items])
+            return SiteWork([_failed_as_a_whole(Planned(item), error) for item in named.items])
         site = max(sites)
-        return Work([_of_site(outcome, site) for outcome in done.outcomes], done.notes)
+        return SiteWork([_of_site(outcome, site) for outcome in done.outcomes], done.notes)
 
     return _reported(side_by_side(one, clients, _SITES_AT_ONCE), params, check_mode)
 
@@ -86,7 +82,7 @@ def run_at_sites(
 def sites_of(params: Mapping[str, Any]) -> list[str]:
     """Return the sites of the VMs of a run; an empty text is the site of the task.
 
-    Raises FleetError for a mistake in the list, where it names sites at all.
+    Raises FleetError for a mistake in the list, if it names any site.
     """
     settings = params.get("tenant_settings") or {}
     given = [*settings.values(), *params["vms"]]
@@ -107,11 +103,11 @@ def _names_site(given: Any) -> bool:
     return bool(given.get("site"))
 
 
-def _failed_as_a_whole(planned: Planned, error: FleetError) -> Outcome:
-    return Outcome(replace(planned, error=error), error=error)
+def _failed_as_a_whole(planned: Planned, error: FleetError) -> VmOutcome:
+    return VmOutcome(replace(planned, error=error), error=error)
 
 
-def _of_site(outcome: Outcome, site: str) -> Outcome:
+def _of_site(outcome: VmOutcome, site: str) -> VmOutcome:
     """Return the outcome with the site of a VM that was pruned."""
     item = outcome.planned.item
     if not item.pruned:
@@ -121,9 +117,9 @@ def _of_site(outcome: Outcome, site: str) -> Outcome:
     return replace(outcome, planned=planned)
 
 
-def _reported(works: Sequence[Work], params: Mapping[str, Any], check_mode: bool) -> Result:
-    """Return the result of the run: VMs in the order of the list, then those that were pruned."""
-    outcomes: list[Outcome] = []
+def _reported(works: Sequence[SiteWork], params: Mapping[str, Any], check_mode: bool) -> Result:
+    """Return the result of the run: VMs in the order of the list, then the pruned VMs."""
+    outcomes: list[VmOutcome] = []
     notes: list[str] = []
     for work in works:
         outcomes += work.outcomes
@@ -134,16 +130,16 @@ def _reported(works: Sequence[Work], params: Mapping[str, Any], check_mode: bool
     return replace(result, warnings=(*result.warnings, *notes))
 
 
-def _place(outcome: Outcome) -> tuple[bool, int]:
-    """Return what sorts outcomes: VMs of the list in its order, then those that were pruned."""
+def _place(outcome: VmOutcome) -> tuple[bool, int]:
+    """Return the sort key of an outcome: VMs in the order of the list, then the pruned VMs."""
     item = outcome.planned.item
     return item.pruned, item.index
 
 
-def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
-    """Return what came of the VMs of one site."""
+def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
+    """Plan and execute the VMs of one site, and return their outcomes."""
     params, items, scope = estate.params, estate.items, estate.scope
-    most = read_concurrency(params)
+    limits = read_concurrency(params)
     batch = validate.number(params["reboot_batch"], 0, 1000, "reboot_batch")
     if scope is not None and not items:
         raise validate.refused(
@@ -153,36 +149,36 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> Work:
             "List the VMs with state=absent to remove all of them",
         )
     if not items:
-        return Work([])
+        return SiteWork([])
     planned_at = client.clock.monotonic()
     planner = Planner(client, check_mode)
     located = planner.look_up(items)
     unwanted: list[Planned] = []
     if scope is not None:
         unwanted = planner.prune(params, scope, located)
-    plans = counting(planner.plan_located(located), planner.leaving)
+    plans = with_leaving(planner.plan_located(located), planner.leaving)
     if params.get("remove"):
-        refuse_foreign(plans, planner)
+        require_own(plans, planner)
     if scope is not None:
-        plans = refuse_look_alikes(plans, planner.cluster, scope)
+        plans = mark_look_alikes(plans, planner.cluster, scope)
         unwanted = still_unwanted(unwanted, plans)
-        refuse_given_away(unwanted, estate.items, estate.others, scope)
+        require_not_given_away(unwanted, estate.items, estate.others, scope)
     if check_mode:
-        outcomes = foresee(plans)
+        outcomes = preview_all(plans)
         if _failed(outcomes):
             outcomes += _kept(unwanted)
         else:
-            outcomes += foresee(unwanted)
-        return Work(outcomes, planner.notes)
+            outcomes += preview_all(unwanted)
+        return SiteWork(outcomes, planner.notes)
     reservations = Reservations(client, planner.cluster)
-    executor = Executor(client, reservations, most, planned_at, batch)
+    executor = Executor(client, reservations, limits, planned_at, batch)
     outcomes = _execute(executor, plans)
     if scope is not None and unwanted:
         if _failed(outcomes):
             outcomes += _kept(unwanted)
         else:
             outcomes += _prune(executor, reservations, client, scope, unwanted)
-    return Work(outcomes, planner.notes)
+    return SiteWork(outcomes, planner.notes)
 
 
 def read_concurrency(params: Mapping[str, Any]) -> ConcurrencyLimits:
@@ -199,7 +195,7 @@ def _limit(params: Mapping[str, Any], option: str) -> int:
     return validate.number(params[option], 0, 1000, option)
 
 
-def _execute(executor: Executor, plans: list[Planned]) -> list[Outcome]:
+def _execute(executor: Executor, plans: list[Planned]) -> list[VmOutcome]:
     """Return the outcome of each VM.
 
     Templates are removed when all else is done, because linked clones depend on them.
@@ -216,7 +212,7 @@ def _execute(executor: Executor, plans: list[Planned]) -> list[Outcome]:
     return sorted(outcomes, key=_place)
 
 
-def _failed(outcomes: list[Outcome]) -> bool:
+def _failed(outcomes: list[VmOutcome]) -> bool:
     return any(outcome.error is not None for outcome in outcomes)
 
 
@@ -224,24 +220,24 @@ def _prune(
     executor: Executor,
     reservations: Reservations,
     client: Client,
-    scope: Scope,
+    scope: PruneScope,
     unwanted: list[Planned],
-) -> list[Outcome]:
+) -> list[VmOutcome]:
     """Remove the VMs that are not in the list, each after a last check of the scope."""
     try:
         cluster = reservations.read(client.clock.monotonic())
     except FleetError as error:  # the outcomes of the listed VMs must not be lost
-        return [Outcome(planned, error=planned.error or error) for planned in unwanted]
+        return [VmOutcome(planned, error=planned.error or error) for planned in unwanted]
 
     def before(planned: Planned) -> None:
         actual = planned.actual
         if actual is not None:
             row: VmRow | None = cluster.vms.get(actual.vmid)
-            still_within(scope, actual, row)
+            require_within(scope, actual, row)
 
     return executor.execute(unwanted, before)
 
 
-def _kept(unwanted: list[Planned]) -> list[Outcome]:
+def _kept(unwanted: list[Planned]) -> list[VmOutcome]:
     """Return the outcomes of VMs that are not pruned because others failed."""
-    return [Outcome(planned, error=planned.error) for planned in unwanted]
+    return [VmOutcome(planned, error=planned.error) for planned in unwanted]

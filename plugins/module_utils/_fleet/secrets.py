@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.options import hidden_values
+from .._core.arguments.options import hidden_values
 from .._spec.fleet import item_spec
 from .._vm.desired.presets import class_secrets
 
@@ -31,7 +31,7 @@ def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
 
 
 def _dictionaries(given: Any) -> list[Mapping[str, Any]]:
-    """Return the dictionaries among the values of another one."""
+    """Return the values of a dictionary that are dictionaries."""
     if not isinstance(given, Mapping):
         return []
     found: list[Mapping[str, Any]] = []

@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import FleetError
+from .._core.failures.several import Failed, by_cause
+from .._core.shown import first_of
 
 ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
 # Of a task's log this many lines are shown, the last ones.
 _LOG_LINES = 10
+# This many failures are explained; the line with all failed VMs has the category of each.
+_EXPLAINED = 20
+_NAMES = 20
 
 Row = Mapping[str, Any]
 
 
-def lines_of(
-    rows: Sequence[Row],
-    errors: Mapping[int, FleetError],
-    *,
-    check_mode: bool,
-) -> list[str]:
-    """Return the lines; VMs without a change are only counted.
+def lines_of(rows: Sequence[Row], failures: Mapping[int, Failed], *, check_mode: bool) -> list[str]:
+    """Return the lines; VMs without a change are only counted, and each cause is explained once.
 
-    `errors` are the failures by their place among the rows.
+    `failures` are by their place among the rows.
     """
     lines = [_counts(rows, check_mode)]
     named: dict[str, list[str]] = {action: [] for action in ACTIONS}
@@ -38,13 +38,11 @@ def lines_of(
     lines += _waiting(rows)
     rebooted = [_label(row) for row in rows if row["rebooted"]]
     lines += _line("rebooted", rebooted)
-    for at in sorted(errors):
-        lines += _failure(rows[at], errors[at])
-    return lines
+    return lines + _failures(rows, failures)
 
 
 def _line(what: str, names: Sequence[str]) -> list[str]:
-    """Return one line with the names of what is reported, none without any."""
+    """Return one line with the names, or no line without names."""
     if not names:
         return []
     return [f"{what}: {', '.join(names)}"]
@@ -78,8 +76,25 @@ def _waiting(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def _failures(rows: Sequence[Row], failures: Mapping[int, Failed]) -> list[str]:
+    """Return the lines that explain the failures."""
+    groups = by_cause(list(failures.values()))
+    row_of = {id(failed): rows[at] for at, failed in failures.items()}
+    lines: list[str] = []
+    for first, *same in groups[:_EXPLAINED]:
+        lines += _failure(row_of[id(first)], first.error)
+        if same:
+            others = [_label(row_of[id(failed)]) for failed in same]
+            shortened = first_of(others, _NAMES)
+            lines.append(f"    the same: {shortened}")
+    rest = sum(map(len, groups[_EXPLAINED:]))
+    if rest:
+        lines.append(f"{rest} more failed for other causes: see the msg of each VM in vms")
+    return lines
+
+
 def _failure(row: Row, error: FleetError) -> list[str]:
-    """Return what is needed to repair one VM: place, cause, end of the log, next step."""
+    """Return the lines that help to repair one VM: place, cause, end of the log, next step."""
     place = "no VMID"
     if row["vmid"]:
         place = f"VMID {row['vmid']}"
@@ -87,10 +102,7 @@ def _failure(row: Row, error: FleetError) -> list[str]:
         place += f" on node {row['node']}"
     parts = filter(None, (error.attempted, error.answer or error.reason))
     cause = _one_line(": ".join(parts)) or error.message
-    lines = [
-        f"{_label(row)} ({place}) failed with {error.category}",
-        f"    cause: {cause}",
-    ]
+    lines = [f"{_label(row)} ({place}) failed with {error.category}", f"    cause: {cause}"]
     if error.upid:
         lines.append(f"    task: {error.upid}")
     for line in error.log[-_LOG_LINES:]:

@@ -2,37 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an estate says once for a tenant, and how its VMs inherit it (pure)."""
+"""Settings that an estate has once per tenant, and how its VMs inherit them (pure)."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._core.arguments.options import did_you_mean
 from .._core.errors import ValidationFailed
-from .._core.options import check_options
-from .._spec.fleet import shared_spec, without_defaults
-from .._vm.desired.layers import lay_over
+from .._guest.desired.layers import lay_over
+from .._spec.fleet import shared_spec
+from .._spec.tenants import OF_VMS, read_estate_tenants
 from .._vm.desired.values import without_left_out
-
-# Options of a VM that stand next to `defaults`, because they are about the tenant as a whole.
-_OF_VMS = (
-    "pool",
-    "tags",
-    "quota",
-    "placement",
-    "networks",
-    "classes",
-    "storage_classes",
-    "class",
-)
 
 
 @dataclass(frozen=True)
 class TenantSettings:
-    """What holds for one tenant: the site of its VMs, empty for that of the task, and their
+    """The settings of one tenant: the site of its VMs (empty: the task's site) and their
     options.
     """
 
@@ -45,65 +33,54 @@ def read_settings(params: Mapping[str, Any]) -> dict[str, TenantSettings]:
 
     Raises ValidationFailed, with the tenant in the message.
     """
-    given = params.get("tenant_settings") or {}
     found: dict[str, TenantSettings] = {}
+    given = read_estate_tenants(params.get("tenant_settings"))
     for tenant, options in given.items():
-        name = str(tenant)
-        found[name] = _read(name, options or {})
+        found[tenant] = _settings(tenant, options)
     return found
 
 
-def _read(tenant: str, given: Any) -> TenantSettings:
-    what = f"The settings of tenant {tenant} were refused"
-    options = check_options(_spec(), given, what)
+def _settings(tenant: str, options: Mapping[str, Any]) -> TenantSettings:
     defaults = options.get("defaults") or {}
     if defaults.get("tenant"):
         raise ValidationFailed(
-            attempted=what,
+            attempted=f"The settings of tenant {tenant} were refused",
             answer="defaults has the option tenant, which is the name of these settings",
             next_step="Leave it out",
             reason="tenant",
         )
-    own = {name: options.get(name) for name in _OF_VMS}
+    own = {name: options.get(name) for name in OF_VMS}
     return TenantSettings(
-        site=str(options.get("site") or ""),
-        options=lay_over(without_left_out(defaults), own),
+        site=str(options.get("site") or ""), options=lay_over(without_left_out(defaults), own)
     )
 
 
-def _spec() -> dict[str, dict[str, Any]]:
-    """Return the options of one tenant. `access` and `comment` are for module tenant."""
-    of_vms = without_defaults(shared_spec())
-    return {
-        **{name: of_vms[name] for name in _OF_VMS},
-        "site": {"type": "str"},
-        "comment": {"type": "str"},
-        "access": {"type": "dict"},
-        "defaults": {"type": "dict", "options": of_vms},
-    }
-
-
 def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSettings:
-    """Return the settings of a tenant, empty ones for a VM without a tenant.
+    """Return the settings of a tenant, empty settings for a VM without a tenant.
 
-    Raises ValidationFailed for a tenant that is missing among those that are given.
+    Raises ValidationFailed for a tenant that has no settings although others have.
     """
     if not settings or not tenant:
         return TenantSettings()
     if tenant in settings:
         return settings[tenant]
-    near = difflib.get_close_matches(tenant, settings, n=1)
-    hints = [f" (did you mean '{name}'?)" for name in near]
+    known = ", ".join(sorted(settings))
+    hint = did_you_mean(tenant, settings)
+    reason = "tenant without settings"
+    attempted = f"tenant '{tenant}' was refused"
+    answer = f"the estate has settings for {known} only{hint}"
     raise ValidationFailed(
-        attempted=f"tenant '{tenant}' was refused",
-        answer=f"the estate has settings for {', '.join(sorted(settings))} only{''.join(hints)}",
+        attempted=attempted,
+        answer=answer,
         next_step="Correct the tenant, or add it to the tenants of the estate",
-        reason="tenant without settings",
+        reason=reason,
     )
 
 
 def inherited(params: Mapping[str, Any], settings: TenantSettings) -> Mapping[str, Any]:
-    """Return the options for all VMs as they hold for those of one tenant: its own over them."""
+    """Return the options for the VMs of one tenant: its own settings override the shared
+    options.
+    """
     if not settings.options:
         return params
     shared = {name: params.get(name) for name in shared_spec()}
@@ -111,5 +88,5 @@ def inherited(params: Mapping[str, Any], settings: TenantSettings) -> Mapping[st
 
 
 def site_of(own: Mapping[str, Any], settings: TenantSettings) -> str:
-    """Return the site of a VM: its own, else that of its tenant, else an empty text."""
+    """Return the site of a VM: its own, else its tenant's, else an empty text."""
     return str(own.get("site") or settings.site)

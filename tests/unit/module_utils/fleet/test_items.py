@@ -161,8 +161,8 @@ def test_exact_lists_count_only_where_a_list_is_given() -> None:
         }
     ).validated_parameters
     first, second = read_items(params, NO_SERVER)
-    assert (first.desired.nics_exact, first.desired.disks_exact) == (False, False)
-    assert (second.desired.nics_exact, second.desired.disks_exact) == (True, True)
+    assert (first.desired.hardware.nics_exact, first.desired.hardware.disks_exact) == (False, False)
+    assert (second.desired.hardware.nics_exact, second.desired.hardware.disks_exact) == (True, True)
 
 
 @pytest.mark.parametrize(

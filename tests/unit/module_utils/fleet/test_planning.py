@@ -19,12 +19,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     VmRow,
     cluster_state_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import Scope, read_items
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import PruneScope, read_items
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import (
     Planned,
     Planner,
-    meant,
     out_of_list,
+    vmids_of,
 )
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.cases import cases
@@ -185,15 +185,14 @@ def test_the_same_list_gives_the_same_plan(
     scope=st.sampled_from([("tenant_acme", None), ("tenant_acme", "acme"), (None, "acme")]),
 )
 def test_nothing_beyond_the_scope_is_pruned(
-    listed: set[int],
-    owners: list[str],
-    pools: list[Any],
-    scope: tuple[Any, Any],
+    listed: set[int], owners: list[str], pools: list[Any], scope: tuple[Any, Any]
 ) -> None:
     rows = [vm(number, "n1", tags=owners[number], pool=pools[number]) for number in range(10)]
     gone = {
         row.vmid
-        for row in out_of_list(cluster_state_of(rows), Scope(scope[0], "tenant_", scope[1]), listed)
+        for row in out_of_list(
+            cluster_state_of(rows, {"qemu"}), PruneScope(scope[0], "tenant_", scope[1]), listed
+        )
     }
     for number in range(10):
         owned = [tag for tag in owners[number].split(";") if tag.startswith("tenant_")] == [
@@ -229,5 +228,5 @@ def test_a_vm_that_took_over_a_name_of_the_list_is_not_pruned() -> None:
     assert planned[0].vm_plan is not None
     assert planned[0].vm_plan.actual is not None
     assert planned[0].vm_plan.actual.vmid == 101
-    assert meant(planned[0]) == {100, 101}
-    assert planner.prune(params, Scope("tenant_acme", "tenant_", None), planned) == []
+    assert vmids_of(planned[0]) == {100, 101}
+    assert planner.prune(params, PruneScope("tenant_acme", "tenant_", None), planned) == []

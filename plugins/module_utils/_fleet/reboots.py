@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._cluster.rules import Match
+from .._cluster.rules import VmSelector
 from .._cluster.state import VmRow
 from .._core.errors import Conflict, FleetError
-from .._vm.run import VmPlan
+from .._guest.model import Actual
+from .._resource.plan import Plan
 
 # Requests below `status` that take a running VM down.
 _DOWN = frozenset(("reboot", "reset", "shutdown", "stop"))
@@ -22,13 +23,13 @@ _WAKEUP = 1.0  # seconds after which a waiting VM looks whether the run was give
 
 
 @dataclass(frozen=True)
-class Member:
-    """A VM that is to be restarted, and the VMs that its own rules keep away."""
+class RebootCandidate:
+    """A VM that will be restarted, and the VMs that its own rules keep away."""
 
     row: VmRow
-    apart_from: tuple[Match, ...] = ()
+    apart_from: tuple[VmSelector, ...] = ()
 
-    def excludes(self, other: Member) -> bool:
+    def excludes(self, other: RebootCandidate) -> bool:
         """Return whether the two must not be down at once: they are kept apart, or both from a
         third.
         """
@@ -36,17 +37,17 @@ class Member:
             return True
         return self._keeps_away(other) or other._keeps_away(self)
 
-    def _keeps_away(self, other: Member) -> bool:
+    def _keeps_away(self, other: RebootCandidate) -> bool:
         return any(match.fits(other.row) for match in self.apart_from)
 
 
-def restarts(vm_plan: VmPlan) -> bool:
+def restarts(actual: Actual | None, plan: Plan) -> bool:
     """Return whether a plan takes a running VM down and starts it again (pure)."""
-    if vm_plan.actual is None:
+    if actual is None:
         return False
-    if not vm_plan.actual.running:
+    if not actual.running:
         return False
-    actions = {step.action for step in vm_plan.plan.steps}
+    actions = {step.action for step in plan.steps}
     is_restart = not actions.isdisjoint(("reboot", "reset"))
     goes_off = not actions.isdisjoint(_OFF)
     comes_back = "start" in actions
@@ -58,27 +59,21 @@ def takes_down(path: tuple[str | int, ...]) -> bool:
     return path[-2:-1] == ("status",) and path[-1] in _DOWN
 
 
-class Turns:
+class RebootQueue:
     """Lets VMs go down in batches.
 
-    The next batch begins when every VM of the one before runs again.
-
-    A VM that does not come back ends this: no other VM is taken down after it.
+    The next batch begins when every VM of the previous batch runs again. If a VM does not come
+    back, no other VM is taken down.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._changed = threading.Condition()
-        self._down: dict[int, Member] = {}
+        self._down: dict[int, RebootCandidate] = {}
         self._taken = 0  # of the current batch
         self._lost: str = ""
 
-    def enter(
-        self,
-        vmid: int,
-        member: Member,
-        pause: Callable[[], None],
-    ) -> None:
+    def enter(self, vmid: int, candidate: RebootCandidate, pause: Callable[[], None]) -> None:
         """Return when the VM may go down. `pause` raises when the run was given up.
 
         Raises Conflict when an earlier VM does not run again.
@@ -86,22 +81,22 @@ class Turns:
         with self._changed:
             while True:
                 if self._lost:
-                    raise _not_after(member, self._lost)
-                if self._has_room(member):
+                    raise _not_after(candidate, self._lost)
+                if self._has_room(candidate):
                     break
                 self._changed.wait(_WAKEUP)
                 pause()
-            self._down[vmid] = member
+            self._down[vmid] = candidate
             self._taken += 1
 
     def leave(self, vmid: int, *, runs: bool) -> None:
         """Note that a VM runs again, or that it does not."""
         with self._changed:
-            member = self._down.pop(vmid, None)
-            if member is None:
+            candidate = self._down.pop(vmid, None)
+            if candidate is None:
                 return
             if not runs and not self._lost:
-                self._lost = f"'{member.row.name}' ({member.row.vmid})"
+                self._lost = f"'{candidate.row.name}' ({candidate.row.vmid})"
             if not self._down:
                 self._taken = 0
             self._changed.notify_all()
@@ -111,16 +106,16 @@ class Turns:
         with self._changed:
             return vmid in self._down
 
-    def _has_room(self, member: Member) -> bool:
+    def _has_room(self, candidate: RebootCandidate) -> bool:
         is_full = self._taken >= self._size > 0
         if is_full:
             return False
-        return not any(map(member.excludes, self._down.values()))
+        return not any(map(candidate.excludes, self._down.values()))
 
 
-def _not_after(member: Member, lost: str) -> FleetError:
+def _not_after(candidate: RebootCandidate, lost: str) -> FleetError:
     return Conflict(
-        attempted=f"VM '{member.row.name}' ({member.row.vmid}) was not rebooted",
+        attempted=f"VM '{candidate.row.name}' ({candidate.row.vmid}) was not rebooted",
         answer=f"VM {lost} does not run again after its reboot",
         next_step="Find out why, repair it and run again: what is left waits for a reboot",
         reason="earlier reboot failed",

@@ -12,47 +12,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.restoring import find_restored, suspects
 from .._cluster.state import ClusterState, VmRow, pool_of, with_names
 from .._cluster.tenant import owns
 from .._cluster.view import PATIENCE
-from .._cluster.vmids import Band, Numbers, read_bands
+from .._cluster.vmids import VmidAllocator, VmidRange, read_vmid_ranges
 from .._core.errors import FleetError, TaskTimeout
+from .._guest.live.creation import CREATION_LOCKS, await_name, owner_tags
 from .._guest.marker import split_notes
-from .._vm.live.making import MAKING, await_name, owner_tags
-from .._vm.model import LIKELY
-from .items import Scope
+from .._guest.model import LIKELY
+from .._vm.kind import VM
+from .items import PruneScope
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def find_unfinished(
+def find_creations_in_progress(
     client: Client,
     cluster: ClusterState,
-    scope: Scope,
+    scope: PruneScope,
     listed: set[int],
     params: Mapping[str, Any],
 ) -> tuple[list[VmRow], tuple[str, ...]]:
-    """Return the unfinished VMs in the scope that no item of the list means, and warnings.
+    """Return the unfinished VMs of the scope that are not in the list, and warnings. Warnings also
+    name VMs that a restore is writing.
 
-    Their configuration is read where they may be in it: PVE is making the VM, so that its name,
-    tags or pool are not there yet, or it has no tenant tag and the number that this tenant's VM of
-    its name gets.
+    The configuration of a VM is read if the VM may be in the scope: PVE is still creating it, so
+    that it has no name, tags or pool yet, or it has no tenant tag and a VMID that this tenant's VM
+    of that name could have.
     """
     if scope.tenant_tag is not None:
         cluster = with_names(client, cluster)
-    numbers = _numbers_of(params)
+    restored = find_restored(client, suspects(cluster, scope.tenant_tag, scope.prefix, listed))
+    vmids = _likely_vmids_of(params)
     until = client.clock.monotonic() + PATIENCE
     rows: list[VmRow] = []
-    notes: list[str] = []
+    notes = list(restored.values())
+    skipped = {*listed, *restored}
     for row in sorted(cluster.vms.values(), key=lambda one: one.vmid):
-        if row.vmid in listed or row.template:
+        if row.vmid in skipped or row.template:
             continue
-        if not _may_be_unfinished(row, scope, numbers):
+        if not _may_be_in_progress(row, scope, vmids):
             continue
-        left = max(0.0, until - client.clock.monotonic())
+        remaining = max(0.0, until - client.clock.monotonic())
         try:
-            if _is_in(client, row, scope, left):
+            if _is_in(client, row, scope, remaining):
                 rows.append(row)
         except TaskTimeout:
             notes.append(
@@ -64,21 +69,21 @@ def find_unfinished(
     return rows, tuple(notes)
 
 
-def _is_in(client: Client, row: VmRow, scope: Scope, seconds: float) -> bool:
+def _is_in(client: Client, row: VmRow, scope: PruneScope, seconds: float) -> bool:
     """Return whether an unfinished VM is in the scope, once that can be read.
 
     PVE puts a VM into its pool when it is complete (qemu-server: clone_vm, create_vm). Raises
     TaskTimeout after `seconds`.
     """
     by_pool = scope.pool is not None
-    config = await_name(client, row.vmid, row.node, seconds, complete=by_pool) or {}
+    config = await_name(client, VM, row.vmid, row.node, seconds, complete=by_pool) or {}
     tags = owner_tags(config, scope.prefix)
     if not owns(scope.tenant_tag, tags, scope.prefix):
         return False
     return not by_pool or pool_of(client, row.vmid) == scope.pool
 
 
-def is_unfinished_in(scope: Scope, config: Mapping[str, Any], pool: str | None) -> bool:
+def is_creation_in(scope: PruneScope, config: Mapping[str, Any], pool: str | None) -> bool:
     """Return whether an unfinished VM is in the scope: the marker in its notes has that tenant, and
     it is in that pool (pure).
     """
@@ -88,7 +93,7 @@ def is_unfinished_in(scope: Scope, config: Mapping[str, Any], pool: str | None) 
     return marker.building and is_of_tenant and is_of_pool
 
 
-def within(row: VmRow, scope: Scope) -> bool:
+def within(row: VmRow, scope: PruneScope) -> bool:
     """Return whether a VM is in a scope: it has that tenant's tag alone, and that pool (pure)."""
     if not owns(scope.tenant_tag, row.tags, scope.prefix):
         return False
@@ -96,40 +101,31 @@ def within(row: VmRow, scope: Scope) -> bool:
 
 
 @dataclass(frozen=True)
-class _NumbersOf:
-    """How the VMs of the run get their numbers."""
+class _LikelyVmids:
+    """How the VMs of the run get their VMIDs."""
 
-    bands: tuple[Band, ...]
+    vmid_ranges: tuple[VmidRange, ...]
     by_name: bool
 
     def could_give(self, vmid: int, tag: str, name: str) -> bool:
         """Return whether the VM of that name and tenant may have got the number."""
         if not self.by_name:
-            return any(first <= vmid <= last for first, last in self.bands)
+            return any(first <= vmid <= last for first, last in self.vmid_ranges)
         return any(
-            vmid
-            in Numbers(
-                band,
-                tag,
-                name,
-            ).first(LIKELY)
-            for band in self.bands
+            vmid in VmidAllocator(vmid_range, tag, name).first(LIKELY)
+            for vmid_range in self.vmid_ranges
         )
 
 
-def _numbers_of(params: Mapping[str, Any]) -> _NumbersOf:
-    bands = read_bands(params.get("vmid_range"), params.get("vmid_bands"))
+def _likely_vmids_of(params: Mapping[str, Any]) -> _LikelyVmids:
+    vmid_ranges = read_vmid_ranges(params.get("vmid_range"), params.get("vmid_bands"))
     by_name = params.get("vmid_choice") != "lowest"
-    return _NumbersOf((bands.automatic, bands.template), by_name)
+    return _LikelyVmids((vmid_ranges.automatic, vmid_ranges.template), by_name)
 
 
-def _may_be_unfinished(
-    row: VmRow,
-    scope: Scope,
-    numbers: _NumbersOf,
-) -> bool:
+def _may_be_in_progress(row: VmRow, scope: PruneScope, vmids: _LikelyVmids) -> bool:
     """Return whether a VM outside the scope may be an unfinished one in it (pure)."""
-    if row.lock in MAKING:
+    if row.lock in CREATION_LOCKS:
         return not within(row, scope)
     if scope.tenant_tag is None:
         return False
@@ -137,4 +133,4 @@ def _may_be_unfinished(
         return False
     if scope.pool is not None:
         return row.pool == scope.pool
-    return numbers.could_give(row.vmid, scope.tenant_tag, row.name)
+    return vmids.could_give(row.vmid, scope.tenant_tag, row.name)
