@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from snapshot.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: snapshot
 short_description: Manage snapshots of virtual machines
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -21,11 +23,6 @@ description:
     same VM.
   - Impossible requests are rejected before the first write, such as a snapshot on a storage without
     snapshot support.
-extends_documentation_fragment:
-  - pve.fleet.snapshot_options
-  - pve.fleet.snapshot_options.choice
-  - pve.fleet.connection
-  - pve.fleet.attributes
 attributes:
   check_mode:
     support: full
@@ -36,6 +33,11 @@ attributes:
     details:
       - O(state=rolled_back), and O(state=present) without O(snapshot), change something in every
         run.
+extends_documentation_fragment:
+  - pve.fleet.snapshot_options
+  - pve.fleet.snapshot_options.choice
+  - pve.fleet.connection
+  - pve.fleet.attributes
 seealso:
   - module: pve.fleet.snapshot_info
   - module: pve.fleet.vm
@@ -87,8 +89,8 @@ snapshot:
 vms:
   description:
     - The selected VMs, in check mode with the snapshots as they are now.
-    - If the task fails for some of several VMs, it contains all of them, including those that were
-      changed.
+    - If the task fails for some of several VMs, it contains all of them, including those
+      that were changed.
   returned: always, unless the options are rejected
   type: list
   elements: dict
@@ -96,35 +98,42 @@ vms:
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     name: {description: Name of the VM., type: str, sample: web1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    tenant: {description: "Tenant of the VM. Null without a tenant's tag or with several.", type:
-      str, sample: acme}
-    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
+    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several.,
+      type: str, sample: acme}
+    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme,
+        web]}
     status: {description: V(running) or V(stopped)., type: str, sample: running}
     lock: {description: Lock of the VM., type: str, sample: null}
     changed: {description: Whether the VM was or would be changed., type: bool, sample: true}
-    failed: {description: "Whether the VM failed. C(msg) and C(error) then have the reason.", type:
-      bool, sample: false}
-    restarted: {description: Whether the VM was started after a rollback., type: bool, sample:
-      false}
-    plan:
-      description: Steps of the plan in the order of execution.
-      type: list
-      elements: str
-      sample: ["Take snapshot 'before-upgrade' of VM 'web1' (15046) on node pve1"]
+    failed: {description: Whether the VM failed. C(msg) and C(error) then have the reason.,
+      type: bool, sample: false}
+    restarted: {description: Whether the VM was started after a rollback., type: bool,
+      sample: false}
+    plan: {description: Steps of the plan in the order of execution., type: list, elements: str,
+      sample: [Take snapshot 'before-upgrade' of VM 'web1' (15046) on node pve1]}
     done: {description: Steps that were executed., type: list, elements: str, sample: []}
     snapshots:
       description: Snapshots of the VM, see RV(pve.fleet.snapshot_info#module:vms[].snapshots).
       type: list
       elements: dict
       sample: []
-    current: {description: Parent snapshot of the current state., type: str, sample: before-upgrade}
-    conditions:
-      description: C(Ready), with status and reason.
-      type: list
-      elements: dict
-      sample: [{type: Ready, status: true, reason: InSync}]
+    current:
+      description: Parent snapshot of the current state.
+      type: str
+      sample: before-upgrade
+    conditions: {description: 'C(Ready), with status and reason.', type: list, elements: dict,
+      sample: [{type: Ready, status: true, reason: InSync}]}
+report:
+  description: 'Lines for people: the number of VMs by outcome, and the steps that were executed, in
+    check mode those of the plan.'
+  returned: always, unless the options are rejected
+  type: list
+  elements: str
+  sample:
+    - changed 1, unchanged 2
+    - Take snapshot 'before-upgrade' of VM 'web1' (15046) on node pve1
 error:
-  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
   sample:
@@ -137,7 +146,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
 
@@ -149,6 +158,7 @@ ENTRY = Entry(
         "required_one_of": [("name", "vmid", "vms", "tenant", "tags")],
         "required_if": [("state", "rolled_back", ["snapshot"])],
     },
+    name="snapshot",
 )
 
 

@@ -8,6 +8,7 @@ For one VM and for many.
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -32,6 +33,8 @@ from tests.modules.snapshot_lab import (
     take,
     unending,
 )
+
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +286,40 @@ def test_many_by_tenant_and_tags(lab: Lab) -> None:
     nothing = do(lab, tenant="nosuch", snapshot="s1")
     assert nothing["vms"] == []
     assert "nothing to do" in nothing["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"snapshot": "s2"},
+        {"snapshot": "s1", "state": "rolled_back"},
+        {"snapshot": "s1", "state": "absent"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cause", ["another tenant", "removed"])
+def test_a_vm_that_leaves_the_selection_is_left_as_it_is(
+    lab: Lab, options: dict[str, Any], cause: str
+) -> None:
+    """Its own configuration decides, not the listing, in which it still has the tenant."""
+    tenant = f"leaves{next(NUMBERS)}"
+    stays, leaves = (machine(lab, tags=f"tenant_{tenant}") for _one in range(2))
+    for vm in (stays, leaves):
+        take(lab, vm, "s1")
+    steer: list[Any] = ["PUT", f"/vms/{leaves['vmid']}", {"config": {"tags": "tenant_globex"}}]
+    if cause == "removed":
+        steer = ["DELETE", f"/vms/{leaves['vmid']}", {}]
+    path = f"^/nodes/pve1/qemu/{leaves['vmid']}/snapshot$"
+    for module, more in (("snapshot", options), ("snapshot_info", {})):
+        lab.simulator.fault(method="GET", path=path, steer=[steer])
+        settle(lab)
+        result = run_module(module, {**lab.connection, "tenant": tenant, **more})
+        lab.simulator.clear_faults()
+        assert not result.get("failed"), result
+        assert [vm["vmid"] for vm in result["vms"]] == [stays["vmid"]]
+        assert not [row for row in lab.simulator.writes() if f"/{leaves['vmid']}/" in row["path"]]
+        if module == "snapshot":
+            assert any("It was selected, and left" in line for line in result["warnings"])
 
 
 def test_one_failure_does_not_stop_the_others(lab: Lab) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot import read, run
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.snapshot_lab import machine, take
 
@@ -114,3 +115,65 @@ def test_a_rollback_of_another_run_is_waited_for_without_its_task(lab: Lab) -> N
     result = roll_back(lab, vm)
     assert not result.get("failed"), result
     assert lab.status(vm) == "running"
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_rollback_while_the_start_of_another_one_runs(lab: Lab) -> None:
+    """The lock of a rollback is gone before the start begins (qemu-server: API2/Qemu.pm, rollback):
+    the VM is read as stopped, and must run in the end.
+    """
+    vm = machine(lab, running=True)
+    take(lab, vm, "s1")
+    lab.simulator.steer("/settings", {"task_ms": {"qmstart": 500}})
+    try:
+        path = ("nodes", "pve1", "qemu", vm["vmid"], "snapshot", "s1", "rollback")
+        lab.client.task("POST", *path, data={"start": 1})
+        assert lab.status(vm) == "stopped"
+        result = roll_back(lab, vm)
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmstart": 20}})
+    assert not result.get("failed"), result
+    assert lab.status(vm) == "running"
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("other", ["starts", "has started", "has stopped"])
+def test_a_rollback_of_a_vm_that_another_run_starts_or_stops(
+    lab: Lab, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The VM then has the power that the other run gave it behind the reading of the plan."""
+    vm = machine(lab, running=other == "has stopped")
+    take(lab, vm, "s1")
+    calls: list[int] = []
+
+    def tags_in(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            return read.tags_in(*arguments)
+        path = ("nodes", "pve1", "qemu", vm["vmid"], "status")
+        if other == "starts":
+            lab.client.write("POST", *path, "start")
+        else:
+            lab.client.task("POST", *path, "start" if other == "has started" else "stop")
+        return read.tags_in(*arguments)
+
+    monkeypatch.setattr(run, "tags_in", tags_in)
+    lab.simulator.steer("/settings", {"task_ms": {"qmstart": 500}})
+    try:
+        result = roll_back(lab, vm)
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"qmstart": 20}})
+    assert not result.get("failed"), result
+    assert len(calls) == 2
+    assert lab.status(vm) == ("stopped" if other == "has stopped" else "running")
+    rollbacks = [row for row in lab.simulator.writes() if row["path"].endswith("/rollback")]
+    assert len([row for row in rollbacks if f"/{vm['vmid']}/" in row["path"]]) == 1
+
+
+def test_without_restart_the_power_of_others_does_not_matter(lab: Lab) -> None:
+    vm = machine(lab, running=True)
+    take(lab, vm, "s1")
+    lab.simulator.reset_log()
+    assert roll_back(lab, vm, restart=False)["changed"]
+    paths = [row["path"] for row in lab.simulator.log()]
+    assert not [path for path in paths if path.endswith("/status/current")]

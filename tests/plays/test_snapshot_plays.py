@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import repeated
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import Player, diffs
 
@@ -67,6 +68,12 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
     made = player.play(SNAPSHOT, "--diff", **said).expect()
     assert made.changed == 1
     assert diffs(made.output) == diffs(predicted.output) != []
+    steps = [
+        f"Take snapshot 'before' of VM 'plays-{number}' ({vmid}) on node pve1"
+        for number, vmid in zip((1, 2), vmids, strict=True)
+    ]
+    for played, headline in ((predicted, "Preview: changed 2"), (made, "changed 2")):
+        assert all(f'"{line}"' in played.output for line in (headline, *steps))
     assert [names(lab, vmid) for vmid in vmids] == [["before"], ["before"]]
     mark = lab.mark()
     assert player.play(SNAPSHOT, **said).expect().changed == 0
@@ -76,6 +83,8 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
     predicted = player.play(ROLLBACK, "--check", "--diff", **said).expect()
     assert predicted.changed == 1
     assert writes(lab, mark) == []
+    assert '"Preview: changed 2"' in predicted.output
+    assert f"Roll VM 'plays-1' ({vmids[0]}) on node pve1 back" in predicted.output
     for _time in range(2):  # every run rolls back
         assert player.play(ROLLBACK, "--diff", **said).expect().changed == 1
         assert {
@@ -86,6 +95,19 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
     assert player.play(SNAPSHOT, **gone).expect().changed == 1
     assert player.play(SNAPSHOT, **gone).expect().changed == 0
     assert [names(lab, vmid) for vmid in vmids] == [[], ["before"]]
+
+
+def test_failed_vms_end_the_play_with_each_cause_once(lab: Lab, player: Player) -> None:
+    """Ansible would print the rows of all VMs in the line of the task that fails."""
+    two(lab, "lacking")
+    wrong = {"snapshot_policy_tenant": "lacking", "snapshot_policy_name": "nosuch"}
+    for arguments in ((), ("--check",)):
+        played = player.play(ROLLBACK, *arguments, **wrong).expect(2)
+        fatal = [line for line in played.output.splitlines() if line.startswith("fatal: ")]
+        assert len(fatal) == 1
+        assert "2 of 2 VMs failed" in fatal[0]
+        assert fatal[0].count("has no snapshot 'nosuch'") == 1
+        assert "failed 2" in played.output
 
 
 def test_nightly_snapshots_are_kept_by_count(lab: Lab, player: Player) -> None:
@@ -347,7 +369,7 @@ def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None
     )
 
 
-@pytest.mark.parametrize("option", ["parallel", "task_timeout"])
+@pytest.mark.parametrize("option", repeated(["parallel", "task_timeout"]))
 @pytest.mark.parametrize("playbook", [SNAPSHOT, ROLLBACK])
 def test_the_environment_sets_what_the_role_leaves_out(
     lab: Lab, player: Player, playbook: str, option: str

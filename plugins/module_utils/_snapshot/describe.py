@@ -10,22 +10,22 @@ from typing import Any
 
 from .._cluster.tenant import tenants_of
 from .._core.times import iso
-from .model import Machine, Snapshot, Tree
+from .model import Snapshot, SnapshotVm, Tree
 
 
-def describe_machine(machine: Machine, *, prefix: str) -> dict[str, Any]:
-    """Return a VM with its snapshots, oldest first, and where it stands now."""
-    owners = tenants_of(machine.tags, prefix)
+def describe_vm(vm: SnapshotVm, *, prefix: str) -> dict[str, Any]:
+    """Return a VM with its snapshots, oldest first, and the snapshot that it is based on now."""
+    owners = tenants_of(vm.tags, prefix)
     return {
-        "vmid": machine.vmid,
-        "name": machine.name,
-        "node": machine.node,
+        "vmid": vm.vmid,
+        "name": vm.name,
+        "node": vm.node,
         "tenant": owners[0][len(prefix) :] if len(owners) == 1 else None,
-        "tags": sorted(machine.tags),
-        "status": "running" if machine.tree.running else "stopped",
-        "lock": machine.lock,
-        "snapshots": [describe_snapshot(machine.tree, one) for one in machine.tree.by_age()],
-        "current": machine.tree.parent,
+        "tags": sorted(vm.tags),
+        "status": "running" if vm.tree.running else "stopped",
+        "lock": vm.lock,
+        "snapshots": [describe_snapshot(vm.tree, one) for one in vm.tree.by_age()],
+        "current": vm.tree.parent,
     }
 
 

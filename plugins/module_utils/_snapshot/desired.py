@@ -11,13 +11,13 @@ from typing import Any
 
 from .._core.errors import ValidationFailed
 from .._core.validate import number
-from .model import Desired, Retention
+from .model import DesiredSnapshots, Retention
 from .names import automatic_name, automatic_pattern, seconds, snapshot_name
 
 DEFAULT_PREFIX = "auto-"
 
 
-def read_desired(params: Mapping[str, Any], now: float) -> Desired:
+def read_desired(params: Mapping[str, Any], now: float) -> DesiredSnapshots:
     """Return the desired snapshots.
 
     Raises ValidationFailed for options that contradict each other or do not name a snapshot.
@@ -44,7 +44,7 @@ def read_desired(params: Mapping[str, Any], now: float) -> Desired:
             "state is absent and both snapshot and pattern are missing",
             "Give one of them",
         )
-    return Desired(
+    return DesiredSnapshots(
         state=state,
         name=name or None,
         now=int(now),
@@ -56,12 +56,8 @@ def read_desired(params: Mapping[str, Any], now: float) -> Desired:
     )
 
 
-def _retention(
-    params: Mapping[str, Any],
-    state: str,
-    pattern: str | None,
-) -> Retention | None:
-    """Return the retention; `pattern` is that of the options or of automatic names."""
+def _retention(params: Mapping[str, Any], state: str, pattern: str | None) -> Retention | None:
+    """Return the retention; `pattern` is the option's value or the pattern of automatic names."""
     refused = "The retention was refused"
     keep = params.get("keep")
     keep_for = params.get("keep_for")
@@ -76,18 +72,10 @@ def _retention(
         return None
     if not pattern:
         step = "Give pattern with keep or keep_for, such as pattern: nightly-*"
-        raise _incomplete(
-            refused,
-            "it does not say which snapshots it is about",
-            step,
-        )
+        raise _incomplete(refused, "it does not say which snapshots it is about", step)
     if not has_limit and state == "present":
         step = "Give keep or keep_for with it"
-        raise _incomplete(
-            refused,
-            "pattern alone would delete all that match",
-            step,
-        )
+        raise _incomplete(refused, "pattern alone would delete all that match", step)
     if keep is not None:
         minimum = 1 if state == "present" else 0
         number(keep, minimum, 10000, "keep")
@@ -96,14 +84,7 @@ def _retention(
     return Retention(pattern, keep, keep_for)
 
 
-def _incomplete(
-    attempted: str,
-    answer: str,
-    next_step: str,
-) -> ValidationFailed:
+def _incomplete(attempted: str, answer: str, next_step: str) -> ValidationFailed:
     return ValidationFailed(
-        attempted=attempted,
-        answer=answer,
-        next_step=next_step,
-        reason="snapshot options",
+        attempted=attempted, answer=answer, next_step=next_step, reason="snapshot options"
     )

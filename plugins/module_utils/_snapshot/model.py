@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The data of snapshots: the tree, what is desired, and the VM. Data only."""
+"""The data of snapshots: the tree, the desired state, and the VM. Data only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .._guest.identity import Identity
+from .._guest.kind import Kind
 
 # The types of PVE's tasks, and the lock that a VM has while each of them runs.
 TAKE = "qmsnapshot"
@@ -48,7 +49,7 @@ class Tree:
     running: bool = False
 
     def depth(self, name: str) -> int:
-        """Return the number of ancestors of a snapshot; a broken chain ends where it breaks."""
+        """Return the number of ancestors of a snapshot; a broken chain ends at the break."""
         ancestors: list[str] = []
         current = self.snapshots.get(name)
         while current is not None and current.parent and current.parent not in ancestors:
@@ -89,7 +90,7 @@ class Retention:
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredSnapshots:
     """The desired snapshots of a VM. `now` is the time of the run, for names and ages."""
 
     state: str
@@ -103,8 +104,8 @@ class Desired:
 
 
 @dataclass(frozen=True)
-class Disk:
-    """A disk of a VM and its place. `kind` is the storage's plugin type, empty where unknown."""
+class SnapshotDisk:
+    """A disk of a VM and its place. `kind` is the storage's plugin type, empty if unknown."""
 
     slot: str
     volume: str
@@ -112,24 +113,26 @@ class Disk:
     kind: str
     format: str
     chained: bool = False  # the storage keeps snapshots as a chain of volumes
+    size: int | None = None  # bytes
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A VM with its snapshots, as it is.
+class SnapshotVm:
+    """A VM with its snapshots, as read.
 
-    `memory_bound` are options with which PVE cannot save the memory, `state_storage` and
-    `state_bytes` where it saves it and the size of that volume. `tags_after` are the tags to
-    set after a rollback, None where those of the snapshot are right. Each rollback gives the VM
-    another `generation`, which is empty for a VM without one (qemu-server: QemuConfig.pm,
+    `memory_bound` are options with which PVE cannot save the memory. `state_storage` is the storage
+    for the saved memory, `state_bytes` the size of that volume. `tags_after` are the tags to set
+    after a rollback, None if the tags of the snapshot are right. Each rollback gives the VM another
+    `generation`, which is empty for a VM without one (qemu-server: QemuConfig.pm,
     __snapshot_rollback_hook).
     """
 
+    kind: Kind
     vmid: int
     node: str
     name: str
     tree: Tree
-    disks: tuple[Disk, ...] = ()
+    disks: tuple[SnapshotDisk, ...] = ()
     tags: tuple[str, ...] = ()
     lock: str | None = None
     template: bool = False
@@ -143,8 +146,8 @@ class Machine:
     @property
     def path(self) -> tuple[str | int, ...]:
         """The path of the VM in the API."""
-        return ("nodes", self.node, "qemu", self.vmid)
+        return self.kind.path(self.node, self.vmid)
 
     @property
     def label(self) -> str:
-        return f"VM '{self.name}' ({self.vmid}) on node {self.node}"
+        return f"{self.kind.noun} '{self.name}' ({self.vmid}) on node {self.node}"

@@ -58,20 +58,12 @@ def seconds(value: str, what: str = "keep_for") -> int:
     match = _AGE.fullmatch(value)
     if match is None:
         raise refused(
-            what,
-            value,
-            "is not an age",
-            "Use a number and s, m, h, d or w, such as 12h or 7d",
+            what, value, "is not an age", "Use a number and s, m, h, d or w, such as 12h or 7d"
         )
     return int(match.group(1)) * _SECONDS[match.group(2).lower()]
 
 
-def expired(
-    tree: Tree,
-    rule: Retention,
-    now: int,
-    spare: str | None = None,
-) -> list[Snapshot]:
+def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> list[Snapshot]:
     """Return the snapshots that the rule deletes, oldest first; no unfinished ones, not `spare`."""
     complete = [one for one in _matching(tree, rule) if not one.state]
     kept = {spare}

@@ -18,9 +18,9 @@ from .model import (
     ROLL_BACK,
     TAG,
     TAKE,
-    Desired,
-    Machine,
+    DesiredSnapshots,
     Snapshot,
+    SnapshotVm,
     Tree,
 )
 from .names import expired, unfinished
@@ -41,186 +41,148 @@ class _Change:
         warnings = self.warnings + after.warnings
         return _Change(after.tree, steps, warnings)
 
-    def plan(self, machine: Machine) -> Plan:
+    def plan(self, vm: SnapshotVm) -> Plan:
         """Return the plan; without a step nothing differs."""
         if not self.steps:
             return Plan(warnings=tuple(self.warnings))
-        before, after = difference(machine.tree, self.tree)
-        return Plan(
-            tuple(self.steps),
-            before,
-            after,
-            warnings=tuple(self.warnings),
-        )
+        before, after = difference(vm.tree, self.tree)
+        return Plan(tuple(self.steps), before, after, warnings=tuple(self.warnings))
 
 
-def make_plan(
-    desired: Desired,
-    machine: Machine,
-    *,
-    rolled_back: bool = False,
-) -> Plan:
+def plan_snapshots(desired: DesiredSnapshots, vm: SnapshotVm, *, rolled_back: bool = False) -> Plan:
     """Return the steps from a VM's snapshots to the desired ones.
 
     `rolled_back`: a rollback that was in progress has just ended. Raises Conflict, NotFound or
-    NotSupported for what PVE would refuse or what would lose something.
+    NotSupported if PVE would refuse a step or if data would be lost.
     """
     if desired.state == "present":
-        return _present(desired, machine)
+        return _present(desired, vm)
     if desired.state == "absent":
-        return _absent(desired, machine)
-    return _rolled_back(desired, machine, rolled_back)
+        return _absent(desired, vm)
+    return _rolled_back(desired, vm, rolled_back)
 
 
-def _present(desired: Desired, machine: Machine) -> Plan:
-    if machine.template:
-        raise _template(machine, "take a snapshot of")
+def _present(desired: DesiredSnapshots, vm: SnapshotVm) -> Plan:
+    if vm.template:
+        raise _template(vm, "take a snapshot of")
     name = desired.name or ""
-    found = machine.tree.snapshots.get(name)
+    found = vm.tree.snapshots.get(name)
     if found is None:
-        change = _new_snapshot(desired, machine, name)
+        change = _new_snapshot(desired, vm, name)
     else:
-        change = _existing_snapshot(desired, machine, found)
-    change += _retained(desired, machine, change.tree, spare=name)
-    return change.plan(machine)
+        change = _existing_snapshot(desired, vm, found)
+    change += _retained(desired, vm, change.tree, spare=name)
+    return change.plan(vm)
 
 
-def _new_snapshot(
-    desired: Desired,
-    machine: Machine,
-    name: str,
-) -> _Change:
-    tree = machine.tree
+def _new_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Change:
+    tree = vm.tree
     vmstate = desired.vmstate and tree.running
-    if vmstate and machine.memory_bound:
-        raise _memory_bound(machine, name)
+    if vmstate and vm.memory_bound:
+        raise _memory_bound(vm, name)
     warnings = []
     if desired.vmstate and not tree.running:
-        reason = f"{machine.label} does not run"
+        reason = f"{vm.label} does not run"
         warnings.append(f"{reason}, so snapshot '{name}' is taken without its memory")
     description = desired.description or ""
     new = Snapshot(name, desired.now, description, vmstate, tree.parent)
     snapshots = {**tree.snapshots, name: new}
     after = replace(tree, snapshots=snapshots, parent=name)
-    return _Change(
-        after,
-        [
-            _take(
-                machine,
-                name,
-                desired.description,
-                vmstate,
-            )
-        ],
-        warnings,
-    )
+    return _Change(after, [_take(vm, name, desired.description, vmstate)], warnings)
 
 
-def _existing_snapshot(
-    desired: Desired,
-    machine: Machine,
-    found: Snapshot,
-) -> _Change:
-    _require_complete(machine, found)
-    tree = machine.tree
+def _existing_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, found: Snapshot) -> _Change:
+    _require_complete(vm, found)
+    tree = vm.tree
     name = found.name
     change = _Change(tree, [], [])
     if desired.vmstate and tree.running and not found.vmstate:
-        label = f"Snapshot '{name}' of {machine.label}"
+        label = f"Snapshot '{name}' of {vm.label}"
         change.warnings.append(f"{label} exists and is left as it is, without memory")
     description = desired.description
     if description is None or _stored(description) == _stored(found.description):
         return change
     described = replace(found, description=description)
     change.tree = replace(tree, snapshots={**tree.snapshots, name: described})
-    change.steps.append(_describe(machine, name, description))
+    change.steps.append(_describe(vm, name, description))
     return change
 
 
-def _absent(desired: Desired, machine: Machine) -> Plan:
-    if machine.template:
+def _absent(desired: DesiredSnapshots, vm: SnapshotVm) -> Plan:
+    if vm.template:
         return Plan()  # PVE converts no VM that has snapshots to a template
-    change = _Change(machine.tree, [], [])
+    change = _Change(vm.tree, [], [])
     name = desired.name
-    if name and name in machine.tree.snapshots:
-        change.steps.append(_remove(machine, name))
-        change.tree = without(machine.tree, [name])
-    change += _retained(desired, machine, change.tree)
-    return change.plan(machine)
+    if name and name in vm.tree.snapshots:
+        change.steps.append(_remove(vm, name))
+        change.tree = without(vm.tree, [name])
+    change += _retained(desired, vm, change.tree)
+    return change.plan(vm)
 
 
-def _rolled_back(
-    desired: Desired,
-    machine: Machine,
-    rolled_back: bool,
-) -> Plan:
-    if machine.template:
-        raise _template(machine, "roll back")
+def _rolled_back(desired: DesiredSnapshots, vm: SnapshotVm, rolled_back: bool) -> Plan:
+    if vm.template:
+        raise _template(vm, "roll back")
     name = desired.name or ""
-    tree = machine.tree
+    tree = vm.tree
     found = tree.snapshots.get(name)
     if found is None:
         existing = ", ".join(one.name for one in tree.by_age()) or "none"
         raise UnknownSnapshot(
-            attempted=f"{machine.label} was not rolled back",
+            attempted=f"{vm.label} was not rolled back",
             answer=f"it has no snapshot '{name}'; it has {existing}",
             next_step="Check the snapshot's name",
             reason="unknown snapshot",
         )
     if rolled_back and tree.parent == name:
-        return _Change(tree, _keep_tenant(machine), []).plan(machine)
-    _require_complete(machine, found)
-    change = _newer_removed(desired, machine, name)
+        return _Change(tree, _keep_tenant(vm), []).plan(vm)
+    _require_complete(vm, found)
+    change = _newer_removed(desired, vm, name)
     start = tree.running and desired.restart
     running = found.vmstate or start
-    change.steps += [_roll_back(machine, found, start), *_keep_tenant(machine)]
+    change.steps += [_roll_back(vm, found, start), *_keep_tenant(vm)]
     change.tree = replace(change.tree, parent=name, running=running)
     if tree.running and not running:
         outcome = "ran and stays stopped after the rollback"
-        change.warnings.append(f"{machine.label} {outcome}, as restart=false says")
-    return change.plan(machine)
+        change.warnings.append(f"{vm.label} {outcome}, as restart=false says")
+    return change.plan(vm)
 
 
-def _newer_removed(
-    desired: Desired,
-    machine: Machine,
-    name: str,
-) -> _Change:
-    """Return the removal of newer snapshots where a storage can only go back to the newest one.
+def _newer_removed(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Change:
+    """Return the removal of newer snapshots if a storage can only roll back to the newest one.
 
     Raises Conflict without `force`.
     """
-    tree = machine.tree
+    tree = vm.tree
     newer = tree.newer_than(name)
-    limited = [disk for disk in machine.disks if newest_only(disk)]
+    limited = [disk for disk in vm.disks if newest_only(disk)]
     if not newer or not limited:
         return _Change(tree, [], [])
     if not desired.force:
-        raise would_be_lost(machine, name, newer)
+        raise would_be_lost(vm, name, newer)
     names = [one.name for one in newer]
-    removals = [_remove(machine, newer_name) for newer_name in reversed(names)]
+    removals = [_remove(vm, newer_name) for newer_name in reversed(names)]
     lost = ", ".join(names)
-    warning = f"{machine.label}: the newer snapshots {lost} are deleted, as force=true says"
+    warning = f"{vm.label}: the newer snapshots {lost} are deleted, as force=true says"
     return _Change(without(tree, names), removals, [warning])
 
 
 def _retained(
-    desired: Desired,
-    machine: Machine,
-    tree: Tree,
-    spare: str | None = None,
+    desired: DesiredSnapshots, vm: SnapshotVm, tree: Tree, spare: str | None = None
 ) -> _Change:
-    """Return what the retention deletes, and warnings about unfinished snapshots that match it."""
+    """Return the deletions of the retention, and warnings about unfinished snapshots that match
+    it.
+    """
     rule = desired.retention
     if rule is None:
         return _Change(tree, [], [])
     names = [one.name for one in expired(tree, rule, desired.now, spare)]
     warnings = []
     for one in unfinished(tree, rule):
-        label = f"{machine.label}: snapshot '{one.name}'"
+        label = f"{vm.label}: snapshot '{one.name}'"
         state = f"unfinished ({one.state})"
         warnings.append(f"{label} is {state} and left alone; remove it by its name")
-    removals = [_remove(machine, name) for name in names]
+    removals = [_remove(vm, name) for name in names]
     return _Change(without(tree, names), removals, warnings)
 
 
@@ -239,7 +201,7 @@ def without(tree: Tree, names: Iterable[str]) -> Tree:
 
 
 def difference(before: Tree, after: Tree) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what differs between two trees, before and after, for people.
+    """Return the differences between two trees, before and after, for people.
 
     Times are left out: check mode cannot predict them.
     """
@@ -274,45 +236,40 @@ def _stored(description: str) -> str:
     return description.rstrip()
 
 
-def _path(machine: Machine, *rest: str) -> tuple[str | int, ...]:
-    return (*machine.path, "snapshot", *rest)
+def _path(vm: SnapshotVm, *rest: str) -> tuple[str | int, ...]:
+    return (*vm.path, "snapshot", *rest)
 
 
-def _take(
-    machine: Machine,
-    name: str,
-    description: str | None,
-    vmstate: bool,
-) -> Step:
+def _take(vm: SnapshotVm, name: str, description: str | None, vmstate: bool) -> Step:
     data: Mapping[str, Any] = {
         "snapname": name,
         "description": description or None,
         "vmstate": vmstate or None,
     }
-    summary = f"Take snapshot '{name}' of {machine.label}"
+    summary = f"Take snapshot '{name}' of {vm.label}"
     if vmstate:
         summary += " with its memory"
-    return Step(TAKE, summary, "POST", _path(machine), data)
+    return Step(TAKE, summary, "POST", _path(vm), data)
 
 
-def _describe(machine: Machine, name: str, description: str) -> Step:
+def _describe(vm: SnapshotVm, name: str, description: str) -> Step:
     return Step(
         DESCRIBE,
-        f"Change the description of snapshot '{name}' of {machine.label}",
+        f"Change the description of snapshot '{name}' of {vm.label}",
         "PUT",
-        _path(machine, name, "config"),
+        _path(vm, name, "config"),
         {"description": description},
         is_task=False,
     )
 
 
-def _remove(machine: Machine, name: str) -> Step:
-    summary = f"Delete snapshot '{name}' of {machine.label}"
-    return Step(REMOVE, summary, "DELETE", _path(machine, name))
+def _remove(vm: SnapshotVm, name: str) -> Step:
+    summary = f"Delete snapshot '{name}' of {vm.label}"
+    return Step(REMOVE, summary, "DELETE", _path(vm, name))
 
 
-def _roll_back(machine: Machine, found: Snapshot, start: bool) -> Step:
-    summary = f"Roll {machine.label} back to snapshot '{found.name}'"
+def _roll_back(vm: SnapshotVm, found: Snapshot, start: bool) -> Step:
+    summary = f"Roll {vm.label} back to snapshot '{found.name}'"
     data: dict[str, Any] = {}
     if start:
         data["start"] = True
@@ -320,22 +277,12 @@ def _roll_back(machine: Machine, found: Snapshot, start: bool) -> Step:
         summary += ", which brings back its memory and lets it run"
     elif start:
         summary += " and start it again, because it ran"
-    return Step(
-        ROLL_BACK,
-        summary,
-        "POST",
-        _path(
-            machine,
-            found.name,
-            "rollback",
-        ),
-        data,
-    )
+    return Step(ROLL_BACK, summary, "POST", _path(vm, found.name, "rollback"), data)
 
 
-def _keep_tenant(machine: Machine) -> list[Step]:
+def _keep_tenant(vm: SnapshotVm) -> list[Step]:
     """Return the step that restores the tenant's tags: a rollback sets the tags of the snapshot."""
-    tags = machine.tags_after
+    tags = vm.tags_after
     if tags is None:
         return []
     data = {"delete": "tags"}
@@ -345,43 +292,43 @@ def _keep_tenant(machine: Machine) -> list[Step]:
     return [
         Step(
             TAG,
-            f"Keep the tenant of {machine.label}: tags {listed}",
+            f"Keep the tenant of {vm.label}: tags {listed}",
             "PUT",
-            (*machine.path, "config"),
+            (*vm.path, "config"),
             data,
             is_task=False,
         )
     ]
 
 
-def _require_complete(machine: Machine, found: Snapshot) -> None:
+def _require_complete(vm: SnapshotVm, found: Snapshot) -> None:
     """Raise Conflict for a snapshot that PVE has not finished."""
     if not found.state:
         return
     answer = f"it is unfinished (snapstate {found.state})"
-    if machine.lock:
-        answer += f", and the VM is locked ({machine.lock})"
+    if vm.lock:
+        answer += f", and the VM is locked ({vm.lock})"
     repair = "unlock the VM (qm unlock) and remove it with state=absent"
     raise Conflict(
-        attempted=f"Snapshot '{found.name}' of {machine.label} cannot be used",
+        attempted=f"Snapshot '{found.name}' of {vm.label} cannot be used",
         answer=answer,
         next_step=f"If no task works on it any more, {repair}",
         reason="unfinished snapshot",
     )
 
 
-def _memory_bound(machine: Machine, name: str) -> NotSupported:
+def _memory_bound(vm: SnapshotVm, name: str) -> NotSupported:
     return NotSupported(
-        attempted=f"Could not take snapshot '{name}' of {machine.label} with its memory",
-        answer=f"the memory of a VM with {', '.join(machine.memory_bound)} cannot be saved",
+        attempted=f"Could not take snapshot '{name}' of {vm.label} with its memory",
+        answer=f"the memory of a VM with {', '.join(vm.memory_bound)} cannot be saved",
         next_step="Take it without vmstate, or while the VM is off",
         reason="no memory",
     )
 
 
-def _template(machine: Machine, what: str) -> Conflict:
+def _template(vm: SnapshotVm, what: str) -> Conflict:
     return Conflict(
-        attempted=f"Could not {what} {machine.label}",
+        attempted=f"Could not {what} {vm.label}",
         answer="it is a template",
         next_step="Use a VM, not a template",
         reason="is a template",

@@ -6,64 +6,53 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.restoring import is_bare, require_restored, restore_began
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NotFound
-from .._guest.identity import Identity, identity_in
-from .._vm.config.memory import state_volume
-from .model import Disk, Machine, Snapshot, Tree
+from .._guest.identity import Identity
+from .._guest.kind import Kind
+from .model import Snapshot, SnapshotDisk, SnapshotVm, Tree
 from .storages import FILES, disks_of
-
-# Options with which PVE cannot save the memory (qemu-server: QemuMigrate/Helpers.pm,
-# check_non_migratable_resources).
-_MEMORY_BOUND = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def read_machine(
-    client: Client,
-    row: VmRow,
-    cluster: ClusterState,
-) -> Machine:
-    """Return the VM with its snapshots as they are now; two requests.
+def read_vm(client: Client, kind: Kind, row: VmRow, cluster: ClusterState) -> SnapshotVm:
+    """Return the VM with its current snapshots; two requests.
 
-    A VM that has moved is found on its new node. Raises NotFound where it is gone.
+    A VM that has moved is found on its new node. Raises NotFound if the VM is gone, and
+    BeingRestored while a restore writes it.
     """
     try:
-        return _read(client, row, cluster)
+        return _read(client, kind, row, cluster)
     except NotFound:
-        fresh = fetch_cluster_state(client)
+        fresh = fetch_cluster_state(client, cluster.types)
         moved = fresh.vms.get(row.vmid)
         if moved is None or moved.node == row.node:
             raise
-        return _read(client, moved, fresh)
+        return _read(client, kind, moved, fresh)
 
 
-def _read(client: Client, row: VmRow, cluster: ClusterState) -> Machine:
-    base = ("nodes", row.node, "qemu", row.vmid)
-    attempted = f"Could not read VM '{row.name}' ({row.vmid}) on node {row.node}"
-    rows = client.get(*base, "snapshot", attempted=attempted)
-    # What runs now, without pending changes, is what PVE takes a snapshot of. It is read last: a
-    # first step relies on whose VM it is.
-    config = client.get(
-        *base,
-        "config",
-        params={"current": 1},
-        attempted=attempted,
-    )
-    drive_texts = {key: str(value) for key, value in config.items()}
+def _read(client: Client, kind: Kind, row: VmRow, cluster: ClusterState) -> SnapshotVm:
+    attempted = f"Could not read {kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
+    rows = client.get(*row.path, "snapshot", attempted=attempted)
+    # PVE takes a snapshot of the running state, without pending changes. It is read last: the first
+    # step relies on the owner that it shows.
+    config = client.get(*row.path, "config", params={"current": 1}, attempted=attempted)
+    if is_bare(config):
+        require_restored(client, [row], attempted)
+    texts = {key: str(value) for key, value in config.items()}
     kinds = {one.storage: one.kind for one in cluster.storages}
-    memory_bound = [key for key in config if _MEMORY_BOUND.fullmatch(key)]
-    name = _text(config, "name") or f"VM {row.vmid}"
-    disks = disks_of(drive_texts, kinds)
-    state_storage, state_bytes = state_volume(drive_texts, cluster, row.node)
-    return Machine(
+    name = _name_of(kind, config, row.vmid)
+    disks = disks_of(kind.disks_in(texts), kinds)
+    state_storage, state_bytes = kind.memory_volume(texts, cluster, row.node)
+    return SnapshotVm(
+        kind=kind,
         vmid=row.vmid,
         node=row.node,
         name=name,
@@ -72,29 +61,40 @@ def _read(client: Client, row: VmRow, cluster: ClusterState) -> Machine:
         tags=parse_tags(_text(config, "tags")),
         lock=_text(config, "lock") or None,
         template=_text(config, "template") not in ("", "0"),
-        memory_bound=tuple(sorted(memory_bound)),
+        memory_bound=tuple(kind.memory_obstacles_in(config)),
         state_storage=state_storage,
         state_bytes=state_bytes,
         generation=_text(config, "vmgenid"),
-        identity=_identity(config, name, disks),
+        identity=_identity(kind, config, name, disks),
     )
 
 
-def _identity(config: Mapping[str, Any], name: str, disks: Iterable[Disk]) -> Identity:
+def _identity(
+    kind: Kind, config: Mapping[str, Any], name: str, disks: Iterable[SnapshotDisk]
+) -> Identity:
     volumes = {disk.slot: disk.volume for disk in disks}
-    return identity_in(config, name=name, volumes=volumes)
+    return kind.identity_in(config, name=name, volumes=volumes)
 
 
-def read_owned(client: Client, machine: Machine) -> tuple[Identity, tuple[str, ...]]:
-    """Return the identity and the tags of a VM as they are now; one request."""
-    config = client.get(*machine.path, "config", params={"current": 1})
+def _name_of(kind: Kind, config: Mapping[str, Any], vmid: int) -> str:
+    """Return the name of a guest, or its kind and VMID if it has none."""
+    return kind.name_in(config) or f"{kind.noun} {vmid}"
+
+
+def read_owned(client: Client, vm: SnapshotVm) -> tuple[Identity, tuple[str, ...]]:
+    """Return the current identity and tags of a VM; one request."""
+    config = client.get(*vm.path, "config", params={"current": 1})
+    if is_bare(config):
+        raise restore_began(f"{vm.label} was not changed", vm.vmid, vm.node)
     texts = {key: str(value) for key, value in config.items()}
-    name = _text(config, "name") or f"VM {machine.vmid}"
-    return _identity(config, name, disks_of(texts, {})), parse_tags(_text(config, "tags"))
+    name = _name_of(vm.kind, config, vm.vmid)
+    disks = disks_of(vm.kind.disks_in(texts), {})
+    identity = _identity(vm.kind, config, name, disks)
+    return identity, parse_tags(_text(config, "tags"))
 
 
 def _text(answer: Mapping[str, Any], key: str) -> str:
-    """Return a value of an answer as text, an empty one where it is missing."""
+    """Return a value of an answer as text, an empty text if it is missing."""
     value = answer.get(key)
     return str(value or "")
 
@@ -122,27 +122,23 @@ def tree_of(rows: Iterable[Mapping[str, Any]]) -> Tree:
     return Tree(snapshots, parent, running)
 
 
-def tags_in(
-    client: Client,
-    machine: Machine,
-    snapshot: str,
-) -> tuple[str, ...]:
+def tags_in(client: Client, vm: SnapshotVm, snapshot: str) -> tuple[str, ...]:
     """Return the tags that a rollback to the snapshot gives the VM; one request."""
     config = client.get(
-        *machine.path,
+        *vm.path,
         "snapshot",
         snapshot,
         "config",
-        attempted=f"Could not read snapshot '{snapshot}' of {machine.label}",
+        attempted=f"Could not read snapshot '{snapshot}' of {vm.label}",
     )
     return parse_tags(_text(config, "tags"))
 
 
-def chained_storages(client: Client, disks: Iterable[Disk]) -> frozenset[str]:
-    """Return the storages with files that keep snapshots as chains of volumes.
+def chained_storages(client: Client, disks: Iterable[SnapshotDisk]) -> frozenset[str]:
+    """Return the file storages that keep snapshots as chains of volumes.
 
-    One request, and none without a disk on such a storage. A caller who may not see the storages'
-    configuration gets none: PVE itself then refuses what it cannot do.
+    One request, and none without a disk on a file storage. Empty if the caller may not see the
+    configuration of the storages: PVE itself then refuses unsupported operations.
     """
     wanted = {disk.storage for disk in disks if disk.kind in FILES}
     if not wanted:
@@ -155,35 +151,20 @@ def chained_storages(client: Client, disks: Iterable[Disk]) -> frozenset[str]:
     return frozenset(wanted.intersection(chained))
 
 
-def has_snapshots(client: Client, machine: Machine) -> bool:
+def has_snapshots(client: Client, vm: SnapshotVm) -> bool:
     """Return PVE's own answer whether it can take snapshots of the VM's disks; one request."""
     answer = client.get(
-        *machine.path,
+        *vm.path,
         "feature",
         feature="snapshot",
-        attempted=f"Could not ask whether {machine.label} can have snapshots",
+        attempted=f"Could not ask whether {vm.label} can have snapshots",
     )
     return bool((answer or {}).get("hasFeature"))
 
 
-def running_task(
-    client: Client,
-    node: str,
-    vmid: int,
-    kind: str,
-) -> str | None:
+def running_task(client: Client, node: str, vmid: int, kind: str) -> str | None:
     """Return the UPID of a task of that type that runs for the VM now, or None."""
-    rows = (
-        client.get(
-            "nodes",
-            node,
-            "tasks",
-            vmid=vmid,
-            typefilter=kind,
-            source="active",
-        )
-        or []
-    )
+    rows = client.get("nodes", node, "tasks", vmid=vmid, typefilter=kind, source="active") or []
     for row in rows:
         if row.get("type") == kind and not row.get("endtime"):
             return row["upid"]
@@ -191,32 +172,17 @@ def running_task(
 
 
 def all_tasks(
-    client: Client,
-    node: str,
-    vmid: int,
-    kind: str,
-    since: float,
+    client: Client, node: str, vmid: int, kind: str, since: float
 ) -> list[Mapping[str, Any]]:
     """Return the tasks of that type for the VM since a time, running ones and others."""
     rows = client.get(
-        "nodes",
-        node,
-        "tasks",
-        vmid=vmid,
-        typefilter=kind,
-        source="all",
-        since=int(since),
+        "nodes", node, "tasks", vmid=vmid, typefilter=kind, source="all", since=int(since)
     )
     return rows or []
 
 
 def new_task(
-    client: Client,
-    node: str,
-    vmid: int,
-    kind: str,
-    since: float,
-    known: set[str],
+    client: Client, node: str, vmid: int, kind: str, since: float, known: set[str]
 ) -> str | None:
     """Return the UPID of the latest task of that type since a time that is not `known`, or None."""
     rows = all_tasks(client, node, vmid, kind, since)

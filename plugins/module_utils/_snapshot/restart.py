@@ -2,16 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wait until a VM runs again after a rollback, whose task only begins the start as another task."""
+"""Wait until a VM runs again after a rollback, whose task only starts it by another task."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .._api.upid import parse_upid
-from .._core.errors import AlreadyRunning, FleetError, TaskTimeout
+from .._core.errors import AlreadyRunning, FleetError, PowerChanged, TaskTimeout
 from .._core.poll import poll
-from .model import Machine
+from .model import SnapshotVm
 from .read import new_task, running_task
 
 if TYPE_CHECKING:
@@ -20,43 +20,27 @@ if TYPE_CHECKING:
 START = "qmstart"
 
 
-def wait_for_start(
-    client: Client,
-    machine: Machine,
-    rollback: str,
-    timeout: int,
-) -> tuple[str, ...]:
+def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) -> tuple[str, ...]:
     """Return the warnings of the start that the task `rollback` (a UPID) began, once the VM runs.
 
     A VM under HA is started by the HA manager, so the VM's state decides. Raises the error of the
     start's task, or TaskTimeout after `timeout` seconds.
     """
-    attempted = f"{machine.label} was rolled back, but could not be started again"
+    attempted = f"{vm.label} was rolled back, but could not be started again"
     warnings: tuple[str, ...] = ()
-    upid = running_task(client, machine.node, machine.vmid, START)
+    upid = running_task(client, vm.node, vm.vmid, START)
     if upid is None and rollback:
         since = parse_upid(rollback).starttime
-        upid = new_task(
-            client,
-            machine.node,
-            machine.vmid,
-            START,
-            since,
-            known=set(),
-        )
+        upid = new_task(client, vm.node, vm.vmid, START, since, known=set())
     if upid is not None:
         try:
-            warnings = client.wait(
-                upid,
-                timeout=timeout,
-                attempted=attempted,
-            ).warnings
+            warnings = client.wait(upid, timeout=timeout, attempted=attempted).warnings
         except AlreadyRunning:
             pass
         except FleetError as error:
             raise error.on(attempted=attempted) from error
     for _left in poll(client.clock, timeout, first=0.2):
-        if _runs(client, machine):
+        if _runs(client, vm):
             return warnings
     raise TaskTimeout(
         attempted=attempted,
@@ -67,6 +51,26 @@ def wait_for_start(
     )
 
 
-def _runs(client: Client, machine: Machine) -> bool:
-    current = client.get(*machine.path, "status", "current") or {}
+def require_same_power(client: Client, vm: SnapshotVm) -> None:
+    """Raise PowerChanged if another run has started or stopped the VM since it was read.
+
+    A rollback stops the VM, and whether it starts it again was planned from that reading. One
+    request for a VM that runs, else two.
+    """
+    now = _runs(client, vm)
+    if not now:
+        now = running_task(client, vm.node, vm.vmid, START) is not None
+    if now == vm.tree.running:
+        return
+    verb = "started" if now else "stopped"
+    raise PowerChanged(
+        attempted=f"{vm.label} was not rolled back",
+        answer=f"another run has {verb} it since it was read",
+        next_step="Run this again",
+        reason="power changed",
+    )
+
+
+def _runs(client: Client, vm: SnapshotVm) -> bool:
+    current = client.get(*vm.path, "status", "current") or {}
     return current.get("status") == "running"

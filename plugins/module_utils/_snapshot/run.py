@@ -6,29 +6,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.allocation import with_allocations
+from .._cluster.restoring import find_restored, require_restored
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
+from .._cluster.storages.allocation import with_allocations
 from .._cluster.tenant import keep_owners, tenants_of
 from .._core import validate
-from .._core.errors import FleetError, Locked, TaskTimeout, UnknownVm, failure_of_several
+from .._core.errors import FleetError, ForeignTenant, Locked, PowerChanged, TaskTimeout, UnknownVm
+from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.identity import require_name, require_same_creation, require_same_disks
+from .._guest.kind import Kind
 from .._resource.engine import apply_plan
 from .._resource.result import diff_of
-from .describe import describe_machine
+from .._vm.kind import VM
+from .describe import describe_vm
 from .desired import read_desired
-from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, Desired, Machine, Tree
-from .plan import make_plan
-from .read import chained_storages, has_snapshots, read_machine, read_owned, running_task, tags_in
-from .resource import Outcome, SnapshotsOfVm, left_locked
-from .restart import START
-from .select import Owner, Target, is_selection, owner_of, targets
+from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, DesiredSnapshots, SnapshotVm, Tree
+from .plan import plan_snapshots
+from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
+from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
+from .restart import START, require_same_power
+from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
 from .storages import no_snapshots, require_state_room
+from .summary import lines_of
 from .untracked import wait_for_unlocked
 
 if TYPE_CHECKING:
@@ -36,43 +41,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RunContext:
-    """What is the same for all VMs of a task."""
+class SnapshotContext:
+    """The values that are the same for all VMs of a task."""
 
     client: Client
-    desired: Desired
+    kind: Kind
+    desired: DesiredSnapshots
     owner: Owner
     cluster: ClusterState
     check_mode: bool
     timeout: int
 
-    def look_at(self, machine: Machine) -> Callable[[bool], None]:
-        """Return the check before each request that the VM is still the one that was planned for,
-        and still belongs to the tenant; for one that destroys, that it has the same disks too.
+    def check_of(self, vm: SnapshotVm) -> Callable[[bool], None]:
+        """Return a check to run before each request: the VM is still the planned one and still
+        belongs to the tenant. Before a destructive request it must have the same disks too.
 
-        The first call asks nothing where nothing was asked since the machine was read.
+        The first call sends no request if the VM was read immediately before.
         """
         is_fresh = [self.desired.state != "rolled_back"]
 
-        def look(destroys: bool) -> None:
+        def check(destroys: bool) -> None:
             is_needed = destroys or self.owner.tag is not None
             if is_needed and not is_fresh[0]:
-                seen, tags = read_owned(self.client, machine)
-                self.owner.guard(machine.label, tags, machine.vmid)
-                require_same_creation(machine.label, machine.identity, seen)
-                require_name(machine.label, seen, [machine.name])
                 if destroys:
-                    require_same_disks(machine.label, machine.identity, seen)
+                    self._require_same_power(vm)
+                seen, tags = read_owned(self.client, vm)
+                self.owner.require_owned(vm.label, tags, vm.vmid)
+                require_same_creation(vm.label, vm.identity, seen)
+                require_name(vm.label, seen, [vm.name])
+                if destroys:
+                    require_same_disks(vm.label, vm.identity, seen)
             is_fresh[0] = False
 
-        return look
+        return check
+
+    def _require_same_power(self, vm: SnapshotVm) -> None:
+        """Raise PowerChanged if the VM was started or stopped since, and is to run as before."""
+        if self.desired.state == "rolled_back" and self.desired.restart:
+            require_same_power(self.client, vm)
 
 
-def run(
-    params: Mapping[str, Any],
-    client: Client,
-    check_mode: bool = False,
-) -> Result:
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring the snapshots of each VM to the desired state; check mode plans and writes nothing.
 
     A VM that fails does not stop the others: the result reports all of them, with the failure.
@@ -80,23 +89,23 @@ def run(
     desired = read_desired(params, client.clock.time())
     by_selection = is_selection(params)
     parallel = validate.count(params.get("parallel"), 4, "parallel")
-    context = RunContext(
+    context = SnapshotContext(
         client=client,
+        kind=VM,
         desired=desired,
         owner=owner_of(params),
-        cluster=fetch_cluster_state(client),
+        cluster=fetch_cluster_state(client, {VM.type}),
         check_mode=check_mode,
         timeout=validate.count(params.get("task_timeout"), 300, "task_timeout"),
     )
     chosen = targets(client, context.cluster, params)
-    if by_selection and not chosen and desired.state == "rolled_back":
-        raise _nothing_selected()
-    outcomes = side_by_side(
-        lambda target: _one(context, target),
-        chosen,
-        parallel,
-    )
     warnings: list[str] = []
+    if by_selection:
+        warnings += _restored(context, chosen)
+    outcomes = side_by_side(lambda target: _one(context, target), chosen, parallel)
+    if by_selection:
+        outcomes, left = _still_selected(outcomes)
+        warnings += left
     for outcome in outcomes:
         warnings += [*outcome.plan.warnings, *outcome.warnings]
     if not outcomes:
@@ -107,121 +116,152 @@ def run(
     rows = [_reported(context, outcome) for outcome in outcomes]
     return Result(
         changed=any(row["changed"] for row in rows),
-        values={"snapshot": desired.name, "vms": rows},
+        values={
+            "snapshot": desired.name,
+            "vms": rows,
+            "report": lines_of(rows, check_mode=check_mode),
+        },
         diff=_diff(outcomes),
         warnings=tuple(warnings),
         failure=_failure(outcomes),
     )
 
 
-def _one(context: RunContext, target: Target) -> Outcome:
-    """Return the outcome for one VM, with its error; a VM that moves is tried again once."""
+def _restored(context: SnapshotContext, chosen: Sequence[Target]) -> Iterable[str]:
+    """Return a sentence about each VM being restored that may belong to the selection.
+
+    Raises BeingRestored or UnknownVm if no other VM is there to be rolled back.
+    """
+    rows = restored_rows(context.client, context.cluster, context.owner)
+    if not chosen and context.desired.state == "rolled_back":
+        require_restored(context.client, rows, "No VM was rolled back")
+        raise _nothing_selected()
+    return find_restored(context.client, rows).values()
+
+
+def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotOutcome], list[str]]:
+    """Return the outcomes without VMs that have left the tenant, or are gone, since they were
+    selected, and a warning about each of those (pure).
+    """
+    kept: list[SnapshotOutcome] = []
+    left: list[str] = []
+    for outcome in outcomes:
+        error = outcome.error
+        is_late = isinstance(error, (ForeignTenant, UnknownVm))
+        if error is None or not is_late or error.came_after_changes:
+            kept.append(outcome)
+        else:
+            left.append(f"It was selected, and left as it is now: {error.message.rstrip('.')}")
+    return kept, left
+
+
+def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
+    """Return the outcome for one VM, with its error; a VM that another run moves, starts or stops
+    is tried again once.
+    """
     row = target.row
     if row is None:
-        return Outcome(target.label, error=target.error)
+        return SnapshotOutcome(target.label, error=target.error)
     try:
         try:
             return _work(context, target, row)
         except FleetError as error:
-            moved = _moved(context, row, error)
-            if moved is None:
+            now = _row_to_try_again(context, row, error)
+            if now is None:
                 raise
-            return _work(context, target, moved)
+            return _work(context, target, now)
     except FleetError as error:
         known = None
         if context.owner.may_see(row, error):
-            name = row.name or f"VM {row.vmid}"
-            known = Machine(row.vmid, row.node, name, Tree(), tags=row.tags)
-        return Outcome(target.label, known, error=error)
+            name = row.name or f"{context.kind.noun} {row.vmid}"
+            known = SnapshotVm(context.kind, row.vmid, row.node, name, Tree(), tags=row.tags)
+        return SnapshotOutcome(target.label, known, error=error)
 
 
-def _moved(
-    context: RunContext,
-    row: VmRow,
-    error: FleetError,
-) -> VmRow | None:
-    """Return the new row of a VM that PVE did not find on its node before anything was done."""
-    if not isinstance(error, UnknownVm) or error.details.get("done"):
+def _row_to_try_again(context: SnapshotContext, row: VmRow, error: FleetError) -> VmRow | None:
+    """Return the present row of a VM that another run moved, started or stopped before anything was
+    done, else None.
+    """
+    if error.details.get("done"):
         return None
-    return fetch_cluster_state(context.client).vms.get(row.vmid)
+    if isinstance(error, PowerChanged):
+        return row
+    if not isinstance(error, UnknownVm):
+        return None
+    return fetch_cluster_state(context.client, context.cluster.types).vms.get(row.vmid)
 
 
-def _work(context: RunContext, target: Target, row: VmRow) -> Outcome:
+def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutcome:
     """Read, plan and execute for one VM. Raises FleetError."""
     client = context.client
     desired = context.desired
-    machine = read_machine(client, row, context.cluster)
-    context.owner.guard(machine.label, machine.tags, machine.vmid)
-    target.check(machine.label, machine.name)
-    owners = tenants_of(machine.tags, context.owner.prefix)
+    vm = read_vm(client, context.kind, row, context.cluster)
+    context.owner.require_owned(vm.label, vm.tags, vm.vmid)
+    target.require_name(vm.label, vm.name)
+    owners = tenants_of(vm.tags, context.owner.prefix)
     rolled_back = False
-    if machine.lock in TASK_OF_LOCK and not context.check_mode:
-        rolled_back = _finish_running_task(context, machine)
-        machine = read_machine(client, row, context.cluster)
+    if vm.lock in TASK_OF_LOCK and not context.check_mode:
+        rolled_back = _finish_running_task(context, vm)
+        vm = read_vm(client, context.kind, row, context.cluster)
+    is_rollback = rolled_back or desired.state == "rolled_back"
+    may_start = is_rollback and not vm.tree.running
+    if may_start and not context.check_mode and _await_rollback_and_start(context, vm):
+        vm = read_vm(client, context.kind, row, context.cluster)
     if desired.state == "rolled_back":
-        machine = _before_rollback(context, machine, owners, rolled_back)
-    planned_for = machine
+        vm = _before_rollback(context, vm, owners, rolled_back)
+    planned_for = vm
     if context.check_mode:
-        planned_for = _as_finished(machine, desired.name or "")
-    plan = make_plan(desired, planned_for, rolled_back=rolled_back)
+        planned_for = _as_finished(vm, desired.name or "")
+    plan = plan_snapshots(desired, planned_for, rolled_back=rolled_back)
     takes = any(step.action == TAKE for step in plan.steps)
-    if takes and not has_snapshots(client, machine):
-        raise no_snapshots(machine)
-    if takes and _with_memory(desired, machine):
-        _require_room(context, machine)
+    if takes and not has_snapshots(client, vm):
+        raise no_snapshots(vm)
+    if takes and _with_memory(desired, vm):
+        _require_room(context, vm)
 
-    def read_again() -> Machine:
-        final = read_machine(client, row, context.cluster)
+    def read_again() -> SnapshotVm:
+        final = read_vm(client, context.kind, row, context.cluster)
         if desired.state == "present":
             # Raises for a snapshot that PVE did not finish.
-            make_plan(replace(desired, retention=None), final)
+            plan_snapshots(replace(desired, retention=None), final)
         return final
 
     snapshots = SnapshotsOfVm(
-        client,
-        machine,
-        plan,
-        timeout=context.timeout,
-        look=context.look_at(machine),
-        read_again=read_again,
-        label=target.label,
+        client, vm, plan, timeout=context.timeout, check=context.check_of(vm), read_again=read_again
     )
-    return apply_plan(snapshots, context.check_mode)
+    return replace(apply_plan(snapshots, context.check_mode), label=target.label)
 
 
-def _with_memory(desired: Desired, machine: Machine) -> bool:
+def _with_memory(desired: DesiredSnapshots, vm: SnapshotVm) -> bool:
     """Return whether a new snapshot has the memory of the VM."""
-    return desired.vmstate and machine.tree.running
+    return desired.vmstate and vm.tree.running
 
 
-def _require_room(context: RunContext, machine: Machine) -> None:
-    """Raise QuotaExceeded where the storage has no room for the memory of the VM.
+def _require_room(context: SnapshotContext, vm: SnapshotVm) -> None:
+    """Raise QuotaExceeded if the storage has no room for the memory of the VM.
 
-    One request where the definition of the storage decides that.
+    One request if the limit is part of the storage's definition.
     """
-    room = {machine.state_storage: machine.state_bytes}
+    room = {vm.state_storage: vm.state_bytes}
     cluster = with_allocations(context.client, context.cluster, room)
-    require_state_room(cluster, machine)
+    require_state_room(cluster, vm)
 
 
 def _before_rollback(
-    context: RunContext,
-    machine: Machine,
-    owners: tuple[str, ...],
-    rolled_back: bool,
-) -> Machine:
-    """Return the VM with what only a rollback needs: chains of volumes, and the tags after it."""
-    chained = chained_storages(context.client, machine.disks)
-    disks = tuple(replace(disk, chained=disk.storage in chained) for disk in machine.disks)
+    context: SnapshotContext, vm: SnapshotVm, owners: tuple[str, ...], rolled_back: bool
+) -> SnapshotVm:
+    """Return the VM with the data for a rollback: chains of volumes, and the tags after it."""
+    chained = chained_storages(context.client, vm.disks)
+    disks = tuple(replace(disk, chained=disk.storage in chained) for disk in vm.disks)
     name = context.desired.name or ""
-    if rolled_back and machine.tree.parent == name:
-        tags = machine.tags
-    elif name in machine.tree.snapshots:
-        tags = tags_in(context.client, machine, name)
+    if rolled_back and vm.tree.parent == name:
+        tags = vm.tags
+    elif name in vm.tree.snapshots:
+        tags = tags_in(context.client, vm, name)
     else:
-        return machine  # the plan refuses it
+        return vm  # the plan refuses it
     tags_after = keep_owners(tags, owners, context.owner.prefix)
-    return replace(machine, disks=disks, tags_after=tags_after)
+    return replace(vm, disks=disks, tags_after=tags_after)
 
 
 _MAY_SEE = "the user or token has VM.Audit on the VMs"
@@ -236,25 +276,19 @@ def _nothing_selected() -> UnknownVm:
     )
 
 
-def _finish_running_task(context: RunContext, machine: Machine) -> bool:
+def _finish_running_task(context: SnapshotContext, vm: SnapshotVm) -> bool:
     """Wait for the snapshot task of an earlier run; return whether it was a successful rollback."""
     client = context.client
-    kind = TASK_OF_LOCK[machine.lock or ""]
-    upid = running_task(client, machine.node, machine.vmid, kind)
+    kind = TASK_OF_LOCK[vm.lock or ""]
+    upid = running_task(client, vm.node, vm.vmid, kind)
     is_rollback = kind == ROLL_BACK
     if upid is None:
         if is_rollback and context.desired.state == "rolled_back":
-            _wait_for_unlocked(client, machine)
+            _wait_for_unlocked(client, vm)
         return False
     try:
-        attempted = f"The {kind} of {machine.label} did not end"
+        attempted = f"The {kind} of {vm.label} did not end"
         client.wait(upid, timeout=context.timeout, attempted=attempted)
-        start = None
-        if is_rollback:
-            start = running_task(client, machine.node, machine.vmid, START)
-        if start is not None:
-            attempted = f"The start of {machine.label} did not end"
-            client.wait(start, timeout=context.timeout, attempted=attempted)
     except TaskTimeout:
         raise
     except FleetError:
@@ -262,25 +296,49 @@ def _finish_running_task(context: RunContext, machine: Machine) -> bool:
     return is_rollback
 
 
-def _wait_for_unlocked(client: Client, machine: Machine) -> None:
+def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
+    """Wait for a rollback or start of a stopped VM that still runs; return whether there was one.
+
+    PVE removes the lock of a rollback before the task starts the VM (pve-guest-common:
+    AbstractConfig.pm, snapshot_rollback; qemu-server: API2/Qemu.pm, rollback). A VM that is read in
+    between is stopped, and a rollback planned from that would leave it stopped.
+    """
+    client = context.client
+    found = False
+    for kind in (ROLL_BACK, START):
+        upid = running_task(client, vm.node, vm.vmid, kind)
+        if upid is None:
+            continue
+        found = True
+        try:
+            attempted = f"The {kind} of {vm.label} did not end"
+            client.wait(upid, timeout=context.timeout, attempted=attempted)
+        except TaskTimeout:
+            raise
+        except FleetError:
+            continue  # a failed task changes nothing any more
+    return found
+
+
+def _wait_for_unlocked(client: Client, vm: SnapshotVm) -> None:
     try:
-        wait_for_unlocked(client, machine)
+        wait_for_unlocked(client, vm)
     except Locked as error:
-        raise left_locked(error, machine) from None
+        raise with_unlock_step(error, vm) from None
 
 
-def _as_finished(machine: Machine, name: str) -> Machine:
+def _as_finished(vm: SnapshotVm, name: str) -> SnapshotVm:
     """Return the VM as it will be when the snapshot that is being taken is complete."""
-    tree = machine.tree
-    if machine.lock != "snapshot" or name not in tree.snapshots:
-        return machine
+    tree = vm.tree
+    if vm.lock != "snapshot" or name not in tree.snapshots:
+        return vm
     complete = replace(tree.snapshots[name], state=None)
     snapshots = {**tree.snapshots, name: complete}
-    return replace(machine, tree=replace(tree, snapshots=snapshots))
+    return replace(vm, tree=replace(tree, snapshots=snapshots))
 
 
-def _diff(outcomes: list[Outcome]) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return one diff for one VM, else one with a headline for each VM that differs."""
+def _diff(outcomes: list[SnapshotOutcome]) -> dict[str, Any] | list[dict[str, Any]]:
+    """Return one diff for one VM, else a list with a headline for each VM that differs."""
     if len(outcomes) == 1:
         return diff_of(outcomes[0].plan)
     diffs = []
@@ -288,12 +346,12 @@ def _diff(outcomes: list[Outcome]) -> dict[str, Any] | list[dict[str, Any]]:
         plan = outcome.plan
         if outcome.error is not None or not plan.changed:
             continue
-        diffs.append(diff_of(plan, outcome.machine.label if outcome.machine else outcome.label))
+        diffs.append(diff_of(plan, outcome.vm.label if outcome.vm else outcome.label))
     return diffs
 
 
-def _reported(context: RunContext, outcome: Outcome) -> dict[str, Any]:
-    """Return what the module returns for one VM."""
+def _reported(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, Any]:
+    """Return the values that the module returns for one VM."""
     error = outcome.error
     rollbacks = [step for step in outcome.plan.steps if step.action == ROLL_BACK]
     is_done = error is None and not context.check_mode
@@ -308,20 +366,20 @@ def _reported(context: RunContext, outcome: Outcome) -> dict[str, Any]:
         "done": list(outcome.done),
         "restarted": restarted,
     }
-    if outcome.machine is not None:
-        row.update(describe_machine(outcome.machine, prefix=context.owner.prefix))
+    if outcome.vm is not None:
+        row.update(describe_vm(outcome.vm, prefix=context.owner.prefix))
     if error is not None:
         row.update(error.as_result())
         done = error.details.get("done", [])
         row["done"] = done
-        row["changed"] = bool(done)
+        row["changed"] = error.came_after_changes
         row["snapshots"] = None
         row["status"] = None
     row["conditions"] = [_condition(context, outcome)]
     return row
 
 
-def _condition(context: RunContext, outcome: Outcome) -> dict[str, Any]:
+def _condition(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, Any]:
     if outcome.error is not None:
         return {"type": "Ready", "status": False, "reason": outcome.error.category}
     if context.check_mode and outcome.plan.changed:
@@ -329,26 +387,15 @@ def _condition(context: RunContext, outcome: Outcome) -> dict[str, Any]:
     return {"type": "Ready", "status": True, "reason": "InSync"}
 
 
-def _labelled(outcome: Outcome, error: FleetError) -> str:
-    """Return the message of a failure, after the VM's label where the message lacks it."""
-    label = outcome.machine.label if outcome.machine else f"VM {outcome.label}"
-    for name in (label, f"VM '{outcome.label}'", f"VM {outcome.label} "):
-        if name in error.message:
-            return error.message
-    return f"{label}: {error.message}"
-
-
-def _failure(outcomes: list[Outcome]) -> FleetError | None:
-    """Return the error of the task: that of its only VM, or one for all VMs that failed."""
-    errors: list[FleetError] = []
-    messages: list[str] = []
+def _failure(outcomes: list[SnapshotOutcome]) -> FleetError | None:
+    """Return the error of the task: of its only VM, or one error for all VMs that failed."""
+    failures: list[Failed] = []
     for outcome in outcomes:
         if outcome.error is not None:
-            errors.append(outcome.error)
-            messages.append(_labelled(outcome, outcome.error))
-    if not errors:
+            label = outcome.vm.label if outcome.vm else f"VM '{outcome.label}'"
+            failures.append(Failed(label, outcome.error))
+    if not failures:
         return None
-    first = errors[0]
     if len(outcomes) == 1:
-        return first
-    return failure_of_several(errors, " ".join(messages), len(outcomes))
+        return failures[0].error
+    return failure_of_several(failures, len(outcomes))

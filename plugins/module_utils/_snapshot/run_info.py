@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.restoring import find_restored
 from .._cluster.state import ClusterState, fetch_cluster_state
-from .._core.errors import FleetError
+from .._core.errors import FleetError, ForeignTenant, UnknownVm
 from .._core.parallel import side_by_side
-from .._core.quantities import read_size
 from .._core.result import Result
-from .._vm.config.actual import drives
-from .describe import describe_machine
-from .model import Machine
-from .read import read_machine
-from .select import Owner, Target, is_selection, owner_of, targets
+from .._guest.kind import Kind
+from .._vm.kind import VM
+from .describe import describe_vm
+from .model import SnapshotVm
+from .read import read_vm
+from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
 from .storages import disks_of
 
 if TYPE_CHECKING:
@@ -27,60 +28,52 @@ if TYPE_CHECKING:
 _WORKERS = 8
 
 
-def run(
-    params: Mapping[str, Any],
-    client: Client,
-    check_mode: bool = False,
-) -> Result:
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the VMs with their snapshots. Nothing is written, in check mode or out of it.
 
-    A VM that cannot be read, such as one on a node that is down, has its error instead; when it is
+    A VM that cannot be read, for example on a node that is down, has its error instead; if it is
     the only one, the task fails.
     """
-    is_selection(params)  # raises for a task without a VM
-    cluster = fetch_cluster_state(client)
+    by_selection = is_selection(params)
+    cluster = fetch_cluster_state(client, {VM.type})
     owner = owner_of(params)
     chosen = targets(client, cluster, params)
     details = bool(params.get("details"))
 
-    def read_target(target: Target) -> dict[str, Any]:
+    def read_target(target: Target) -> dict[str, Any] | None:
         try:
-            machine = _read(client, cluster, owner, target)
-            shown = {**describe_machine(machine, prefix=owner.prefix), "error": None}
+            vm = _read(client, cluster, owner, target)
+            described = {**describe_vm(vm, prefix=owner.prefix), "error": None}
             if details:
-                _add_sizes(client, machine, shown)
-            return shown
+                _add_sizes(client, vm, described)
+            return described
         except FleetError as error:
+            if by_selection and isinstance(error, (ForeignTenant, UnknownVm)):
+                return None  # it has left the tenant, or is gone, since it was selected
             if len(chosen) == 1:
                 raise
             return _unread(target, owner, error)
 
-    vms = side_by_side(read_target, chosen, _WORKERS)
+    read = side_by_side(read_target, chosen, _WORKERS)
+    vms = [vm for vm in read if vm is not None]
     warnings = [vm["error"]["msg"] for vm in vms if vm["error"]]
+    if by_selection:
+        warnings += find_restored(client, restored_rows(client, cluster, owner)).values()
     return Result(False, {"vms": vms}, warnings=tuple(warnings))
 
 
-def _read(
-    client: Client,
-    cluster: ClusterState,
-    owner: Owner,
-    target: Target,
-) -> Machine:
+def _read(client: Client, cluster: ClusterState, owner: Owner, target: Target) -> SnapshotVm:
     if target.row is None:
         raise target.error or FleetError()
-    machine = read_machine(client, target.row, cluster)
-    owner.guard(machine.label, machine.tags, machine.vmid)
-    target.check(machine.label, machine.name)
-    return machine
+    vm = read_vm(client, VM, target.row, cluster)
+    owner.require_owned(vm.label, vm.tags, vm.vmid)
+    target.require_name(vm.label, vm.name)
+    return vm
 
 
-def _unread(
-    target: Target,
-    owner: Owner,
-    error: FleetError,
-) -> dict[str, Any]:
-    """Return what may be shown of a VM that could not be read."""
-    shown: dict[str, Any] = {
+def _unread(target: Target, owner: Owner, error: FleetError) -> dict[str, Any]:
+    """Return the visible values of a VM that could not be read."""
+    described: dict[str, Any] = {
         "vmid": None,
         "name": target.label,
         "node": None,
@@ -94,51 +87,41 @@ def _unread(
     }
     row = target.row
     if row is not None and owner.may_see(row, error):
-        shown["vmid"] = row.vmid
-        shown["name"] = row.name
-        shown["node"] = row.node
-        shown["tags"] = sorted(row.tags)
-        shown["status"] = row.status
-        shown["lock"] = row.lock
-    return shown
+        described["vmid"] = row.vmid
+        described["name"] = row.name
+        described["node"] = row.node
+        described["tags"] = sorted(row.tags)
+        described["status"] = row.status
+        described["lock"] = row.lock
+    return described
 
 
-def _add_sizes(
-    client: Client,
-    machine: Machine,
-    shown: dict[str, Any],
-) -> None:
-    """Add the sizes: of each disk as it was, and of the volume with the memory."""
+def _add_sizes(client: Client, vm: SnapshotVm, described: dict[str, Any]) -> None:
+    """Add the size of each disk at the time of the snapshot, and of the volume with the memory."""
     volumes: dict[str, str] = {}
-    for row in shown["snapshots"]:
+    for row in described["snapshots"]:
         name = row["name"]
-        answer = client.get(*machine.path, "snapshot", name, "config")
+        answer = client.get(*vm.path, "snapshot", name, "config")
         config = {key: str(value) for key, value in answer.items()}
-        row["disks"] = sizes_of(config)
+        row["disks"] = sizes_of(vm.kind, config)
         volumes[name] = config.get("vmstate", "")
     storages = {volume.partition(":")[0] for volume in volumes.values() if volume}
     sizes: dict[str, int] = {}
     for storage in sorted(storages):
-        path = ("nodes", machine.node, "storage", storage, "content")
-        content = client.get(*path, vmid=machine.vmid) or []
+        path = ("nodes", vm.node, "storage", storage, "content")
+        content = client.get(*path, vmid=vm.vmid) or []
         for item in content:
             sizes[item["volid"]] = int(item.get("size") or 0)
-    for row in shown["snapshots"]:
+    for row in described["snapshots"]:
         volume = volumes[row["name"]]
         row["vmstate_size"] = sizes.get(volume)
 
 
-def sizes_of(config: Mapping[str, str]) -> list[dict[str, Any]]:
+def sizes_of(kind: Kind, config: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the disks of a snapshot's configuration with their sizes in bytes (pure)."""
     sizes = []
-    sub_keys = drives(config)
-    for disk in disks_of(config, {}):
+    for disk in disks_of(kind.disks_in(config), {}):
         sizes.append(
-            {
-                "name": disk.slot,
-                "volume": disk.volume,
-                "storage": disk.storage,
-                "size": read_size(sub_keys[disk.slot].get("size")),
-            }
+            {"name": disk.slot, "volume": disk.volume, "storage": disk.storage, "size": disk.size}
         )
     return sizes

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The VMs of a task: one, a list, or all that match tenant and tags."""
+"""The VMs of a task: one, a list, or every VM that matches tenant and tags."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.locate import locate
+from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import guard_tenant
+from .._cluster.restoring import require_restored, suspects, with_doubtful
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
 from .._cluster.unread import refuse_unread
-from .._cluster.visible import require_visible
+from .._cluster.visible import look_for, require_visible
 from .._core import validate
 from .._core.errors import Conflict, FleetError, ForeignTenant, UnknownVm, ValidationFailed
 
@@ -30,7 +31,7 @@ class Owner:
     tag: str | None
     prefix: str
 
-    def guard(self, label: str, tags: Sequence[str], number: int) -> None:
+    def require_owned(self, label: str, tags: Sequence[str], number: int) -> None:
         """Raise Conflict for a VM of another tenant, or of none; `number` is its VMID."""
         guard_tenant(label, tags, self.tag, self.prefix, number=number)
 
@@ -58,7 +59,7 @@ class Target:
     error: FleetError | None = None
     called: str | None = None
 
-    def check(self, label: str, name: str) -> None:
+    def require_name(self, label: str, name: str) -> None:
         """Raise Conflict for a VM that has another name than the task says."""
         if self.called is None or name == self.called:
             return
@@ -98,7 +99,7 @@ def named(params: Mapping[str, Any]) -> list[str | int]:
 def is_selection(params: Mapping[str, Any]) -> bool:
     """Return whether VMs are chosen by tenant and tags, without a name.
 
-    Raises ValidationFailed where nothing is given.
+    Raises ValidationFailed if no VM is chosen.
     """
     names = [params.get(key) for key in ("name", "vmid", "vms")]
     if names != [None, None, None]:
@@ -113,12 +114,8 @@ def is_selection(params: Mapping[str, Any]) -> bool:
     return True
 
 
-def targets(
-    client: Client,
-    cluster: ClusterState,
-    params: Mapping[str, Any],
-) -> list[Target]:
-    """Return the VMs of the task, each once; one that is named and not found has its error."""
+def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) -> list[Target]:
+    """Return the VMs of the task, each once; a named VM that is not found has its error."""
     owner = owner_of(params)
     if is_selection(params):
         rows = _selected(cluster, params, owner)
@@ -136,11 +133,16 @@ def targets(
     return [*found.values(), *lost]
 
 
-def _selected(
-    cluster: ClusterState,
-    params: Mapping[str, Any],
-    owner: Owner,
-) -> list[VmRow]:
+def restored_rows(client: Client, cluster: ClusterState, owner: Owner) -> list[VmRow]:
+    """Return the VMs that may belong to a selection and seem to be under restore, so that they have
+    no tags; one request for each node with a VM that may be one.
+    """
+    if owner.tag is not None:
+        cluster = with_doubtful(client, cluster, owner.tag, owner.prefix)
+    return suspects(cluster, owner.tag, owner.prefix)
+
+
+def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
     """Return the VMs of the tenant with all of the tags; templates have no snapshots."""
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
     rows = []
@@ -152,33 +154,25 @@ def _selected(
 
 
 def _find(
-    client: Client,
-    cluster: ClusterState,
-    one: str | int,
-    owner: Owner,
+    client: Client, cluster: ClusterState, one: str | int, owner: Owner
 ) -> tuple[VmRow, ClusterState]:
     """Return the row of a VM, and the cluster state with names that were read from the nodes.
 
-    Raises NotFound, Conflict for an ambiguous name, NodeUnhealthy for one that cannot be read and
-    PermissionDenied for a hidden VMID.
+    Raises NotFound, Conflict for an ambiguous name, NodeUnhealthy if the name cannot be read,
+    BeingRestored if a restore may bring the VM back, and PermissionDenied for a hidden VMID.
     """
     if isinstance(one, int):
         row, cluster = locate(client, cluster, vmid=one)
         label = f"VM {one}"
         if row is None:
-            require_visible(client, cluster, one, f"{label} was left as it is")
+            require_visible(look_for(client, cluster, one), one, f"{label} was left as it is")
     else:
         label = f"VM '{one}'"
-        row, cluster = locate(
-            client,
-            cluster,
-            name=one,
-            tenant_tag=owner.tag,
-            prefix=owner.prefix,
-            certain=True,
-        )
+        row, cluster = locate_by_name(client, cluster, one, owner.tag, owner.prefix)
         if row is None:
             refuse_unread(cluster, label, owner.owns)
+            restored = suspects(cluster, owner.tag, owner.prefix)
+            require_restored(client, restored, f"{label} could not be found")
     if row is not None:
         return row, cluster
     raise UnknownVm(

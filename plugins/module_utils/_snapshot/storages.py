@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What storages can do with snapshots (pure), from the storage plugins of pve-storage."""
+"""Snapshot abilities of storages (pure), from the storage plugins of pve-storage."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .._cluster.placement import Needs, why_no_room
 from .._cluster.rules import Rules
 from .._cluster.state import ClusterState
 from .._core.errors import Conflict, NotSupported, QuotaExceeded
-from .._vm.config.actual import drives, is_disk, storage_of
-from .model import Disk, Machine, Snapshot
+from .._core.quantities import read_size
+from .model import Snapshot, SnapshotDisk, SnapshotVm
 
 FILES = frozenset("dir nfs cifs cephfs glusterfs".split())
 _ALWAYS = frozenset("lvmthin zfspool zfs rbd".split())
@@ -29,34 +29,38 @@ _NEWEST_ONLY = frozenset("zfspool zfs lvm".split())
 
 
 def disks_of(
-    config: Mapping[str, str],
+    drives: Mapping[str, Mapping[str, str]],
     kinds: Mapping[str, str],
     chained: frozenset[str] = frozenset(),
-) -> tuple[Disk, ...]:
-    """Return the disks of a configuration.
+) -> tuple[SnapshotDisk, ...]:
+    """Return the disks of a guest.
 
-    `kinds` maps storages to plugin types; `chained` are storages with chains of volumes.
+    `drives` come from `Kind.disks_in`. `kinds` maps storages to plugin types; `chained` are
+    storages with chains of volumes.
     """
-    found: list[Disk] = []
-    for slot, drive in sorted(drives(config).items()):
+    found: list[SnapshotDisk] = []
+    for slot, drive in sorted(drives.items()):
         volume = drive.get("file", "none")
-        if volume == "none" or not is_disk(drive):
+        if volume == "none":
             continue
-        storage = storage_of(drive) or ""
+        storage, colon, _name = volume.partition(":")
+        if not colon:  # a device or file by its path
+            storage = ""
         found.append(
-            Disk(
+            SnapshotDisk(
                 slot=slot,
                 volume=volume,
                 storage=storage,
                 kind=kinds.get(storage, ""),
                 format=_format(volume),
                 chained=storage in chained,
+                size=read_size(drive.get("size")),
             )
         )
     return tuple(found)
 
 
-def can_snapshot(disk: Disk) -> bool | None:
+def can_snapshot(disk: SnapshotDisk) -> bool | None:
     """Return whether PVE can take snapshots of a disk, None for an unknown kind of storage."""
     if not disk.storage:
         return False  # a device or file by its path
@@ -70,26 +74,26 @@ def can_snapshot(disk: Disk) -> bool | None:
     return disk.format in formats
 
 
-def newest_only(disk: Disk) -> bool:
+def newest_only(disk: SnapshotDisk) -> bool:
     """Return whether a disk can only go back to its newest snapshot: newer ones must be deleted."""
     if disk.kind in _NEWEST_ONLY:
         return True
     return disk.chained and disk.format == "qcow2"
 
 
-def no_snapshots(machine: Machine) -> NotSupported:
+def no_snapshots(vm: SnapshotVm) -> NotSupported:
     """Return the error for a VM that PVE cannot take snapshots of, with the disks that prevent it.
 
-    These are the disks that surely prevent it, else those that may, else all.
+    It names the disks that certainly prevent it, else the disks that may, else all.
     """
-    disks: dict[bool | None, list[Disk]] = {False: [], None: [], True: []}
-    for disk in machine.disks:
+    disks: dict[bool | None, list[SnapshotDisk]] = {False: [], None: [], True: []}
+    for disk in vm.disks:
         disks[can_snapshot(disk)].append(disk)
-    causes = disks[False] or disks[None] or list(machine.disks)
+    causes = disks[False] or disks[None] or list(vm.disks)
     listed = "; ".join(_label(disk) for disk in causes)
     formats = "qcow2 in files, LVM-thin, ZFS, Ceph, BTRFS"
     return NotSupported(
-        attempted=f"Could not take a snapshot of {machine.label}",
+        attempted=f"Could not take a snapshot of {vm.label}",
         answer=f"its storage cannot take snapshots of {listed}",
         next_step=f"Move the disks to a storage and format that can ({formats})",
         reason="no snapshots",
@@ -100,35 +104,31 @@ def no_snapshots(machine: Machine) -> NotSupported:
     )
 
 
-def require_state_room(cluster: ClusterState, machine: Machine) -> None:
-    """Raise QuotaExceeded where the storage has no room for the memory of a VM."""
-    if machine.node not in cluster.nodes:
+def require_state_room(cluster: ClusterState, vm: SnapshotVm) -> None:
+    """Raise QuotaExceeded if the storage has no room for the memory of a VM."""
+    if vm.node not in cluster.nodes:
         return
-    needs = Needs(room={machine.state_storage: machine.state_bytes})
-    reason = why_no_room(cluster, machine.node, needs, Rules())
+    needs = Needs(room={vm.state_storage: vm.state_bytes})
+    reason = why_no_room(cluster, vm.node, needs, Rules())
     if reason is None:
         return
     raise QuotaExceeded(
-        attempted=f"Could not take a snapshot of {machine.label} with its memory",
+        attempted=f"Could not take a snapshot of {vm.label} with its memory",
         answer=f"{reason} (twice the memory and 500 MiB)",
         next_step="Take it without vmstate, make room, or set vmstatestorage of the VM with qm set",
         reason="no room",
-        details={"node": machine.node, "storages": [machine.state_storage]},
+        details={"node": vm.node, "storages": [vm.state_storage]},
     )
 
 
-def would_be_lost(
-    machine: Machine,
-    name: str,
-    newer: Iterable[Snapshot],
-) -> Conflict:
+def would_be_lost(vm: SnapshotVm, name: str, newer: Iterable[Snapshot]) -> Conflict:
     """Return the error for a rollback that would delete newer snapshots."""
     lost = [one.name for one in newer]
-    causes = [disk for disk in machine.disks if newest_only(disk)]
+    causes = [disk for disk in vm.disks if newest_only(disk)]
     listed = "; ".join(_label(disk) for disk in causes)
     reason = f"because a storage can only go back to the newest one: {listed}"
     return Conflict(
-        attempted=f"{machine.label} was not rolled back to '{name}'",
+        attempted=f"{vm.label} was not rolled back to '{name}'",
         answer=f"newer snapshots would be lost: {', '.join(lost)}, {reason}",
         next_step="Set force=true to delete them first, or roll back to the newest one",
         reason="newer snapshots",
@@ -145,7 +145,7 @@ def _format(volume: str) -> str:
     return "raw"
 
 
-def _label(disk: Disk) -> str:
+def _label(disk: SnapshotDisk) -> str:
     place = "no storage"
     if disk.storage:
         kind = disk.kind or "unknown kind"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Follow a rollback whose task cannot be seen, by what it does to the VM."""
+"""Follow a rollback whose task cannot be seen, by its effects on the VM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import FleetError, Locked
 from .._core.poll import poll
-from .model import Machine
+from .model import SnapshotVm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,53 +22,52 @@ LOCK = "rollback"
 _PATIENCE = 20.0
 
 
-def is_rolled_back(client: Client, machine: Machine, snapshot: str, timeout: float) -> bool:
-    """Return whether a rollback that was started has ended well; wait for `timeout` seconds.
+def is_rolled_back(client: Client, vm: SnapshotVm, snapshot: str, timeout: float) -> bool:
+    """Return whether a rollback that was started has ended well; wait at most `timeout` seconds.
 
-    `machine` is the VM as it was before. PVE keeps the lock of a rollback that failed in the middle
-    (pve-guest-common: AbstractConfig.pm, snapshot_rollback). False is also returned where that
-    cannot be known. Raises FleetError.
+    `vm` is the VM as read before. PVE keeps the lock of a rollback that failed in the middle
+    (pve-guest-common: AbstractConfig.pm, snapshot_rollback). Also False if the outcome is unknown.
+    Raises FleetError.
     """
     was_locked = False
-    for left in poll(client.clock, timeout, first=0.2):
-        config = client.get(*machine.path, "config", params={"current": 1})
+    for remaining in poll(client.clock, timeout, first=0.2):
+        config = client.get(*vm.path, "config", params={"current": 1})
         if config.get("lock") == LOCK:
             was_locked = True
             continue
-        if was_locked or _has_changed(machine, config):
+        if was_locked or _has_changed(vm, config):
             return config.get("parent") == snapshot
-        if left < timeout - _PATIENCE:
+        if remaining < timeout - _PATIENCE:
             return False
     return False
 
 
-def _has_changed(machine: Machine, config: Mapping[str, Any]) -> bool:
+def _has_changed(vm: SnapshotVm, config: Mapping[str, Any]) -> bool:
     """Return whether the VM shows a sign of a rollback since it was read (pure)."""
-    if config.get("vmgenid", "") != machine.generation:
+    if config.get("vmgenid", "") != vm.generation:
         return True
-    return config.get("parent") != machine.tree.parent
+    return config.get("parent") != vm.tree.parent
 
 
-def wait_for_unlocked(client: Client, machine: Machine) -> None:
+def wait_for_unlocked(client: Client, vm: SnapshotVm) -> None:
     """Wait until a rollback of another run, of which no task is visible, has ended.
 
-    Before that, nothing says whether the VM is to run afterwards. Raises Locked where the lock
-    stays.
+    Before that, it is unknown whether the VM must run afterwards. Raises Locked if the lock stays.
     """
     for _left in poll(client.clock, client.connection.lock_timeout, first=0.2):
-        config = client.get(*machine.path, "config", params={"current": 1})
+        config = client.get(*vm.path, "config", params={"current": 1})
         if config.get("lock") != LOCK:
             return
     raise Locked(
-        attempted=f"{machine.label} was not rolled back",
+        attempted=f"{vm.label} was not rolled back",
         answer=f"VM is locked ({LOCK})",
         reason=f"locked ({LOCK})",
         dispatched=False,
     )
 
 
-def ran_before(error: FleetError) -> FleetError:
-    """Return the error of a rollback with what is to be done about a VM that ran (pure).
+def with_restart_step(error: FleetError) -> FleetError:
+    """Return the error of a rollback with the next step for a VM that ran before (pure).
 
     PVE stops it first, and starts it only after a rollback that ended well.
     """

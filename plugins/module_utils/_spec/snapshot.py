@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
-from . import snapshot_options
-from .snapshot_options import Spec, choice_spec
+from .generated import snapshot as own_options
+from .generated.snapshot import Spec, choice_spec
 
 
 def snapshot_spec() -> Spec:
     """Return the options of module snapshot."""
-    return {**choice_spec(), **snapshot_options.snapshot_spec()}
+    return {**choice_spec(), **own_options.snapshot_spec()}
 
 
 def snapshot_info_spec() -> Spec:
     """Return the options of module snapshot_info."""
-    return {**choice_spec(), **snapshot_options.snapshot_info_spec()}
+    return {**choice_spec(), **own_options.snapshot_info_spec()}

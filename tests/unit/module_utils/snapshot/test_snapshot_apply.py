@@ -23,17 +23,22 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import execute
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
-    Machine,
     Snapshot,
+    SnapshotVm,
     Tree,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import make_plan
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_machine
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import plan_snapshots
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_vm
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.resource import SnapshotsOfVm
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM as VM_KIND
 from tests.fake_api import FakeApi
 
-VM = Machine(
-    100, "pve1", "web1", Tree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2")
+VM = SnapshotVm(
+    VM_KIND,
+    100,
+    "pve1",
+    "web1",
+    Tree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2"),
 )
 
 
@@ -61,10 +66,8 @@ class Ended(FakeApi):
 
 
 def snapshots(api: Ended, look: Callable[[bool], None], **params: Any) -> SnapshotsOfVm:
-    plan = make_plan(read_desired(params, 100), VM)
-    return SnapshotsOfVm(
-        api.client(), VM, plan, timeout=10, look=look, read_again=lambda: VM, label="web1"
-    )
+    plan = plan_snapshots(read_desired(params, 100), VM)
+    return SnapshotsOfVm(api.client(), VM, plan, timeout=10, check=look, read_again=lambda: VM)
 
 
 def carry(api: Ended, **params: Any) -> tuple[list[str], list[str]]:
@@ -123,10 +126,10 @@ def moved(request: Request) -> Any:
 @pytest.mark.parametrize(("vmid", "found"), [(100, True), (101, False)])
 def test_a_vm_that_moved_is_followed(vmid: int, found: bool) -> None:
     row = {"type": "qemu", "vmid": vmid, "node": "pve1", "name": "web1"}
-    picture = cluster_state_of([row])
+    picture = cluster_state_of([row], {"qemu"})
     client = FakeApi(moved).client()
     if found:
-        assert read_machine(client, picture.vms[vmid], picture).node == "pve2"
+        assert read_vm(client, VM_KIND, picture.vms[vmid], picture).node == "pve2"
     else:
         with pytest.raises(NotFound):
-            read_machine(client, picture.vms[vmid], picture)
+            read_vm(client, VM_KIND, picture.vms[vmid], picture)

@@ -16,23 +16,27 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
-    Desired,
-    Disk,
-    Machine,
+    DesiredSnapshots,
     Snapshot,
+    SnapshotDisk,
+    SnapshotVm,
     Tree,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import make_plan, without
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import (
+    plan_snapshots,
+    without,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.storages import (
     can_snapshot,
     disks_of,
     newest_only,
     no_snapshots,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 
 NOW = 1_700_000_000
-CEPH = Disk("scsi0", "ceph:vm-100-disk-0", "ceph", "rbd", "raw")
-TANK = Disk("scsi0", "tank:vm-100-disk-0", "tank", "zfspool", "raw")
+CEPH = SnapshotDisk("scsi0", "ceph:vm-100-disk-0", "ceph", "rbd", "raw")
+TANK = SnapshotDisk("scsi0", "tank:vm-100-disk-0", "tank", "zfspool", "raw")
 
 #   root ── a ── b (you are here)
 #      └─── c
@@ -47,15 +51,19 @@ GROWN = Tree(
 )
 
 
-def vm(*, running: bool = False, disk: Disk = CEPH, tree: Tree = GROWN, **more: Any) -> Machine:
-    return Machine(100, "pve1", "web1", Tree(tree.snapshots, tree.parent, running), (disk,), **more)
+def vm(
+    *, running: bool = False, disk: SnapshotDisk = CEPH, tree: Tree = GROWN, **more: Any
+) -> SnapshotVm:
+    return SnapshotVm(
+        VM, 100, "pve1", "web1", Tree(tree.snapshots, tree.parent, running), (disk,), **more
+    )
 
 
-def described(**params: Any) -> Desired:
+def described(**params: Any) -> DesiredSnapshots:
     return read_desired(params, NOW)
 
 
-PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
+PLANS: list[tuple[dict[str, Any], SnapshotVm, list[str]]] = [
     ({"snapshot": "aa"}, vm(), []),
     ({"snapshot": "aa", "description": "text"}, vm(), []),
     ({"snapshot": "aa", "description": "new"}, vm(), ["PUT aa/config"]),
@@ -91,8 +99,8 @@ PLANS: list[tuple[dict[str, Any], Machine, list[str]]] = [
 
 
 @pytest.mark.parametrize(("params", "machine", "wanted"), PLANS, ids=lambda value: str(value)[:60])
-def test_plans(params: dict[str, Any], machine: Machine, wanted: list[str]) -> None:
-    plan = make_plan(described(**params), machine)
+def test_plans(params: dict[str, Any], machine: SnapshotVm, wanted: list[str]) -> None:
+    plan = plan_snapshots(described(**params), machine)
     said = []
     for step in plan.steps:
         tail = "/".join(str(part) for part in step.path[5:])
@@ -106,23 +114,25 @@ def test_plans(params: dict[str, Any], machine: Machine, wanted: list[str]) -> N
 
 
 def test_the_diff_shows_what_stands_on_what() -> None:
-    plan = make_plan(described(snapshot="aa", state="absent"), vm())
+    plan = plan_snapshots(described(snapshot="aa", state="absent"), vm())
     assert set(plan.before) == {"snapshot aa", "snapshot bb"}
     assert plan.after["snapshot bb"]["parent"] == "root"
-    plan = make_plan(described(snapshot="aa", state="rolled_back"), vm(running=True))
+    plan = plan_snapshots(described(snapshot="aa", state="rolled_back"), vm(running=True))
     assert plan.before == {"current": {"parent": "bb", "status": "running"}}
     assert plan.after == {"current": {"parent": "aa", "status": "running"}}
 
 
 def test_memory_is_only_saved_of_a_vm_that_runs() -> None:
     assert (
-        make_plan(described(snapshot="dd", vmstate=True), vm(running=True)).steps[0].data["vmstate"]
+        plan_snapshots(described(snapshot="dd", vmstate=True), vm(running=True))
+        .steps[0]
+        .data["vmstate"]
         is True
     )
-    plan = make_plan(described(snapshot="dd", vmstate=True), vm())
+    plan = plan_snapshots(described(snapshot="dd", vmstate=True), vm())
     assert plan.steps[0].data["vmstate"] is None
     assert "without its memory" in plan.warnings[0]
-    plan = make_plan(described(snapshot="bb", state="rolled_back"), vm())
+    plan = plan_snapshots(described(snapshot="bb", state="rolled_back"), vm())
     assert plan.after["current"]["status"] == "running"
 
 
@@ -138,7 +148,7 @@ def test_deleting_keeps_the_chain() -> None:
 
 BROKEN = Tree({"s1": Snapshot("s1", 1, state="prepare")}, None)
 
-REFUSED: list[tuple[dict[str, Any], Machine, type[Exception], str]] = [
+REFUSED: list[tuple[dict[str, Any], SnapshotVm, type[Exception], str]] = [
     ({"snapshot": "zz", "state": "rolled_back"}, vm(), NotFound, "unknown snapshot"),
     ({"snapshot": "aa", "state": "rolled_back"}, vm(disk=TANK), Conflict, "newer snapshots"),
     ({"snapshot": "aa"}, vm(template=True), Conflict, "is a template"),
@@ -158,27 +168,29 @@ REFUSED: list[tuple[dict[str, Any], Machine, type[Exception], str]] = [
     ("params", "machine", "error", "reason"), REFUSED, ids=lambda value: str(value)[:50]
 )
 def test_refusals(
-    params: dict[str, Any], machine: Machine, error: type[Exception], reason: str
+    params: dict[str, Any], machine: SnapshotVm, error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error) as caught:
-        make_plan(described(**params), machine)
+        plan_snapshots(described(**params), machine)
     assert caught.value.reason == reason  # type: ignore[attr-defined]
 
 
 def test_an_unfinished_snapshot_can_be_removed_by_name_and_is_not_a_matter_of_a_pattern() -> None:
-    assert make_plan(described(snapshot="s1", state="absent"), vm(tree=BROKEN)).changed
-    plan = make_plan(described(pattern="s*", state="absent"), vm(tree=BROKEN))
+    assert plan_snapshots(described(snapshot="s1", state="absent"), vm(tree=BROKEN)).changed
+    plan = plan_snapshots(described(pattern="s*", state="absent"), vm(tree=BROKEN))
     assert not plan.changed
     assert "unfinished" in plan.warnings[0]
 
 
 def test_a_rollback_that_has_just_ended_is_not_done_twice() -> None:
     done = vm(tree=Tree(GROWN.snapshots, "aa"))
-    assert not make_plan(
+    assert not plan_snapshots(
         described(snapshot="aa", state="rolled_back"), done, rolled_back=True
     ).changed
-    assert make_plan(described(snapshot="aa", state="rolled_back"), done).changed
-    assert make_plan(described(snapshot="cc", state="rolled_back"), done, rolled_back=True).changed
+    assert plan_snapshots(described(snapshot="aa", state="rolled_back"), done).changed
+    assert plan_snapshots(
+        described(snapshot="cc", state="rolled_back"), done, rolled_back=True
+    ).changed
 
 
 # kind, format -> can, goes back to the newest one only
@@ -202,14 +214,14 @@ STORAGES: list[tuple[str, str, bool | None, bool]] = [
 
 @pytest.mark.parametrize(("kind", "form", "can", "newest"), STORAGES)
 def test_storages(kind: str, form: str, can: bool | None, newest: bool) -> None:
-    disk = Disk("scsi0", "x:y", "x", kind, form)
+    disk = SnapshotDisk("scsi0", "x:y", "x", kind, form)
     assert can_snapshot(disk) is can
     assert newest_only(disk) is newest
 
 
 def test_a_chain_of_volumes_goes_back_to_its_newest_only() -> None:
-    assert newest_only(Disk("scsi0", "x:y", "x", "dir", "qcow2", chained=True))
-    assert not newest_only(Disk("scsi0", "x:y", "x", "dir", "raw", chained=True))
+    assert newest_only(SnapshotDisk("scsi0", "x:y", "x", "dir", "qcow2", chained=True))
+    assert not newest_only(SnapshotDisk("scsi0", "x:y", "x", "dir", "raw", chained=True))
 
 
 def test_disks_and_whom_the_error_blames() -> None:
@@ -225,7 +237,7 @@ def test_disks_and_whom_the_error_blames() -> None:
         "unused0": "files:100/vm-100-disk-9.raw",
         "name": "web1",
     }
-    disks = disks_of(config, {"files": "dir", "lvm1": "lvm", "ceph": "rbd"})
+    disks = disks_of(VM.disks_in(config), {"files": "dir", "lvm1": "lvm", "ceph": "rbd"})
     assert {disk.slot: disk.format for disk in disks} == {
         "efidisk0": "raw",
         "sata0": "raw",
@@ -233,6 +245,6 @@ def test_disks_and_whom_the_error_blames() -> None:
         "scsi1": "qcow2",
         "virtio0": "qcow2",
     }
-    error = no_snapshots(Machine(100, "pve1", "web1", GROWN, disks))
+    error = no_snapshots(SnapshotVm(VM, 100, "pve1", "web1", GROWN, disks))
     assert error.details == {"disks": ["sata0", "scsi0"], "storages": ["files", "lvm1"]}
     assert "files (dir)" in error.message

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .environment import from_environment
+from ..environment import from_environment
 
 Spec = dict[str, dict[str, Any]]
 
@@ -29,7 +29,7 @@ def choice_spec() -> Spec:
 
 
 def snapshot_spec() -> Spec:
-    """Return the options of module snapshot beside those that choose the VMs."""
+    """Return the options of module snapshot except the options that choose the VMs."""
     return {
         "state": {
             "type": "str",
@@ -55,5 +55,5 @@ def snapshot_spec() -> Spec:
 
 
 def snapshot_info_spec() -> Spec:
-    """Return the options of module snapshot_info beside those that choose the VMs."""
+    """Return the options of module snapshot_info except the options that choose the VMs."""
     return {"details": {"type": "bool", "default": False}}
