@@ -54,6 +54,12 @@ options:
       O(state=absent).
     type: bool
     default: false
+  allow_self:
+    description: Whether the change may take privileges away from the login of the task
+      itself. Without it, this is refused before the first write, and the message names
+      the privileges.
+    type: bool
+    default: false
 """
 
     INFO = r"""

@@ -33,6 +33,11 @@ options:
       deleted; they lose the rights that they have through it.
     type: bool
     default: false
+  allow_self:
+    description: Whether the deletion may take privileges away from the login of the task itself.
+      Without it, this is refused before the first write, and the message names the privileges.
+    type: bool
+    default: false
 """
 
     INFO = r"""

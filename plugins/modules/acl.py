@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from acl.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: acl
 short_description: Manage who has which role on a path
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -21,8 +23,8 @@ description:
   - Nothing has to exist at the path. A warning is given where nothing does, or where it is
     hidden from the caller.
   - The token needs C(Permissions.Modify) on the path, or C(Pool.Allocate) on C(/pool/NAME),
-    C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with all
-    privileges of the roles.
+    C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with
+    all privileges of the roles.
 extends_documentation_fragment:
   - pve.fleet.acl_options
   - pve.fleet.connection
@@ -70,7 +72,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acl:
-  description: The rights on the path as they are afterwards, or in check mode as they would be.
+  description: The rights on the path as they are afterwards, or in check mode as they would
+    be.
   returned: success
   type: dict
   contains:
@@ -80,9 +83,9 @@ acl:
       type: list
       elements: dict
       contains:
-        user: {description: "The user, or null.", type: str, sample: alice@pve}
-        group: {description: "The group, or null.", type: str}
-        token: {description: "The token, or null.", type: str}
+        user: {description: 'The user, or null.', type: str, sample: alice@pve}
+        group: {description: 'The group, or null.', type: str}
+        token: {description: 'The token, or null.', type: str}
         role: {description: The role., type: str, sample: PVEVMUser}
         propagate: {description: Whether it also holds on the paths below., type: bool,
           sample: true}
@@ -91,13 +94,7 @@ plan:
   returned: success
   type: list
   elements: str
-  sample: ["Add PVEVMUser for group globex to the rights on '/pool/globex'"]
-done:
-  description: The steps that were carried out. Empty in check mode.
-  returned: success
-  type: list
-  elements: str
-  sample: ["Add PVEVMUser for group globex to the rights on '/pool/globex'"]
+  sample: [Add PVEVMUser for group globex to the rights on '/pool/globex']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -110,16 +107,22 @@ error:
     upid: null
     retryable: false
     tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Add PVEVMUser for group globex to the rights on '/pool/globex']
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.acl_options import acl_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_spec
 
-ENTRY = Entry(partial(run, ACL), acl_spec())
+ENTRY = Entry(partial(run, ACL), acl_spec(), name="acl")
 
 
 def main() -> None:

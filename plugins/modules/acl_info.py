@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from acl.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: acl_info
 short_description: Gather information about who has which role
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -60,9 +62,9 @@ acls:
       type: list
       elements: dict
       contains:
-        user: {description: "The user, or null.", type: str, sample: alice@pve}
-        group: {description: "The group, or null.", type: str}
-        token: {description: "The token, or null.", type: str}
+        user: {description: 'The user, or null.', type: str, sample: alice@pve}
+        group: {description: 'The group, or null.', type: str}
+        token: {description: 'The token, or null.', type: str}
         role: {description: The role., type: str, sample: PVEVMUser}
         propagate: {description: Whether it also holds on the paths below., type: bool,
           sample: true}
@@ -71,11 +73,11 @@ acls:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.acl_options import acl_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_info_spec
 
-ENTRY = Entry(partial(run_info, ACL), acl_info_spec())
+ENTRY = Entry(partial(run_info, ACL), acl_info_spec(), name="acl_info")
 
 
 def main() -> None:

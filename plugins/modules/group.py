@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from group.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: group
 short_description: Manage groups of users
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -57,13 +59,13 @@ plan:
   returned: success
   type: list
   elements: str
-  sample: ["Create group 'globex'"]
+  sample: [Create group 'globex']
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ["Create group 'globex'"]
+  sample: [Create group 'globex']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -81,11 +83,11 @@ error:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.group_options import group_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_spec
 
-ENTRY = Entry(partial(run, GROUP), group_spec())
+ENTRY = Entry(partial(run, GROUP), group_spec(), name="group")
 
 
 def main() -> None:

@@ -3,20 +3,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from group.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: group_info
 short_description: Gather information about groups of users
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Returns one group or all of them, each with its users. One request is made.
   - The list has the groups on which the token has C(User.Modify), C(Sys.Audit) or
-    C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate) on
-    C(/access/groups).
+    C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate)
+    on C(/access/groups).
 extends_documentation_fragment:
   - pve.fleet.group_options.info
   - pve.fleet.connection
@@ -56,11 +58,11 @@ groups:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.group_options import group_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_info_spec
 
-ENTRY = Entry(partial(run_info, GROUP), group_info_spec())
+ENTRY = Entry(partial(run_info, GROUP), group_info_spec(), name="group_info")
 
 
 def main() -> None:

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from role.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: role_info
 short_description: Gather information about roles
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -49,18 +51,18 @@ roles:
   contains:
     name: {description: Its name., type: str, sample: operator}
     built_in: {description: Whether it is a role of Proxmox VE itself., type: bool, sample: false}
-    privileges: {description: Its privileges., type: list, elements: str,
-      sample: [VM.Audit, VM.PowerMgmt]}
+    privileges: {description: Its privileges., type: list, elements: str, sample: [VM.Audit,
+        VM.PowerMgmt]}
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.role_options import role_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_info_spec
 
-ENTRY = Entry(partial(run_info, ROLE), role_info_spec())
+ENTRY = Entry(partial(run_info, ROLE), role_info_spec(), name="role_info")
 
 
 def main() -> None:

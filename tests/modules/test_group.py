@@ -50,10 +50,7 @@ def test_a_group_in_use_is_deleted_with_force_only(lab: Lab) -> None:
     lab.client.write("PUT", "access", "acl", data=right)
     result = refused(lab, "group", name="g1", state="absent")
     assert (result["error"]["category"], result["error"]["reason"]) == ("Conflict", "in use")
-    assert result["error"]["used_by"] == [
-        "user ops@pve",
-        "PVEVMUser for group g1 on /pool/globex",
-    ]
+    assert result["error"]["used_by"] == ["user ops@pve", "PVEVMUser for group g1 on /pool/globex"]
     as_foreseen(lab, "group", name="g1", state="absent", force=True)
     assert lab.client.get("access", "users", "ops@pve")["groups"] == []
     assert "g1" not in {entry["ugid"] for entry in lab.client.get("access", "acl")}

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import ValidationFailed
-from .._resource.change import Desired
+from .._resource.change import DesiredResource
 from .._resource.protocols import Api
 from .._resource.table import Call, Key, Members, Table
-from .acl_check import check_acl
+from .checks.acl_check import precheck_acl
 from .grants import SUBJECTS, Grant, batches, read_grant, want_grant, want_path
+from .own_loss import find_acl_loss
 
 _ALL = Call(("access", "acl"))
 
@@ -25,12 +26,12 @@ def read_grants(answer: Mapping[str, Any]) -> frozenset[Grant]:
 
 
 def show_grant(grant: Grant) -> dict[str, Any]:
-    """Return an entry as the option has it, null for what it is not about."""
+    """Return an entry in the form of the option; the subjects that it does not have are null."""
     subject = {kind: grant.who if kind == grant.kind else None for kind in SUBJECTS}
     return {**subject, "role": grant.role, "propagate": grant.propagate}
 
 
-def _refuse_contradiction(_client: Api, desired: Desired) -> Desired:
+def _require_no_contradiction(_client: Api, desired: DesiredResource) -> DesiredResource:
     """Return the same. Raises ValidationFailed for the removal of grants that is exact as well."""
     if desired.exact and not desired.present:
         raise ValidationFailed(
@@ -78,6 +79,7 @@ ACL = Table(
     delete_call=_ALL,
     pick=_of_path,
     rows=_by_path,
-    resolve=_refuse_contradiction,
-    precheck=check_acl,
+    resolve=_require_no_contradiction,
+    precheck=precheck_acl,
+    guard=find_acl_loss,
 )

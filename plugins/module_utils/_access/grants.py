@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._core import validate
 from .._core.errors import ValidationFailed
 
-# What an entry is about, with the parameter of the API that lists such.
+# The subjects of an entry, each with the parameter of the API that lists them.
 SUBJECTS: Mapping[str, str] = {"user": "users", "group": "groups", "token": "tokens"}
 _CHECKS = {"user": validate.user, "group": validate.group, "token": validate.token}
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core import validate
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import kept_text
-from .uses import refuse_in_use, uses_of
+from .._resource.values import comment_field
+from .own_loss import find_group_loss
+from .uses import require_unused, uses_of
 
 _ONE = Call(("access", "groups", "{name}"))
 
@@ -27,13 +28,15 @@ def read_users(answer: Any) -> list[str]:
     return sorted(user for user in users if user)
 
 
-def check_group(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
-    """Raise Conflict where a group would be deleted that has users or rights."""
+def precheck_group(
+    client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise Conflict for the deletion of a group that has users or rights."""
     if change.deletes and not desired.force:
         name = desired.keys["name"]
         users = _users_of(client, name)
         uses = uses_of(client, lambda entry: (entry["type"], entry["ugid"]) == ("group", name))
-        refuse_in_use(f"group '{name}'", [f"user {user}" for user in users], uses)
+        require_unused(f"group '{name}'", [f"user {user}" for user in users], uses)
     return ()
 
 
@@ -49,7 +52,7 @@ def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
 GROUP = Table(
     kind="group",
     keys=(Key("name", "groupid", validate.group),),
-    fields=(Field("comment", "comment", want=kept_text("comment")),),
+    fields=(comment_field(),),
     shown=(Field("users", "members", read=read_users),),
     list_call=Call(("access", "groups")),
     rows=lambda answer, _keys: [_flat(row) for row in answer or []],
@@ -57,5 +60,6 @@ GROUP = Table(
     create_call=Call(("access", "groups"), {"groupid": "{name}"}),
     update_call=_ONE,
     delete_call=_ONE,
-    precheck=check_group,
+    precheck=precheck_group,
+    guard=find_group_loss,
 )

@@ -10,21 +10,22 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from .._core import validate
 from .._core.errors import ValidationFailed
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Key, Members, Table
-from .uses import refuse_in_use, uses_of
+from .effective import read_privileges
+from .own_loss import find_role_loss
+from .uses import require_unused, uses_of
 
 Version = tuple[int, int]
 
 _ONE = Call(("access", "roles", "{name}"))
 _PRIVILEGE = re.compile(r"^[A-Za-z]+(?:\.[A-Za-z]+)+$")
 _AGENT_SINCE = (9, 0)
-# One word for what the versions of PVE call differently: before 9.0, and since.
+# One word for privileges whose names depend on the version of PVE: before 9.0, and since.
 WORDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "agent_read": (frozenset({"VM.Monitor"}), frozenset({"VM.GuestAgent.Audit"})),
     "agent": (
@@ -39,7 +40,7 @@ _BUILT_IN = ("Administrator", "NoAccess")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether PVE has the role by itself; new ones cannot begin with PVE."""
+    """Return whether the role is built in; new roles cannot begin with PVE."""
     return name in _BUILT_IN or name.startswith("PVE")
 
 
@@ -55,7 +56,7 @@ def privilege(item: object) -> str:
 
 
 def without_words(privileges: Iterable[str], version: Version) -> frozenset[str]:
-    """Return the privileges, each word replaced by what that version calls it (pure)."""
+    """Return the privileges, each word replaced by the privileges of that version (pure)."""
     found: set[str] = set()
     for one in privileges:
         if one not in WORDS:
@@ -66,8 +67,8 @@ def without_words(privileges: Iterable[str], version: Version) -> frozenset[str]
     return frozenset(found)
 
 
-def resolve_words(client: Api, desired: Desired) -> Desired:
-    """Return the same without such words; asks for the version where there is one."""
+def resolve_words(client: Api, desired: DesiredResource) -> DesiredResource:
+    """Return the same without such words; the version is only read if there is a word."""
     wanted = desired.members.get("privileges", frozenset())
     if not WORDS.keys() & wanted:
         return desired
@@ -75,21 +76,27 @@ def resolve_words(client: Api, desired: Desired) -> Desired:
     return replace(desired, members={**desired.members, "privileges": privileges})
 
 
-def read_privileges(answer: Mapping[str, Any]) -> frozenset[str]:
-    """Return the privileges of a role, from the names of one role or the text of the listing."""
-    if "roleid" in answer:
-        return frozenset(one for one in str(answer.get("privs") or "").split(",") if one)
-    return frozenset(name for name, held in answer.items() if held)
-
-
-def check_role(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
-    """Raise what is refused before the first write: built-in roles, privileges that this version
-    does not have, and the deletion of a role in use.
+def precheck_role(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Raise any refusal before the first write: built-in roles, privileges that this version does
+    not have, and the deletion of a role in use.
     """
     name = desired.keys["name"]
     roles = {str(row["roleid"]): row for row in client.get("access", "roles") or []}
     built_in = bool(roles.get(name, {}).get("special"))
-    if built_in or (change.creates and name.lower().startswith("pve")):
+    if built_in or change.creates:
+        _require_free_name(name, built_in=built_in)
+    if change.deletes and not desired.force:
+        require_unused(f"role '{name}'", [], uses_of(client, lambda entry: entry["roleid"] == name))
+    known = read_privileges(roles.get("Administrator", {"roleid": "Administrator"}))
+    unknown = sorted(change.adds.get("privileges", frozenset()) - known)
+    if unknown:
+        _require_none_unknown(name, unknown, known, client.version())
+    return ()
+
+
+def _require_free_name(name: str, *, built_in: bool) -> None:
+    """Raise ValidationFailed for the name of a built-in role, or of one to come."""
+    if built_in or name.lower().startswith("pve"):
         raise ValidationFailed(
             attempted=f"Role '{name}' was not changed",
             answer="Proxmox VE keeps the names that begin with PVE, Administrator and NoAccess for"
@@ -97,13 +104,14 @@ def check_role(client: Api, desired: Desired, change: Change) -> tuple[str, ...]
             next_step="Choose another name",
             reason="reserved name",
         )
-    if change.deletes and not desired.force:
-        refuse_in_use(f"role '{name}'", [], uses_of(client, lambda entry: entry["roleid"] == name))
-    known = read_privileges(roles.get("Administrator", {"roleid": "Administrator"}))
-    unknown = sorted(change.adds.get("privileges", frozenset()) - known)
+
+
+def _require_none_unknown(
+    name: str, unknown: list[str], known: Iterable[str], version: Version
+) -> None:
+    """Raise ValidationFailed for privileges that this version does not have."""
     if unknown:
-        raise _unknown(name, unknown, known, client.version())
-    return ()
+        raise _unknown(name, unknown, known, version)
 
 
 def _unknown(
@@ -139,5 +147,6 @@ ROLE = Table(
     delete_call=_ONE,
     resolve=resolve_words,
     derived=lambda keys: {"built_in": is_built_in(keys["name"])},
-    precheck=check_role,
+    precheck=precheck_role,
+    guard=find_role_loss,
 )

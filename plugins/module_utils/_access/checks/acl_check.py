@@ -2,37 +2,37 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is checked of rights before the first write."""
+"""Checks of rights before the first write."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from .._core.errors import NotFound, PermissionDenied
-from .._resource.change import Change, Desired
-from .._resource.protocols import Api
-from .._resource.values import require_existing
-from .grants import Grant
-from .role import read_privileges
+from ..._core.errors import NotFound, PermissionDenied
+from ..._resource.change import DesiredResource, ResourceChange
+from ..._resource.protocols import Api
+from ..._resource.values import require_existing
+from ..effective import read_privileges
+from ..grants import Grant
 
 _MODIFY = "Permissions.Modify"
 Roles = Mapping[str, frozenset[str]]
 
 
-def check_acl(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
-    """Raise what PVE would refuse, so that nothing is done half; return a warning for a path of
-    something that does not exist.
+def precheck_acl(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Raise any refusal of PVE before the first write; return a warning for a path without an
+    object.
     """
     path = desired.keys["path"]
     attempted = f"The rights on '{path}' were not changed"
     adds = change.adds.get("grants", frozenset())
     removes = change.removes.get("grants", frozenset())
     roles = read_roles(client)
-    asked = {grant.role for grant in adds}
-    require_existing("role", asked, roles, attempted, check="the roles in grants")
-    _require_subjects(client, adds, attempted)
-    judge_giver(held_on(client, path), roles, adds, removes, attempted)
+    requested = {grant.role for grant in adds}
+    require_existing("role", requested, roles, attempted, check="the roles in grants")
+    _require_subjects(_missing_subjects(client, adds), attempted)
+    require_givable(held_on(client, path), roles, adds, removes, attempted)
     if adds and not _exists(client, path):
         return (f"There is nothing at '{path}' that this user or token may see",)
     return ()
@@ -50,20 +50,25 @@ def held_on(client: Api, path: str) -> Mapping[str, Any]:
     return answer.get(path) or {}
 
 
-def _require_subjects(client: Api, adds: Collection[Grant], attempted: str) -> None:
-    """Raise NotFound for users, groups and tokens that do not exist; PVE judges hidden ones."""
+def _missing_subjects(client: Api, adds: Collection[Grant]) -> list[str]:
+    """Return the users, groups and tokens that do not exist; PVE judges hidden ones."""
     known = _visible(client, {grant.kind for grant in adds})
     missing = []
     for kind, who in sorted({(grant.kind, grant.who) for grant in adds} - known):
         if not _may_exist(client, kind, who):
             missing.append(f"{kind} {who}")
+    return missing
+
+
+def _require_subjects(missing: Sequence[str], attempted: str) -> None:
+    """Raise NotFound for users, groups and tokens that do not exist (pure)."""
     if missing:
         raise NotFound(
             attempted=attempted,
             answer=f"there is no {', '.join(missing)}",
             next_step="Create it first, or check the names in grants",
             reason="unknown user, group or token",
-            details={"subjects": missing},
+            details={"subjects": list(missing)},
         )
 
 
@@ -98,14 +103,14 @@ def _may_exist(client: Api, kind: str, who: str) -> bool:
     return True
 
 
-def judge_giver(
+def require_givable(
     held: Mapping[str, Any],
     roles: Roles,
     adds: Iterable[Grant],
     removes: Iterable[Grant],
     attempted: str,
 ) -> None:
-    """Raise PermissionDenied where the caller gives or takes more than it holds on the path (pure).
+    """Raise PermissionDenied if the caller gives or takes more than it holds on the path (pure).
 
     Source: API2/ACL.pm, update_acl. `held` has each privilege with whether it propagates.
     """
@@ -129,7 +134,7 @@ def judge_giver(
 
 
 def _exists(client: Api, path: str) -> bool:
-    """Return whether what a path names exists, as far as the caller sees.
+    """Return whether the object of a path exists, as far as the caller sees.
 
     True for kinds of paths that are not checked.
     """
@@ -148,10 +153,8 @@ def _exists(client: Api, path: str) -> bool:
 
 
 def _names_of(kind: str, rows: Iterable[Mapping[str, Any]]) -> set[str]:
-    types, key = {
-        "vms": (("qemu", "lxc"), "vmid"),
-        "storage": (("storage",), "storage"),
-        "nodes": (("node",), "node"),
-        "pool": (("pool",), "pool"),
-    }[kind]
-    return {str(row.get(key)) for row in rows if row.get("type") in types}
+    """Return the names of the objects of one kind; only guests have a VMID."""
+    if kind == "vms":
+        return {str(row["vmid"]) for row in rows if "vmid" in row}
+    name = kind.removesuffix("s")
+    return {str(row.get(name)) for row in rows if row.get("type") == name}

@@ -32,6 +32,7 @@ def acl_spec() -> Spec:
             },
         },
         "exact": {"type": "bool", "default": False},
+        "allow_self": {"type": "bool", "default": False},
     }
 
 
