@@ -53,6 +53,12 @@ options:
     description: Name of the second token that O(state=rotated) makes before Proxmox VE 9.2,
       where it is required. It must not exist. Since 9.2 it is refused.
     type: str
+  allow_self:
+    description: Whether the token that the task logs in with may be deleted, restricted,
+      given another secret or an earlier expiry date. Without it, this is refused before the
+      first write, and the message names the loss.
+    type: bool
+    default: false
 """
 
     INFO = r"""

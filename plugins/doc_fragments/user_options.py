@@ -72,6 +72,13 @@ options:
     type: str
     choices: [on_create, always]
     default: on_create
+  allow_self:
+    description: Whether the user that the task logs in as may be deleted, disabled, taken
+      out of groups, or given an earlier expiry date or another password. Without it, this
+      is refused before the first write, and the message names the loss. The user V(root@pam)
+      is never deleted, disabled or given an expiry date.
+    type: bool
+    default: false
 """
 
     INFO = r"""

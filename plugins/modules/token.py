@@ -3,22 +3,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from token.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: token
 short_description: Manage API tokens
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Creates, changes, rotates and deletes an API token of a user.
   - The secret is returned once, as RV(secret), by the run that creates or rotates the token.
-    The output of that run is hidden as with C(no_log). A registered variable has the secret, so set
-    C(no_log) on tasks that use it.
-  - Where the answer with the secret is lost, the task fails with the next step. No second
-    token is made.
+    The output of that run is hidden as with C(no_log). A registered variable has the secret,
+    so set C(no_log) on tasks that use it.
+  - Where the answer with the secret is lost, the task fails with the next step. No second token
+    is made.
   - The caller needs C(User.Modify) on C(/access/groups) or on a group of the user. A user may
     manage tokens of its own with user and password, a token may not.
 extends_documentation_fragment:
@@ -62,26 +64,33 @@ EXAMPLES = r"""
     owner: ops@pve
     name: deploy
     state: absent
+
+- name: Delete the token that this play logs in with, as its last task
+  pve.fleet.token:
+    owner: ops@pve
+    name: auto
+    state: absent
+    allow_self: true
 """
 
 RETURN = r"""
 token:
   description:
-    - The token as it is afterwards, or in check mode as it would be. Where a successor is made, the
-      successor.
+    - The token as it is afterwards, or in check mode as it would be. Where a successor
+      is made, the successor.
     - It is null when the token is deleted.
   returned: success
   type: dict
   contains:
     owner: {description: The user that it belongs to., type: str, sample: alice@pve}
     name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: "The whole name, with which it logs in.", type: str,
+    token_id: {description: 'The whole name, with which it logs in.', type: str,
       sample: alice@pve!deploy}
     privilege_separation: {description: Whether it has rights of its own., type: bool,
       sample: true}
-    expire: {description: "When it is no longer accepted, null for never.", type: str,
-      sample: "2027-01-31T00:00:00Z"}
-    comment: {description: Its comment., type: str, sample: ""}
+    expire: {description: 'When it is no longer accepted, null for never.', type: str,
+      sample: '2027-01-31T00:00:00Z'}
+    comment: {description: Its comment., type: str, sample: ''}
 secret:
   description: The secret of a token that was created or rotated in this run, else null.
   returned: success
@@ -91,13 +100,7 @@ plan:
   returned: success
   type: list
   elements: str
-  sample: ["Create token 'alice@pve!deploy'"]
-done:
-  description: The steps that were carried out. Empty in check mode.
-  returned: success
-  type: list
-  elements: str
-  sample: ["Create token 'alice@pve!deploy'"]
+  sample: [Create token 'alice@pve!deploy']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -110,13 +113,19 @@ error:
     upid: null
     retryable: false
     tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create token 'alice@pve!deploy']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_token import run_token
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_spec
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_spec
 
-ENTRY = Entry(run_token, token_spec(), returned_secrets=("secret",))
+ENTRY = Entry(run_token, token_spec(), returned_secrets=("secret",), name="token")
 
 
 def main() -> None:

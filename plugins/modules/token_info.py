@@ -3,18 +3,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from token.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: token_info
 short_description: Gather information about API tokens
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns the API tokens of one user or of all users, without their secrets. One request is
-    made.
+  - Returns the API tokens of one user or of all users, without their secrets. One request
+    is made.
   - The list has the tokens of users of groups on which the caller has C(User.Modify) or
     C(Sys.Audit), and those of all users where it has one of them on C(/access/groups).
 extends_documentation_fragment:
@@ -51,23 +53,23 @@ tokens:
   contains:
     owner: {description: The user that it belongs to., type: str, sample: alice@pve}
     name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: "The whole name, with which it logs in.", type: str,
+    token_id: {description: 'The whole name, with which it logs in.', type: str,
       sample: alice@pve!deploy}
     privilege_separation: {description: Whether it has rights of its own., type: bool,
       sample: true}
-    expire: {description: "When it is no longer accepted, null for never.", type: str,
-      sample: "2027-01-31T00:00:00Z"}
-    comment: {description: Its comment., type: str, sample: ""}
+    expire: {description: 'When it is no longer accepted, null for never.', type: str,
+      sample: '2027-01-31T00:00:00Z'}
+    comment: {description: Its comment., type: str, sample: ''}
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.token import TOKEN
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.token_options import token_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_info_spec
 
-ENTRY = Entry(partial(run_info, TOKEN), token_info_spec())
+ENTRY = Entry(partial(run_info, TOKEN), token_info_spec(), name="token_info")
 
 
 def main() -> None:

@@ -3,19 +3,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from user.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: user
 short_description: Manage users
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Creates, changes and deletes a user, and sets its groups.
-  - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not
-    exist is refused, although Proxmox VE accepts it.
+  - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not exist
+    is refused, although Proxmox VE accepts it.
   - The user that the task logs in as, and V(root@pam), are neither deleted nor disabled.
   - The token needs C(Realm.AllocateUser) on C(/access/realm/REALM) to create and delete, and
     C(User.Modify) on C(/access/groups) or on the groups of the user.
@@ -66,28 +68,22 @@ user:
     name: {description: The user with its realm., type: str, sample: alice@pve}
     realm: {description: The realm., type: str, sample: pve}
     enabled: {description: Whether the user can log in., type: bool, sample: true}
-    expire: {description: "When the user can no longer log in, null for never.", type: str,
-      sample: "2027-01-31T00:00:00Z"}
+    expire: {description: 'When the user can no longer log in, null for never.', type: str,
+      sample: '2027-01-31T00:00:00Z'}
     firstname: {description: First name., type: str, sample: Alice}
     lastname: {description: Last name., type: str, sample: Ott}
     email: {description: E-mail address., type: str, sample: alice@example.com}
-    comment: {description: Comment., type: str, sample: ""}
-    groups: {description: The groups that the user is in., type: list, elements: str,
-      sample: [globex]}
-    tokens: {description: The names of the user's tokens., type: list, elements: str,
-      sample: [deploy]}
+    comment: {description: Comment., type: str, sample: ''}
+    groups: {description: The groups that the user is in., type: list, elements: str, sample: [
+        globex]}
+    tokens: {description: The names of the user's tokens., type: list, elements: str, sample: [
+        deploy]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str
-  sample: ["Create user 'alice@pve'"]
-done:
-  description: The steps that were carried out. Empty in check mode.
-  returned: success
-  type: list
-  elements: str
-  sample: ["Create user 'alice@pve'"]
+  sample: [Create user 'alice@pve']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -100,25 +96,19 @@ error:
     upid: null
     retryable: false
     tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create user 'alice@pve']
 """
 
-from collections.abc import Mapping
-from typing import Any
+from ansible_collections.pve.fleet.plugins.module_utils._access.run_user import run_user
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_spec
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.user import user_table
-from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._resource import run as engine
-from ansible_collections.pve.fleet.plugins.module_utils._spec.user_options import user_spec
-
-
-def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Bring the user to the desired state and return the outcome; check mode writes nothing."""
-    return engine.run(user_table(client.connection), params, client, check_mode)
-
-
-ENTRY = Entry(run, user_spec())
+ENTRY = Entry(run_user, user_spec(), name="user")
 
 
 def main() -> None:

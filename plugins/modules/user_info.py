@@ -3,20 +3,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from user.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: user_info
 short_description: Gather information about users
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns one user or all of them, each with its groups and the names of its tokens. One
-    request is made.
-  - The list has the users of groups on which the token has C(User.Modify) or C(Sys.Audit), and
-    all users where it has one of them on C(/access/groups).
+  - Returns one user or all of them, each with its groups and the names of its tokens. One request
+    is made.
+  - The list has the users of groups on which the token has C(User.Modify) or C(Sys.Audit), and all
+    users where it has one of them on C(/access/groups).
 extends_documentation_fragment:
   - pve.fleet.user_options.info
   - pve.fleet.connection
@@ -52,26 +54,26 @@ users:
     name: {description: The user with its realm., type: str, sample: alice@pve}
     realm: {description: The realm., type: str, sample: pve}
     enabled: {description: Whether the user can log in., type: bool, sample: true}
-    expire: {description: "When the user can no longer log in, null for never.", type: str,
-      sample: "2027-01-31T00:00:00Z"}
+    expire: {description: 'When the user can no longer log in, null for never.', type: str,
+      sample: '2027-01-31T00:00:00Z'}
     firstname: {description: First name., type: str, sample: Alice}
     lastname: {description: Last name., type: str, sample: Ott}
     email: {description: E-mail address., type: str, sample: alice@example.com}
-    comment: {description: Comment., type: str, sample: ""}
-    groups: {description: The groups that the user is in., type: list, elements: str,
-      sample: [globex]}
-    tokens: {description: The names of the user's tokens., type: list, elements: str,
-      sample: [deploy]}
+    comment: {description: Comment., type: str, sample: ''}
+    groups: {description: The groups that the user is in., type: list, elements: str, sample: [
+        globex]}
+    tokens: {description: The names of the user's tokens., type: list, elements: str, sample: [
+        deploy]}
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.user import USER
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.user_options import user_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_info_spec
 
-ENTRY = Entry(partial(run_info, USER), user_info_spec())
+ENTRY = Entry(partial(run_info, USER), user_info_spec(), name="user_info")
 
 
 def main() -> None:

@@ -52,9 +52,10 @@ def kinds_of_realms(client: Api) -> dict[str, str]:
     return {str(row["realm"]): str(row["type"]) for row in rows}
 
 
-def kind_of_realm(client: Api, name: str, attempted: str, next_step: str) -> str:
-    """Return the type of a realm. Raises ConfigurationError where it does not exist."""
-    kinds = kinds_of_realms(client)
+def kind_of_realm(kinds: Mapping[str, str], name: str, attempted: str, next_step: str) -> str:
+    """Return the type of a realm, of the `kinds` by name (pure). Raises ConfigurationError if it
+    does not exist.
+    """
     if name not in kinds:
         raise ConfigurationError(
             attempted=attempted,
@@ -66,10 +67,10 @@ def kind_of_realm(client: Api, name: str, attempted: str, next_step: str) -> str
     return kinds[name]
 
 
-def require_directory(client: Api, name: str) -> None:
+def require_directory(kinds: Mapping[str, str], name: str) -> None:
     """Raise ConfigurationError for a realm that does not exist, or that has no directory."""
     attempted = f"Realm '{name}' was not synchronized"
-    kind = kind_of_realm(client, name, attempted, next_step="Check the name")
+    kind = kind_of_realm(kinds, name, attempted, next_step="Check the name")
     if kind not in _SYNCHRONIZED:
         raise ConfigurationError(
             attempted=attempted,

@@ -4,8 +4,8 @@
 
 """The work of module realm_sync (pve-access-control: API2/Domains.pm, sync).
 
-PVE writes "updating" for each user whether anything differs or not. So users, groups and grants are
-compared before and after. In check mode its dry run tells who would come and go.
+PVE writes "updating" for each user even without a difference. So users, groups and grants are
+compared before and after. In check mode its dry run lists the additions and removals.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from typing import Any
 
 from .._api.tasks import task_log
 from .._core import validate
-from .._core.errors import TaskFailed
+from .._core.errors import AuthenticationError, FleetError, PermissionDenied, TaskFailed
 from .._core.result import Result
 from .._resource.engine import Resource, apply_plan
-from .._resource.execute import Execution, attempted
+from .._resource.execute import Execution, Verdict, attempted
+from .._resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss, require_allowed
 from .._resource.plan import Plan, Step
 from .._resource.protocols import Api
 from .._resource.result import diff_of
-from .realm import require_directory
+from .own_loss import Caller
+from .realm import kinds_of_realms, require_directory
 
 _LINE = re.compile(r"(adding|overwriting|updating|remove) (user|group) '(.+)'")
 _PURGE = re.compile(r"purge (user|group)s '(.+)' ACL entries")
@@ -34,8 +36,8 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Accounts:
-    """What a cluster has of one realm: users and groups by name, and their entries in the access
-    control list, as messages name them.
+    """The accounts of one realm: users and groups by name, and their entries in the access control
+    list, by their text in messages.
     """
 
     users: Rows = field(default_factory=dict)
@@ -52,9 +54,9 @@ class Accounts:
 
 
 def read_accounts(client: Api, realm: str) -> Accounts:
-    """Return what the cluster has of a realm; three requests.
+    """Return the accounts of a realm; three requests.
 
-    The access control list has what the caller may see.
+    The access control list only has entries that the caller may see.
     """
     users = client.get("access", "users", full=1, attempted="Could not list the users") or []
     groups = client.get("access", "groups", attempted="Could not list the groups") or []
@@ -79,7 +81,9 @@ def _belongs(kind: str, who: str, realm: str) -> bool:
 
 
 def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, Mapping[str, Any]]:
-    """Return the rows of a realm by name; who is in a group is in that of the group."""
+    """Return the rows of a realm by name, without groups of users: the rows of the groups have
+    their members.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = str(row[key])
@@ -89,7 +93,7 @@ def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, M
 
 
 def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
-    """Return what a realm would have after the run that wrote this log of a dry run (pure)."""
+    """Return the accounts of a realm after the run that this log of a dry run predicts (pure)."""
     users, groups = dict(before.users), dict(before.groups)
     rows = {"user": users, "group": groups}
     lost: set[tuple[str, str]] = set()
@@ -110,7 +114,9 @@ def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
 
 
 def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> bool:
-    """Return whether an entry goes: purged, or that of a token whose user goes."""
+    """Return whether an entry will be removed: purged itself, or the user of its token is
+    removed.
+    """
     kind, name = who
     if kind == "token":
         return name.partition("!")[0] not in users
@@ -118,7 +124,9 @@ def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> b
 
 
 def changes(before: Rows, after: Rows, known: bool) -> dict[str, list[str] | None]:
-    """Return the names that came, went and differ; those that differ may not be `known` (pure)."""
+    """Return the added, removed and updated names; `known` is whether updates can be found
+    (pure).
+    """
     updated = [name for name in before if name in after and before[name] != after[name]]
     return {
         "added": sorted(after.keys() - before.keys()),
@@ -130,8 +138,25 @@ def changes(before: Rows, after: Rows, known: bool) -> dict[str, list[str] | Non
 def run_realm_sync(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Take over users and groups from the directory of a realm; check mode does a dry run."""
     name = validate.realm(params["name"], "name")
-    require_directory(client, name)
+    require_directory(kinds_of_realms(client), name)
     return apply_plan(RealmSync(client, name, params), check_mode)
+
+
+def own_loss(before: Accounts, after: Accounts, caller: Caller) -> OwnLoss | None:
+    """Return the rights that the login of the task loses between two states of a realm (pure)."""
+    if caller.user in before.users and caller.user not in after.users:
+        return OwnLoss(NOT_ACCEPTED, LOGIN)
+    groups = {name for name, row in before.groups.items() if caller.user in _members(row)}
+    own = {("user", caller.user), ("token", caller.who), *(("group", name) for name in groups)}
+    gone = before.grants.keys() - after.grants.keys()
+    lost = sorted(text for text in gone if before.grants[text] in own)
+    if lost:
+        return OwnLoss(f"loses {'; '.join(lost)}", RIGHTS)
+    return None
+
+
+def _members(group: Mapping[str, Any]) -> list[str]:
+    return str(group.get("users") or "").split(",")
 
 
 class RealmSync(Resource[Result]):
@@ -150,18 +175,62 @@ class RealmSync(Resource[Result]):
         )
         self.plan = Plan((step,))
         self.known = read_accounts(client, name)
+        self.foreseen: Accounts | None = None
+        self.own_warnings = self._own_warnings(params)
+
+    def _own_warnings(self, params: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return a warning if the run takes rights away from the login of the task.
+
+        A dry run decides it if the login is of this realm or in one of its groups and the run may
+        remove users or rights. Raises Conflict unless the task allows it.
+        """
+        caller = Caller(self.client.login)
+        vanished = params.get("remove_vanished")
+        may_remove = vanished is None or not {"entry", "acl"}.isdisjoint(vanished)
+        in_group = any(caller.user in _members(row) for row in self.known.groups.values())
+        is_concerned = caller.user in self.known.users or in_group
+        if not (may_remove and is_concerned):
+            return ()
+        self.foreseen = self._dry_run()
+        loss = own_loss(self.known, self.foreseen, caller)
+        if loss is None:
+            return ()
+        attempted = f"Refused to synchronize realm '{self.name}'"
+        allow_self = bool(params.get("allow_self"))
+        return (require_allowed(loss, caller.who, attempted, allow_self=allow_self),)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return Plan() if done else self.plan
 
-    def happened(self, step: Step) -> Callable[[], None]:
+    def confirm_write(self, step: Step) -> Callable[[], None]:
         """Return the look after a lost answer, which finds nothing: to synchronize twice leads to
         the same as to do so once.
         """
         return lambda: None
 
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        """Return DONE if the run has removed the login of the task, as the task allows.
+
+        PVE writes all users, groups and rights at once, at the end of the task (API2/Domains.pm,
+        sync). So the removal of the login shows that the rest is written too.
+        """
+        if self.own_warnings and error.upid and isinstance(error, AuthenticationError):
+            return Verdict.DONE
+        return Verdict.FAILED
+
+    def tolerate(self, step: Step, error: FleetError) -> str:
+        return f"{step.summary}: this login was removed by task {error.upid} and cannot follow it"
+
     def preview(self) -> Result:
-        """Return what PVE's dry run tells."""
+        """Return the result that PVE's dry run predicts."""
+        after = self.foreseen
+        if after is None:
+            after = self._dry_run()
+        result = self._result(after, known=False)
+        return replace(result, warnings=self.own_warnings)
+
+    def _dry_run(self) -> Accounts:
+        """Return the accounts that the realm would have after the run. Raises FleetError."""
         (step,) = self.plan.steps
         dry = replace(step, data={**step.data, "dry-run": 1})
         sent = self.send(dry)
@@ -174,12 +243,21 @@ class RealmSync(Resource[Result]):
                 reason="no log",
                 upid=str(sent.answer),
             )
-        return self._result(foreseen(self.known, log), known=False)
+        return foreseen(self.known, log)
 
     def report(self, execution: Execution) -> Result:
-        result = self._result(read_accounts(self.client, self.name), known=True)
+        warnings = [*self.own_warnings, *execution.warnings]
+        try:
+            after = read_accounts(self.client, self.name)
+        except (AuthenticationError, PermissionDenied):
+            if self.foreseen is None or not self.own_warnings:
+                raise
+            after = self.foreseen
+            text = f"This login cannot verify realm '{self.name}': the result is that of a dry run"
+            warnings.append(text)
+        result = self._result(after, known=True)
         values = {**result.values, "done": list(execution.done)}
-        return replace(result, values=values, warnings=execution.warnings)
+        return replace(result, values=values, warnings=tuple(warnings))
 
     def _result(self, after: Accounts, known: bool) -> Result:
         users = changes(self.known.users, after.users, known)
@@ -195,7 +273,7 @@ class RealmSync(Resource[Result]):
 
 
 def _options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the request says; what is left out is as the realm has it."""
+    """Return the data of the request; omitted options keep the defaults of the realm."""
     data: dict[str, Any] = {}
     if params.get("scope") is not None:
         data["scope"] = params["scope"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module token: that of the engine, and the secret, which PVE tells once."""
+"""The work of module token: the engine's work, and the secret, which PVE returns only once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from .._core.errors import (
     ValidationFailed,
 )
 from .._core.result import Result
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.decide import read_desired
-from .._resource.execute import attempted, with_done
+from .._resource.execute import after_writes, attempted
+from .._resource.own_loss import LOGIN, NOT_ACCEPTED, OwnLoss, require_allowed
 from .._resource.protocols import Api
 from .._resource.run import read_values, run
 from .successor import give, read_rights
-from .token import TOKEN, check_token, token_id
+from .token import TOKEN, precheck_token, token_id
 
 # pve-access-control 9.1.0, which came with 9.2: a token gets another secret, and keeps its rights.
 _REGENERATES_SINCE = (9, 2)
@@ -40,7 +41,7 @@ _WAY_OUT = (
 
 
 def run_token(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Bring a token to the desired state; the result has its secret where it got one."""
+    """Bring a token to the desired state; the result has its secret if PVE returned one."""
     keeper = SecretKeeper(client)
     rotates = params.get("state") == "rotated"
     if params.get("successor") and not rotates:
@@ -53,13 +54,14 @@ def run_token(params: Mapping[str, Any], client: Api, check_mode: bool = False) 
             raise
         # A failed task shows all it returns, so the secret is not part of it.
         raise error.on(next_step=_WAY_OUT, retryable=False) from error
-    return replace(result, values={**result.values, "secret": keeper.secret})
+    values = {**result.values, "secret": keeper.secret}
+    return replace(result, values=values, warnings=(*result.warnings, *keeper.warnings))
 
 
 def _run(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
     """Do the work of the engine."""
 
-    def precheck(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
+    def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
         if keeper.owner_is_missing and change.creates:
             raise NotFound(
                 attempted=f"Token '{token_id(desired.keys)}' was not created",
@@ -67,15 +69,15 @@ def _run(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> R
                 next_step="Create the user first",
                 reason="unknown user",
             )
-        return check_token(client, desired, change)
+        return precheck_token(client, desired, change)
 
     return run(replace(TOKEN, precheck=precheck), params, keeper, check_mode)
 
 
 def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
-    """Give a token another secret, or where this PVE cannot, make a token that takes over.
+    """Give a token another secret or, if this PVE cannot do that, create a successor.
 
-    Another secret comes last: from then on the caller may have no valid login.
+    The secret is replaced last: from then on the caller may have no valid login.
     """
     keys = read_desired(TOKEN, params).keys
     began = f"Token '{token_id(keys)}' was not rotated"
@@ -93,28 +95,47 @@ def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) ->
         raise _refused_successor(
             began, "this Proxmox VE gives a token another secret, and needs no successor"
         )
+    warning = _own_secret(params, keeper, keys, began)
     result = _run({**params, "state": "present"}, keeper, check_mode)
     summary = f"Give token '{token_id(keys)}' another secret"
     done = list(result.values["done"])
     if not check_mode:
-        _regenerate(keeper, keys, summary, done)
+        with after_writes(done):
+            _regenerate(keeper, keys, summary)
         keeper.note(summary)
         done.append(summary)
     plan = [*result.values["plan"], summary]
-    return replace(result, changed=True, values={**result.values, "plan": plan, "done": done})
+    return replace(
+        result,
+        changed=True,
+        values={**result.values, "plan": plan, "done": done},
+        warnings=(*result.warnings, *warning),
+    )
 
 
-def _regenerate(
-    keeper: SecretKeeper, keys: Mapping[str, str], summary: str, done: list[str]
-) -> None:
+def _own_secret(
+    params: Mapping[str, Any], keeper: SecretKeeper, keys: Mapping[str, str], began: str
+) -> tuple[str, ...]:
+    """Return a warning if the token is the login of the task.
+
+    Raises Conflict unless the task allows it.
+    """
+    if keeper.login != token_id(keys):
+        return ()
+    loss = OwnLoss(f"{NOT_ACCEPTED} with its present secret", LOGIN)
+    allow_self = bool(params.get("allow_self"))
+    return (require_allowed(loss, keeper.login, began, allow_self=allow_self),)
+
+
+def _regenerate(keeper: SecretKeeper, keys: Mapping[str, str], summary: str) -> None:
     """Ask for another secret, again after a lost answer: the lost one is void then."""
     path = TOKEN.update_call.path_for(keys)
     try:
         keeper.write("PUT", *path, data={"regenerate": 1}, attempted=attempted(summary))
-    except FleetError as error:
-        is_lost = keeper.looked and isinstance(error, AuthenticationError)
-        failure = _lost(attempted(summary)) if is_lost else error
-        raise with_done(failure, done) from error
+    except AuthenticationError as error:
+        if keeper.answer_was_lost:
+            raise _lost(attempted(summary)) from error
+        raise
 
 
 def _succeed(
@@ -133,8 +154,8 @@ def _succeed(
             next_step="Set successor to the name of a second token that takes over",
             reason="no regenerate",
         )
-    shown = TOKEN.show(read_desired(TOKEN, params).keys, known)
-    settings = {one.option: shown[one.option] for one in TOKEN.fields}
+    described = TOKEN.show(read_desired(TOKEN, params).keys, known)
+    settings = {one.option: described[one.option] for one in TOKEN.fields}
     settings["expire"] = settings["expire"] or "never"
     given = {option: params[option] for option in settings if params.get(option) is not None}
     wanted = {**params, **settings, **given, "name": name, "state": "present"}
@@ -146,7 +167,7 @@ def _succeed(
             next_step="Delete it with state=absent, or choose another successor",
             reason="exists",
         )
-    rights = read_rights(keeper, str(shown["token_id"]), token_id(keys), began)
+    rights = read_rights(keeper, str(described["token_id"]), token_id(keys), began)
     result = _run(wanted, keeper, check_mode)
     plan, done = list(result.values["plan"]), list(result.values["done"])
     for right in rights:
@@ -159,10 +180,7 @@ def _succeed(
 
 def _refused_successor(attempted: str, why: str) -> ValidationFailed:
     return ValidationFailed(
-        attempted=attempted,
-        answer=why,
-        next_step="Leave out successor",
-        reason="successor",
+        attempted=attempted, answer=why, next_step="Leave out successor", reason="successor"
     )
 
 
@@ -170,6 +188,7 @@ class SecretKeeper:
     """Passes requests on, and keeps the secret in the answer to a write of a token.
 
     After a lost answer the secret is lost as well: that is an error, and no second token is made.
+    A read that fails after the creation is a warning: an error would lose the secret.
     """
 
     def __init__(self, client: Api) -> None:
@@ -178,8 +197,14 @@ class SecretKeeper:
         self.task = client.task
         self.note = client.note
         self.secret: str | None = None
-        self.looked = False  # whether an answer to a write was lost
+        self.answer_was_lost = False  # whether an answer to a write was lost
         self.owner_is_missing = False
+        self.warnings: list[str] = []
+        self._created: tuple[tuple[str | int, ...], Mapping[str, Any]] | None = None
+
+    @property
+    def login(self) -> str:
+        return self._client.login
 
     @property
     def clock(self) -> Clock:
@@ -192,13 +217,24 @@ class SecretKeeper:
         """
         try:
             return self._client.get(*segments, **more)
-        except PermissionDenied:
-            if len(segments) > _USER_SEGMENTS:
+        except PermissionDenied as error:
+            if self._created is None and len(segments) > _USER_SEGMENTS:
                 self._require_owner(*segments[:_USER_SEGMENTS])
-            raise
+            return self._in_place_of(error, segments)
+        except FleetError as error:
+            return self._in_place_of(error, segments)
+
+    def _in_place_of(self, error: FleetError, segments: tuple[str | int, ...]) -> Mapping[str, Any]:
+        """Return the settings that PVE named when it created the token, in place of a read that
+        failed since. Raises the error of any other read.
+        """
+        if self._created is None or self._created[0] != segments:
+            raise error
+        self.warnings.append(f"The token was created, but reading it failed: {error.message}")
+        return self._created[1]
 
     def _require_owner(self, *segments: str | int) -> None:
-        """Raise NotFound where the user does not exist; nothing where that is hidden."""
+        """Raise NotFound if the user does not exist; nothing if that is hidden."""
         try:
             self._client.get(*segments)
         except NotFound:
@@ -217,20 +253,22 @@ class SecretKeeper:
     ) -> Any:
         """Return the answer to a write, and keep the secret in it."""
 
-        def look() -> Any:
-            self.looked = True
+        def confirm() -> Any:
+            self.answer_was_lost = True
             return happened() if happened is not None else None
 
         try:
             answer = self._client.write(
-                method, *segments, attempted=attempted, happened=look, **more
+                method, *segments, attempted=attempted, happened=confirm, **more
             )
         except Conflict as error:
-            if self.looked and method == "POST":
+            if self.answer_was_lost and method == "POST":
                 raise _lost(attempted) from error
             raise
         if isinstance(answer, Mapping) and answer.get("value"):
             self.secret = str(answer["value"])
+            if method == "POST":
+                self._created = segments, answer.get("info") or {}
         elif method == "POST":
             raise _lost(attempted)
         return answer

@@ -2,17 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rights of a token that takes over from another one, before PVE 9.2."""
+"""The rights of a token that replaces another token, before PVE 9.2."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._core.errors import FleetError, PermissionDenied
-from .._resource.execute import attempted, with_done
+from .._core.errors import PermissionDenied
+from .._resource.execute import after_writes, attempted
 from .._resource.protocols import Api
-from .acl_check import held_on, judge_giver, read_roles
+from .checks.acl_check import held_on, read_roles, require_givable
 from .grants import Grant, read_grant
 
 
@@ -23,15 +23,15 @@ class Right(NamedTuple):
     grant: Grant
 
     def summary(self) -> str:
-        """Return what is done, as a result names it."""
+        """Return the summary of the step for a result."""
         return f"Add {self.grant.role} on {self.path} for token '{self.grant.who}'"
 
 
 def read_rights(client: Api, token: str, successor: str, began: str) -> list[Right]:
-    """Return the rights of a token as its successor will have them; `began` begins a refusal.
+    """Return the rights of a token for its successor; `began` begins the message of a refusal.
 
-    Raises PermissionDenied before any write where the caller cannot see all of them, which PVE
-    does not say (API2/ACL.pm, read_acl), or cannot give one of them.
+    Raises PermissionDenied before any write if the caller cannot see all of them, which PVE does
+    not report (API2/ACL.pm, read_acl), or cannot give one of them.
     """
     if "Sys.Audit" not in held_on(client, "/access"):
         raise PermissionDenied(
@@ -56,12 +56,12 @@ def _require_givable(client: Api, rights: Sequence[Right], began: str) -> None:
     roles = read_roles(client)
     for path in sorted({right.path for right in rights}):
         grants = [right.grant for right in rights if right.path == path]
-        judge_giver(held_on(client, path), roles, grants, (), began)
+        require_givable(held_on(client, path), roles, grants, (), began)
 
 
 def give(client: Api, right: Right, done: Sequence[str]) -> None:
-    """Give a token one role; to give it twice does no harm. Raises FleetError, with what had been
-    done before it.
+    """Give a token one role; repeating this does no harm. Raises FleetError with the steps done
+    before.
     """
     data: Mapping[str, Any] = {
         "path": right.path,
@@ -69,8 +69,6 @@ def give(client: Api, right: Right, done: Sequence[str]) -> None:
         "tokens": right.grant.who,
         "propagate": int(right.grant.propagate),
     }
-    try:
+    with after_writes(done):
         client.write("PUT", "access", "acl", data=data, attempted=attempted(right.summary()))
-    except FleetError as error:
-        raise with_done(error, done) from error
     client.note(right.summary())

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core import times, validate
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import as_flag, as_seconds, expiry, kept_text, refuse_past, send_flag
+from .._resource.values import as_flag, as_seconds, comment_field, expiry, refuse_past, send_flag
+from .own_loss import find_token_loss
 
 _ONE = Call(("access", "users", "{owner}", "token", "{name}"))
 
@@ -23,14 +24,16 @@ def token_id(keys: Mapping[str, str]) -> str:
     return f"{keys['owner']}!{keys['name']}"
 
 
-def check_token(client: Api, _desired: Desired, change: Change) -> tuple[str, ...]:
+def precheck_token(
+    client: Api, _desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
     """Raise ValidationFailed for an expiry date in the past, which PVE would accept."""
     refuse_past("expire", change.sets.get("expire", 0), client.clock.time())
     return ()
 
 
 def _rows(answer: Any, keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """Return the tokens in the list of users, those of one user or name where it is given."""
+    """Return the tokens in the list of users, limited to one user or name if given."""
     found: list[Mapping[str, Any]] = []
     for user in answer or []:
         owned = [{**row, "userid": user["userid"]} for row in user.get("tokens") or []]
@@ -46,14 +49,11 @@ def _is_named(row: Mapping[str, Any], keys: Mapping[str, str]) -> bool:
 TOKEN = Table(
     kind="token",
     label_as="token '{owner}!{name}'",
-    keys=(
-        Key("owner", "userid", validate.user),
-        Key("name", "tokenid", validate.token_name),
-    ),
+    keys=(Key("owner", "userid", validate.user), Key("name", "tokenid", validate.token_name)),
     fields=(
         Field("privilege_separation", "privsep", want=bool, read=as_flag(True), send=send_flag),
         Field("expire", "expire", want=expiry("expire"), read=as_seconds, send=int, show=times.iso),
-        Field("comment", "comment", want=kept_text("comment")),
+        comment_field(),
     ),
     list_call=Call(("access", "users"), {"full": "1"}),
     rows=_rows,
@@ -62,5 +62,6 @@ TOKEN = Table(
     update_call=_ONE,
     delete_call=_ONE,
     derived=lambda keys: {"token_id": token_id(keys)},
-    precheck=check_token,
+    precheck=precheck_token,
+    guard=find_token_loss,
 )

@@ -16,8 +16,9 @@ from .._api.settings import Connection
 from .._core import times, validate
 from .._core.errors import ValidationFailed
 from .._resource.table import Call, Field, Key, Members, Secret, Table
-from .._resource.values import as_flag, as_seconds, expiry, kept_text, send_flag
-from .user_check import check_user
+from .._resource.values import as_flag, as_seconds, comment_field, expiry, send_flag, stripped_text
+from .checks.user_check import precheck_user
+from .own_loss import find_user_loss
 
 _ONE = Call(("access", "users", "{name}"))
 # pve-common: JSONSchema.pm, pve_verify_email.
@@ -29,7 +30,7 @@ _PASSWORD = (8, 64)
 
 def email(value: Any) -> str:
     """Return an address, or an empty text for none."""
-    text = kept_text("email", _ADDRESS)(value)
+    text = stripped_text("email", _ADDRESS)(value)
     if text and not _EMAIL.fullmatch(text):
         raise validate.refused(
             "email", text, "is not an e-mail address", "Write it as alice@example.com"
@@ -65,11 +66,12 @@ def read_tokens(answer: Any) -> list[str]:
     return sorted(str(row["tokenid"]) for row in answer or [])
 
 
+_SET_PASSWORD = Call(("access", "password"), {"userid": "{name}"})
 _SECRET = Secret(
     "user_password",
     "password",
-    Call(("access", "password"), {"userid": "{name}"}),
-    asked=("update_password", "always"),
+    _SET_PASSWORD,
+    requested_by=("update_password", "always"),
     check=password,
 )
 USER = Table(
@@ -78,10 +80,10 @@ USER = Table(
     fields=(
         Field("enabled", "enable", want=bool, read=as_flag(True), send=send_flag),
         Field("expire", "expire", want=expiry("expire"), read=as_seconds, send=int, show=times.iso),
-        Field("firstname", "firstname", want=kept_text("firstname", _NAME)),
-        Field("lastname", "lastname", want=kept_text("lastname", _NAME)),
+        Field("firstname", "firstname", want=stripped_text("firstname", _NAME)),
+        Field("lastname", "lastname", want=stripped_text("lastname", _NAME)),
         Field("email", "email", want=email),
-        Field("comment", "comment", want=kept_text("comment", _COMMENT)),
+        comment_field(_COMMENT),
     ),
     members=(
         Members(
@@ -107,13 +109,14 @@ USER = Table(
 def user_table(connection: Connection) -> Table:
     """Return the table for a caller with this login.
 
-    Whoever is not root@pam gives the own password to change one (AccessControl.pm,
+    Callers other than root@pam must send their own password to change one (AccessControl.pm,
     reauth_user_for_user_modification).
     """
-    data = dict(_SECRET.call.data)
+    data = dict(_SET_PASSWORD.data)
     if connection.password and connection.user != "root@pam":
         # The data of a call are patterns, in which braces are doubled.
         own = connection.password.replace("{", "{{").replace("}", "}}")
         data["confirmation-password"] = own
-    secret = replace(_SECRET, call=replace(_SECRET.call, data=data))
-    return replace(USER, secrets=(secret,), precheck=partial(check_user, connection))
+    secret = replace(_SECRET, call=replace(_SET_PASSWORD, data=data))
+    precheck = partial(precheck_user, connection)
+    return replace(USER, secrets=(secret,), precheck=precheck, guard=find_user_loss)

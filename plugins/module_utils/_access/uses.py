@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What would lose its rights with a group or a role."""
+"""Rights that would be lost with a group or a role."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Entry = Mapping[str, Any]
 
 
 def uses_of(client: Api, concerns: Callable[[Entry], bool]) -> list[str]:
-    """Return the entries of the access control list that `concerns` is true for, as messages name
-    them.
+    """Return the entries of the access control list for which `concerns` is true, as text for
+    messages.
 
-    The list has those that the caller may see (pve-access-control: API2/ACL.pm, read_acl).
+    The list only has entries that the caller may see (pve-access-control: API2/ACL.pm, read_acl).
     """
     entries = client.get("access", "acl", attempted="Could not read the rights") or []
     return sorted(
@@ -30,10 +30,10 @@ def uses_of(client: Api, concerns: Callable[[Entry], bool]) -> list[str]:
     )
 
 
-def refuse_in_use(label: str, members: Sequence[str], rights: Sequence[str]) -> None:
-    """Raise Conflict where a group or a role that is to be deleted has members or is in use.
+def require_unused(label: str, members: Sequence[str], rights: Sequence[str]) -> None:
+    """Raise Conflict for the deletion of a group or a role that has members or is in use.
 
-    PVE would delete it, and take these rights away without a word.
+    PVE would delete it, and silently remove these rights.
     """
     used_by = [*members, *rights]
     if not used_by:

@@ -24,6 +24,7 @@ def token_spec() -> Spec:
         "expire": {"type": "str"},
         "comment": {"type": "str"},
         "successor": {"type": "str"},
+        "allow_self": {"type": "bool", "default": False},
     }
 
 

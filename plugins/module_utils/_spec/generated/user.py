@@ -34,6 +34,7 @@ def user_spec() -> Spec:
             "default": "on_create",
             "no_log": False,
         },
+        "allow_self": {"type": "bool", "default": False},
     }
 
 
