@@ -33,7 +33,8 @@ options:
     elements: str
     choices: [acl, entry, properties]
   enable_new:
-    description: Whether new users may log in. By default, as the realm has it, and else they may.
+    description: Whether new users may log in. By default, as the realm has it, and else they
+      may.
     type: bool
   task_timeout:
     description:
@@ -41,6 +42,11 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
+  allow_self:
+    description: Whether the run may remove the user that the task logs in as, or its rights.
+      Without it, a dry run comes first if this user is in the realm, and such a run is refused.
+    type: bool
+    default: false
 """
 
     INFO = r"""

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from realm.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: realm_info
 short_description: Gather information about realms
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -45,23 +47,21 @@ realms:
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: pve}
-    type: {description: "Its type, such as pam, pve, ldap, ad or openid.", type: str, sample: pve}
+    type: {description: 'Its type, such as pam, pve, ldap, ad or openid.', type: str, sample: pve}
     comment: {description: Its comment., type: str, sample: Proxmox VE authentication server}
     default: {description: Whether the login form proposes it., type: bool, sample: false}
-    second_factor:
-      description: Type of the second factor that it requires. Null if it requires none.
-      type: str
-      sample: null
+    second_factor: {description: Type of the second factor that it requires. Null if it requires
+        none., type: str, sample: null}
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.realm import REALM
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.realm_options import realm_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_info_spec
 
-ENTRY = Entry(partial(run_info, REALM), realm_info_spec())
+ENTRY = Entry(partial(run_info, REALM), realm_info_spec(), name="realm_info")
 
 
 def main() -> None:

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from realm.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: realm_sync
 short_description: Synchronize users and groups with the directory of a realm
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -20,7 +22,6 @@ description:
     come and go, but not which properties change.
   - The token needs C(Realm.AllocateUser) on the realm and C(User.Modify) on C(/access/groups). With
     C(Sys.Audit) on C(/access) it also reports rights that are taken away.
-options: {}
 attributes:
   check_mode:
     support: partial
@@ -62,34 +63,18 @@ realm_sync:
   type: dict
   contains:
     name: {description: Name of the realm., type: str, sample: ldap}
-    users:
-      description: Users that were added, removed and updated. In check mode C(updated) is null.
-      type: dict
-      sample:
-        added: [bob@ldap]
-        removed: []
-        updated: [alice@ldap]
-    groups:
-      description: The same for groups. A group is updated if its users differ.
-      type: dict
-      sample: {added: [staff-ldap], removed: [], updated: []}
-    grants_removed:
-      description: Roles that users and groups of the realm do not have any more.
-      type: list
-      elements: str
-      sample: ["PVEAuditor for user carol@ldap on /"]
+    users: {description: 'Users that were added, removed and updated. In check mode C(updated) is
+        null.', type: dict, sample: {added: [bob@ldap], removed: [], updated: [alice@ldap]}}
+    groups: {description: The same for groups. A group is updated if its users differ., type: dict,
+      sample: {added: [staff-ldap], removed: [], updated: []}}
+    grants_removed: {description: Roles that users and groups of the realm do not have any more.,
+      type: list, elements: str, sample: [PVEAuditor for user carol@ldap on /]}
 plan:
-  description: The step that was needed, in words.
+  description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str
-  sample: ["Synchronize realm 'ldap'"]
-done:
-  description: The step that was carried out. Empty in check mode.
-  returned: success
-  type: list
-  elements: str
-  sample: ["Synchronize realm 'ldap'"]
+  sample: [Synchronize realm 'ldap']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -99,16 +84,22 @@ error:
     reason: Connection refused
     status: null
     path: null
-    upid: "UPID:pve1:000000C1:000CD935:6B0209C4:auth-realm-sync:ldap:root@pam!test:"
+    upid: 'UPID:pve1:000000C1:000CD935:6B0209C4:auth-realm-sync:ldap:root@pam!test:'
     retryable: false
     tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Synchronize realm 'ldap']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import run_realm_sync
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.realm_options import realm_sync_spec
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_sync_spec
 
-ENTRY = Entry(run_realm_sync, realm_sync_spec())
+ENTRY = Entry(run_realm_sync, realm_sync_spec(), name="realm_sync")
 
 
 def main() -> None:

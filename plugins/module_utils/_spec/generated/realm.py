@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .environment import from_environment
+from ..environment import from_environment
 
 Spec = dict[str, dict[str, Any]]
 
@@ -32,6 +32,7 @@ def realm_sync_spec() -> Spec:
             "default": 300,
             "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
         },
+        "allow_self": {"type": "bool", "default": False},
     }
 
 
