@@ -34,7 +34,8 @@ options:
     choices: [present, rotated, absent]
     default: present
   comment:
-    description: Comment on the pool. By default, it is not changed.
+    description: Comment on the pool. By default, it is not changed. The comment on a pool that
+      existed before is never changed.
     type: str
   pool:
     description: Pool of the VMs of the tenant. By default, it has the name of the tenant.
@@ -46,10 +47,11 @@ options:
       - V(read) is part of each of the others. V(operate) is to start and stop VMs, to open
         consoles and to ask guest agents. V(provision) is to create, clone, change, migrate
         and remove VMs. V(snapshot) is to create, remove and roll back to snapshots. V(images)
-        is to download and upload files to O(image_storages).
+        is to download and upload files to O(image_storages). V(backup) is to list and create
+        backups, and to remove those of its own VMs, on O(storages).
     type: list
     elements: str
-    choices: [read, operate, provision, snapshot, images]
+    choices: [read, operate, provision, snapshot, images, backup]
     default: [read, operate, provision, snapshot]
   templates:
     description: Templates that the tenant may clone, by name or VMID.
@@ -57,7 +59,8 @@ options:
     elements: str
     default: []
   storages:
-    description: Storages on which the tenant may create disks.
+    description: Storages on which the tenant may create disks and, with V(backup) in O(operations),
+      backups.
     type: list
     elements: str
     default: []
@@ -84,13 +87,25 @@ options:
     description:
       - User with its realm that the token belongs to. By default, C(tenant_NAME@pve), which
         is created without a password.
-      - A user that exists must be named here. It is kept when the tenant is removed.
+      - A user that exists must be named here. The user and its other tokens are kept when the
+        tenant is removed.
+      - Several tenants can have one owner. The token of each then has the rights of all of
+        them.
     type: str
   group:
     description: Group of users that gets the rights instead of the user, who is a member of
       it. It is created if it does not exist. One that existed before is kept when the tenant
       is removed.
     type: str
+  adopt:
+    description:
+      - Whether pool, group, user, tokens, roles and tag that exist without the mark of the
+        tenant in their comments belong to it. With O(state=present) they get the mark. With
+        O(state=absent) they are removed. Run it in check mode first.
+      - It applies to default names, and to comments that begin with C(Tenant NAME), which earlier
+        versions wrote. It never applies to something that has the mark of another tenant.
+    type: bool
+    default: false
   members:
     description: Users that are also in O(group), such as people of the tenant. They must exist.
       Others stay in it.
@@ -99,13 +114,28 @@ options:
     default: []
   token:
     description: Name of the token of the tenant, without the user. A rotation changes between
-      this name and the same name with C(-2) behind it.
+      this name and the same name with C(-2) behind it. By default V(fleet), or C(fleet.NAME)
+      if another tenant of the same O(owner) has it.
     type: str
-    default: fleet
   expire:
     description: When the token is no longer accepted, as a date or a time such as V(2027-01-31),
-      or V(never). By default, a new token does not expire, and one that exists is not changed.
+      or V(never). By default, a new token expires after O(token_life), and one that exists
+      is not changed. A token that never expires, or that expires in less than 14 days, leads
+      to a warning.
     type: str
+  token_life:
+    description:
+      - Days for which a new token is accepted, unless O(expire) is set. With O(state=rotated),
+        the new token does not expire before the one in use would have.
+    type: int
+    default: 90
+  expires_within:
+    description:
+      - With O(state=rotated), only a token that expires within this number of days is rotated,
+        and one that never expires without O(expire=never). An interrupted rotation is completed
+        in any case.
+      - By default, the token is rotated.
+    type: int
   registered_tag:
     description:
       - Whether the tag of the tenant is a registered one, which needs C(Sys.Modify) on C(/)
@@ -122,8 +152,18 @@ options:
       - File on the host that runs the module, to which the login of the tenant is written with
         mode 0600. Its format is that of O(sites_file), so every module and the inventory can
         use it.
+      - The file is reserved before the token is created. A run that was interrupted in between
+        is completed by the next one.
+      - Anything but a regular file with the login of this tenant is refused. A file with wider
+        permissions gets mode 0600. With O(state=absent), the file is removed last.
       - Without it a new login is returned as RV(credentials). Set C(no_log) on such a task.
     type: path
+  vault_password:
+    description:
+      - Password with which O(credentials_file) is encrypted, as C(ansible-vault) does. A plain
+        file is encrypted with it. A wrong password is refused before anything is changed.
+      - It needs the Python library C(cryptography).
+    type: str
   old_token:
     description: With O(state=rotated), whether the token that was in use is removed. Without
       O(credentials_file), it must be kept until the new login is handed over.
@@ -151,6 +191,10 @@ options:
       - V(stop) removes nothing and names them. V(keep) leaves them, and takes them out of the
         pool. V(remove) also removes the VMs among them that have no other tenant's tag. Containers
         are never removed.
+      - The same applies to tokens of its user without its mark. With V(keep) the user stays,
+        too.
+      - In a pool that existed before, or on which another tenant has rights, guests without
+        its tag are ignored.
     type: str
     choices: [stop, keep, remove]
     default: stop
@@ -161,6 +205,12 @@ options:
   protection:
     description: With O(state=absent), V(false) removes protected VMs too.
     type: bool
+  allow_self:
+    description: Whether the task may take privileges away from its own login, or delete its
+      own token. Without it, this is refused before the first write, and the message names the
+      loss.
+    type: bool
+    default: false
 """
 
     INFO = r"""

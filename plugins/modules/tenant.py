@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from tenant.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: tenant
 short_description: Manage tenants
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -42,7 +44,7 @@ EXAMPLES = r"""
     storages: [ceph]
     bridges: [vmbr0]
     nodes: [pve1, pve2]
-    expire: "2035-12-31"
+    token_life: 90
     credentials_file: "{{ playbook_dir }}/initech.sites.yml"
 
 - name: Use its token
@@ -78,21 +80,19 @@ tenant:
     registered_tag: {description: Whether the tag is a registered one., type: bool, sample: false}
     pool: {description: The pool of its VMs., type: str, sample: acme}
     user: {description: The user of its token., type: str, sample: tenant_acme@pve}
-    group: {description: "The group that has the rights, null for the user.", type: str}
-    token_id: {description: "The whole name of its token.", type: str, sample:
-      tenant_acme@pve!fleet}
-    roles:
-      description: Privileges by role.
-      type: dict
-      sample: {tenant_acme.template: [VM.Audit, VM.Clone]}
+    group: {description: 'The group that has the rights, null for the user.', type: str}
+    token_id:
+      description: The whole name of its token.
+      type: str
+      sample: tenant_acme@pve!fleet
+    roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
+          VM.Clone]}}
     rights:
       description: Roles by path.
       type: dict
       sample: {/vms/9000: [tenant_acme.template]}
-    usage:
-      description: VMs, cores, and bytes of memory and boot disks.
-      type: dict
-      sample: {vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}
+    usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample: {
+        vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 credentials:
   description:
     - The login of a token that was created in this run, as the content of a O(sites_file). It is
@@ -113,13 +113,13 @@ plan:
   returned: success
   type: list
   elements: str
-  sample: ["Create pool 'acme'", "Create role 'tenant_acme'"]
+  sample: [Create pool 'acme', Create role 'tenant_acme']
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ["Create pool 'acme'", "Create role 'tenant_acme'"]
+  sample: [Create pool 'acme', Create role 'tenant_acme']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -135,11 +135,11 @@ error:
     done: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_spec
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 
-ENTRY = Entry(run, tenant_spec(), returned_secrets=("credentials",))
+ENTRY = Entry(run, tenant_spec(), returned_secrets=("credentials",), name="tenant")
 
 
 def main() -> None:

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from tenant.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: tenant_info
 short_description: Gather information about tenants
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -43,7 +45,8 @@ tenants:
   contains:
     name: {description: Its name., type: str, sample: acme}
     tag: {description: The tag of its VMs., type: str, sample: tenant_acme}
-    pools: {description: Pools on which it has its role., type: list, elements: str, sample: [acme]}
+    pools: {description: Pools on which it has its role., type: list, elements: str, sample: [
+        acme]}
     users: {description: Users that have its name or one of its roles., type: list, elements: str,
       sample: [tenant_acme@pve]}
     groups: {description: Groups that have one of its roles., type: list, elements: str}
@@ -53,29 +56,32 @@ tenants:
       elements: dict
       contains:
         token_id: {description: Whole name of the token., type: str, sample: tenant_acme@pve!fleet}
-        expire: {description: "When it expires, null for never.", type: str, sample:
-          "2035-12-31T00:00:00Z"}
-        created: {description: "The day on which M(pve.fleet.tenant) created it, null for another.",
-          type: str, sample: "2026-11-22"}
+        expire:
+          description: When it expires, null for never.
+          type: str
+          sample: '2035-12-31T00:00:00Z'
+        created: {description: 'The day on which M(pve.fleet.tenant) created it, null for another.',
+          type: str, sample: '2026-11-22'}
+        days_left: {description: 'Days until it expires, negative afterwards, null for never.',
+          type: int, sample: 89}
+        tenant: {description: 'The tenant that it was created for, null for none.', type: str,
+          sample: acme}
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
-      VM.Clone]}}
-    rights:
-      description: Its roles by path and holder.
-      type: list
-      elements: dict
-      sample: [{path: /pool/acme, user: tenant_acme@pve, role: tenant_acme}]
+          VM.Clone]}}
+    rights: {description: Its roles by path and holder., type: list, elements: dict, sample: [
+        {path: /pool/acme, user: tenant_acme@pve, role: tenant_acme}]}
     vms: {description: VMIDs of its VMs., type: list, elements: int, sample: [15046]}
-    usage:
-      description: VMs, cores, and bytes of memory and boot disks.
-      type: dict
-      sample: {vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}
+    usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample: {
+        vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import (
+    tenant_info_spec,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.info import run_info
 
-ENTRY = Entry(run_info, tenant_info_spec())
+ENTRY = Entry(run_info, tenant_info_spec(), name="tenant_info")
 
 
 def main() -> None:

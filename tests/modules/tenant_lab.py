@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.backend import ProxmoxerTransport
+from ansible.parsing.vault import VaultLib, VaultSecret
+
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import check_options
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._core.options import check_options
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tenant_options import tenant_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tenant import credentials
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
+from ansible_collections.pve.fleet.plugins.module_utils._tenant.login import credentials
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
@@ -86,9 +88,14 @@ def made(lab: Lab, name: str, **options: Any) -> dict[str, Any]:
     return {key: site[key] for key in ("host", "ca_path", "token_id", "token_secret")}
 
 
-def login_of(file: Path) -> dict[str, Any]:
-    """Return the token in the file of a tenant, as connection options."""
-    site = json.loads(file.read_text(encoding="utf-8").partition("\n")[2])["sites"][0]
+def login_of(file: Path, password: str | None = None) -> dict[str, Any]:
+    """Return the token in the file of a tenant, as connection options; with a password, of a file
+    that ansible-vault decrypts.
+    """
+    text = file.read_text(encoding="utf-8").partition("\n")[2]
+    if password:
+        text = VaultLib([("default", VaultSecret(password.encode()))]).decrypt(file.read_bytes())
+    site = json.loads(text)["sites"][0]
     return {key: site[key] for key in ("token_id", "token_secret")}
 
 
@@ -116,15 +123,46 @@ def options_of(**given: Any) -> dict[str, Any]:
     return {**dict.fromkeys(spec), **check_options(spec, given)}
 
 
-def run_in_steps(lab: Lab, step: Callable[[], None], **given: Any) -> Result:
-    """Run module tenant, and call `step` before and after each write and each hand-over of a
-    login.
+class _After(ProxmoxerTransport):
+    """Calls `other` once, after the request with this number, the first of which is 1."""
+
+    number: int
+    other: Callable[[], object]
+
+    def send(self, request: Request) -> Any:
+        answer = super().send(request)
+        self.number -= 1
+        if self.number == 0:
+            self.other()
+        return answer
+
+
+def run_with(lab: Lab, number: int, other: Callable[[], object], **given: Any) -> bool:
+    """Run module tenant, and do `other` after the request with this number.
+
+    Return whether the run had that many requests. Raises FleetError.
     """
-    write = credentials.write
+    transport = _After(lab.client.connection, Clock())
+    transport.number, transport.other = number, other
+    with Client(lab.client.connection, transport=transport) as client:
+        run(options_of(**given), client)
+    return transport.number <= 0
+
+
+def run_in_steps(lab: Lab, step: Callable[[], None], **given: Any) -> Result:
+    """Run module tenant, and call `step` before and after each write, and before and after each
+    time that the file with the login is reserved, written or removed.
+    """
+    write, remove = credentials.write, credentials.remove
 
     def hand_over(*arguments: Any) -> None:
         step()
         write(*arguments)
+        step()
+
+    def take_away(*arguments: Any) -> None:
+        step()
+        remove(*arguments)
         step()
 
     transport = _Steps(lab.client.connection, Clock())
@@ -132,6 +170,7 @@ def run_in_steps(lab: Lab, step: Callable[[], None], **given: Any) -> Result:
     with (
         Client(lab.client.connection, transport=transport) as client,
         mock.patch.object(credentials, "write", hand_over),
+        mock.patch.object(credentials, "remove", take_away),
     ):
         return run(options_of(**given), client)
 

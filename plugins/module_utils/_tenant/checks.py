@@ -2,30 +2,32 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is checked of a tenant before the first write, so that nothing is done half."""
+"""Checks of a tenant before its first write, so that no run stops halfway."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .._access.acl_check import held_on, judge_giver
+from .._access.checks.acl_check import held_on, require_givable
+from .._access.effective import read_privileges
 from .._access.realm import kinds_of_realms
-from .._access.role import read_privileges
 from .._cluster.bridges import KnownBridges
 from .._cluster.lookup import find_template
 from .._cluster.state import ClusterState, VmRow, with_names
+from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
 from .._preflight.needs import Question, Subjects, holds, questions
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Precheck
-from .._vm.live.requirements import bridges_of
-from .facts import Facts, own_rights
+from .._vm.kind import VM
+from .facts import TenantFacts, own_rights
+from .marks import is_established, not_marked
 from .model import Tenant
 from .rights import bridge_path
-from .work import PlannedPart
+from .work import PlannedResource
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -34,13 +36,18 @@ if TYPE_CHECKING:
 _TASKS = {"pool", "group", "role", "user", "token", "cluster_options"}
 
 
-def find_templates(client: Client, tenant: Tenant, facts: Facts) -> dict[str, int]:
-    """Return the VMIDs of the templates, by what names them. Raises NotFound for one that is not
-    there, and Conflict for an ambiguous name.
+def with_template_names(client: Client, tenant: Tenant, facts: TenantFacts) -> ClusterState:
+    """Return the cluster state with the names of all VMs if a template is given by its name."""
+    if all(whole_number(text) is not None for text in tenant.templates):
+        return facts.cluster
+    return with_names(client, facts.cluster, missing=True)
+
+
+def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
+    """Return the VMIDs of the templates, by the name or VMID of the option (pure).
+
+    Raises NotFound for a missing template, and Conflict for an ambiguous name.
     """
-    cluster = facts.cluster
-    if any(whole_number(text) is None for text in tenant.templates):
-        cluster = with_names(client, cluster, missing=True)
     found: dict[str, int] = {}
     missing: list[str] = []
     for text in tenant.templates:
@@ -56,18 +63,21 @@ def find_templates(client: Client, tenant: Tenant, facts: Facts) -> dict[str, in
 
 
 def _find_vm(cluster: ClusterState, text: str) -> VmRow | None:
-    """Return the VM of a VMID, or the template of a name; None where there is none."""
+    """Return the VM of a VMID, or the template of a name, or None."""
     number = whole_number(text)
     if number is not None:
         return find_template(cluster, vmid=number)
     return find_template(cluster, name=text)
 
 
-def require_objects(client: Client, tenant: Tenant, facts: Facts) -> None:
+def require_objects(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
     """Raise for storages, nodes, bridges, members or a realm that do not exist."""
     storages = {row.storage for row in facts.cluster.storages}
-    asked = {*tenant.storages, *tenant.image_storages}
-    _require(tenant, "storage", asked, storages)
+    requested = {*tenant.storages, *tenant.image_storages}
+    attempted = f"{tenant.label} was not changed"
+    hidden = hidden_storages(client, sorted(requested - storages))
+    require_no_hidden_storages(hidden, attempted)
+    _require(tenant, "storage", requested, storages)
     _require(tenant, "node", tenant.nodes, facts.cluster.nodes)
     _require(tenant, "user", tenant.members, facts.users)
     _require_bridges(client, tenant, facts)
@@ -77,7 +87,7 @@ def require_objects(client: Client, tenant: Tenant, facts: Facts) -> None:
 
 
 def bridges_of_templates(
-    client: Client, tenant: Tenant, facts: Facts, templates: Mapping[str, int]
+    client: Client, tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> list[str]:
     """Return a warning for each template whose bridges the tenant was not given, so that Proxmox VE
     refuses to clone it (qemu-server: PVE/API2/Qemu.pm, clone_vm).
@@ -92,36 +102,35 @@ def bridges_of_templates(
     for name, vmid in templates.items():
         if f"/vms/{vmid}" in given:
             continue
-        node = facts.cluster.vms[vmid].node
-        config = client.get("nodes", node, "qemu", vmid, "config")
-        missing = ", ".join(sorted(bridges_of(config) - known))
+        config = client.get(*facts.cluster.vms[vmid].path, "config")
+        missing = ", ".join(sorted({*VM.bridges_in(config)} - known))
         if missing:
             text = f"Template {name} has a NIC on {missing}, which {tenant.label} was not given"
             warnings.append(f"{text}: Proxmox VE refuses to clone it. Add it to bridges")
     return warnings
 
 
-def _require(tenant: Tenant, kind: str, asked: Iterable[str], known: Collection[str]) -> None:
-    missing = sorted(set(asked) - set(known))
+def _require(tenant: Tenant, kind: str, requested: Iterable[str], known: Collection[str]) -> None:
+    missing = sorted(set(requested) - set(known))
     if missing:
         raise _unknown(tenant, kind, missing, known)
 
 
-def _require_bridges(client: Client, tenant: Tenant, facts: Facts) -> None:
-    """Raise for bridges that no node has, among those that the tenant does not have yet; VNets are
-    not read.
+def _require_bridges(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
+    """Raise for bridges that no node has, except bridges that the tenant already has rights on;
+    VNets are not read.
     """
     given = own_rights(tenant, facts)
-    asked: list[str] = []
+    requested: list[str] = []
     for name in tenant.bridges:
         is_vnet = "/" in name
         if not is_vnet and bridge_path(name) not in given:
-            asked.append(name)
-    if asked:
-        _require(tenant, "bridge", asked, _all_bridges(client, facts))
+            requested.append(name)
+    if requested:
+        _require(tenant, "bridge", requested, _all_bridges(client, facts))
 
 
-def _all_bridges(client: Client, facts: Facts) -> set[str]:
+def _all_bridges(client: Client, facts: TenantFacts) -> set[str]:
     """Return the bridges of all nodes that answer; one request for each node that is online."""
     bridges = KnownBridges(client)
     for name, node in sorted(facts.cluster.nodes.items()):
@@ -134,7 +143,7 @@ def _all_bridges(client: Client, facts: Facts) -> set[str]:
 
 
 def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: Iterable[str]) -> FleetError:
-    """Return the error for objects that do not exist; `known` are those that do."""
+    """Return the error for objects that do not exist; `known` are the existing ones."""
     category: type[FleetError] = ConfigurationError
     if kind in ("user", "template"):
         category = NotFound
@@ -148,14 +157,14 @@ def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: Iterable[
     )
 
 
-def giver_check(roles: Mapping[str, frozenset[str]], facts: Facts) -> Precheck:
+def giver_check(roles: Mapping[str, frozenset[str]], facts: TenantFacts) -> Precheck:
     """Return a check of rights while all is planned; `roles` will exist then."""
     known = {name: read_privileges(row) for name, row in facts.roles.items()}
     known.update(roles)
 
-    def check(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
+    def check(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
         path = desired.keys["path"]
-        judge_giver(
+        require_givable(
             held_on(client, path),
             known,
             change.adds.get("grants", frozenset()),
@@ -167,23 +176,50 @@ def giver_check(roles: Mapping[str, frozenset[str]], facts: Facts) -> Precheck:
     return check
 
 
-def require_privileges(client: Client, tenant: Tenant, planned: Sequence[PlannedPart]) -> None:
-    """Raise PermissionDenied where the caller lacks what the planned changes need."""
+def lacking_privileges(
+    client: Client, tenant: Tenant, planned: Sequence[PlannedResource]
+) -> list[str]:
+    """Return the privileges for the planned changes that the caller lacks, as text."""
     kinds = {one.kind for one in planned}
     tasks = sorted(_TASKS & kinds)
     lacking: list[str] = []
     for question in questions(tasks, Subjects(pool=tenant.pool), client.version()):
         if not holds(question, held_on(client, question.path)):
             lacking.append(_text(question))
+    return lacking
+
+
+def require_privileges(tenant: Tenant, lacking: Sequence[str]) -> None:
+    """Raise PermissionDenied if the caller lacks a privilege for the planned changes (pure)."""
     if lacking:
         raise PermissionDenied(
             attempted=f"{tenant.label} was not changed",
             answer=f"this user or token does not have {', '.join(lacking)}",
             next_step="Log in as an administrator: a tenant cannot be managed with less",
             reason="no right",
-            details={"privileges": lacking},
+            details={"privileges": list(lacking)},
         )
 
 
 def _text(question: Question) -> str:
     return f"{' or '.join(question.privileges)} on {question.path}"
+
+
+def require_own_names(
+    tenant: Tenant, facts: TenantFacts, planned: Sequence[PlannedResource]
+) -> None:
+    """Raise Conflict if roles, rights or a registered tag would be changed that existed before
+    anything was created for the tenant.
+    """
+    found: list[str] = []
+    for one in planned:
+        desired = one.resource.desired
+        changes_what_exists = {
+            "role": desired.keys.get("name") in facts.roles,
+            "acl": not desired.present,
+            "cluster_options": not desired.present,
+        }
+        if changes_what_exists.get(one.kind):
+            found.append(one.resource.table.label(desired.keys))
+    if found and not is_established(tenant, facts):
+        raise not_marked(tenant, found, f"{tenant.label} was not changed")

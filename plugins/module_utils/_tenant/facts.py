@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster has of a tenant, read with few requests."""
+"""The objects of a tenant in the cluster, read with few requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from .._access.token import TOKEN
 from .._access.user import USER
 from .._cluster.state import ClusterState, cluster_state_of
 from .._cluster.tenant import parse_tags
+from .._pool.table import POOL
+from .._resource.run import read_values
 from .._resource.table import Table
+from .._vm.kind import VM
 from .model import Tenant
 
 if TYPE_CHECKING:
@@ -43,16 +46,16 @@ class Container:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """The name of the container in messages."""
         if self.name:
             return f"container '{self.name}' ({self.vmid})"
         return f"container {self.vmid}"
 
 
 @dataclass(frozen=True)
-class Facts:
+class TenantFacts:
     """Users by name with their tokens, groups and roles by name, all rights by path, and containers
-    by VMID.
+    by VMID; of the pools only those read so far, by name.
     """
 
     cluster: ClusterState
@@ -62,6 +65,7 @@ class Facts:
     rights: Rights
     version: tuple[int, int]
     containers: Mapping[int, Container] = field(default_factory=dict)
+    pools: Mapping[str, Row] = field(default_factory=dict)
 
     def tokens_of(self, user: str) -> dict[str, Row]:
         """Return the tokens of a user by name."""
@@ -69,15 +73,15 @@ class Facts:
         return _rows_by("tokenid", row.get("tokens"))
 
 
-def read_facts(client: Client) -> Facts:
+def read_facts(client: Client) -> TenantFacts:
     """Return the facts; five requests."""
     rows = client.get("cluster", "resources", attempted="Could not read the cluster") or []
     users = client.get("access", "users", params={"full": "1"})
     groups = client.get("access", "groups")
     roles = client.get("access", "roles")
     acl = client.get("access", "acl", attempted="Could not read the rights") or []
-    return Facts(
-        cluster=cluster_state_of(rows),
+    return TenantFacts(
+        cluster=cluster_state_of(rows, {VM.type}),
         users=_rows_by("userid", users),
         groups=_rows_by("groupid", groups),
         roles=_rows_by("roleid", roles),
@@ -85,6 +89,14 @@ def read_facts(client: Client) -> Facts:
         version=client.version(),
         containers=_containers(rows),
     )
+
+
+def with_pool(facts: TenantFacts, tenant: Tenant, client: Client) -> TenantFacts:
+    """Return the facts with the pool of a tenant; one request, which its plan makes as well."""
+    pool = read_values(POOL, client, {"name": tenant.pool})
+    if pool is None:
+        return facts
+    return replace(facts, pools={**facts.pools, tenant.pool: pool})
 
 
 def _rows_by(key: str, rows: Iterable[Row] | None) -> dict[str, Row]:
@@ -96,7 +108,7 @@ def _containers(rows: Iterable[Row]) -> dict[int, Container]:
     """Return the containers of the cluster's listing by VMID."""
     found: dict[int, Container] = {}
     for row in rows:
-        if row.get("type") == "lxc":
+        if "vmid" in row and row.get("type") != VM.type:
             container = _container(row)
             found[container.vmid] = container
     return found
@@ -122,21 +134,23 @@ def by_path(entries: Iterable[Entry]) -> Rights:
 
 
 def entries_of(rights: Rights) -> list[Entry]:
-    """Return rights one by one, sorted by path and then by who has which role."""
+    """Return single rights, sorted by path, then by subject and role."""
     found: list[Entry] = []
     for path, grants in rights.items():
         found += [(path, grant) for grant in grants]
     return sorted(found)
 
 
-def own_rights(tenant: Tenant, facts: Facts) -> Rights:
-    """Return the rights by path that give a role of the tenant, to whomever (pure)."""
+def own_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
+    """Return the rights by path that give a role of the tenant to any user, group or token
+    (pure).
+    """
     own = set(tenant.roles.values())
     entries = entries_of(facts.rights)
     return by_path(entry for entry in entries if entry[1].role in own)
 
 
-def other_rights(tenant: Tenant, facts: Facts) -> Rights:
+def other_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
     """Return the rights by path that its user, group and tokens have by other roles (pure)."""
     own = set(tenant.roles.values())
     subjects = {("user", tenant.user), ("group", tenant.group)}
@@ -151,8 +165,8 @@ def other_rights(tenant: Tenant, facts: Facts) -> Rights:
 
 
 def listed(table: Table) -> Table:
-    """Return a table that reads one resource from the listing of all of its kind, so that several
-    share one request.
+    """Return a table that reads one resource from the listing of its kind, so that several share
+    one request.
     """
 
     def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:

@@ -6,25 +6,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from .._cluster.restoring import seems_bare
 from .._cluster.state import VmRow
 from .._cluster.tenant import owns, tenants_of
 from .._core.errors import Conflict
-from .facts import Container, Facts
+from .facts import Container, TenantFacts
+from .marks import has_pool_alone
 from .model import Tenant
 
 
 @dataclass(frozen=True)
-class Guests:
-    """The guests that a tenant has, or that are where its guests are.
+class TenantGuests:
+    """The guests of a tenant, and the guests that share its pool.
 
-    `outside` have its tag and are not in its pool, `untagged` are in its pool without a tenant's
-    tag. `foreign` are in its pool and other tenants', or have more than one tenant's tag;
-    `containers` are in its pool or have its tag. Neither is ever removed. `unfinished` have neither
-    tag nor pool yet: only the marker in their notes names the tenant. `unclear` are sentences about
-    VMs that may be such ones.
+    `own` have its tag and are in its pool. `outside` have its tag and are not in its pool.
+    `untagged` are in its pool without a tenant's tag. `foreign` are in its pool and belong to other
+    tenants, or have more than one tenant's tag; `containers` are in its pool or have its tag.
+    Neither is ever removed. `unfinished` have neither tag nor pool yet: only the marker in their
+    notes names the tenant. `unclear` are sentences about VMs that may be unfinished VMs of the
+    tenant.
     """
 
     own: tuple[VmRow, ...]
@@ -42,12 +45,12 @@ class Guests:
 
     @property
     def strays(self) -> list[str]:
-        """What messages say of the guests that stop a removal."""
+        """Lines of messages about the guests that stop a removal."""
         lines: list[str] = []
         for row in self.outside:
             lines.append(f"{_label(row)} has the tag, but is in {_place(row)}")
         for row in self.untagged:
-            lines.append(f"{_label(row)} is in the pool without a tenant")
+            lines.append(f"{_label(row)} is in the pool without {_missing_marks(row)}")
         for row in self.foreign:
             lines.append(f"{_label(row)} has the tags {', '.join(row.tags)}")
         for one in self.containers:
@@ -58,7 +61,7 @@ class Guests:
 
     @property
     def labels(self) -> list[str]:
-        """What messages call the VMs that are the tenant's own."""
+        """The names of the tenant's own VMs in messages."""
         return [_label(row) for row in self.own]
 
     @property
@@ -68,25 +71,27 @@ class Guests:
         return frozenset(one.vmid for one in guests)
 
 
-def guests_of(tenant: Tenant, facts: Facts) -> Guests:
+def guests_of(tenant: Tenant, facts: TenantFacts) -> TenantGuests:
     """Return the guests of a tenant and the strays, by VMID."""
     groups: dict[str, list[VmRow]] = {"own": [], "outside": [], "untagged": [], "foreign": []}
+    is_alone = has_pool_alone(tenant, facts)
     for _vmid, row in sorted(facts.cluster.vms.items()):
-        group = _group_of(tenant, row)
+        group = _group_of(tenant, row, is_alone=is_alone)
         if group is not None:
             groups[group].append(row)
-    return Guests(
+    return TenantGuests(
         own=tuple(groups["own"]),
         outside=tuple(groups["outside"]),
         untagged=tuple(groups["untagged"]),
         foreign=tuple(groups["foreign"]),
-        containers=tuple(_containers(tenant, facts)),
+        containers=tuple(_containers(tenant, facts, is_alone=is_alone)),
     )
 
 
-def _group_of(tenant: Tenant, row: VmRow) -> str | None:
-    """Return the field of `Guests` that a VM belongs to, None where it is neither the tenant's nor
-    in its pool.
+def _group_of(tenant: Tenant, row: VmRow, *, is_alone: bool) -> str | None:
+    """Return the field of `TenantGuests` that a VM belongs to, or None for a VM that is neither the
+    tenant's nor in its pool. If the tenant shares its pool (`is_alone` is false), other VMs in it
+    are ignored, except a VM that a restore may be writing: it has no tags until then.
     """
     is_pooled = row.pool == tenant.pool
     owners = tenants_of(row.tags, tenant.prefix)
@@ -94,29 +99,33 @@ def _group_of(tenant: Tenant, row: VmRow) -> str | None:
         return "own" if is_pooled else "outside"
     if tenant.tag in owners:
         return "foreign"
-    if is_pooled:
+    if is_pooled and (is_alone or seems_bare(row)):
         return "foreign" if owners else "untagged"
     return None
 
 
-def _containers(tenant: Tenant, facts: Facts) -> Iterator[Container]:
-    """Yield the containers that are in the pool of a tenant or have its tag, by VMID."""
+def _containers(tenant: Tenant, facts: TenantFacts, *, is_alone: bool) -> Iterator[Container]:
+    """Yield the containers that have the tag of a tenant or are in the pool that it has alone, by
+    VMID.
+    """
     for _vmid, one in sorted(facts.containers.items()):
         owners = tenants_of(one.tags, tenant.prefix)
-        if one.pool == tenant.pool or tenant.tag in owners:
+        is_pooled = one.pool == tenant.pool and is_alone
+        if is_pooled or tenant.tag in owners:
             yield one
 
 
-def require_no_strays(tenant: Tenant, guests: Guests) -> None:
-    """Raise Conflict that names the strays."""
-    strays = guests.strays
+def require_no_strays(tenant: Tenant, guests: TenantGuests, tokens: Sequence[str]) -> None:
+    """Raise Conflict that names the strays; `tokens` are the unmarked tokens of its user."""
+    unmarked = [f"token '{tenant.user}!{name}' has no mark" for name in tokens]
+    strays = [*guests.strays, *unmarked]
     if not strays:
         return
     raise Conflict(
         attempted=f"{tenant.label} was not removed",
-        answer=f"these guests are not clearly its own: {'; '.join(strays)}",
-        next_step="Give them their tenant's tag and pool; or set strays=keep to leave them, or"
-        " strays=remove to remove the VMs among them that belong to no other tenant",
+        answer=f"these are not clearly its own: {'; '.join(strays)}",
+        next_step="Give guests their tenant's tag and pool, and delete tokens; or set strays=keep"
+        " to leave them, or strays=remove to remove the VMs and tokens of no other tenant",
         reason="strays",
         details={"strays": strays},
     )
@@ -129,6 +138,13 @@ def names_of(rows: Iterable[VmRow]) -> str:
 
 def _label(row: VmRow) -> str:
     return f"VM '{row.own_name}' ({row.vmid})" if row.own_name else f"VM {row.vmid}"
+
+
+def _missing_marks(row: VmRow) -> str:
+    """Return why nothing tells whose VM it is."""
+    if seems_bare(row):
+        return "name, tags and disks, as during a restore"
+    return "a tenant"
 
 
 def _place(row: VmRow | Container) -> str:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tenant as a task describes it, with the names of what belongs to it (pure)."""
+"""A tenant as a task describes it, with the names of its objects (pure)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ from .._cluster.quota import Limits, read_limits
 from .._cluster.tenant import PREFIX, tenant_tag
 from .._core import validate
 from .._core.errors import ValidationFailed
+from .._core.marks import with_mark
+from .._resource.values import expiry
 from .rights import KINDS
 
 # A tenant's name is part of a tag, a role, a user and a file.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]{0,31}")
-# What the comment of a token that was made for a tenant says of its age.
+# The comment of a token that was created for a tenant contains its creation day.
+DAY = 86400
+_MOST_DAYS = 3650
+_USUAL_LIFE = 90
 _TOKEN_MARK = re.compile(r"created (\d{4}-\d\d-\d\d)")
+_USUAL_TOKEN = "fleet"
 _VNET = re.compile(r"[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){1,2}")
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """What a tenant is and may do. `registered` is None where the operations decide it."""
+    """A tenant and its rights. `registered` is None if the operations decide it."""
 
     name: str
     prefix: str
@@ -43,8 +49,13 @@ class Tenant:
     members: tuple[str, ...]
     token: str
     expire: str | None
+    token_life: int
     registered: bool
     quota: Limits | None
+    names_owner: bool = False  # whether the task names the user
+    names_token: bool = False  # whether the task names the token
+    adopt: bool = False
+    allow_self: bool = False
 
     @property
     def tag(self) -> str:
@@ -53,8 +64,13 @@ class Tenant:
 
     @property
     def mark(self) -> str:
-        """How the comment of a user, group or token begins that was made for it."""
-        return f"Tenant {self.name}"
+        """The comment on a pool, user or group that was created for it."""
+        return self.marked(f"Tenant {self.name}")
+
+    @property
+    def has_usual_user(self) -> bool:
+        """Whether its user has the name that the user of this tenant has by default."""
+        return self.user == _usual_user(self.tag)
 
     @property
     def label(self) -> str:
@@ -75,15 +91,32 @@ class Tenant:
         """The names of its token, of which one is in use: a rotation changes to the other."""
         return (self.token, f"{self.token}-2")
 
-    def is_marked(self, comment: object) -> bool:
-        """Return whether a user, group or token with this comment was made for the tenant."""
-        text = str(comment or "")
-        begins_with_mark = text.startswith((f"{self.mark},", f"{self.mark}:"))
-        return begins_with_mark or text == self.mark
+    @property
+    def never_expires(self) -> bool:
+        """Whether the task describes its token without expiry."""
+        return self.expire is not None and expiry("expire")(self.expire) == 0
+
+    def new_expiry(self, now: float) -> str:
+        """Return when a token that is created now expires, as seconds since 1970.
+
+        Without O(expire) it lives for its whole days, until midnight in UTC.
+        """
+        if self.expire is not None:
+            return str(expiry("expire")(self.expire))
+        return str((int(now // DAY) + self.token_life + 1) * DAY)
+
+    def marked(self, text: object) -> str:
+        """Return a comment with the mark of the tenant."""
+        return with_mark(text, self.tag)
+
+    def is_noted(self, comment: object) -> bool:
+        """Return whether a comment is as earlier versions wrote it, which set no mark."""
+        start, _comma, _rest = str(comment).partition(", created ")
+        return start == f"Tenant {self.name}"
 
 
 def creation_day(token: Mapping[str, Any]) -> str | None:
-    """Return the day (YYYY-MM-DD) on which a token was created, None where its comment lacks it.
+    """Return the day (YYYY-MM-DD) on which a token was created, None if its comment lacks it.
 
     Proxmox VE does not keep it; module tenant writes it into the comment.
     """
@@ -114,18 +147,34 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         image_storages=_checked(params, "image_storages", validate.storage),
         bridges=_checked(params, "bridges", _bridge),
         nodes=_checked(params, "nodes", validate.node),
-        user=validate.user(params.get("owner") or f"{tag}@pve", "owner"),
+        user=validate.user(params.get("owner") or _usual_user(tag), "owner"),
         group=validate.group(group) if group else None,
         members=_members(params),
-        token=validate.token_name(params.get("token") or "fleet", "token"),
+        token=validate.token_name(params.get("token") or _USUAL_TOKEN, "token"),
         expire=params.get("expire"),
+        token_life=_token_life(params),
         registered=_is_registered(params, operations),
         quota=read_limits({"tenant": name, "quota": params.get("quota"), "tenant_prefix": prefix}),
+        names_owner=bool(params.get("owner")),
+        names_token=bool(params.get("token")),
+        adopt=bool(params.get("adopt")),
+        allow_self=bool(params.get("allow_self")),
     )
 
 
+def _token_life(params: Mapping[str, Any]) -> int:
+    days = params.get("token_life")
+    if days is None:
+        return _USUAL_LIFE
+    return validate.number(int(days), 1, _MOST_DAYS, "token_life")
+
+
+def _usual_user(tag: str) -> str:
+    return f"{tag}@pve"
+
+
 def _checked(params: Mapping[str, Any], option: str, check: Any) -> tuple[str, ...]:
-    """Return the values of an option, each once. Raises ValidationFailed where one is refused."""
+    """Return the values of an option, each once. Raises ValidationFailed for an invalid value."""
     values = params.get(option) or ()
     checked = [check(str(value), option) for value in values]
     return tuple(dict.fromkeys(checked))

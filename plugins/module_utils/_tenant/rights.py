@@ -2,30 +2,30 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which roles a tenant needs for what it may do, and where it gets them (pure).
+"""The roles that a tenant needs for its operations, and their paths (pure).
 
-The privileges are those of the table that preflight checks, `_preflight/needs.py`.
+The privileges come from the table that preflight checks, `_preflight/generated/tasks.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .._preflight.needs import (
+from .._preflight.generated.tasks import TASKS
+from .._preflight.need import (
     BRIDGE,
     IMAGES,
     NEW_VM,
     NODE,
     POOL,
     STORAGE,
-    TASKS,
     TEMPLATE,
     VM,
     Need,
     Version,
 )
 
-# What a tenant may do, in the tasks of preflight.
+# The operations of a tenant, as tasks of preflight.
 OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "read": ("vm_info", "pool_info", "storage_info", "node_info"),
     "operate": ("vm_power", "vm_console", "vm_agent"),
@@ -40,8 +40,9 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "snapshot": ("snapshot", "rollback"),
     "images": ("image_download", "image_upload"),
+    "backup": ("backup_info", "backup"),
 }
-# Each operation includes this one: without it a module cannot see what it works on.
+# Each operation includes this one: without it a module cannot see the objects it works on.
 BASE = "read"
 
 # The kinds of objects that a role of the tenant is for, by the suffix of its name. Only the role
@@ -71,7 +72,7 @@ def privileges_of(operations: Sequence[str], version: Version) -> dict[str, froz
 
 
 def _needs_of(operations: Sequence[str], version: Version) -> list[Need]:
-    """Return what the operations need in this version of Proxmox VE."""
+    """Return the needs of the operations in this version of Proxmox VE."""
     found: list[Need] = []
     for operation in (BASE, *operations):
         for task in OPERATIONS[operation]:
@@ -80,7 +81,7 @@ def _needs_of(operations: Sequence[str], version: Version) -> list[Need]:
 
 
 def _least(need: Need) -> tuple[str, ...]:
-    """Return the privileges of a need; where one of several is enough, the first."""
+    """Return the privileges of a need; if any of several is enough, the first."""
     if need.any_of:
         return need.privileges[:1]
     return need.privileges

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a whole tenant from the plans of its parts, and how it is carried out."""
+"""The plan of a whole tenant from the plans of its resources, and its execution."""
 
 from __future__ import annotations
 
@@ -14,81 +14,107 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._resource.engine import apply_plan
-from .._resource.execute import with_done
+from .._resource.execute import after_writes
 from .._resource.plan import Plan
 from .._resource.run import TableResource, plan_resource
 from .._resource.table import Precheck
-from .parts import Part
+from .facts import TenantFacts, read_facts
+from .login.credentials import Repair
+from .tenant_resources import TenantResource
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
 @dataclass(frozen=True)
-class PlannedPart:
-    """A part with its plan."""
+class PlannedResource:
+    """A resource of a tenant with its plan."""
 
-    part: Part
+    resource: TenantResource
     plan: Plan
 
     @property
     def kind(self) -> str:
-        return self.part.table.kind
+        return self.resource.table.kind
 
 
 @dataclass
 class Report:
-    """What was done so far, with the warnings of all parts."""
+    """The steps done so far, with the warnings of all resources.
 
+    `blinds`: the login may be unable to read the written objects.
+    """
+
+    blinds: bool = False
     done: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Do one part and note what came of it.
+        """Run one piece of work and note its result.
 
-        Raises FleetError with everything that was done before it.
+        Raises FleetError with all steps that were done before it.
         """
-        try:
+        with after_writes(self.done):
             result = work()
-        except FleetError as error:
-            done = [*self.done, *error.details.get("done", [])]
-            raise with_done(error, done) from error
         self.done += result.values.get("done", [])
         self.warnings += result.warnings
         return result
 
 
-def plan_parts(parts: Sequence[Part], reader: Client) -> list[PlannedPart]:
-    """Return the parts that differ, each with its plan. Raises what is refused before any write."""
-    planned: list[PlannedPart] = []
-    for part in parts:
-        plan, _actual = plan_resource(part.reads, part.desired, reader)
+def read_result(
+    client: Client, report: Report, login: Mapping[str, Any] | None
+) -> TenantFacts | None:
+    """Return the facts after the work. Raises FleetError with everything that was done.
+
+    A failed read is a warning, and None is returned, with a login that only this result has, which
+    an error would lose, and if the task took rights away from its own login.
+    """
+    try:
+        with after_writes(report.done):
+            return read_facts(client)
+    except FleetError as error:
+        if login is None and not report.blinds:
+            raise
+        report.warnings.append(error.message)
+        return None
+
+
+def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[PlannedResource]:
+    """Return the resources that differ, each with its plan. Raises any refusal before the first
+    write.
+    """
+    planned: list[PlannedResource] = []
+    for resource in resources:
+        plan, _actual = plan_resource(replace(resource.reads, guard=None), resource.desired, reader)
         if plan.changed:
-            planned.append(PlannedPart(part, plan))
+            planned.append(PlannedResource(resource, plan))
     return planned
 
 
-def carry_out(planned: Sequence[PlannedPart], client: Client, report: Report) -> None:
-    """Write the parts in order, each planned again from a fresh reading of itself."""
+def carry_out(planned: Sequence[PlannedResource], client: Client, report: Report) -> None:
+    """Write the resources in order, each planned again from a fresh reading of itself."""
     for one in planned:
-        report.run(partial(_write, one.part, client))
+        report.run(partial(_write, one.resource, client, blinds=report.blinds))
 
 
-def _write(part: Part, client: Client) -> Result:
-    plan, actual = plan_resource(part.table, part.desired, client)
-    resource = TableResource(part.table, part.desired, client, plan, actual)
-    return apply_plan(resource, False)
+def _write(resource: TenantResource, client: Client, *, blinds: bool) -> Result:
+    # The whole plan was guarded, see own_loss.py.
+    table = replace(resource.table, guard=None)
+    plan, actual = plan_resource(table, resource.desired, client)
+    plan = replace(plan, blinds=blinds)
+    steps = TableResource(table, resource.desired, client, plan, actual)
+    return apply_plan(steps, False)
 
 
-def summaries(planned: Sequence[PlannedPart]) -> list[str]:
-    """Return the steps of all parts, in words."""
+def summaries(planned: Sequence[PlannedResource]) -> list[str]:
+    """Return the steps of all resources, in words."""
     lines: list[str] = []
     for one in planned:
         lines += one.plan.summaries
     return lines
 
 
-def warnings_of(planned: Sequence[PlannedPart]) -> list[str]:
+def warnings_of(planned: Sequence[PlannedResource]) -> list[str]:
     """Return the warnings of all plans."""
     lines: list[str] = []
     for one in planned:
@@ -96,23 +122,36 @@ def warnings_of(planned: Sequence[PlannedPart]) -> list[str]:
     return lines
 
 
-def diff_of(planned: Sequence[PlannedPart]) -> dict[str, dict[str, Any]]:
-    """Return what the parts change, by what messages call each."""
+def diff_of(planned: Sequence[PlannedResource]) -> dict[str, dict[str, Any]]:
+    """Return the changes of the resources, by their names in messages."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for one in planned:
-        label = one.part.table.label(one.part.desired.keys)
+        label = one.resource.table.label(one.resource.desired.keys)
         _note(before, label, one.plan.before)
         _note(after, label, one.plan.after)
     return {"before": before, "after": after}
 
 
+def with_repair(
+    diff: Mapping[str, Mapping[str, Any]], label: str, repair: Repair | None
+) -> dict[str, dict[str, Any]]:
+    """Return the diff with the repair of the file with the login, if there is one."""
+    before, after = dict(diff["before"]), dict(diff["after"])
+    if repair is not None:
+        before[label] = repair.before
+        after[label] = repair.after
+    return {"before": before, "after": after}
+
+
 def _note(side: dict[str, Any], label: str, values: Mapping[str, Any]) -> None:
-    """Add the values of a part; two parts may be about one resource, such as rights on a path."""
+    """Add the values of a resource; two may have one label, such as rights on a path."""
     if values:
         side[label] = {**side.get(label, {}), **values}
 
 
-def with_precheck(parts: Iterable[Part], check: Precheck) -> list[Part]:
-    """Return parts whose plans are checked by this function."""
-    return [replace(part, reads=replace(part.reads, precheck=check)) for part in parts]
+def with_precheck(resources: Iterable[TenantResource], check: Precheck) -> list[TenantResource]:
+    """Return the resources with this precheck in their plans."""
+    return [
+        replace(resource, reads=replace(resource.reads, precheck=check)) for resource in resources
+    ]

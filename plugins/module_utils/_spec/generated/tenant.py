@@ -25,7 +25,7 @@ def tenant_spec() -> Spec:
         "operations": {
             "type": "list",
             "elements": "str",
-            "choices": ["read", "operate", "provision", "snapshot", "images"],
+            "choices": ["read", "operate", "provision", "snapshot", "images", "backup"],
             "default": ["read", "operate", "provision", "snapshot"],
         },
         "templates": {"type": "list", "elements": "str", "default": []},
@@ -35,12 +35,16 @@ def tenant_spec() -> Spec:
         "nodes": {"type": "list", "elements": "str", "default": []},
         "owner": {"type": "str"},
         "group": {"type": "str"},
+        "adopt": {"type": "bool", "default": False},
         "members": {"type": "list", "elements": "str", "default": []},
-        "token": {"type": "str", "default": "fleet", "no_log": False},
+        "token": {"type": "str", "no_log": False},
         "expire": {"type": "str"},
+        "token_life": {"type": "int", "default": 90, "no_log": False},
+        "expires_within": {"type": "int"},
         "registered_tag": {"type": "bool"},
         "quota": {"type": "dict"},
         "credentials_file": {"type": "path"},
+        "vault_password": {"type": "str", "no_log": True},
         "old_token": {"type": "str", "choices": ["remove", "keep"], "default": "remove"},
         "finish": {"type": "bool", "default": False},
         "current_token": {"type": "str", "no_log": False},
@@ -48,6 +52,7 @@ def tenant_spec() -> Spec:
         "strays": {"type": "str", "choices": ["stop", "keep", "remove"], "default": "stop"},
         "confirm": {"type": "str"},
         "protection": {"type": "bool"},
+        "allow_self": {"type": "bool", "default": False},
     }
 
 

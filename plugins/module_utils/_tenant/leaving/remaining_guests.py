@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the guests of a tenant, also VMs whose creation is in progress, and checks that its removal
+leaves no guest behind that is missing in its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..._cluster.state import VmRow, fetch_cluster_state
+from ..._core.errors import StrayGuests
+from ..._core.result import Result
+from ..._fleet.creation_in_progress import find_creations_in_progress
+from ..._fleet.items import PruneScope
+from ..._pool.precheck import precheck_pool
+from ..._resource.change import DesiredResource, ResourceChange
+from ..._resource.protocols import Api
+from ..._resource.table import Precheck
+from ..facts import TenantFacts
+from ..guests import TenantGuests, guests_of
+from ..model import Tenant
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def read_guests(tenant: Tenant, facts: TenantFacts, client: Client) -> TenantGuests:
+    """Return the guests of a tenant in the listing of the facts.
+
+    One request for each node, and one or more for each VM whose creation is in progress: only its
+    notes name the tenant. Raises FleetError.
+    """
+    guests = guests_of(tenant, facts)
+    known = {row.vmid for row in guests.vms}
+    scope = PruneScope(tenant.tag, tenant.prefix, None)
+    rows, unclear = find_creations_in_progress(client.direct(), facts.cluster, scope, known, {})
+    return replace(guests, unfinished=tuple(rows), unclear=unclear)
+
+
+def require_no_remaining_guests(
+    tenant: Tenant, facts: TenantFacts, leaving: Iterable[VmRow], client: Client
+) -> Result:
+    """Raise Conflict if the tenant has VMs that were created since the facts were read.
+
+    The VMID of a removed VM may have been reused.
+    """
+    known = facts.cluster.vms.keys() - {row.vmid for row in leaving}
+    cluster = fetch_cluster_state(client, facts.cluster.types)
+    vms = {vmid: cluster.vms[vmid] for vmid in cluster.vms.keys() - known}
+    now = replace(facts, cluster=replace(cluster, vms=vms), containers={})
+    found = read_guests(tenant, now, client)
+    _require_none(tenant, [*found.labels, *found.strays])
+    return Result()
+
+
+def _require_none(tenant: Tenant, guests: Sequence[str]) -> None:
+    """Raise Conflict for guests that are not in the plan (pure)."""
+    if guests:
+        raise _appeared(tenant, guests)
+
+
+def pool_check(tenant: Tenant, kept: Collection[int]) -> Precheck:
+    """Return a check of the pool before it is deleted: `kept` are the guests that are known to stay
+    and are taken out of it.
+    """
+    return partial(_require_known_members, tenant, frozenset(kept))
+
+
+def _require_known_members(
+    tenant: Tenant,
+    kept: frozenset[int],
+    client: Api,
+    desired: DesiredResource,
+    change: ResourceChange,
+) -> tuple[str, ...]:
+    """Raise Conflict for members that the caller cannot see, or that came since it looked.
+
+    Proxmox VE lists the members of a pool to everyone (pve-manager: PVE/API2/Pool.pm, index).
+    """
+    unknown = sorted(change.removes.get("vms", frozenset()) - kept)
+    label = f"pool '{tenant.pool}'"
+    _require_none(tenant, [f"VM or container {vmid} is in {label}" for vmid in unknown])
+    return precheck_pool(client, desired, change)
+
+
+def _appeared(tenant: Tenant, guests: Iterable[str]) -> StrayGuests:
+    strays = list(guests)
+    return StrayGuests(
+        attempted=f"{tenant.label} was not removed",
+        answer=f"these guests are not in the plan, because they were created since it was made, or"
+        f" this user or token may not see them: {'; '.join(strays)}",
+        next_step="Log in with a user or token that sees all VMs, and run this again in check mode",
+        reason="strays",
+        details={"strays": strays},
+    )

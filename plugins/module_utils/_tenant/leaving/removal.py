@@ -1,0 +1,297 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Removes a tenant: its VMs, rights, tokens, user, group, roles, pool and tag, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..._access.checks.user_check import precheck_user
+from ..._access.grants import Grant
+from ..._access.group import GROUP
+from ..._access.role import ROLE
+from ..._access.user import USER
+from ..._api.caching import CachingReader
+from ..._cluster.state import VmRow, with_names
+from ..._core.errors import ConfigurationError, StrayGuests
+from ..._core.failures.several import Failed, failure_of_several
+from ..._core.result import Result
+from ..._fleet.items import read_estate
+from ..._fleet.report import row_of
+from ..._fleet.run import SiteWork, work_on
+from ..._pool.table import POOL
+from ..._resource.decide import read_desired
+from ..._resource.table import Members
+from ..._spec.fleet import fleet_spec, with_defaults
+from ..checks import lacking_privileges, require_privileges
+from ..facts import (
+    LISTED_GROUP,
+    LISTED_ROLE,
+    LISTED_USER,
+    Rights,
+    TenantFacts,
+    by_path,
+    entries_of,
+    other_rights,
+    own_rights,
+    read_facts,
+    with_pool,
+)
+from ..guests import TenantGuests, names_of, require_no_strays
+from ..login.credentials import Keeper
+from ..login.token import absent_token_resource
+from ..marks import Leaving, is_established, leaving_of, require_established, stray_tokens
+from ..model import Tenant
+from ..own_loss import own_warnings
+from ..tenant_resources import TenantResource, rights_on, tag_resource
+from ..work import (
+    PlannedResource,
+    Report,
+    carry_out,
+    diff_of,
+    plan_resources,
+    summaries,
+    with_precheck,
+)
+from .remaining_guests import pool_check, read_guests, require_no_remaining_guests
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# How VMs are stopped and waited for.
+_OF_VMS = ("graceful", "force", "shutdown_timeout", "task_timeout", "protection", "parallel")
+
+
+def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """Remove a tenant; in check mode return the whole plan and write nothing.
+
+    Nothing is removed if a part of the plan is refused.
+    """
+    keeper, about_file = Keeper.open_for_removal(params, tenant.name)
+    reader = CachingReader(client)
+    facts = read_facts(reader)
+    facts = replace(facts, cluster=with_names(reader, facts.cluster))
+    # After the guests: a VM that is removed meanwhile must not look like a member without a VM.
+    facts = with_pool(facts, tenant, reader)
+    require_established(tenant, facts, f"{tenant.label} was not removed")
+    guests = read_guests(tenant, facts, client)
+    if params["strays"] == "stop":
+        require_no_strays(tenant, guests, stray_tokens(tenant, facts))
+    leaving = _leaving(guests, params)
+    staying = _staying(guests, params)
+    strays = {"remove": stray_tokens(tenant, facts)}.get(params["strays"], [])
+    removed = leaving_of(tenant, facts, strays)
+    planned = plan_resources(_resources(tenant, facts, removed, reader), reader)
+    planned += plan_resources(_pool_resources(tenant, removed, staying, leaving), reader)
+    foreseen = _work_on_vms(tenant, params, leaving, client, check_mode=True)
+    _all_removed(tenant, foreseen)
+    rows = _removed_rows(foreseen)
+    changed = bool(rows or planned or keeper.summary_of_removal)
+    if changed and not check_mode:
+        _require_confirmed(tenant, params, leaving)
+    require_privileges(tenant, lacking_privileges(reader, tenant, planned))
+    own = own_warnings(tenant, client.login, facts, planned)
+    report = Report(blinds=bool(own), warnings=own)
+    if changed and not check_mode:
+        work = _work_on_vms(tenant, params, leaving, client, check_mode=False)
+        report.done += _lines(work, "done")
+        try:
+            report.run(lambda: _all_removed(tenant, work))
+            carry_out(planned, client, report)
+            if not own:
+                report.run(partial(require_no_remaining_guests, tenant, facts, leaving, client))
+        except StrayGuests as error:
+            if not error.came_after_changes:
+                raise
+            raise error.on(attempted=f"{tenant.label} was not removed completely") from error
+        if keeper.summary_of_removal:
+            report.run(keeper.remove)
+    values = {
+        "tenant": None,
+        "credentials": None,
+        "vms": [_which(row) for row in rows],
+        "plan": [*_lines(foreseen, "plan"), *summaries(planned), *keeper.summary_of_removal],
+        "done": report.done,
+    }
+    kept = [f"Kept: {line}" for line in staying.strays]
+    warnings = (*report.warnings, *removed.kept, *kept, *about_file)
+    return Result(changed, values, _diff(rows, planned, keeper), warnings)
+
+
+def _which(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which VM a report is about."""
+    return {"name": row["name"], "vmid": row["vmid"], "node": row["node"]}
+
+
+def _diff(
+    rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: Keeper
+) -> dict[str, Any]:
+    """Return the changes of the removal: of the VMs, of the other resources, and of the file."""
+    before: dict[str, Any] = {}
+    for row in rows:
+        before[_name_of(row)] = row["vm"] or {}
+    diff = diff_of(planned)
+    before.update(diff["before"])
+    if keeper.summary_of_removal:
+        before[keeper.label] = {"state": "present"}
+    return {"before": before, "after": diff["after"]}
+
+
+def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
+    """Return the VMs that go with the tenant."""
+    rows = list(guests.own)
+    if params["strays"] == "remove":
+        rows += [*guests.outside, *guests.untagged, *guests.unfinished]
+    return sorted(rows, key=lambda row: row.vmid)
+
+
+def _staying(guests: TenantGuests, params: Mapping[str, Any]) -> TenantGuests:
+    """Return the guests that stay when the tenant goes."""
+    staying = replace(guests, own=())
+    if params["strays"] == "remove":
+        return replace(staying, outside=(), untagged=(), unfinished=())
+    return staying
+
+
+def _work_on_vms(
+    tenant: Tenant,
+    params: Mapping[str, Any],
+    rows: Sequence[VmRow],
+    client: Client,
+    *,
+    check_mode: bool,
+) -> SiteWork:
+    """Remove the VMs as module vms does, each after its owner was checked."""
+    listed: list[dict[str, Any]] = []
+    for row in rows:
+        item: dict[str, Any] = {"vmid": row.vmid}
+        if tenant.tag in row.tags:
+            item.update(tenant=tenant.name, tenant_prefix=tenant.prefix)
+        listed.append(item)
+    given: dict[str, Any] = {"vms": listed, "remove": True}
+    for name in _OF_VMS:
+        if params.get(name) is not None:
+            given[name] = params[name]
+    options = with_defaults(fleet_spec(), given)
+    return work_on(read_estate(options, client), client, check_mode)
+
+
+def _removed_rows(work: SiteWork) -> list[dict[str, Any]]:
+    """Return the reports on the VMs that are removed."""
+    rows = map(row_of, work.outcomes)
+    return [row for row in rows if row["changed"]]
+
+
+def _lines(work: SiteWork, name: str) -> list[str]:
+    """Return the lines of all VMs: their C(plan), or the steps C(done)."""
+    lines: list[str] = []
+    for outcome in work.outcomes:
+        lines += row_of(outcome)[name]
+    return lines
+
+
+def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
+    """Raise one error for all VMs that were not removed, or cannot be."""
+    failures: list[Failed] = []
+    for outcome in work.outcomes:
+        if outcome.error is not None:
+            label = outcome.planned.item.desired.guest.label
+            failures.append(Failed(label, outcome.error))
+    if not failures:
+        return Result()
+    error = failures[0].error
+    if len(work.outcomes) > 1:
+        error = failure_of_several(failures, len(work.outcomes))
+    step = f"{error.next_step}; the other parts of {tenant.label} were kept"
+    details = dict(error.details)
+    details.pop("done", None)  # the report has the steps of all VMs
+    raise error.on(next_step=step, details=details)
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    return f"VM '{row['name']}' ({row['vmid']})" if row["name"] else f"VM {row['vmid']}"
+
+
+def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence[VmRow]) -> None:
+    """Raise ConfigurationError unless the task names the tenant once more."""
+    if params.get("confirm") == tenant.name:
+        return
+    raise ConfigurationError(
+        attempted=f"{tenant.label} was not removed",
+        answer=f"confirm does not name it; the VMs that would go: {names_of(rows) or 'none'}",
+        next_step=f"Look at the plan in check mode, then set confirm={tenant.name}",
+        reason="not confirmed",
+    )
+
+
+def _resources(
+    tenant: Tenant, facts: TenantFacts, leaving: Leaving, reader: Client
+) -> list[TenantResource]:
+    """Return the removals of all objects except VMs and the pool, in the order of execution.
+
+    Objects without a mark go before objects with one: an interrupted run can then be completed.
+    """
+    resources: list[TenantResource] = []
+    for path, grants in _rights(tenant, facts, leaving).items():
+        resources.append(rights_on(path, grants, present=False))
+    if is_established(tenant, facts):
+        resources.append(tag_resource(tenant, registered=False))
+        for role in sorted(facts.roles.keys() & tenant.roles.values()):
+            resources.append(TenantResource(LISTED_ROLE, ROLE, read_desired(ROLE, _absent(role))))
+    resources += [absent_token_resource(user, name) for user, name in sorted(leaving.tokens)]
+    if leaving.user:
+        user = TenantResource(LISTED_USER, USER, read_desired(USER, _absent(tenant.user)))
+        resources += with_precheck([user], partial(precheck_user, reader.connection))
+    if leaving.group:
+        group = _absent(str(tenant.group))
+        resources.append(TenantResource(LISTED_GROUP, GROUP, read_desired(GROUP, group)))
+    return resources
+
+
+def _absent(name: str) -> dict[str, Any]:
+    return {"name": name, "state": "absent", "force": True}
+
+
+def _pool_resources(
+    tenant: Tenant, leaving: Leaving, staying: TenantGuests, vms: Sequence[VmRow]
+) -> list[TenantResource]:
+    """Return the removal of the pool if it goes, planned without the VMs that are gone by then."""
+    if not leaving.pool:
+        return []
+    gone = {row.vmid for row in vms}
+    members = [_without(group, gone) for group in POOL.members]
+    table = replace(POOL, precheck=pool_check(tenant, staying.vmids))
+    reads = replace(table, members=tuple(members))
+    return [TenantResource(reads, table, read_desired(POOL, _absent(tenant.pool)))]
+
+
+def _without(group: Members, gone: AbstractSet[int]) -> Members:
+    """Return a group of members that reads all but some of them."""
+    return replace(group, read=lambda answer: group.read(answer) - gone)
+
+
+def _rights(tenant: Tenant, facts: TenantFacts, leaving: Leaving) -> Rights:
+    """Return the rights to remove, by path: all rights of its roles, and the rights of a pool, user
+    or group to remove.
+    """
+    pool = f"/pool/{tenant.pool}"
+    going = entries_of(own_rights(tenant, facts))
+    if leaving.pool:
+        going += [(pool, grant) for grant in facts.rights.get(pool, ())]
+    for path, grant in entries_of(other_rights(tenant, facts)):
+        if _goes(leaving, grant):
+            going.append((path, grant))
+    return by_path(going)
+
+
+def _goes(leaving: Leaving, grant: Grant) -> bool:
+    """Return whether a right by another role is of a user, group or token that goes."""
+    user, _mark, name = grant.who.partition("!")
+    goes = {"group": leaving.group, "user": leaving.user, "token": (user, name) in leaving.tokens}
+    return goes[grant.kind]
