@@ -409,7 +409,8 @@ def test_bad_input_stops_before_the_first_write(
 def test_user_of_another_purpose_is_not_taken(lab: Lab) -> None:
     lab.client.write("POST", "access", "users", data={"userid": "tenant_initech@pve"})
     result = refused(lab, "tenant", **NEW)
-    assert "was not created for it" in result["msg"]
+    assert result["error"]["reason"] == "not marked"
+    assert "Set adopt=true if that was created for tenant 'initech'" in result["msg"]
     do(lab, "tenant", **NEW, owner="tenant_initech@pve")
 
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
 from ansible_collections.pve.fleet.plugins import modules as module_package
-from ansible_collections.pve.fleet.plugins.module_utils._api.backend import ProxmoxerTransport
+from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab
 
 # What a module can be asked to do to a VM, without naming it.
@@ -40,10 +43,7 @@ WRITES: dict[str, list[dict[str, Any]]] = {
         {"quota": {"vms": 100}, "cores": 8},
         {"shared_sources": ["theirs", "20001"], "cores": 8},
     ],
-    "clone": [
-        {"source": "debian-13"},
-        {"source": "debian-13", "state": "started"},
-    ],
+    "clone": [{"source": "debian-13"}, {"source": "debian-13", "state": "started"}],
     "snapshot": [
         {"snapshot": "s1"},
         {"snapshot": "before", "state": "absent"},
@@ -84,6 +84,19 @@ READS = ["vm_info", "snapshot_info"]
 # What acts on all VMs of a tenant, or on their tasks: tests/modules/test_task_info.py and
 # test_tidy.py have foreign ones.
 OF_ALL = ["estate_info", "task_info", "tidy"]
+# What asks the same with guests of both kinds or with other options, and the test of it.
+ELSEWHERE = {
+    "backup": "test_backup",
+    "backup_info": "test_backup_info",
+    "backup_job_info": "test_backup_job",
+    "container": "test_container",
+    "container_info": "test_container_info",
+    "firewall": "test_firewall",
+    "firewall_info": "test_firewall",
+    "ha_resource": "test_ha",
+    "ha_rule": "test_ha",
+    "replication": "test_datacenter",
+}
 NUMBERS: list[dict[str, Any]] = [{"vmid": 20001}, {"name": "theirs", "vmid": 20001}]
 NAMES: list[dict[str, Any]] = [{"name": "theirs"}, *NUMBERS]
 # No VM is named to these, or only ones that they show to everybody who may see them.
@@ -126,7 +139,11 @@ def specification(name: str) -> dict[str, Any]:
 def test_every_module_that_knows_tenants_is_in_the_table() -> None:
     names = {found.name for found in pkgutil.iter_modules(module_package.__path__)}
     knows = {name for name in names if "tenant" in specification(name)}
-    assert knows - WITHOUT_TENANT == WRITES.keys() | set(READS) | set(OF_ALL)
+    here = WRITES.keys() | set(READS) | set(OF_ALL)
+    assert knows - WITHOUT_TENANT == here | ELSEWHERE.keys()
+    for module, file in ELSEWHERE.items():
+        text = (Path(__file__).parent / f"{file}.py").read_text(encoding="utf-8")
+        assert re.search(r"tenant", text), module
 
 
 # A variable of the environment that is not set, a survey field left empty, a variable without a
@@ -163,7 +180,7 @@ def test_a_tenants_name_without_a_value_does_not_mean_all(shared: Lab, blank: st
     assert_refused_without_a_request(shared, "tenant_info", "name", {"name": blank})
 
 
-@pytest.mark.parametrize("blank", BLANK, ids=repr)
+@pytest.mark.parametrize("blank", repeated(BLANK), ids=repr)
 @pytest.mark.parametrize("module", sorted([*WRITES, *READS, *OF_ALL]))
 def test_a_tenant_without_a_value_is_refused(shared: Lab, module: str, blank: Any) -> None:
     assert_refused_without_a_request(

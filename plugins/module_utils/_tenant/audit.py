@@ -2,41 +2,51 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is not as it should be among tenants (pure)."""
+"""Findings of an audit of tenants (pure)."""
 
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._access.role import read_privileges
+from .._access.effective import read_privileges
+from .._cluster.restoring import seems_bare
+from .._cluster.storages.contents import Contents
 from .._cluster.tenant import tenants_of
 from .._core.errors import FleetError
 from .._protection.privileges import Privileges
 from .describe import over_quota
-from .facts import Facts, entries_of, other_rights
-from .model import Tenant, creation_day
-from .parts import surplus_entries, wanted_privileges, wanted_rights
+from .facts import TenantFacts, entries_of, other_rights
+from .marks import stray_tokens
+from .model import Tenant
+from .tenant_resources import surplus_entries, wanted_privileges, wanted_rights
 
 _VOLUME = re.compile(r"^[^,:]+:(?:\S*/)?(?:vm|base|subvol)-(?P<vmid>[0-9]{1,9})-")
 _DRIVE = re.compile(r"^(?:scsi|virtio|ide|sata|efidisk|tpmstate|unused)\d+$")
-_DAY = 86400
 UNKNOWN = "unknown"
-# Proxmox VE leaves out of its listings what the caller may not see, and refuses nothing
-# (pve-manager: PVE/API2/Cluster.pm, resources; pve-access-control: PVE/API2/User.pm, index, and
-# PVE/API2/ACL.pm, read_acl).
+_BARE = (
+    "has neither name, tags nor disks: a restore writes it, or has failed. Run this again when it"
+    " is complete"
+)
+# Proxmox VE leaves hidden objects out of its listings instead of refusing the request (pve-manager:
+# PVE/API2/Cluster.pm, resources; pve-access-control: PVE/API2/User.pm, index, and PVE/API2/ACL.pm,
+# read_acl).
 _SIGHT = (
     ("/vms", "VM.Audit", "VMs and containers"),
     ("/access", "Sys.Audit", "users, tokens and rights"),
+)
+# Or Datastore.Allocate on the storages (pve-storage: PVE/Storage.pm, check_volume_access).
+_SIGHT_OF_VOLUMES = (
+    ("/vms", "VM.Config.Disk", "volumes that no VM refers to"),
+    ("/storage", "Datastore.Audit", "volumes that no VM refers to"),
 )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: its kind, the tenant that it is about, the object, and a text."""
+    """One fault: its kind, its tenant, the object, and a text."""
 
     kind: str
     tenant: str | None
@@ -54,39 +64,48 @@ class _Guest:
     pool: str | None
     template: bool
     needs_tenant: bool
+    is_bare: bool = False  # without name, tags and disks, as during a restore
 
     def finding(self, kind: str, tenant: str | None, text: str) -> Finding:
-        """Return what is wrong with it; `text` continues a sentence that begins with the guest."""
+        """Return a finding about the guest; `text` continues a sentence that begins with its
+        label.
+        """
         return Finding(kind, tenant, str(self.vmid), f"{self.label} {text}")
 
 
-def _guests(facts: Facts) -> Iterator[_Guest]:
+def _guests(facts: TenantFacts) -> Iterator[_Guest]:
     """Yield the VMs and then the containers, by VMID.
 
     Templates need no tenant, and containers none as these modules create none.
     """
     for vmid, row in sorted(facts.cluster.vms.items()):
         label = f"VM {row.own_name or vmid} ({vmid})"
-        yield _Guest(vmid, label, row.tags, row.pool, row.template, not row.template)
+        is_bare = seems_bare(row)
+        yield _Guest(vmid, label, row.tags, row.pool, row.template, not row.template, is_bare)
     for vmid, one in sorted(facts.containers.items()):
         label = f"Container {one.name or vmid} ({vmid})"
         yield _Guest(vmid, label, one.tags, one.pool, one.template, False)
 
 
-def judge_guests(facts: Facts, tenants: Mapping[str, Tenant], prefix: str) -> Iterator[Finding]:
-    """Yield guests with no, several or an unknown tenant, and those outside of their tenant's pool.
+def find_guest_faults(
+    facts: TenantFacts, tenants: Mapping[str, Tenant], prefix: str
+) -> Iterator[Finding]:
+    """Yield guests with no, several or an unknown tenant, and guests outside their tenant's pool.
 
-    `tenants` are those that are described, by tag.
+    `tenants` are the described tenants, by tag.
     """
     pools: dict[str | None, str] = {tenant.pool: tag for tag, tenant in tenants.items()}
     for guest in _guests(facts):
+        if guest.is_bare:
+            yield guest.finding(UNKNOWN, None, _BARE)
+            continue
         owners = tenants_of(guest.tags, prefix)
         names = [owner.removeprefix(prefix) for owner in owners]
         if len(owners) > 1:
             text = f"has the tags of several tenants: {', '.join(names)}"
             yield guest.finding("several_tenants", None, text)
         elif owners and tenants:
-            yield from _judge_owned(guest, names[0], tenants.get(owners[0]))
+            yield from _find_owned_faults(guest, names[0], tenants.get(owners[0]))
         elif guest.needs_tenant and not owners:
             yield guest.finding("no_tenant", None, "has no tenant")
         owner_of_pool = pools.get(guest.pool)
@@ -96,7 +115,7 @@ def judge_guests(facts: Facts, tenants: Mapping[str, Tenant], prefix: str) -> It
             yield guest.finding("foreign_pool", name, text)
 
 
-def _judge_owned(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[Finding]:
+def _find_owned_faults(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[Finding]:
     """Judge a guest with the tag of one tenant; `tenant` is its description."""
     if tenant is None:
         text = f"is of tenant {name}, which is not described"
@@ -106,26 +125,29 @@ def _judge_owned(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[Fi
         yield guest.finding("outside_pool", name, text)
 
 
-def judge_sight(held: Privileges) -> Iterator[Finding]:
-    """Yield the privileges that the caller lacks to see all that is checked."""
-    for path, privilege, hidden in _SIGHT:
+def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[Finding]:
+    """Yield the privileges without which the caller does not see every checked object."""
+    checked = list(_SIGHT)
+    if volumes and "Datastore.Allocate" not in held.below("/storage"):
+        checked += _SIGHT_OF_VOLUMES
+    for path, privilege, hidden in checked:
         if privilege not in held.below(path):
             subject = f"{privilege} on {path}"
             text = f"This user or token lacks {subject}: {hidden} that it may not see are unchecked"
             yield Finding(UNKNOWN, None, subject, text)
 
 
-def judge_unread(facts: Facts, errors: Mapping[int, FleetError]) -> Iterator[Finding]:
+def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterator[Finding]:
     """Yield the VMs whose volumes are not known, with the reason."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, error in sorted(errors.items()):
         yield guests[vmid].finding(UNKNOWN, None, f"could not be checked: {error.message}")
 
 
-def judge_volumes(
-    facts: Facts, configs: Mapping[int, Mapping[str, Any]], prefix: str
+def find_foreign_volumes(
+    facts: TenantFacts, configs: Mapping[int, Mapping[str, Any]], prefix: str
 ) -> Iterator[Finding]:
-    """Yield volumes that a VM uses and whose number is that of another tenant's guest."""
+    """Yield volumes that a VM uses and whose VMID belongs to a guest of another tenant."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, config in sorted(configs.items()):
         own_tenants = tenants_of(guests[vmid].tags, prefix)
@@ -140,6 +162,32 @@ def judge_volumes(
                 yield Finding("foreign_volume", name, str(vmid), text)
 
 
+def find_unreferenced(
+    facts: TenantFacts, volumes: Mapping[int, Iterable[str]], prefix: str
+) -> Iterator[Finding]:
+    """Yield volumes with the VMID of a tenant's VM that the VM does not refer to.
+
+    `volumes` are the volumes that no VM refers to, by the VMID in their names. A user with the
+    right to allocate space on a storage can create them for any VMID.
+    """
+    guests = {guest.vmid: guest for guest in _guests(facts)}
+    for vmid, volids in sorted(volumes.items()):
+        guest = guests[vmid]
+        owners = tenants_of(guest.tags, prefix)
+        if not owners:
+            continue
+        name = owners[0].removeprefix(prefix)
+        for volid in sorted(volids):
+            text = f"does not refer to volume {volid}, which has its VMID"
+            yield guest.finding("unreferenced_volume", name, text)
+
+
+def find_unlisted(contents: Contents) -> Iterator[Finding]:
+    """Yield the storages whose volumes could not be listed, with the reason."""
+    for row, error in contents.unread:
+        yield Finding(UNKNOWN, None, row.storage, error.message)
+
+
 def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """Yield slot, volume and the VMID in the volume's name, for each drive with such a volume."""
     for slot, value in sorted(config.items()):
@@ -152,42 +200,7 @@ def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             yield slot, volume, int(found["vmid"])
 
 
-def judge_tokens(
-    facts: Facts, realms: Collection[str], now: float, max_age: int
-) -> Iterator[Finding]:
-    """Yield tokens of a realm that does not exist, without expiry, or too old.
-
-    `now` is in seconds since 1970, `max_age` in days.
-    """
-    for user in sorted(facts.users):
-        realm = user.rpartition("@")[2]
-        for name, token in sorted(facts.tokens_of(user).items()):
-            whole = f"{user}!{name}"
-            if realm not in realms:
-                text = f"Token {whole} is of a user whose realm does not exist"
-                yield Finding("unknown_user", None, whole, text)
-            if not int(token.get("expire") or 0):
-                yield Finding("no_expiry", None, whole, f"Token {whole} never expires")
-            age = _age(token, now)
-            if age > max_age:
-                text = f"Token {whole} was created {age} days ago, {max_age} are allowed"
-                yield Finding("old_token", None, whole, text)
-
-
-def _age(token: Mapping[str, Any], now: float) -> int:
-    """Return the age of a token in days, 0 where its comment does not have a date."""
-    day = creation_day(token)
-    if day is None:
-        return 0
-    try:
-        created = datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00")
-    except ValueError:
-        return 0
-    seconds = now - created.timestamp()
-    return int(seconds // _DAY)
-
-
-def judge_subjects(facts: Facts) -> Iterator[Finding]:
+def find_unknown_subjects(facts: TenantFacts) -> Iterator[Finding]:
     """Yield rights of users, groups and tokens that do not exist."""
     known = _subjects(facts)
     for path, grant in entries_of(facts.rights):
@@ -196,7 +209,7 @@ def judge_subjects(facts: Facts) -> Iterator[Finding]:
             yield Finding("unknown_user", None, grant.who, text)
 
 
-def _subjects(facts: Facts) -> set[tuple[str, str]]:
+def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
     """Return everything that can have a right: kind and name."""
     found = {("group", name) for name in facts.groups}
     for user in facts.users:
@@ -206,7 +219,9 @@ def _subjects(facts: Facts) -> set[tuple[str, str]]:
     return found
 
 
-def judge_tenant(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> Iterator[Finding]:
+def find_tenant_faults(
+    tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
+) -> Iterator[Finding]:
     """Yield more rights, privileges or VMs than the tenant is described to have."""
     wanted = wanted_rights(tenant, facts, templates)
     for path, grant in surplus_entries(tenant, facts, wanted):
@@ -221,6 +236,10 @@ def judge_tenant(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> 
         if more:
             text = f"Role {role} also has {', '.join(sorted(more))}"
             yield Finding("wide_role", tenant.name, role, text)
+    for name in stray_tokens(tenant, facts):
+        whole = f"{tenant.user}!{name}"
+        text = f"Token {whole} was not created for {tenant.label}, and has all its rights"
+        yield Finding("foreign_token", tenant.name, whole, text)
     for kind, figures in over_quota(tenant, facts).items():
         has, limit = figures["wanted"], figures["limit"]
         text = f"{tenant.label} has {kind} {has}, its quota is {limit}"

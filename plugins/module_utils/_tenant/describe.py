@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._cluster.quota import Figures, excess, figures_by_vm, total
-from .facts import Facts, other_rights
+from .facts import TenantFacts, other_rights
+from .login.token import current_token
 from .model import Tenant
-from .parts import wanted_privileges, wanted_rights
-from .token import current_token
+from .tenant_resources import wanted_privileges, wanted_rights
 
 
-def describe(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> dict[str, Any]:
-    """Return a tenant with its roles and rights; `templates` are VMIDs by what names them."""
+def describe(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]) -> dict[str, Any]:
+    """Return a tenant with its roles and rights; `templates` are VMIDs by the option's name or
+    VMID.
+    """
     wanted = wanted_privileges(tenant, facts)
     name = current_token(tenant, facts) or tenant.token
     return {
@@ -37,17 +39,17 @@ def describe(tenant: Tenant, facts: Facts, templates: Mapping[str, int]) -> dict
     }
 
 
-def usage(tenant: Tenant, facts: Facts) -> Figures:
-    """Return what the VMs of a tenant have; of disks the boot disks, which the listing has."""
+def usage(tenant: Tenant, facts: TenantFacts) -> Figures:
+    """Return the usage of a tenant's VMs; of the disks only the boot disks, as in the listing."""
     return total(figures_by_vm(facts.cluster, tenant.tag, tenant.prefix).values())
 
 
-def over_quota(tenant: Tenant, facts: Facts) -> Mapping[str, Mapping[str, int]]:
+def over_quota(tenant: Tenant, facts: TenantFacts) -> Mapping[str, Mapping[str, int]]:
     """Return C(wanted), which its VMs have, and C(limit) of each kind that exceeds its quota."""
     return excess(tenant.quota or {}, Figures(), usage(tenant, facts))
 
 
-def notes(tenant: Tenant, facts: Facts) -> list[str]:
+def notes(tenant: Tenant, facts: TenantFacts) -> list[str]:
     """Return warnings about more than the quota, and about rights by other roles."""
     lines: list[str] = []
     for kind, row in over_quota(tenant, facts).items():

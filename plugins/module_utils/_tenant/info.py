@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._access.role import read_privileges
+from .._access.effective import read_privileges
 from .._cluster.quota import figures_by_vm, total
 from .._cluster.tenant import PREFIX, blank_owner, is_blank, tenants_of
 from .._core import times
+from .._core.marks import marked_tag
 from .._core.result import Result
-from .facts import Entry, Facts, entries_of, read_facts
+from .facts import Entry, TenantFacts, entries_of, read_facts
+from .login.token_age import days_left
 from .model import creation_day
 from .rights import KINDS
 
@@ -37,11 +39,12 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     tags = tags_of(facts, prefix)
     if name is not None:
         tags.intersection_update([f"{prefix}{name}".lower()])
-    tenants = [show(tag, prefix, facts) for tag in sorted(tags)]
+    now = client.clock.time()
+    tenants = [show(tag, prefix, facts, now) for tag in sorted(tags)]
     return Result(False, {"tenants": tenants})
 
 
-def tags_of(facts: Facts, prefix: str) -> set[str]:
+def tags_of(facts: TenantFacts, prefix: str) -> set[str]:
     """Return the tags of all tenants that have a VM, a role or a user (pure)."""
     found: set[str] = set()
     for row in facts.cluster.vms.values():
@@ -64,7 +67,7 @@ def _name_of(user: str) -> str:
     return user.partition("@")[0]
 
 
-def show(tag: str, prefix: str, facts: Facts) -> dict[str, Any]:
+def show(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any]:
     """Return one tenant as the cluster has it (pure)."""
     names = [f"{tag}{suffix}" for suffix in KINDS]
     roles: dict[str, list[str]] = {}
@@ -86,7 +89,7 @@ def show(tag: str, prefix: str, facts: Facts) -> dict[str, Any]:
         "pools": pools,
         "users": users,
         "groups": sorted(_subjects(entries, "group")),
-        "tokens": _tokens(users, facts),
+        "tokens": _tokens(users, facts, prefix, now),
         "roles": roles,
         "rights": rights,
         "vms": sorted(figures),
@@ -103,15 +106,20 @@ def _subjects(rights: Sequence[Entry], kind: str) -> set[str]:
     return found
 
 
-def _tokens(users: Sequence[str], facts: Facts) -> list[dict[str, Any]]:
+def _tokens(
+    users: Sequence[str], facts: TenantFacts, prefix: str, now: float
+) -> list[dict[str, Any]]:
     """Return the tokens of these users as the module reports them."""
     found: list[dict[str, Any]] = []
     for user in users:
         for name, row in sorted(facts.tokens_of(user).items()):
+            tag = marked_tag(row.get("comment"))
             token = {
                 "token_id": f"{user}!{name}",
                 "expire": times.iso(int(row.get("expire") or 0)),
                 "created": creation_day(row),
+                "days_left": days_left(row, now),
+                "tenant": tag and tag.removeprefix(prefix),
             }
             found.append(token)
     return found

@@ -6,40 +6,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._access.role import check_role
-from .._access.user_check import check_user
+from .._access.checks.user_check import precheck_user
+from .._access.role import precheck_role
 from .._api.caching import CachingReader
+from .._core.errors import FleetError
 from .._core.result import Result
 from .checks import (
     bridges_of_templates,
     find_templates,
     giver_check,
+    lacking_privileges,
     require_objects,
+    require_own_names,
     require_privileges,
+    with_template_names,
 )
 from .describe import describe, notes
-from .facts import Facts, read_facts
+from .facts import TenantFacts, read_facts, with_pool
+from .leaving.removal import remove
+from .login.credentials import Keeper
+from .login.rotation import rotate
+from .login.token import (
+    adopted_token_resources,
+    creates,
+    current_token,
+    plan_token,
+    require_known_secret,
+    with_token_name,
+    write_token,
+)
+from .login.token_age import warnings_of as token_warnings
+from .marks import require_own_user
 from .model import Tenant, read_tenant
-from .parts import (
-    Part,
-    group_parts,
-    pool_part,
-    refuse_foreign_user,
-    right_parts,
-    role_parts,
-    tag_part,
-    unused_role_parts,
-    user_parts,
+from .own_loss import own_warnings
+from .tenant_resources import (
+    TenantResource,
+    group_resources,
+    pool_resource,
+    right_resources,
+    role_resources,
+    tag_resource,
+    unused_role_resources,
+    user_resources,
     wanted_privileges,
 )
-from .removal import remove
-from .rotation import rotate
-from .token import plan_token, require_known_secret, write_token
-from .work import Report, carry_out, diff_of, plan_parts, summaries, warnings_of, with_precheck
+from .work import (
+    PlannedResource,
+    Report,
+    carry_out,
+    diff_of,
+    plan_resources,
+    read_result,
+    summaries,
+    warnings_of,
+    with_precheck,
+    with_repair,
+)
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -54,49 +80,86 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """Create or change a tenant."""
-    path = params.get("credentials_file")
+    keeper = Keeper.open(params, tenant.name)
     reader = CachingReader(client)
-    facts = read_facts(reader)
-    refuse_foreign_user(tenant, facts, is_given=bool(params.get("owner")))
-    require_known_secret(tenant, facts, path)
+    facts = with_pool(read_facts(reader), tenant, reader)
+    tenant = with_token_name(tenant, facts)
+    require_own_user(tenant, facts)
+    require_known_secret(tenant, facts, keeper)
     require_objects(reader, tenant, facts)
-    templates = find_templates(reader, tenant, facts)
-    planned = plan_parts(_parts(tenant, facts, templates, reader), reader)
+    templates = find_templates(tenant, with_template_names(reader, tenant, facts))
+    planned = plan_resources(_resources(tenant, facts, templates, reader), reader)
+    require_own_names(tenant, facts, planned)
     unusable = bridges_of_templates(reader, tenant, facts, templates)
-    token = plan_token(tenant, facts, reader)
-    whole = [*planned, *token]
-    require_privileges(reader, tenant, whole)
-    report, login = Report(), None
+    lost, token = plan_token(tenant, facts, reader, keeper.stored)
+    whole = [*planned, *lost, *token]
+    require_privileges(tenant, lacking_privileges(reader, tenant, whole))
+    is_new = any(creates(one.resource) for one in token)
+    repair = None if is_new else keeper.find_repair()
+    own = own_warnings(tenant, client.login, facts, [*planned, *lost])
+    report, login = Report(blinds=bool(own), warnings=own), None
+    final: TenantFacts | None = facts
+    if repair is not None and not check_mode:
+        report.run(partial(keeper.repair, repair))
     if whole and not check_mode:
-        carry_out(planned, client, report)
+        if is_new:
+            report.run(partial(keeper.reserve, client.connection, again=bool(lost)))
+        _write_resources([*planned, *lost], client, report, keeper)
         for one in token:
-            login = write_token(tenant, one.part, client, report, path)
-        facts = read_facts(client)
+            login = write_token(tenant, one.resource, client, report, keeper)
+        final = read_result(client, report, login)
     values = {
-        "tenant": describe(tenant, facts, templates),
+        "tenant": describe(tenant, final, templates) if final is not None else None,
         "credentials": login,
         "vms": [],
-        "plan": summaries(whole),
+        "plan": [*([repair.summary] if repair else []), *summaries(whole)],
         "done": report.done,
     }
-    lines = [*unusable, *warnings_of(whole), *report.warnings, *notes(tenant, facts)]
-    return Result(bool(whole), values, diff_of(whole), tuple(dict.fromkeys(lines)))
+    lines = [*unusable, *warnings_of(whole), *report.warnings]
+    lines += repair.warnings if repair else ()
+    if final is not None:
+        lines += notes(tenant, final)
+        name = current_token(tenant, final)
+        lines += token_warnings(tenant, final, name, client.clock.time())
+    diff = with_repair(diff_of(whole), keeper.label, repair)
+    return Result(bool(whole or repair), values, diff, tuple(dict.fromkeys(lines)))
 
 
-def _parts(
-    tenant: Tenant, facts: Facts, templates: Mapping[str, int], reader: Client
-) -> list[Part]:
-    """Return all parts but the token, in the order of the work.
+def _write_resources(
+    planned: Sequence[PlannedResource], client: Client, report: Report, keeper: Keeper
+) -> None:
+    """Write the resources before the token. After a failure the file is no longer reserved."""
+    try:
+        carry_out(planned, client, report)
+    except FleetError:
+        keeper.release()
+        raise
+
+
+def _resources(
+    tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int], reader: Client
+) -> list[TenantResource]:
+    """Return all resources except the token, in the order of the work.
 
     While all is planned, checks that read the others see them as they will be.
     """
-    roles = with_precheck(role_parts(tenant, facts), check_role)
-    users = user_parts(tenant, facts)
-    groups = group_parts(tenant, facts)
+    roles = with_precheck(role_resources(tenant, facts), precheck_role)
+    users = user_resources(tenant, facts)
+    groups = group_resources(tenant, facts)
     if not groups:
-        users = with_precheck(users, partial(check_user, reader.connection))
+        users = with_precheck(users, partial(precheck_user, reader.connection))
     may_give = giver_check(wanted_privileges(tenant, facts), facts)
-    rights = with_precheck(right_parts(tenant, facts, templates), may_give)
-    pool = pool_part(tenant, facts)
-    tag = tag_part(tenant, registered=tenant.registered)
-    return [pool, *groups, *roles, *users, *rights, *unused_role_parts(tenant, facts), tag]
+    rights = with_precheck(right_resources(tenant, facts, templates), may_give)
+    pool = pool_resource(tenant, facts)
+    tag = tag_resource(tenant, registered=tenant.registered)
+    tokens = adopted_token_resources(tenant, facts)
+    return [
+        pool,
+        *groups,
+        *roles,
+        *users,
+        *rights,
+        *unused_role_resources(tenant, facts),
+        tag,
+        *tokens,
+    ]

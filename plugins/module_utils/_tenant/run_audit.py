@@ -13,27 +13,32 @@ from typing import TYPE_CHECKING, Any
 from .._access.realm import kinds_of_realms
 from .._api.caching import CachingReader
 from .._cluster.state import ClusterState, VmRow, with_names
+from .._cluster.storages.contents import read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.errors import FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
+from .._guest.live.read import read_wherever
+from .._guest.model import Actual
 from .._protection.privileges import Privileges
-from .._vm.create.quota_race import figures_of
-from .._vm.live.read import read_wherever
-from .._vm.model import Actual
+from .._spec.tenants import read_estate_tenants
+from .._vm.kind import VM
 from .audit import (
     Finding,
-    judge_guests,
-    judge_sight,
-    judge_subjects,
-    judge_tenant,
-    judge_tokens,
-    judge_unread,
-    judge_volumes,
+    find_foreign_volumes,
+    find_guest_faults,
+    find_hidden,
+    find_tenant_faults,
+    find_unknown_subjects,
+    find_unlisted,
+    find_unread,
+    find_unreferenced,
 )
-from .checks import find_templates
+from .checks import find_templates, with_template_names
 from .facts import read_facts
+from .leaving.unreferenced import read_unreferenced, suspects
+from .login.token_age import TokenRules, find_token_faults, find_unknown_tokens, lasting_tokens
 from .model import Tenant, read_tenant
 
 if TYPE_CHECKING:
@@ -45,27 +50,40 @@ _OF_TENANT = ("comment", "pool", "quota")
 
 
 def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return what is wrong among the tenants; nothing is written."""
+    """Return the findings about the tenants; nothing is written."""
     prefix = str(params.get("tenant_prefix") or PREFIX).lower()
     max_age = validate.number(params["max_token_age"], 1, 36500, "max_token_age")
-    tenants = [_described(name, given, prefix) for name, given in params["tenants"].items()]
+    warning = validate.number(params["expiry_warning"], 0, 3650, "expiry_warning")
+    described = read_estate_tenants(params["tenants"])
+    tenants = [_described(name, settings, prefix) for name, settings in described.items()]
     reader = CachingReader(client)
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster))
     by_tag = {tenant.tag: tenant for tenant in tenants}
-    found = list(judge_guests(facts, by_tag, prefix))
-    found += judge_sight(Privileges(client.get("access", "permissions") or {}))
+    found = list(find_guest_faults(facts, by_tag, prefix))
+    held = Privileges(client.get("access", "permissions") or {})
+    found += find_hidden(held, volumes=params["volumes"])
     if params["volumes"]:
+        # The volumes first: a volume that is allocated afterwards cannot look unreferenced.
+        contents = read_contents(client, facts.cluster, "images")
         vms, unread = _read_vms(client, facts.cluster)
-        found += judge_unread(facts, unread)
-        found += judge_volumes(facts, {vmid: vm.target for vmid, vm in vms.items()}, prefix)
+        volumes, unsure = read_unreferenced(client, vms, suspects(contents, vms))
+        found += find_unlisted(contents)
+        found += find_unread(facts, {**unread, **unsure})
+        found += find_foreign_volumes(facts, {vmid: vm.target for vmid, vm in vms.items()}, prefix)
+        found += find_unreferenced(facts, volumes, prefix)
         facts = replace(facts, cluster=_with_figures(facts.cluster, vms))
     realms = kinds_of_realms(reader)
-    found += judge_tokens(facts, realms, client.clock.time(), max_age)
-    found += judge_subjects(facts)
+    lasting = params.get("lasting_tokens") or []
+    rules = TokenRules(
+        client.clock.time(), max_age, warning, frozenset(lasting_tokens(lasting, tenants, facts))
+    )
+    found += find_token_faults(facts, realms, rules)
+    found += find_unknown_tokens(facts, lasting)
+    found += find_unknown_subjects(facts)
     for tenant in tenants:
-        templates = find_templates(reader, tenant, facts)
-        found += judge_tenant(tenant, facts, templates)
+        templates = find_templates(tenant, with_template_names(reader, tenant, facts))
+        found += find_tenant_faults(tenant, facts, templates)
     values = {
         "passed": not found,
         "vms": len(facts.cluster.vms),
@@ -75,9 +93,8 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     return Result(False, values)
 
 
-def _described(name: str, given: Mapping[str, Any] | None, prefix: str) -> Tenant:
+def _described(name: str, settings: Mapping[str, Any], prefix: str) -> Tenant:
     """Return a tenant as an estate describes it."""
-    settings = given or {}
     options = {**_USUAL, **(settings.get("access") or {})}
     for option in _OF_TENANT:
         options[option] = settings.get(option)
@@ -87,14 +104,14 @@ def _described(name: str, given: Mapping[str, Any] | None, prefix: str) -> Tenan
 def _read_vms(
     client: Client, cluster: ClusterState
 ) -> tuple[dict[int, Actual], dict[int, FleetError]]:
-    """Return each VM as it is, by VMID, and why others could not be read; one request for each.
+    """Return each VM by VMID, and the errors of VMs that could not be read; one request per VM.
 
     A VM that was removed since the listing is in neither.
     """
 
     def read(row: VmRow) -> Actual | FleetError:
         try:
-            return read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
+            return read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
         except FleetError as error:
             return error
 
@@ -110,12 +127,12 @@ def _read_vms(
 
 
 def _with_figures(cluster: ClusterState, vms: Mapping[int, Actual]) -> ClusterState:
-    """Return the cluster state with what the configurations of VMs have; of disks, the listing has
-    the first one of each VM only (pure).
+    """Return the cluster state with the figures of the VMs' configurations; the listing has only
+    the first disk of each VM (pure).
     """
     rows = dict(cluster.vms)
     for vmid, actual in vms.items():
-        used = figures_of(actual.live)
+        used = actual.kind.figures_of(actual.live)
         listed = rows[vmid]
         rows[vmid] = replace(
             listed,
