@@ -25,13 +25,26 @@ options:
     type: str
     default: tenant_
   max_token_age:
-    description: Days after which a token that M(pve.fleet.tenant) created is too old. Proxmox VE
-      does not keep when another token was created.
+    description: Days after which a token that M(pve.fleet.tenant) created is too old. Proxmox
+      VE does not keep when another token was created.
     type: int
     default: 90
+  expiry_warning:
+    description: Days before the expiry of a token from which it is a finding.
+    type: int
+    default: 14
+  lasting_tokens:
+    description:
+      - Tokens that may have any age and no expiry, as V(USER@REALM!NAME), such as that of an
+        administrator's job.
+      - The token of a tenant whose C(access) has C(expire) V(never) is one of them.
+    type: list
+    elements: str
+    default: []
   volumes:
-    description: Whether to look for volumes of other tenants' VMs. This takes one request for each
-      VM.
+    description: Whether to look for volumes of other tenants' VMs, and for volumes that have
+      the VMID of a VM and that the VM does not refer to. This takes one request for each VM and
+      each storage of a node.
     type: bool
     default: true
 """

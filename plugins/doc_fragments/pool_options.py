@@ -53,6 +53,12 @@ options:
       out of the pool first and are not deleted.
     type: bool
     default: false
+  allow_self:
+    description: Whether the deletion of the pool, or the removal of members, may take privileges
+      away from the login of the task itself. Without it, this is refused before the first write,
+      and the message names the privileges.
+    type: bool
+    default: false
 """
 
     INFO = r"""

@@ -3,27 +3,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from pool.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: pool
 short_description: Manage resource pools and their members
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages are
-    its members.
+  - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages
+    are its members.
   - Members that are not listed stay, unless O(exact) is set. The members themselves are never
     deleted.
-  - What Proxmox VE would refuse half way is checked first, in check mode too. VMs and storages that
-    do not exist are refused, although Proxmox VE accepts them as members.
+  - What Proxmox VE would refuse half way is checked first, in check mode too. VMs and storages
+    that do not exist are refused, although Proxmox VE accepts them as members.
   - A VM is in one pool at most. One that is in another pool is moved with O(allow_move) only.
   - Needs Proxmox VE 8.1 or newer.
-  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or take out members
-    it also needs C(VM.Allocate) on each VM and C(Datastore.Allocate) on each storage, or
-    C(Permissions.Modify) on them.
+  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or take out
+    members it also needs C(VM.Allocate) on each VM and C(Datastore.Allocate) on each storage,
+    or C(Permissions.Modify) on them.
 extends_documentation_fragment:
   - pve.fleet.pool_options
   - pve.fleet.connection
@@ -84,8 +86,8 @@ pool:
   type: dict
   contains:
     name: {description: Its name., type: str, sample: acme/web}
-    parent: {description: "The pool it is in, null for none.", type: str, sample: acme}
-    comment: {description: Its comment., type: str, sample: ""}
+    parent: {description: 'The pool it is in, null for none.', type: str, sample: acme}
+    comment: {description: Its comment., type: str, sample: ''}
     vms: {description: The VMIDs of the VMs and containers in it., type: list, elements: int,
       sample: [10000, 10001]}
     storages: {description: The storages in it., type: list, elements: str, sample: [ceph]}
@@ -94,13 +96,7 @@ plan:
   returned: success
   type: list
   elements: str
-  sample: ["Add VM 10001 to pool 'acme'"]
-done:
-  description: The steps that were carried out. Empty in check mode.
-  returned: success
-  type: list
-  elements: str
-  sample: ["Add VM 10001 to pool 'acme'"]
+  sample: [Add VM 10001 to pool 'acme']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -113,16 +109,22 @@ error:
     upid: null
     retryable: false
     tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Add VM 10001 to pool 'acme']
 """
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import pool_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_spec
 
-ENTRY = Entry(partial(run, POOL), pool_spec())
+ENTRY = Entry(partial(run, POOL), pool_spec(), name="pool")
 
 
 def main() -> None:

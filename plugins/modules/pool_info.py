@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from pool.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: pool_info
 short_description: Gather information about resource pools
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -50,8 +52,8 @@ pools:
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: acme/web}
-    parent: {description: "The pool it is in, null for none.", type: str, sample: acme}
-    comment: {description: Its comment., type: str, sample: ""}
+    parent: {description: 'The pool it is in, null for none.', type: str, sample: acme}
+    comment: {description: Its comment., type: str, sample: ''}
     vms: {description: The VMIDs of the VMs and containers in it., type: list, elements: int,
       sample: [10000, 10001]}
     storages: {description: The storages in it., type: list, elements: str, sample: [ceph]}
@@ -59,12 +61,12 @@ pools:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._spec.pool_options import pool_info_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_info_spec
 
-ENTRY = Entry(partial(run_info, POOL), pool_info_spec())
+ENTRY = Entry(partial(run_info, POOL), pool_info_spec(), name="pool_info")
 
 
 def main() -> None:

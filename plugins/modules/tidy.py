@@ -3,23 +3,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from tidy.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: tidy
 short_description: Remove what interrupted runs left unfinished
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Lists what is unfinished about the VMs of a tenant, and what ends it, such as VMs that an
-    interrupted run did not finish making, locks without a task, saved memory that is not used, and
-    templates of which some disks were not converted.
-  - Removes a stopped VM with the creation marker of this collection, if no task works on it and it
-    was not changed for some seconds. Everything else is listed only.
-  - Check mode lists the same, and what would be removed. To complete an unfinished VM instead, run
-    the task that created it again.
+    interrupted run did not finish making, locks without a task, saved memory that is not used,
+    and templates of which some disks were not converted.
+  - Removes a stopped VM with the creation marker of this collection, if no task works on it and
+    it was not changed for some seconds. Everything else is listed only.
+  - Check mode lists the same, and what would be removed. To complete an unfinished VM instead,
+    run the task that created it again.
   - This takes one request for each VM that has the tenant's tag or that of no tenant.
 extends_documentation_fragment:
   - pve.fleet.tidy_options
@@ -64,10 +66,8 @@ unfinished:
           V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
       type: str
       sample: creation
-    detail:
-      description: What was found.
-      type: str
-      sample: it has the creation marker, and no task works on it
+    detail: {description: What was found., type: str, sample: 'it has the creation marker, and
+        no task works on it'}
     remedy:
       description:
         - V(remove) for what this module removes, V(wait) where a task still works on it, and
@@ -76,17 +76,17 @@ unfinished:
       sample: remove
     next_step: {description: What ends it otherwise., type: str, sample: Run the task again}
 plan:
-  description: The steps that were needed, in words.
+  description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str
-  sample: ["Remove VM 'web1' (38648) on node pve1 and its disks"]
+  sample: [Remove VM 'web1' (38648) on node pve1 and its disks]
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ["Remove VM 'web1' (38648) on node pve1 and its disks"]
+  sample: [Remove VM 'web1' (38648) on node pve1 and its disks]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -101,11 +101,11 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.tidy_options import tidy_spec
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tidy import tidy_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tidy.run import run
 
-ENTRY = Entry(run, tidy_spec())
+ENTRY = Entry(run, tidy_spec(), name="tidy")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import requests
 
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab, open_lab
@@ -126,6 +127,8 @@ def test_login_that_may_not_see_everything_is_a_finding(lab: Lab) -> None:
     assert kinds(lab, **login) == {
         ("unknown", "VM.Audit on /vms"),
         ("unknown", "Sys.Audit on /access"),
+        ("unknown", "VM.Config.Disk on /vms"),
+        ("unknown", "Datastore.Audit on /storage"),
     }
 
 
@@ -149,6 +152,63 @@ def test_vm_that_cannot_be_read_is_a_finding_and_one_that_vanished_is_not(lab: L
         steer=[["DELETE", f"/vms/{gone['vmid']}", {}]],
     )
     assert kinds(lab, tenants={"initech": TENANTS["hooli"]}) == {("unknown", str(kept["vmid"]))}
+
+
+def test_volume_with_the_vmid_of_another_tenants_vm(lab: Lab) -> None:
+    """A user who may allocate on a storage can name any VMID: method create of pve-storage,
+    PVE/API2/Storage/Content.pm, checks Datastore.AllocateSpace on the storage only.
+    """
+    in_order(lab)
+    do(lab, "tenant", name="initech", **RIGHTS, expire="2099-01-01")
+    disks = [{"size": 1, "storage": "ceph"}, {"size": 1, "storage": "ceph"}]
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech", "memory": "1G", "disks": disks}
+    machine = do(lab, "vm", name="app1", **own, cloud_init={"user": "ops"})["vm"]
+    vmid, node = machine["vmid"], machine["node"]
+    do(lab, "snapshot", vms=[vmid], snapshot="before", tenant="initech")
+    tenants = {"initech": {"access": RIGHTS}}
+    assert kinds(lab, tenants=tenants) == set()
+
+    login = made(lab, "hooli", expire="2099-01-01")
+    volume = {"vmid": vmid, "filename": f"vm-{vmid}-disk-7", "size": "1G"}
+    answer = requests.post(
+        f"{lab.simulator.url}/api2/json/nodes/{node}/storage/ceph/content",
+        data=volume,
+        headers={"Authorization": f"PVEAPIToken={login['token_id']}={login['token_secret']}"},
+        verify=str(lab.simulator.ca),
+        timeout=30,
+    )
+    assert answer.json()["data"] == f"ceph:vm-{vmid}-disk-7"
+    tenants["hooli"] = {"access": RIGHTS}
+    lab.simulator.reset_log()
+    result = do(lab, "audit_info", tenants=tenants)
+    [finding] = result["findings"]
+    assert finding == {
+        "kind": "unreferenced_volume",
+        "tenant": "initech",
+        "subject": str(vmid),
+        "message": f"VM app1 ({vmid}) does not refer to volume ceph:vm-{vmid}-disk-7,"
+        " which has its VMID",
+    }
+    assert kinds(lab, tenants=tenants, volumes=False) == set()
+
+
+def test_volumes_of_a_snapshot_and_of_a_pending_change_are_referenced(lab: Lab) -> None:
+    in_order(lab)
+    do(lab, "tenant", name="initech", **RIGHTS, expire="2099-01-01")
+    disks = [{"size": 1, "storage": "ceph"}, {"size": 1, "storage": "ceph"}]
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech", "memory": "1G", "disks": disks}
+    machine = do(lab, "vm", name="app1", **own)["vm"]
+    do(lab, "snapshot", vms=[machine["vmid"]], snapshot="before", tenant="initech")
+    lab.simulator.steer(f"/vms/{machine['vmid']}", {"config": {"scsi1": None}})
+    assert kinds(lab, tenants={"initech": {"access": RIGHTS}}) == set()
+
+
+def test_storage_that_cannot_be_listed_is_a_finding(lab: Lab) -> None:
+    in_order(lab)
+    path = "/storage/ceph/content$"
+    message = "rbd error: connection refused"
+    lab.simulator.fault(method="GET", path=path, status=500, message=message, times=None)
+    assert ("unknown", "ceph") in kinds(lab)
 
 
 def test_all_disks_count_against_the_quota(lab: Lab) -> None:

@@ -202,6 +202,24 @@ def test_refused_before_any_write(
     assert not exists(lab, options["name"])
 
 
+def test_a_storage_that_the_caller_cannot_see_is_a_missing_privilege(lab: Lab) -> None:
+    """The listing has storages with Datastore.Audit only (PVE/API2/Cluster.pm, resources)."""
+    token = limited_token(lab, "unseeing", {"/pool": "PVEPoolAdmin"})
+    for storage in ("ceph", "nosuch"):
+        result = lab.run("pool", name="t7s", storages=[storage], **token)
+        assert result["error"]["category"] == "PermissionDenied", result
+        assert f"Datastore.Audit on /storage/{storage}" in result["msg"]
+        assert "there is no storage" not in result["msg"]
+    lab.client.write(
+        "PUT",
+        "access",
+        "acl",
+        data={"path": "/storage", "roles": "PVEDatastoreAdmin", "users": "unseeing@pve"},
+    )
+    result = lab.run("pool", name="t7s", storages=["nosuch"], **token)
+    assert "there is no storage nosuch" in result["msg"]
+
+
 def test_a_number_that_only_hides_is_left_to_the_server(lab: Lab) -> None:
     """A VM without VM.Audit for the caller is not in the listing.
 

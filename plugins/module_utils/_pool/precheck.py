@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Proxmox VE would refuse about a pool, or accept although it is a mistake, known before the
-first write.
-"""
+"""Mistakes about a pool that Proxmox VE would refuse or accept, found before the first write."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._cluster.visible import is_in_use
+from .._cluster.visible import hidden_storages, is_in_use, require_no_hidden_storages
 from .._core.errors import ConfigurationError, Conflict, NotFound, UnknownVm
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 
 # pve-manager since 9.0: PVE/API2/Pool.pm, create_pool.
@@ -23,8 +21,8 @@ _LETTER_SINCE = (9, 0)
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What a change of a pool has to know of the cluster.
+class PoolFacts:
+    """Facts of the cluster for a change of a pool.
 
     `pool_of` has the guests that the caller may see.
     """
@@ -34,43 +32,48 @@ class Facts:
     hidden: frozenset[int] = frozenset()  # guests that exist and that the caller may not see
 
 
-def check_pool(client: Api, desired: Desired, change: Change) -> tuple[str, ...]:
-    """Raise what is refused before the first write.
+def precheck_pool(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Raise any refusal before the first write.
 
-    Return warnings. One request where something is added.
+    Return warnings. One request if a member is added.
     """
     name = desired.keys["name"]
     if change.deletes:
         _require_no_pools_below(name, _pools(client))
         return ()
     if change.creates:
-        _require_parent(client, name)
+        parent = name.rpartition("/")[0]
+        _require_parent(name, parent, exists=not parent or _exists(client, parent))
+        if not _starts_with_letter(name):
+            _require_letter(name, client.version())
     if change.adds:
         facts = read_facts(client, change.adds.get("vms", frozenset()))
-        judge_additions(name, change.adds, facts, allow_move=bool(desired.switches))
+        unlisted = change.adds.get("storages", frozenset()) - facts.storages
+        hidden = hidden_storages(client, sorted(unlisted))
+        require_no_hidden_storages(hidden, f"Pool '{name}' was not changed")
+        require_addable(name, change.adds, facts, allow_move=bool(desired.switches))
     return ()
 
 
-def read_facts(client: Api, vms: frozenset[int]) -> Facts:
+def read_facts(client: Api, vms: frozenset[int]) -> PoolFacts:
     """Return the facts; one request, and one for each VM that the listing does not have."""
     pool_of: dict[int, str | None] = {}
     storages: set[str] = set()
     for row in client.get("cluster", "resources") or []:
-        kind = row.get("type")
-        if kind in ("qemu", "lxc"):
+        if "vmid" in row:
             vmid = int(row["vmid"])
             pool_of[vmid] = row.get("pool") or None
-        elif kind == "storage":
+        elif row.get("type") == "storage":
             storages.add(str(row["storage"]))
     unlisted = vms - pool_of.keys()
     hidden = [vmid for vmid in unlisted if is_in_use(client, vmid)]
-    return Facts(pool_of=pool_of, storages=frozenset(storages), hidden=frozenset(hidden))
+    return PoolFacts(pool_of=pool_of, storages=frozenset(storages), hidden=frozenset(hidden))
 
 
-def judge_additions(
-    name: str, adds: Mapping[str, frozenset[Any]], facts: Facts, *, allow_move: bool
+def require_addable(
+    name: str, adds: Mapping[str, frozenset[Any]], facts: PoolFacts, *, allow_move: bool
 ) -> None:
-    """Raise where a member does not exist, which Proxmox VE accepts, or belongs to another pool
+    """Raise if a member belongs to another pool, or does not exist, which Proxmox VE accepts
     (pure).
     """
     attempted = f"Pool '{name}' was not changed"
@@ -81,7 +84,7 @@ def judge_additions(
         _require_unpooled(name, vms, facts, attempted)
 
 
-def _require_vms(vms: frozenset[int], facts: Facts, attempted: str) -> None:
+def _require_vms(vms: frozenset[int], facts: PoolFacts, attempted: str) -> None:
     unknown = sorted(vms - facts.pool_of.keys() - facts.hidden)
     if not unknown:
         return
@@ -95,7 +98,7 @@ def _require_vms(vms: frozenset[int], facts: Facts, attempted: str) -> None:
     )
 
 
-def _require_storages(storages: frozenset[str], facts: Facts, attempted: str) -> None:
+def _require_storages(storages: frozenset[str], facts: PoolFacts, attempted: str) -> None:
     missing = sorted(storages - facts.storages)
     if not missing:
         return
@@ -105,15 +108,13 @@ def _require_storages(storages: frozenset[str], facts: Facts, attempted: str) ->
     raise ConfigurationError(
         attempted=attempted,
         answer=f"there is no storage {', '.join(missing)}; the cluster has {known}",
-        next_step=(
-            "Check the names in storages; the user or token needs Datastore.Audit to see a storage"
-        ),
+        next_step="Check the names in storages",
         reason="unknown storage",
         details={"storages": missing},
     )
 
 
-def _require_unpooled(name: str, vms: frozenset[int], facts: Facts, attempted: str) -> None:
+def _require_unpooled(name: str, vms: frozenset[int], facts: PoolFacts, attempted: str) -> None:
     """Raise Conflict for VMs of other pools."""
     places: list[str] = []
     pools: dict[str, str] = {}
@@ -134,31 +135,38 @@ def _require_unpooled(name: str, vms: frozenset[int], facts: Facts, attempted: s
     )
 
 
-def _require_parent(client: Api, name: str) -> None:
-    parent, _slash, leaf = name.rpartition("/")
-    attempted = f"Pool '{name}' was not created"
-    if parent:
-        _require_pool(client, parent, attempted)
-    starts_with_letter = re.match("[A-Za-z]", leaf) is not None
-    if not starts_with_letter and client.version() >= _LETTER_SINCE:
-        raise ConfigurationError(
-            attempted=attempted,
-            answer="the name of a new pool must start with a letter",
-            next_step="Choose another name",
-            reason="name",
-        )
+def _starts_with_letter(name: str) -> bool:
+    return re.match("[A-Za-z]", name.rpartition("/")[2]) is not None
 
 
-def _require_pool(client: Api, name: str, attempted: str) -> None:
+def _require_letter(name: str, version: tuple[int, int]) -> None:
+    if version < _LETTER_SINCE:
+        return
+    raise ConfigurationError(
+        attempted=f"Pool '{name}' was not created",
+        answer="the name of a new pool must start with a letter",
+        next_step="Choose another name",
+        reason="name",
+    )
+
+
+def _require_parent(name: str, parent: str, *, exists: bool) -> None:
+    if exists:
+        return
+    raise ConfigurationError(
+        attempted=f"Pool '{name}' was not created",
+        answer=f"pool '{parent}' above it does not exist",
+        next_step=f"Create pool '{parent}' first",
+        reason="unknown pool",
+    )
+
+
+def _exists(client: Api, name: str) -> bool:
     try:
         client.get("pools", params={"poolid": name}, type="storage")
-    except NotFound as error:
-        raise ConfigurationError(
-            attempted=attempted,
-            answer=f"pool '{name}' above it does not exist",
-            next_step=f"Create pool '{name}' first",
-            reason="unknown pool",
-        ) from error
+    except NotFound:
+        return False
+    return True
 
 
 def _pools(client: Api) -> frozenset[str]:

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._access.own_loss import find_pool_loss
 from .._core import validate
-from .._resource.table import Call, Field, Key, Members, Table
-from .._resource.values import kept_text
-from .precheck import check_pool
+from .._resource.table import Call, Key, Members, Table
+from .._resource.values import comment_field
+from .precheck import precheck_pool
 
 _ONE = {"poolid": "{name}"}
-GUESTS = ("qemu", "lxc", "openvz")
 
 
 def _guests(answer: Mapping[str, Any]) -> frozenset[int]:
     rows = answer.get("members") or []
-    return frozenset(int(row["vmid"]) for row in rows if row.get("type") in GUESTS)
+    return frozenset(int(row["vmid"]) for row in rows if "vmid" in row)
 
 
 def _storages(answer: Mapping[str, Any]) -> frozenset[str]:
@@ -37,15 +37,9 @@ def _above(keys: Mapping[str, str]) -> dict[str, Any]:
 POOL = Table(
     kind="pool",
     keys=(Key("name", "poolid", validate.pool),),
-    fields=(Field("comment", "comment", want=kept_text("comment")),),
+    fields=(comment_field(),),
     members=(
-        Members(
-            "vms",
-            "vms",
-            "VM",
-            lambda item: validate.vmid(item, "vms"),
-            _guests,
-        ),
+        Members("vms", "vms", "VM", lambda item: validate.vmid(item, "vms"), _guests),
         Members(
             "storages",
             "storage",
@@ -63,6 +57,7 @@ POOL = Table(
     pick=lambda answer, _keys: answer[0] if answer else None,
     switches={"allow_move": "allow-move"},
     derived=_above,
-    precheck=check_pool,
+    precheck=precheck_pool,
+    guard=find_pool_loss,
     list_is_whole=False,
 )

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.contents import Contents, read_contents
 from .._cluster.state import ClusterState, VmRow
+from .._cluster.storages.contents import Contents, read_contents
 from .._core.errors import FleetError, PermissionDenied
 from .._tasks.read import read_removals
+from .._vm.kind import VM
 from .model import Copies
 from .privileges import Privileges
 
@@ -25,57 +26,54 @@ _ON_STORAGE, _ON_VM = "Datastore.AllocateSpace", "VM.Backup"
 
 
 def read_backups(
-    client: Client,
-    cluster: ClusterState,
-    rows: Iterable[VmRow],
-    held: Privileges,
+    client: Client, cluster: ClusterState, rows: Iterable[VmRow], held: Privileges
 ) -> dict[int, Copies | FleetError]:
-    """Return the backups of each VM by VMID, or why they are not known.
+    """Return the backups of each VM by VMID, or the reason if they are not known.
 
-    One request for each storage with backups, on each node where it is not shared, and, where there
-    are backups, two for each node that is online, about removed VMs.
+    One request for each storage with backups, on each node if it is not shared, and, if there are
+    backups, two for each node that is online, about removed VMs.
     """
     contents = read_contents(client, cluster, "backup")
     removals: Mapping[int, int] = {}
     if contents.volumes:
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online)
-    made = times_of(contents, removals)
-    return {row.vmid: judge(row.vmid, made, contents, held, cluster) for row in rows}
+    times_by_vmid = times_of(contents, removals)
+    return {row.vmid: find_copies(row.vmid, times_by_vmid, contents, held, cluster) for row in rows}
 
 
 def times_of(contents: Contents, removals: Mapping[int, int]) -> dict[int, list[int]]:
-    """Return when the backups of each VM were made, by VMID (pure).
+    """Return the times of the backups of each VM, by VMID (pure).
 
-    A backup from before the last removal of a guest is one of that guest: VMIDs are used again.
+    A backup from before the last removal of a guest belongs to that guest: VMIDs are reused.
     """
-    made: dict[int, list[int]] = {}
+    times_by_vmid: dict[int, list[int]] = {}
     for _row, volume in contents.volumes:
         if _is_of_container(volume) or volume.get("vmid") is None:
             continue
         vmid = int(volume["vmid"])
         when = int(volume.get("ctime") or 0)
         if when > removals.get(vmid, -1):
-            made.setdefault(vmid, []).append(when)
-    return made
+            times_by_vmid.setdefault(vmid, []).append(when)
+    return times_by_vmid
 
 
 def _is_of_container(volume: Mapping[str, Any]) -> bool:
-    return volume.get("subtype", "qemu") != "qemu"
+    return volume.get("subtype", VM.type) != VM.type
 
 
-def judge(
+def find_copies(
     vmid: int,
-    made: Mapping[int, list[int]],
+    times_by_vmid: Mapping[int, list[int]],
     contents: Contents,
     held: Privileges,
     cluster: ClusterState,
 ) -> Copies | FleetError:
-    """Return the backups of a VM that were found, or why none was found says nothing (pure).
+    """Return the backups of a VM that were found, or the reason if none can be found (pure).
 
-    Those that were found have a doubt where others may be hidden.
+    The found backups have a doubt if others may be hidden.
     """
-    times = made.get(vmid, [])
+    times = times_by_vmid.get(vmid, [])
     doubt = _doubt(vmid, contents, held, cluster)
     if doubt is not None and not times:
         return doubt
@@ -85,7 +83,7 @@ def judge(
 def _doubt(
     vmid: int, contents: Contents, held: Privileges, cluster: ClusterState
 ) -> FleetError | None:
-    """Return why backups of a VM may be missing among those that were found, or None."""
+    """Return why backups of a VM may be missing among the found ones, or None."""
     attempted = f"Could not find out when VM {vmid} was backed up last"
     for _row, error in contents.unread:
         return error.on(attempted=attempted)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What protects a VM (data)."""
+"""The copies that protect a VM (data)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .._core.errors import FleetError
 
 @dataclass(frozen=True)
 class Copies:
-    """Snapshots or backups of one VM: how many there are, and when the newest was made.
+    """Snapshots or backups of one VM: their number, and the time of the newest.
 
-    The time is in seconds since the epoch, 0 where there is none. `doubt` is why there may be more
-    of them, and newer ones.
+    The time is in seconds since the epoch, 0 without any. `doubt` is why there may be more of them,
+    and newer ones.
     """
 
     number: int

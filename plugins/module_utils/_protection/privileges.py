@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the caller may do where, from one request."""
+"""The privileges of the caller on each path, from one request."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Privileges:
-    """The privileges of the caller by path, as C(GET /access/permissions) without a path has them.
+    """The privileges of the caller by path, as C(GET /access/permissions) without a path returns
+    them.
 
-    The value of a privilege is 1 where it holds for paths below too. The answer has the paths of
-    all ACLs and of the members of all pools; any other path has what its parent hands down
-    (pve-access-control: PVE/RPCEnvironment.pm, get_effective_permissions).
+    The value of a privilege is 1 if it holds for paths below too. The answer has the paths of all
+    ACLs and of the members of all pools; any other path has the privileges that its parent hands
+    down (pve-access-control: PVE/RPCEnvironment.pm, get_effective_permissions).
     """
 
     by_path: Mapping[str, Mapping[str, int]]

@@ -24,13 +24,11 @@ _TRIES = 2
 
 
 def read_snapshots(
-    client: Client,
-    cluster: ClusterState,
-    rows: Iterable[VmRow],
+    client: Client, cluster: ClusterState, rows: Iterable[VmRow]
 ) -> dict[int, Copies | FleetError]:
-    """Return the snapshots of each VM by VMID, or why they are not known.
+    """Return the snapshots of each VM by VMID, or the reason if they are unknown.
 
-    One request for each VM, none for one on a node that is offline.
+    One request for each VM, none for a VM on an offline node.
     """
     chosen = list(rows)
 
@@ -38,10 +36,9 @@ def read_snapshots(
         node = cluster.nodes.get(row.node)
         if node is not None and not node.online:
             return _offline(row)
-        path = ("nodes", row.node, "qemu", row.vmid, "snapshot")
         attempted = f"Could not read the snapshots of VM {row.vmid}"
         try:
-            answer = client.get(*path, attempted=attempted, tries=_TRIES)
+            answer = client.get(*row.path, "snapshot", attempted=attempted, tries=_TRIES)
         except FleetError as error:
             return error
         return copies_of(answer)

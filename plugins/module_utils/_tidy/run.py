@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module tidy: list what is unfinished, and remove what has our creation marker."""
+"""The work of module tidy: list unfinished VMs, and remove the VMs with our creation marker."""
 
 from __future__ import annotations
 
@@ -10,25 +10,34 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.lookup import require_known_tenant
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
+from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import owns, tenant_tag, tenants_of
 from .._cluster.view import ClusterView
 from .._core import validate
-from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout, failure_of_several
+from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout
+from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.items import removal_of
+from .._guest.flow.existing import RemovedGuest, apply_to_guest
+from .._guest.live.creation import (
+    CREATION_LOCKS,
+    await_creation,
+    is_unfinished,
+    owner_tags,
+    tasks_on,
+)
+from .._guest.live.read import read_wherever
+from .._guest.model import Actual
+from .._guest.plan.removal import plan_absent
 from .._resource.plan import Plan, Step
-from .._vm.apply import RemovedVm, apply_to_vm
-from .._vm.context import RunContext
-from .._vm.live.allocation import base_storages
-from .._vm.live.making import MAKING, await_made, is_unfinished, owner_tags, tasks_on
-from .._vm.live.read import read_wherever
-from .._vm.model import Actual
-from .._vm.plan.update import plan_absent
-from .._vm.run import read_vm_options
-from .leftover import REMOVE, Leftover, leftovers_of
+from .._vm.context import VmContext
+from .._vm.kind import VM
+from .._vm.run import VM_FLOW, read_vm_options
+from .orphan import REMOVE, Orphan, orphans_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -40,28 +49,30 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A VM with what is unfinished about it, one thing or more."""
+    """A VM with its unfinished parts, at least one."""
 
     actual: Actual
-    leftovers: tuple[Leftover, ...]
+    orphans: tuple[Orphan, ...]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """What is unfinished, as the module reports it."""
-        return [leftover.row(self.actual) for leftover in self.leftovers]
+        """The unfinished parts as the module reports them."""
+        return [orphan.row(self.actual) for orphan in self.orphans]
 
     @property
     def is_removable(self) -> bool:
-        """Whether the VM is to be removed."""
-        remedies = {leftover.remedy for leftover in self.leftovers}
+        """Whether the VM must be removed."""
+        remedies = {orphan.remedy for orphan in self.orphans}
         return REMOVE in remedies
 
 
-class AbandonedVm(RemovedVm):
+class AbandonedVm(RemovedGuest[VmContext]):
     """A VM that an interrupted run did not finish making, with the plan of its removal."""
 
     def _look(self, node: str, status: str | None = None) -> Actual:
-        """Return the VM as it is. Raises Conflict where it is another one, or is used by now."""
+        """Return the VM as read now. Raises Conflict if its VMID was reused or another run uses
+        it.
+        """
         seen = super()._look(node)
         is_busy = bool(tasks_on(self.client, seen))
         # The configuration comes last, because the name and the tenant are in it.
@@ -77,8 +88,8 @@ class AbandonedVm(RemovedVm):
         return current
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Return what is left to do, once no task works on it: after a lost answer it is our own
-        removal that does.
+        """Return the remaining steps once no task works on the VM: after a lost answer the running
+        task is our own removal.
         """
         if uncertain:
             for _left in poll(self.client.clock, self.context.settings.task_timeout):
@@ -94,42 +105,48 @@ class AbandonedVm(RemovedVm):
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Remove what interrupted runs left of the tenant's VMs; in check mode list it only.
+    """Remove VMs of the tenant that interrupted runs left behind; in check mode only list them.
 
     A VM that cannot be removed does not stop the others.
     """
     prefix = params["tenant_prefix"]
     tag = validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
-    found = find_unfinished(client, fetch_cluster_state(client), tag, prefix)
-    view = ClusterView(client)
+    cluster = fetch_cluster_state(client, {VM.type})
+    found = find_unfinished(client, cluster, tag, prefix)
+    if not found:
+        require_known_tenant(cluster, tag, prefix)
+    view = ClusterView(client, cluster.types)
     results: list[Result] = []
-    errors: list[FleetError] = []
+    failures: list[Failed] = []
+    removed = 0
     for vm in found:
         if not vm.is_removable:
             continue
         try:
             results.append(_remove(params, client, vm.actual, view, check_mode))
+            removed += 1
         except FleetError as error:
-            errors.append(error)
+            failures.append(Failed(vm.actual.label, error))
+            done = list(error.details.get("done", ()))
+            results.append(Result(error.came_after_changes, {"plan": [], "done": done}))
     failure = None
-    if errors:
-        texts = " ".join(error.message for error in errors)
-        failure = failure_of_several(errors, texts, len(results) + len(errors))
+    if failures:
+        failure = failure_of_several(failures, removed + len(failures))
     return replace(_report(found, results), failure=failure)
 
 
 def _remove(
     params: Mapping[str, Any], client: Client, actual: Actual, view: ClusterView, check_mode: bool
 ) -> Result:
-    """Remove a VM; in check mode return what that would do."""
+    """Remove a VM; in check mode return the plan."""
     options = read_vm_options(removal_of(params, actual.vmid, actual.target.get("name", "")))
-    context = RunContext(client, options.desired, options.settings, check_mode, view)
+    context = VmContext(client, options.desired, options.settings, check_mode, view)
     plan = plan_absent(options.desired, actual)
-    return apply_to_vm(AbandonedVm(context, plan, actual))
+    return apply_to_guest(AbandonedVm(VM_FLOW, context, plan, actual))
 
 
 def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
-    """Return all that is unfinished, and what came of the removals together."""
+    """Return the unfinished VMs, and the results of all removals together."""
     rows: list[dict[str, Any]] = []
     for vm in found:
         rows.extend(vm.rows)
@@ -149,11 +166,11 @@ def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
 def find_unfinished(
     client: Client, cluster: ClusterState, tag: str, prefix: str
 ) -> list[Unfinished]:
-    """Return the VMs of a tenant about which something is unfinished, by VMID.
+    """Return the unfinished VMs of a tenant, by VMID.
 
     `cluster` is the listing with its storages. One request for each VM that has the tenant's tag,
-    that of no tenant, or exactly the tags of a template. A VM that is being made is waited for.
-    Raises FleetError.
+    no tenant's tag, or exactly the tags of a template. A VM whose creation is in progress is waited
+    for. Raises FleetError.
     """
     bases = base_storages(cluster)
     inherited = _tags_of_templates(cluster)
@@ -180,7 +197,7 @@ def find_unfinished(
 def _tags_of_templates(cluster: ClusterState) -> set[frozenset[str]]:
     """Return the tags of each template.
 
-    An unfinished clone has those of its source, which may be another tenant's that shares it.
+    An unfinished clone has the tags of its source, which may belong to a tenant that shares it.
     """
     found: set[frozenset[str]] = set()
     for row in cluster.vms.values():
@@ -196,8 +213,8 @@ def _tags(row: VmRow) -> frozenset[str]:
 
 def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
     """Return whether a VM may be the tenant's, as far as its own tags say."""
-    is_being_made = row.lock in MAKING
-    if is_being_made:
+    is_being_created = row.lock in CREATION_LOCKS
+    if is_being_created:
         return True
     owners = tenants_of(row.tags, prefix)
     has_none = not owners
@@ -205,16 +222,16 @@ def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
 
 
 def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished | None:
-    """Return a VM with what is unfinished about it, None where it is complete or gone.
+    """Return a VM with its unfinished parts, None if it is complete or gone.
 
     `bases` are the storages with base volumes. The first reading has the power state of the
     listing, which saves a request for each VM that is complete.
     """
     try:
-        listed = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
-        if not leftovers_of(listed, (), bases):
+        listed = read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
+        if not orphans_of(listed, (), bases):
             return None
-        actual = read_wherever(client, row.vmid, listed.node, pool=row.pool)
+        actual = read_wherever(client, VM, row.vmid, listed.node, pool=row.pool)
         tasks = tasks_on(client, actual)
         if is_unfinished(actual) and not tasks:
             settled = _settled(client, actual)
@@ -224,21 +241,21 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished |
             tasks = tasks_on(client, actual)
     except NotFound:
         return None
-    leftovers = leftovers_of(actual, tasks, bases)
-    if not leftovers:
+    orphans = orphans_of(actual, tasks, bases)
+    if not orphans:
         return None
-    return Unfinished(actual, tuple(leftovers))
+    return Unfinished(actual, tuple(orphans))
 
 
 def _settled(client: Client, actual: Actual) -> Actual | None:
-    """Return a VM with a marker once no task works on it, or as it is where that takes long.
+    """Return a VM with a marker once no task works on it, or its present state after a long wait.
 
-    None where it is gone, or completed by then. Raises NotFound where it is gone after that time.
+    None if it is gone, or completed in that time. Raises NotFound if it is gone after that time.
     """
     try:
-        settled = await_made(client, actual, _PATIENCE)
+        settled = await_creation(client, actual, _PATIENCE)
     except TaskTimeout:
-        settled = read_wherever(client, actual.vmid, actual.node)
+        settled = read_wherever(client, VM, actual.vmid, actual.node)
     if settled is None or not is_unfinished(settled):
         return None
     return replace(settled, pool=actual.pool)

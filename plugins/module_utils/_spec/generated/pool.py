@@ -25,6 +25,7 @@ def pool_spec() -> Spec:
         "exact": {"type": "bool", "default": False},
         "allow_move": {"type": "bool", "default": False},
         "force": {"type": "bool", "default": False},
+        "allow_self": {"type": "bool", "default": False},
     }
 
 

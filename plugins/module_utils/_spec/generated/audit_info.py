@@ -20,5 +20,7 @@ def audit_info_spec() -> Spec:
         "tenants": {"type": "dict", "default": {}},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "max_token_age": {"type": "int", "default": 90, "no_log": False},
+        "expiry_warning": {"type": "int", "default": 14},
+        "lasting_tokens": {"type": "list", "elements": "str", "default": [], "no_log": False},
         "volumes": {"type": "bool", "default": True},
     }

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an interrupted run, or an interrupted task of Proxmox VE, left of a VM (pure)."""
+"""Remains of a VM from an interrupted run, or from an interrupted task of Proxmox VE (pure)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._vm.config.drives import unconverted_disks
-from .._vm.model import Actual
+from .._guest.actual import unconverted_disks
+from .._guest.model import Actual
 
 REMOVE, WAIT, BY_HAND = "remove", "wait", "by_hand"
 # Locks that belong to a chosen state, or to a backup.
@@ -20,8 +20,8 @@ _RUN_AGAIN = "Run the task that created it again, which completes it"
 
 
 @dataclass(frozen=True)
-class Leftover:
-    """One thing that is unfinished about a VM, and what ends it."""
+class Orphan:
+    """One unfinished part of a VM, and its remedy."""
 
     kind: str
     detail: str
@@ -34,8 +34,8 @@ class Leftover:
         return {**place, **asdict(self)}
 
 
-def leftovers_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -> list[Leftover]:
-    """Return what is unfinished about a VM.
+def orphans_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -> list[Orphan]:
+    """Return the unfinished parts of a VM.
 
     `tasks` are the UPIDs of tasks that work on it now, `bases` the storages with base volumes.
     """
@@ -45,11 +45,11 @@ def leftovers_of(actual: Actual, tasks: Collection[str], bases: Collection[str])
     elif actual.marker.stale:
         detail = "its cloud-init drive is older than its configuration"
         step = "Run the task that changed its cloud-init options again"
-        found.append(Leftover("cloud_init", detail, BY_HAND, step))
+        found.append(Orphan("cloud_init", detail, BY_HAND, step))
     return [*found, *_memory(actual), *_template(actual, bases)]
 
 
-def _creation(actual: Actual, tasks: Collection[str]) -> Leftover:
+def _creation(actual: Actual, tasks: Collection[str]) -> Orphan:
     """Return the leftover of a VM with the marker of a run that has not finished making it."""
     if tasks:
         return _running("creation", tasks)
@@ -57,21 +57,21 @@ def _creation(actual: Actual, tasks: Collection[str]) -> Leftover:
         return _locked("creation", actual)
     if actual.status != "stopped":
         detail = f"it has the creation marker, and is {actual.status}"
-        return Leftover("creation", detail, BY_HAND, _RUN_AGAIN)
+        return Orphan("creation", detail, BY_HAND, _RUN_AGAIN)
     detail = "it has the creation marker, and no task works on it"
-    return Leftover("creation", detail, REMOVE, f"{_RUN_AGAIN}, or let module tidy remove it")
+    return Orphan("creation", detail, REMOVE, f"{_RUN_AGAIN}, or let module tidy remove it")
 
 
-def _running(kind: str, tasks: Collection[str]) -> Leftover:
+def _running(kind: str, tasks: Collection[str]) -> Orphan:
     detail = f"tasks work on it: {', '.join(sorted(tasks))}"
-    return Leftover(kind, detail, WAIT, "Run this again when they have ended")
+    return Orphan(kind, detail, WAIT, "Run this again when they have ended")
 
 
-def _locked(kind: str, actual: Actual) -> Leftover:
+def _locked(kind: str, actual: Actual) -> Orphan:
     detail = f"it has the lock {actual.lock}, and no task works on it"
     command = f"qm unlock {actual.vmid}"
     step = f"Run '{command}' on node {actual.node}, then the task that was interrupted"
-    return Leftover(kind, detail, BY_HAND, step)
+    return Orphan(kind, detail, BY_HAND, step)
 
 
 _KIND_OF_LOCK: Mapping[str, str] = {
@@ -85,7 +85,7 @@ _KIND_OF_LOCK: Mapping[str, str] = {
 }
 
 
-def _locks(actual: Actual, tasks: Collection[str]) -> list[Leftover]:
+def _locks(actual: Actual, tasks: Collection[str]) -> list[Orphan]:
     """Return the lock of a VM that belongs to something unfinished."""
     lock = actual.lock
     if not lock or lock in _CHOSEN:
@@ -96,21 +96,21 @@ def _locks(actual: Actual, tasks: Collection[str]) -> list[Leftover]:
     return [_locked(kind, actual)]
 
 
-def _memory(actual: Actual) -> list[Leftover]:
+def _memory(actual: Actual) -> list[Orphan]:
     """Return the saved memory of a VM that is not hibernated."""
     volume = actual.live.get("vmstate")
     if not volume or actual.lock:
         return []
     detail = f"the saved memory {volume} is of no use, because it is not hibernated"
     step = f"Run 'qm set {actual.vmid} --delete vmstate' on node {actual.node}"
-    return [Leftover("vmstate", detail, BY_HAND, step)]
+    return [Orphan("vmstate", detail, BY_HAND, step)]
 
 
-def _template(actual: Actual, bases: Collection[str]) -> list[Leftover]:
+def _template(actual: Actual, bases: Collection[str]) -> list[Orphan]:
     """Return the disks of a template that are not converted."""
-    disks = unconverted_disks(actual.live, bases)
+    disks = unconverted_disks(actual, bases)
     if not disks:
         return []
     detail = f"{', '.join(disks)} of this template are not base volumes"
     step = "Run module vm with state=template, which converts them"
-    return [Leftover("conversion", detail, BY_HAND, step)]
+    return [Orphan("conversion", detail, BY_HAND, step)]
