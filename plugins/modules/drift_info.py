@@ -3,25 +3,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from drift_info.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: drift_info
 short_description: Gather what differs between an estate and the cluster
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Compares the VMs of an estate with those of the cluster, option by option, and returns what
-    differs, who started the last task of each VM that differs, VMs that are missing or not in the
-    estate, and the use of quotas. Nothing is written.
+  - Compares the VMs of an estate with those of the cluster, option by option, and returns
+    what differs, who started the last task of each VM that differs, VMs that are missing
+    or not in the estate, and the use of quotas. Nothing is written.
   - The comparison is the plan of M(pve.fleet.vms), so what is reported is what a run of
     C(pve.fleet.provision) would change.
   - What cannot be read is reported as unknown, with the reason, and never as without drift.
-  - This takes as many requests as M(pve.fleet.vms) makes without a change, one more for each VM
-    that is not found and for each node with VMs that are not in the list, and three for each node
-    if something differs.
+  - This takes as many requests as M(pve.fleet.vms) makes without a change, one more for
+    each VM that is not found and for each node with VMs that are not in the list, and three
+    for each node if something differs.
 extends_documentation_fragment:
   - pve.fleet.drift_info_options
   - pve.fleet.connection
@@ -60,92 +62,89 @@ drift:
   type: dict
   contains:
     version: {description: Version of this form of the report., type: int, sample: 1}
-    checked: {description: "Time of the query in ISO 8601 format, UTC.", type: str, sample:
-      "2026-11-20T20:15:33Z"}
-    drift: {description: "Whether anything differs, as far as it is known.", type: bool, sample:
-      true}
+    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
+    drift: {description: 'Whether anything differs, as far as it is known. VMs that
+        are outdated do not count, because no run replaces them.', type: bool, sample: true}
     complete: {description: Whether everything could be read., type: bool, sample: true}
-    summary:
-      description: Number of VMs by status, of VMs that are not in the estate, and of ignored
-        differences.
-      type: dict
-      sample: {drifted: 1, pending: 0, missing: 0, unwanted: 0, unknown: 0, in_sync: 3, unlisted: 0,
-        ignored: 0}
-    sites:
-      description: The sites, each with C(site), empty for that of the task, and C(reason), which is
-        null unless the site could not be read.
-      type: list
-      elements: dict
-      sample: [{site: "", reason: null}]
-    nodes:
-      description: Nodes that could not be read, each with C(site), C(node) and C(reason).
-      type: list
-      elements: dict
-      sample: []
+    summary: {description: 'Number of VMs by status, of VMs that are not in the estate,
+        and of ignored differences.', type: dict, sample: {drifted: 1, pending: 0, missing: 0,
+        unwanted: 0, outdated: 0, unknown: 0, in_sync: 3, unlisted: 0, ignored: 0}}
+    sites: {description: 'The sites, each with C(site), empty for that of the task,
+        and C(reason), which is null unless the site could not be read.', type: list,
+      elements: dict, sample: [{site: '', reason: null}]}
+    nodes: {description: 'Nodes that could not be read, each with C(site), C(node) and
+        C(reason).', type: list, elements: dict, sample: []}
     vms:
       description: The VMs of the estate, in its order.
       type: list
       elements: dict
       contains:
         name: {description: Name of the VM., type: str, sample: web1}
-        tenant: {description: "Tenant of the VM, empty without one.", type: str, sample: acme}
-        site: {description: "Site of the VM, empty for that of the task.", type: str, sample: ""}
-        vmid: {description: "VMID of the VM, null if it is missing and the estate names none.",
-          type: int, sample: 15046}
-        node: {description: "Node of the VM, null if it is missing.", type: str, sample: pve1}
+        tenant: {description: 'Tenant of the VM, empty without one.', type: str, sample: acme}
+        site: {description: 'Site of the VM, empty for that of the task.', type: str,
+          sample: ''}
+        vmid: {description: 'VMID of the VM, null if it is missing and the estate names
+            none.', type: int, sample: 15046}
+        node: {description: 'Node of the VM, null if it is missing.', type: str, sample: pve1}
         status:
           description:
-            - V(in_sync); V(drifted) if options differ; V(pending) if they apply after the next stop
-              or reboot; V(missing); V(unwanted) if it exists and the estate has it with
-              C(state=absent); V(unknown) if it could not be compared.
+            - V(in_sync); V(drifted) if options differ; V(pending) if they apply after
+              the next stop or reboot; V(missing); V(unwanted) if it exists and the
+              estate has it with C(state=absent); V(outdated) if it differs in nothing
+              but the template that it was cloned from; V(unknown) if it could not be
+              compared.
           type: str
           sample: drifted
-        reason: {description: "Why the VM is unknown, or why it cannot be created, else null.",
-          type: str, sample: null}
+        reason: {description: 'Why the VM is unknown, why it cannot be created, or why
+            a run would refuse to change it, such as a disk that would shrink; else
+            null.', type: str, sample: null}
         options:
           description:
-            - Each with C(option), the name that Proxmox VE uses, C(wanted), C(actual), and
-              C(pending), null or a dictionary whose C(value) applies after the next stop or reboot.
-              Null means that the option is not set, so that the default of Proxmox VE applies.
+            - Each with C(option), the name that Proxmox VE uses, C(wanted), C(actual),
+              and C(pending), null or a dictionary whose C(value) applies after the
+              next stop or reboot. Null means that the option is not set, so that the
+              default of Proxmox VE applies.
+            - C(source) has the VMID of the template that the source names now, and
+              of the one that the VM was cloned from. A run does not change it.
           type: list
           elements: dict
           sample: [{option: cores, wanted: 2, actual: 4, pending: null}]
-        steps: {description: What a run would do., type: list, elements: str, sample: ["Update VM
-          'web1' (15046)"]}
+        steps: {description: What a run would do., type: list, elements: str, sample: [
+            Update VM 'web1' (15046)]}
         last_task:
           description:
-            - The last task of the VM, with C(type), C(user), C(token), C(status), C(started) and
-              C(upid), without consoles and backups. Null for a VM in sync and if no task is known.
-              Proxmox VE changes some options without a task.
+            - The last task of the VM, with C(type), C(user), C(token), C(status), C(started)
+              and C(upid), without consoles and backups. Null for a VM in sync and if
+              no task is known. Proxmox VE changes some options without a task.
           type: dict
-          sample: {type: qmconfig, user: ops@pve, token: null, status: ok, started:
-            "2026-11-20T20:15:33Z", upid:
-            "UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:"}
-    unlisted:
-      description: VMs that are not in the estate, each with C(name), C(tenant), C(site), C(vmid),
-        C(node), C(power) and C(last_task).
-      type: list
-      elements: dict
-      sample: []
-    quotas:
-      description: Use of each quota of the estate, with C(tenant), C(site), C(kind), C(used),
-        C(limit) and C(exceeded). Memory and disk are in bytes.
-      type: list
-      elements: dict
-      sample: [{tenant: acme, site: "", kind: vms, used: 4, limit: 20, exceeded: false}]
+          sample:
+            type: qmconfig
+            user: ops@pve
+            token: null
+            status: ok
+            started: '2026-11-20T20:15:33Z'
+            upid: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:'
+    unlisted: {description: 'VMs that are not in the estate, each with C(name), C(tenant),
+        C(site), C(vmid), C(node), C(power) and C(last_task).', type: list, elements: dict,
+      sample: []}
+    quotas: {description: 'Use of each quota of the estate, with C(tenant), C(site),
+        C(kind), C(used), C(limit) and C(exceeded). Memory and disk are in bytes.',
+      type: list, elements: dict, sample: [{tenant: acme, site: '', kind: vms, used: 4,
+          limit: 20, exceeded: false}]}
 report:
   description: The same as lines for people. VMs in sync are only counted.
   returned: success
   type: list
   elements: str
-  sample: ["Drift: drifted 1, in_sync 3", "    cores: wanted 2, actual 4"]
+  sample: ['Drift: drifted 1, in_sync 3', '    cores: wanted 2, actual 4']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import run, run_at_sites
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import sites_of
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
-from ansible_collections.pve.fleet.plugins.module_utils._spec.drift_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_info import (
     drift_info_spec,
 )
 
@@ -153,7 +152,8 @@ ENTRY = Entry(
     run,
     drift_info_spec(),
     secrets=fleet_secrets,
-    sites=Sites(sites_of, run_at_sites),
+    sites=Sites(names=sites_of, run=run_at_sites),
+    name="drift_info",
 )
 
 

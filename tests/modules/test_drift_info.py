@@ -12,7 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._drift.image import origin_of
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, refused
@@ -213,7 +216,7 @@ def test_quota_use(lab: Lab, made: dict[str, Any]) -> None:
         "disk": (2 * 2**30, 10 * 2**30),
     }
     assert [row["exceeded"] for row in result["drift"]["quotas"]] == [False, True, False]
-    assert "quota of acme: memory 512M of 256M, exceeded" in result["report"]
+    assert "quota of acme: memory 512 MiB of 256 MiB, exceeded" in result["report"]
 
 
 def test_a_vm_on_a_dead_node_is_unknown(lab: Lab, made: dict[str, Any]) -> None:
@@ -333,6 +336,155 @@ def test_another_tenants_vm_is_unknown(lab: Lab) -> None:
     assert web["status"] == "unknown"
     assert "another tenant" in web["reason"]
     assert not report["complete"]
+
+
+def grow(lab: Lab, vm: dict[str, Any], size: str) -> None:
+    path = ("nodes", vm["node"], "qemu", vm["vmid"], "resize")
+    lab.client.task("PUT", *path, data={"disk": "scsi0", "size": size})
+
+
+def test_a_disk_that_was_grown_by_hand_hides_nothing(lab: Lab, made: dict[str, Any]) -> None:
+    grow(lab, made["web"], "3G")
+    put(lab, made["web"], cores=4)
+    result = compared(lab, **ESTATE, unlisted=False)
+    report = result["drift"]
+    web = vms(report)["web"]
+    assert (report["drift"], report["complete"]) == (True, True)
+    assert (web["status"], web["steps"]) == ("drifted", [])
+    assert "it has 3 GiB and cannot shrink to 1 GiB. PVE cannot shrink disks" in web["reason"]
+    cores, disk = web["options"]
+    assert cores == {"option": "cores", "wanted": 1, "actual": 4, "pending": None}
+    assert (disk["option"], disk["wanted"]["size"], disk["actual"]["size"]) == ("scsi0", "1G", "3G")
+    assert web["last_task"] is not None
+    assert vms(report)["db"]["status"] == "in_sync"
+    assert "PVE cannot shrink disks" in result["report"][2]
+    refusal = refused(lab, "vms", **ESTATE)
+    assert "cannot shrink" in refusal["msg"]
+    # What is expected is ignored, and the rest is still seen.
+    ignored = vms(drift(lab, **ESTATE, ignore=["*:scsi0"]))["web"]
+    assert [one["option"] for one in ignored["options"]] == ["cores"]
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted", "options"),
+    [
+        (  # PVE takes no drive from a protected VM
+            {"protection": 1, "scsi1": "ceph:1"},
+            {"disks": [{"name": "scsi1", "state": "absent"}]},
+            ["cores", "scsi1"],
+        ),
+        (  # a disk is not replaced by a CD
+            {"scsi1": "ceph:1"},
+            {"disks": [{"name": "scsi1", "iso": "none"}]},
+            ["cores", "scsi1"],
+        ),
+        (  # the slot of the cloud-init drive is in use
+            {"ide2": "none,media=cdrom"},
+            {"cloud_init": {"user": "ops"}},
+            ["ciuser", "cores", "ide2"],
+        ),
+        (  # the version of a TPM stays
+            {"tpmstate0": "ceph:1,version=v1.2"},
+            {"disks": [{"name": "tpmstate0", "options": {"version": "v2.0"}}]},
+            ["cores", "tpmstate0"],
+        ),
+        (  # the memory is below the minimum of ballooning
+            {"balloon": 256},
+            {"memory": 128},
+            ["cores", "memory"],
+        ),
+        (  # no device of that name
+            {},
+            {"boot": ["scsi7"]},
+            ["boot", "cores"],
+        ),
+    ],
+)
+def test_what_a_run_would_refuse_hides_nothing(
+    lab: Lab,
+    made: dict[str, Any],
+    config: dict[str, Any],
+    wanted: dict[str, Any],
+    options: list[str],
+) -> None:
+    put(lab, made["web"], cores=4, **config)
+    estate = {**ESTATE, "vms": [{**WEB, **wanted}]}
+    web = vms(drift(lab, **estate, unlisted=False))["web"]
+    assert (web["status"], web["steps"]) == ("drifted", [])
+    assert [one["option"] for one in web["options"]] == options
+    refusal = refused(lab, "vms", **estate)
+    assert web["reason"] in refusal["msg"]
+
+
+def test_the_number_of_another_vm_shows_no_difference(lab: Lab, made: dict[str, Any]) -> None:
+    entry = {"name": "other", "vmid": made["web"]["vmid"], "source": "debian-13"}
+    (other,) = drift(lab, vms=[entry], unlisted=False)["vms"]
+    assert (other["status"], other["options"]) == ("unknown", [])
+    assert "it is not called 'other'" in other["reason"]
+
+
+IMAGE: dict[str, Any] = {"cores": 1, "memory": 256, "tenant": "acme"}
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_newer_image_is_reported_and_not_applied(lab: Lab, full: bool) -> None:
+    web = {"name": "web", "source": "debian-13", "full": full}
+    made = provision(lab, defaults=IMAGE, vms=[web])["web"]
+    estate = {"defaults": IMAGE, "vms": [{**web, "vmid": made["vmid"]}], "unlisted": False}
+    assert drift(lab, **estate)["summary"]["in_sync"] == 1
+    put(lab, {"node": "pve1", "vmid": 9000}, name="debian-13-old")
+    newer = machine(lab, name="debian-13")
+    lab.client.task("POST", "nodes", "pve1", "qemu", newer["vmid"], "template")
+    result = compared(lab, **estate)
+    report = result["drift"]
+    (found,) = report["vms"]
+    assert (found["status"], found["steps"], found["reason"]) == ("outdated", [], None)
+    assert found["options"] == [
+        {"option": "source", "wanted": newer["vmid"], "actual": 9000, "pending": None}
+    ]
+    assert (report["drift"], report["summary"]["outdated"]) == (False, 1)
+    assert result["report"][0] == "No drift: outdated 1"
+    text = f"source: it was cloned from template 9000, and the source is {newer['vmid']} now"
+    assert result["report"][2].strip() == f"{text}; a run does not replace the VM"
+    # A run changes nothing, with the number of the VM or without.
+    for vms_ in ([web], estate["vms"]):
+        lab.simulator.reset_log()
+        again = lab.run("vms", defaults=IMAGE, vms=vms_)
+        assert not again.get("failed"), again
+        assert (again["changed"], lab.simulator.writes()) == (False, [])
+    assert drift(lab, **estate, ignore=["*:source"])["summary"]["in_sync"] == 1
+    put(lab, made, cores=2)
+    (both,) = drift(lab, **estate)["vms"]
+    assert both["status"] == "drifted"
+    assert [one["option"] for one in both["options"]] == ["cores", "source"]
+    (one,) = drift(lab, **estate, ignore=["*:cores"])["vms"]
+    assert one["status"] == "outdated"
+
+
+def test_a_copy_of_the_template_counts_as_the_template(lab: Lab) -> None:
+    estate = {"defaults": IMAGE, "vms": [{"name": "web", "source": "debian-13"}]}
+    provision(lab, **estate)
+    copy = machine(lab, name="debian-13", node="pve2")
+    lab.client.task("POST", "nodes", "pve2", "qemu", copy["vmid"], "template")
+    assert drift(lab, **estate, unlisted=False)["summary"]["in_sync"] == 1
+
+
+@pytest.mark.parametrize(
+    ("scsi0", "origin"),
+    [
+        ("ceph:base-9000-disk-0/vm-101-disk-0,size=3G", 9000),
+        ("nfs:9000/base-9000-disk-0.qcow2/101/vm-101-disk-0.qcow2,size=3G", 9000),
+        ("local-lvm:vm-101-disk-0,size=3G", None),
+        ("ceph:base-101-disk-0,size=3G", None),
+        ("nfs:101/base-101-disk-0.qcow2,size=3G", None),
+    ],
+)
+def test_the_template_of_a_linked_clone(scsi0: str, origin: int | None) -> None:
+    """The names of volumes are those of pve-storage, PVE/Storage/*Plugin.pm, parse_volname."""
+    actual = Actual(
+        kind=VM, vmid=101, node="pve1", target={"scsi0": scsi0}, live={}, status="stopped"
+    )
+    assert origin_of(actual) == origin
 
 
 def test_several_sites_of_which_one_is_dead(lab: Lab, munich: Lab) -> None:

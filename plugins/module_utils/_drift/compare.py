@@ -2,57 +2,118 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One VM as the estate describes it beside the VM as it is, from the plan of module vms (pure)."""
+"""Compares one VM of the estate with the real VM, from the plan of module vms (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from .._cluster.state import ClusterState
 from .._core.errors import (
     AuthenticationError,
+    BeingRestored,
     FleetError,
     NetworkError,
     NodeUnhealthy,
     PermissionDenied,
+    RestoreFailed,
 )
 from .._fleet.plan import Planned
-from .._vm.config.view import show
-from .._vm.model import Actual, Desired
+from .._guest.model import Actual
+from .._guest.plan.origin import require_origin
+from .._vm.model import Desired
+from .._vm.plan.update import differences
 from .._vm.run import VmPlan
-from .model import DRIFTED, IN_SYNC, MISSING, PENDING, UNKNOWN, UNWANTED, Compared, Difference
+from .image import find_newer_image
+from .model import (
+    DRIFTED,
+    IN_SYNC,
+    MISSING,
+    OUTDATED,
+    PENDING,
+    SOURCE,
+    UNKNOWN,
+    UNWANTED,
+    Compared,
+    Difference,
+)
 
-# Errors that say nothing about the VM itself: what it is like cannot be known.
+# Errors that leave the state of the VM unknown.
 _BLIND = (
     NetworkError,
     NodeUnhealthy,
     AuthenticationError,
     PermissionDenied,
+    BeingRestored,
+    RestoreFailed,
 )
 # An action that a state asks for in every run. It is not a difference.
 _ACTION = "restarted"
+# Statuses of VMs that were read and are to exist.
+_COMPARED = frozenset((DRIFTED, PENDING, IN_SYNC))
 # Parts of a diff that are not options of the configuration.
 _BESIDE = frozenset(("node", "pool", "status", "cloud_init_drive", "vmid"))
 
 
-def compare(planned: Planned) -> Compared:
-    """Return what differs of a VM."""
+def compare(planned: Planned, cluster: ClusterState | None = None) -> Compared:
+    """Return the differences of a VM. `cluster` has the templates that sources name."""
     found = _identity(planned)
     vm_plan = planned.vm_plan
     if planned.error is not None:
         found.status = _status_of_error(planned, planned.error)
         found.reason = planned.error.message
+        if cluster is not None:
+            _add_refused(found, planned, planned.error, cluster)
     elif vm_plan is not None:
         found.steps = vm_plan.plan.summaries
         _add_plan(found, planned.item.desired, vm_plan)
+    if cluster is not None and found.status in _COMPARED:
+        _add_image(found, planned, cluster)
     return found
 
 
+def _add_refused(
+    found: Compared, planned: Planned, error: FleetError, cluster: ClusterState
+) -> None:
+    """Add the differences of a VM that a run would refuse to change, for the reason in `error`.
+
+    None for a VM with the number, but not the name or source that the estate means.
+    """
+    desired, actual = planned.item.desired, planned.refused
+    if actual is None or desired.guest.state == "absent" or isinstance(error, _BLIND):
+        return
+    try:
+        require_origin(desired.guest, actual, cluster)
+        before, after = differences(desired, actual)
+    except FleetError:
+        return
+    options = _differences(desired, actual, before, after)
+    if options:
+        found.options = options
+        found.status = DRIFTED
+
+
+def _add_image(found: Compared, planned: Planned, cluster: ClusterState) -> None:
+    """Add the template of a VM if its source now names another template."""
+    actual = planned.actual or planned.refused
+    if actual is None:
+        return
+    difference = find_newer_image(planned.item.desired.guest.source, actual, cluster)
+    if difference is None:
+        return
+    is_only_image = found.status == IN_SYNC
+    found.options.append(difference)
+    found.options.sort(key=lambda option: option.option)
+    if is_only_image:
+        found.status = OUTDATED
+
+
 def seems_gone(planned: Planned, found: Compared) -> bool:
-    """Return whether a VM was not found: one that is missing, or one that is to be absent."""
+    """Return whether a VM was not found: it is missing, or it is absent as desired."""
     if found.status == MISSING:
         return True
-    is_absent = planned.item.desired.state == "absent"
+    is_absent = planned.item.desired.guest.state == "absent"
     return is_absent and found.status == IN_SYNC
 
 
@@ -60,10 +121,10 @@ def _identity(planned: Planned) -> Compared:
     """Return which VM it is, with its number and node where it exists."""
     desired = planned.item.desired
     found = Compared(
-        name=desired.name or "",
-        tenant=desired.tenant or "",
+        name=desired.guest.name or "",
+        tenant=desired.guest.tenant or "",
         site=planned.item.site,
-        vmid=desired.vmid,
+        vmid=desired.guest.vmid,
     )
     if planned.found is not None:
         found.vmid = planned.found.vmid
@@ -78,7 +139,7 @@ def _status_of_error(planned: Planned, error: FleetError) -> str:
         return UNKNOWN
     if isinstance(error, _BLIND):
         return UNKNOWN
-    if planned.item.desired.state == "absent":
+    if planned.item.desired.guest.state == "absent":
         return UNKNOWN
     return MISSING
 
@@ -94,10 +155,11 @@ def _add_plan(found: Compared, desired: Desired, vm_plan: VmPlan) -> None:
         return
     found.vmid = actual.vmid
     found.node = actual.node
-    if desired.state == "absent":
+    if desired.guest.state == "absent":
         found.status = UNWANTED
         return
-    found.options = _differences(desired, vm_plan, actual)
+    plan = vm_plan.plan
+    found.options = _differences(desired, actual, plan.before, plan.after)
     found.status = status_of(found.options)
     acts = _ACTION in vm_plan.plan.after
     if not found.options and vm_plan.plan.changed and not acts:
@@ -106,9 +168,12 @@ def _add_plan(found: Compared, desired: Desired, vm_plan: VmPlan) -> None:
 
 def status_of(options: list[Difference]) -> str:
     """Return the status of a VM with these differences."""
+    own = [option for option in options if option.option != SOURCE]
     if not options:
         return IN_SYNC
-    if all(option.only_waits for option in options):
+    if not own:
+        return OUTDATED
+    if all(option.only_waits for option in own):
         return PENDING
     return DRIFTED
 
@@ -121,23 +186,27 @@ def is_unfinished(planned: Planned) -> bool:
     return vm_plan.actual.marker.building
 
 
-def _differences(desired: Desired, vm_plan: VmPlan, actual: Actual) -> list[Difference]:
-    """Return wanted, actual and pending value of each option that differs, sorted by option."""
-    plan = vm_plan.plan
-    changed = {*plan.before, *plan.after} - {_ACTION}
-    target = show(actual.target)
+def _differences(
+    desired: Desired, actual: Actual, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[Difference]:
+    """Return wanted, actual and pending value of each option that differs, sorted by option.
+
+    `before` and `after` are the values that a run would change.
+    """
+    changed = {*before, *after} - {_ACTION}
+    target = actual.kind.shown(actual.target)
     live = target
     if actual.running:
-        live = show(actual.live)
+        live = actual.kind.shown(actual.live)
     waiting = _differing(live, target)
     found: list[Difference] = []
     for key in sorted(changed | (waiting & _named(desired))):
         wanted = target.get(key)
         if key in changed:
-            wanted = plan.after.get(key)
+            wanted = after.get(key)
         actually = live.get(key)
         if key in _BESIDE:
-            actually = plan.before.get(key)
+            actually = before.get(key)
         pending = None
         if key in waiting:
             pending = {"value": target.get(key)}
@@ -153,15 +222,8 @@ def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
 
 def _named(desired: Desired) -> set[str]:
     """Return the options of PVE that the estate names for a VM."""
-    named = {
-        *desired.scalars,
-        *desired.property_strings,
-        *desired.unset,
-    }
-    named.update(disk.slot for disk in desired.disks)
-    beside = {
-        "tags": desired.tags,
-        "description": desired.description,
-    }
+    named = {*desired.hardware.scalars, *desired.hardware.property_strings, *desired.hardware.unset}
+    named.update(disk.slot for disk in desired.hardware.disks)
+    beside = {"tags": desired.guest.tags, "description": desired.guest.description}
     named.update(key for key, value in beside.items() if value is not None)
     return named

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .model import IN_SYNC, STATUSES, UNKNOWN, Look
+from .model import IN_SYNC, OUTDATED, STATUSES, UNKNOWN, DriftReading
 
 VERSION = 1
 
 
-def document_of(looks: Sequence[Look], checked: str | None) -> dict[str, Any]:
-    """Return the report on all sites. C(drift) is whether anything differs, C(complete) whether
-    everything is known.
+def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[str, Any]:
+    """Return the report on all sites. C(drift) is whether anything differs besides the images of
+    VMs, which no run changes, C(complete) whether everything is known.
     """
     document: dict[str, Any] = {
         "version": VERSION,
@@ -32,19 +32,19 @@ def document_of(looks: Sequence[Look], checked: str | None) -> dict[str, Any]:
         "unlisted": [],
         "quotas": [],
     }
-    for look in looks:
-        document["sites"].append({"site": look.site, "reason": look.reason})
-        document["nodes"] += map(asdict, look.nodes)
-        document["vms"] += map(asdict, look.vms)
-        document["unlisted"] += map(asdict, look.unlisted)
-        document["quotas"] += map(asdict, look.quotas)
+    for reading in readings:
+        document["sites"].append({"site": reading.site, "reason": reading.reason})
+        document["nodes"] += map(asdict, reading.nodes)
+        document["vms"] += map(asdict, reading.vms)
+        document["unlisted"] += map(asdict, reading.unlisted)
+        document["quotas"] += map(asdict, reading.quotas)
     counts = Counter(vm["status"] for vm in document["vms"])
     summary = {status: counts[status] for status in STATUSES}
     summary["unlisted"] = len(document["unlisted"])
-    summary["ignored"] = sum(look.ignored for look in looks)
+    summary["ignored"] = sum(reading.ignored for reading in readings)
     document["summary"] = summary
-    settled = {IN_SYNC, UNKNOWN, "ignored"}
+    settled = {IN_SYNC, UNKNOWN, OUTDATED, "ignored"}
     document["drift"] = any(summary[name] for name in summary.keys() - settled)
-    unread = [look.reason for look in looks if look.reason]
+    unread = [reading.reason for reading in readings if reading.reason]
     document["complete"] = not (summary[UNKNOWN] or document["nodes"] or unread)
     return document

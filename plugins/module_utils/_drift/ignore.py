@@ -13,18 +13,18 @@ from fnmatch import fnmatchcase
 from .._core import validate
 
 Names = Sequence[str]
-"""What a VM is called: its name, its name with the tenant, and its VMID."""
+"""The names of a VM: its name, its name with the tenant, and its VMID."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One pattern. An empty option stands for the VM as a whole."""
+    """One pattern. An empty option means the whole VM."""
 
     vm: str
     option: str
 
     def matches(self, names: Names, option: str) -> bool:
-        """Return whether it matches an option of a VM, an empty one for the VM as a whole."""
+        """Return whether it matches an option of a VM, or the whole VM if the option is empty."""
         if not fnmatchcase(option, self.option):
             return False
         return any(fnmatchcase(name, self.vm) for name in names)
@@ -51,7 +51,7 @@ def read_ignored(given: Iterable[str]) -> Ignored:
 
 
 def names_of(name: str, tenant: str, vmid: int | None) -> Names:
-    """Return what a VM is called, in lower case: name, TENANT/NAME, and VMID where it has one."""
+    """Return the names of a VM in lower case: name, TENANT/NAME, and VMID if it has one."""
     names = (name.lower(), f"{tenant}/{name}".lower())
     if vmid is None:
         return names

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the report on drift consists of (data). C(docs/drift.schema.json) describes the keys."""
+"""The data of the report on drift. C(docs/drift.schema.json) describes the keys."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ DRIFTED = "drifted"
 PENDING = "pending"
 MISSING = "missing"
 UNWANTED = "unwanted"
+OUTDATED = "outdated"
 UNKNOWN = "unknown"
-STATUSES = (DRIFTED, PENDING, MISSING, UNWANTED, UNKNOWN, IN_SYNC)
+STATUSES = (DRIFTED, PENDING, MISSING, UNWANTED, OUTDATED, UNKNOWN, IN_SYNC)
+# The difference between the template that a VM was cloned from and the template that its source
+# names now, by VMID. No run changes it.
+SOURCE = "source"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One option of a VM that is not as wanted, with values as modules show them.
+    """One option of a VM that is not in sync, with values as modules show them, or C(source).
 
-    `pending` is None, or has as C(value) what applies after the next stop.
+    `pending` is None, or its C(value) is the value that applies after the next stop.
     """
 
     option: str
@@ -41,7 +45,7 @@ class Difference:
 
 @dataclass
 class Compared:
-    """One VM of the estate beside what is there. Site and tenant are empty where there is none."""
+    """One VM of the estate compared with the real VM. Site and tenant are empty if it has none."""
 
     name: str
     tenant: str
@@ -69,7 +73,7 @@ class Unlisted:
 
 
 @dataclass(frozen=True)
-class Silent:
+class OfflineNode:
     """A node whose VMs cannot be read, and why."""
 
     site: str
@@ -90,24 +94,24 @@ class QuotaUse:
 
 
 @dataclass
-class Look:
-    """One site beside the estate. `reason` is why it is unknown as a whole."""
+class DriftReading:
+    """The comparison of one site with the estate. `reason` is set if the whole site is unknown."""
 
     site: str
     reason: str | None = None
     vms: list[Compared] = field(default_factory=list)
     unlisted: list[Unlisted] = field(default_factory=list)
-    nodes: list[Silent] = field(default_factory=list)
+    nodes: list[OfflineNode] = field(default_factory=list)
     quotas: list[QuotaUse] = field(default_factory=list)
     ignored: int = 0
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What is compared: the VMs of these tenants, None for those of all.
+class DriftScope:
+    """The scope of the comparison: the VMs of these tenants, or of all tenants if None.
 
-    Where `unlisted` is not set, VMs that are not in the estate are not searched.
+    Without `unlisted`, VMs that are not in the estate are not searched.
     """
 
     tenants: Collection[str] | None

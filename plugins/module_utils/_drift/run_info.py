@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module drift_info: an estate beside what is there, planned as module vms plans it."""
+"""The work of module drift_info: compares an estate with the real VMs, planned as module vms
+does.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from .._fleet.listed import read_tenants
 from .._spec.fleet import fleet_spec, with_defaults
 from .document import document_of
 from .ignore import read_ignored
-from .look import look_at
-from .model import Look, Scope
+from .model import DriftReading, DriftScope
+from .read_site import read_site
 from .text import lines_of
 
 if TYPE_CHECKING:
@@ -30,31 +32,32 @@ Part = tuple[Collection[str], "Client"]
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return what differs from the estate. Nothing is written, in check mode or out of it.
+    """Return the differences from the estate. Nothing is written, in check mode or out of it.
 
-    Raises FleetError for a mistake in the estate. What cannot be read is unknown in the result.
+    Raises FleetError for a mistake in the estate. VMs that cannot be read are unknown in the
+    result.
     """
     return run_at_sites(params, [((), client)], check_mode)
 
 
 def run_at_sites(
-    params: Mapping[str, Any],
-    clients: Sequence[Part],
-    check_mode: bool = False,
+    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
 ) -> Result:
     """Do the same for VMs of several sites, side by side, each list of sites with its client."""
     wanted = with_defaults(fleet_spec(), dict(params))
-    scope = Scope(read_tenants(wanted), wanted["unlisted"], read_ignored(wanted["ignore"]))
+    scope = DriftScope(read_tenants(wanted), wanted["unlisted"], read_ignored(wanted["ignore"]))
 
-    def one(part: Part) -> Look:
+    def one(part: Part) -> DriftReading:
         names, client = part
         sites = list(names) or None
         # read without the server, so that a site that is down still has its list of VMs
         estate = read_estate(wanted, None, sites)
-        return look_at(estate, client, scope, max(names, default=""))
+        return read_site(estate, client, scope, max(names, default=""))
 
-    looks = side_by_side(one, clients, _SITES_AT_ONCE)
+    readings = side_by_side(one, clients, _SITES_AT_ONCE)
     first = clients[0][1]
-    document = document_of(sorted(looks, key=lambda look: look.site), iso(first.clock.time()))
-    warnings = tuple(text for look in looks for text in look.warnings)
+    document = document_of(
+        sorted(readings, key=lambda reading: reading.site), iso(first.clock.time())
+    )
+    warnings = tuple(text for reading in readings for text in reading.warnings)
     return Result(False, {"drift": document, "report": lines_of(document)}, warnings=warnings)

@@ -10,11 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.quantities import render_size
-from .model import IN_SYNC
+from .._cluster.quota import shown_figures
+from .._core.quantities import MIB, read_size, readable_size
+from .model import IN_SYNC, SOURCE
 
 Row = Mapping[str, Any]
-_BYTES = ("memory", "disk")
+# Options that are a number of MiB.
+_IN_MIB = ("memory", "balloon")
 
 
 def lines_of(document: Row) -> list[str]:
@@ -35,7 +37,7 @@ def lines_of(document: Row) -> list[str]:
 
 
 def _headline(document: Row) -> str:
-    """Return what the run found, with the number of VMs by status."""
+    """Return the finding of the run, with the number of VMs by status."""
     word = "No drift"
     if not document["complete"]:
         word = "Unknown"
@@ -59,7 +61,7 @@ def _place(row: Row) -> str:
 
 
 def _vm(row: Row) -> list[str]:
-    """Return the lines about one VM: what differs, or else what a run would do."""
+    """Return the lines about one VM: its differences, or else the steps of a run."""
     lines = [f"{_label(row)}: {row['status']}{_who(row)}"]
     if row["reason"]:
         lines.append(f"    {_one_line(row['reason'])}")
@@ -94,28 +96,42 @@ def _who(row: Row) -> str:
 
 
 def _option(option: Row) -> str:
-    wanted = _shown(option["wanted"])
-    actual = _shown(option["actual"])
-    text = f"    {option['option']}: wanted {wanted}, actual {actual}"
+    name = option["option"]
+    if name == SOURCE:
+        return _source(option)
+    wanted = _shown(name, option["wanted"])
+    actual = _shown(name, option["actual"])
+    text = f"    {name}: wanted {wanted}, actual {actual}"
     if option["pending"] is None:
         return text
-    pending = _shown(option["pending"]["value"])
+    pending = _shown(name, option["pending"]["value"])
     return f"{text}, pending {pending}"
 
 
-def _shown(value: Any) -> str:
-    """Return a value in one line: a tenant's text has no line break then."""
+def _source(option: Row) -> str:
+    """Return the template of a VM and the template that its source names now."""
+    wanted = option["wanted"]
+    if isinstance(wanted, list):
+        wanted = " or ".join(map(str, wanted))
+    fact = f"it was cloned from template {option['actual']}, and the source is {wanted} now"
+    return f"    source: {fact}; a run does not replace the VM"
+
+
+def _shown(option: str, value: Any) -> str:
+    """Return a value in one line: a tenant's text has no line break then. Sizes have a unit."""
     if value is None:
         return "not set"
+    if option in _IN_MIB and isinstance(value, int):
+        return readable_size(value * MIB)
+    if isinstance(value, Mapping) and isinstance(value.get("size"), str):
+        size = read_size(value["size"])
+        if size is not None:
+            value = {**value, "size": readable_size(size)}
     return json.dumps(value, sort_keys=True)
 
 
 def _quota(row: Row) -> str:
-    used = str(row["used"])
-    limit = str(row["limit"])
-    if row["kind"] in _BYTES:
-        used = render_size(row["used"])
-        limit = render_size(row["limit"])
+    used, limit = shown_figures(row["kind"], row["used"], row["limit"])
     text = f"quota of {row['tenant']}: {row['kind']} {used} of {limit}"
     if row["site"]:
         text = f"{text} at {row['site']}"

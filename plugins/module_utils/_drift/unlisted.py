@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs that the estate does not describe, and nodes that hide what is on them (pure)."""
+"""VMs that the estate does not describe, and nodes that hide their VMs (pure)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from collections.abc import Collection
 
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import owns, tenant_of, tenant_tag
-from .model import Silent, Unlisted
+from .model import OfflineNode, Unlisted
 
 
 def unlisted(
-    cluster: ClusterState,
-    listed: Collection[int],
-    tenants: Collection[str],
-    prefix: str,
+    cluster: ClusterState, listed: Collection[int], tenants: Collection[str], prefix: str
 ) -> list[VmRow]:
     """Return the VMs that no item of the estate means, sorted by VMID, without templates.
 
-    With `tenants`, only those that belong to one of them.
+    With `tenants`, only the VMs of these tenants.
     """
     found: list[VmRow] = []
     for vmid in sorted(cluster.vms.keys() - set(listed)):
@@ -51,10 +48,10 @@ def describe_unlisted(row: VmRow, site: str, prefix: str) -> Unlisted:
     )
 
 
-def silent_nodes(cluster: ClusterState, site: str) -> list[Silent]:
+def silent_nodes(cluster: ClusterState, site: str) -> list[OfflineNode]:
     """Return the nodes whose VMs cannot be read, sorted by name."""
-    found: list[Silent] = []
+    found: list[OfflineNode] = []
     for name in sorted(cluster.nodes):
         if not cluster.nodes[name].online:
-            found.append(Silent(site, name, f"node {name} is offline"))
+            found.append(OfflineNode(site, name, f"node {name} is offline"))
     return found

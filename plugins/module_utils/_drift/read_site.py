@@ -9,30 +9,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._cluster.quota import KINDS, Figures, Limits, total
+from .._cluster.restoring import find_restored, seems_bare
 from .._cluster.state import ask_nodes
 from .._cluster.tenant import PREFIX
-from .._cluster.visible import require_visible
+from .._cluster.visible import look_for, require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
-from .._fleet.items import Estate, Item
-from .._fleet.plan import Planned, Planner, counting, meant
+from .._fleet.items import Estate, VmItem
+from .._fleet.plan import Planned, Planner, vmids_of, with_leaving
+from .._guest.create.quota_race import read_usage
+from .._guest.model import Guest
 from .._tasks.query import MAX_TASKS, Query
 from .._tasks.read import found_in, read_removals, read_tasks
 from .._tasks.row import Task, describe_task, is_of_earlier_guest
-from .._vm.create.quota_race import read_usage
-from .._vm.model import Desired
 from .compare import compare, is_unfinished, seems_gone, status_of
 from .ignore import Ignored, names_of
 from .model import (
     DRIFTED,
     IN_SYNC,
+    OUTDATED,
     PENDING,
     UNKNOWN,
     UNWANTED,
     Compared,
-    Look,
+    DriftReading,
+    DriftScope,
     QuotaUse,
-    Scope,
     Unlisted,
 )
 from .unlisted import describe_unlisted, silent_nodes, unlisted
@@ -40,93 +42,83 @@ from .unlisted import describe_unlisted, silent_nodes, unlisted
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Tasks that leave the VM as it is: consoles and backups.
+# Tasks that do not change the VM: consoles and backups.
 _HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
-_LOOKS_AT_ONCE = 8
+_CHECKS_AT_ONCE = 8
 # How a VM differs that exists.
-_EXISTING = frozenset((DRIFTED, PENDING, UNWANTED))
-_OF_TASK = (
-    "type",
-    "user",
-    "token",
-    "status",
-    "started",
-    "upid",
-)
+_EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
+_OF_TASK = ("type", "user", "token", "status", "started", "upid")
 
 
-def look_at(estate: Estate, client: Client, scope: Scope, site: str) -> Look:
-    """Return what differs at one site.
+def read_site(estate: Estate, client: Client, scope: DriftScope, site: str) -> DriftReading:
+    """Return the differences at one site.
 
     As many requests as module vms makes without a change, one more for each VM that is not found
-    and each node with a VM that is not in the estate, and, where something differs, three for each
+    and each node with a VM that is not in the estate, and, if there is a difference, three for each
     node about tasks. A site that cannot be read leaves its VMs unknown.
     """
-    look = Look(site)
+    reading = DriftReading(site)
     try:
         planner = Planner(client, check_mode=True)
         located = planner.look_up(estate.items)
-        plans = counting(planner.plan_located(located), planner.leaving)
+        plans = with_leaving(planner.plan_located(located), planner.leaving)
     except FleetError as error:
-        look.reason = error.message
-        look.vms = [compare(Planned(item, error=error)) for item in estate.items]
-        for vm in look.vms:
+        reading.reason = error.message
+        reading.vms = [compare(Planned(item, error=error)) for item in estate.items]
+        for vm in reading.vms:
             vm.status = UNKNOWN
-        return look
-    look.nodes = silent_nodes(planner.cluster, site)
-    vms = list(map(compare, plans))
+        return reading
+    reading.nodes = silent_nodes(planner.cluster, site)
+    vms = [compare(planned, planner.cluster) for planned in plans]
     _find_hidden(client, planner, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
-        _add(look, vm, scope.ignored, is_unfinished(planned))
+        _add(reading, vm, scope.ignored, is_unfinished(planned))
     if scope.unlisted:
         prefix = str(estate.params.get("tenant_prefix") or PREFIX)
-        _add_unlisted(look, client, planner, plans, scope, prefix)
-    _add_quotas(look, client, planner, estate.items)
-    _add_tasks(look, client, planner)
-    return look
+        _add_unlisted(reading, client, planner, plans, scope, prefix)
+    _add_quotas(reading, client, planner, estate.items)
+    _add_tasks(reading, client, planner)
+    return reading
 
 
 def _find_hidden(
-    client: Client,
-    planner: Planner,
-    plans: list[Planned],
-    vms: list[Compared],
+    client: Client, planner: Planner, plans: list[Planned], vms: list[Compared]
 ) -> None:
-    """Make VMs unknown that were not found, and whose number a VM has that the caller may not see.
+    """Mark VMs as unknown that were not found, but whose VMID a hidden VM has.
 
-    A VM that this collection made has the first number of an order that follows from its name. One
-    request for each VM that was not found.
+    The VMID of a VM of this collection is the first free one of an order that follows from its
+    name. One request for each VM that was not found.
     """
 
-    def look_for(pair: tuple[Planned, Compared]) -> None:
+    def ask_for(pair: tuple[Planned, Compared]) -> None:
         planned, vm = pair
         desired = planned.item.desired
         try:
-            number = desired.vmid or desired.numbers.free(planner.cluster.taken)
-            attempted = f"{desired.label} could not be compared"
-            require_visible(client, planner.cluster, number, attempted)
+            number = desired.guest.vmid or desired.guest.vmids.free(planner.cluster.taken)
+            attempted = f"{desired.guest.label} could not be compared"
+            require_visible(look_for(client, planner.cluster, number), number, attempted)
         except FleetError as error:
             vm.status = UNKNOWN
             vm.reason = error.message
 
     gone: list[tuple[Planned, Compared]] = []
     for planned, vm in zip(plans, vms, strict=True):
-        if seems_gone(planned, vm) and planned.item.desired.numbers.by_name:
+        if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
             gone.append((planned, vm))
-    side_by_side(look_for, gone, _LOOKS_AT_ONCE)
+    side_by_side(ask_for, gone, _CHECKS_AT_ONCE)
 
 
-def _add(look: Look, vm: Compared, ignored: Ignored, unfinished: bool) -> None:
-    """Add a VM without what is ignored of it. One that is `unfinished` is never in sync."""
+def _add(reading: DriftReading, vm: Compared, ignored: Ignored, unfinished: bool) -> None:
+    """Add a VM without its ignored differences. An `unfinished` VM is never in sync."""
     names = names_of(vm.name, vm.tenant, vm.vmid)
     if vm.status != IN_SYNC and ignored.vm(names):
-        look.ignored += 1
+        reading.ignored += 1
         return
-    look.vms.append(vm)
+    reading.vms.append(vm)
     kept = [one for one in vm.options if not ignored.option(names, one.option)]
     dropped = len(vm.options) - len(kept)
     if dropped:
-        look.ignored += dropped
+        reading.ignored += dropped
         vm.options = kept
         vm.status = status_of(kept)
         if unfinished and vm.status == IN_SYNC:
@@ -134,38 +126,38 @@ def _add(look: Look, vm: Compared, ignored: Ignored, unfinished: bool) -> None:
 
 
 def _add_unlisted(
-    look: Look,
+    reading: DriftReading,
     client: Client,
     planner: Planner,
     plans: list[Planned],
-    scope: Scope,
+    scope: DriftScope,
     prefix: str,
 ) -> None:
     """Add the VMs that are not in the estate, with their names from their nodes."""
     listed: set[int] = set()
     for planned in plans:
-        listed |= meant(planned)
+        listed |= vmids_of(planned)
     tenants = scope.tenants or ()
     rows = unlisted(planner.cluster, listed, tenants, prefix)
     nodes = {row.node for row in rows}
-    cluster = ask_nodes(
-        client,
-        planner.cluster,
-        nodes,
-    )
-    rows = unlisted(cluster, listed, tenants, prefix)  # without those that are gone by now
+    cluster = ask_nodes(client, planner.cluster, nodes)
+    rows = unlisted(cluster, listed, tenants, prefix)  # without VMs that were removed since then
+    restored = find_restored(client, filter(seems_bare, rows))
+    reading.warnings += restored.values()
     for row in rows:
-        vm = describe_unlisted(row, look.site, prefix)
+        if row.vmid in restored:
+            continue
+        vm = describe_unlisted(row, reading.site, prefix)
         if scope.ignored.vm(names_of(vm.name, vm.tenant, vm.vmid)):
-            look.ignored += 1
+            reading.ignored += 1
         else:
-            look.unlisted.append(vm)
+            reading.unlisted.append(vm)
 
 
-def _add_tasks(look: Look, client: Client, planner: Planner) -> None:
-    """Add the last task of each VM that differs; where none is known it stays None."""
-    differing: list[Compared | Unlisted] = [*look.unlisted]
-    for vm in look.vms:
+def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
+    """Add the last task of each VM that differs; it stays None if none is known."""
+    differing: list[Compared | Unlisted] = [*reading.unlisted]
+    for vm in reading.vms:
         if vm.status in _EXISTING:
             differing.append(vm)
     if not differing:
@@ -174,8 +166,8 @@ def _add_tasks(look: Look, client: Client, planner: Planner) -> None:
     for one in differing:
         task = tasks.get(one.vmid or 0)
         if task is not None:
-            shown = describe_task(task)
-            one.last_task = {key: shown[key] for key in _OF_TASK}
+            described = describe_task(task)
+            one.last_task = {key: described[key] for key in _OF_TASK}
 
 
 def _last_tasks(client: Client, planner: Planner) -> dict[int, Task]:
@@ -194,20 +186,22 @@ def _may_change(task: Task) -> bool:
     return task.type not in _HARMLESS
 
 
-def _add_quotas(look: Look, client: Client, planner: Planner, items: list[Item]) -> None:
-    """Add use and limit of each tenant with a quota; a warning where its use cannot be read."""
-    by_tenant: dict[str, Desired] = {}
+def _add_quotas(
+    reading: DriftReading, client: Client, planner: Planner, items: list[VmItem]
+) -> None:
+    """Add use and limit of each tenant with a quota, or a warning if its use cannot be read."""
+    by_tenant: dict[str, Guest] = {}
     for item in items:
-        if item.desired.limits and item.desired.tenant:
-            by_tenant.setdefault(item.desired.tenant, item.desired)
+        if item.desired.guest.limits and item.desired.guest.tenant:
+            by_tenant.setdefault(item.desired.guest.tenant, item.desired.guest)
     for tenant in sorted(by_tenant):
         try:
             usage = read_usage(client, by_tenant[tenant], planner.cluster)
         except FleetError as error:
-            look.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
+            reading.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
             continue
         limits = by_tenant[tenant].limits or {}
-        look.quotas += _use_of(tenant, look.site, limits, total(usage.values()))
+        reading.quotas += _use_of(tenant, reading.site, limits, total(usage.values()))
 
 
 def _use_of(tenant: str, site: str, limits: Limits, used: Figures) -> list[QuotaUse]:
