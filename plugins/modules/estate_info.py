@@ -3,22 +3,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from estate_info.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: estate_info
 short_description: Gather a running cluster as an estate
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Returns the VMs of a cluster as the variables of an estate, and as the text of an estate file
     with comments. A run of C(pve.fleet.provision) with that file changes nothing.
-  - Options that have the default of Proxmox VE, or what a new VM gets, are left out. What VMs have
-    in common becomes defaults, classes, networks, storage classes and settings of tenants.
-  - Each VM is planned as M(pve.fleet.vms) plans it. What cannot be expressed so that the plan does
-    nothing is named in RV(unexpressed) and in a comment. Passwords are named in RV(secrets).
+  - Options that have the default of Proxmox VE, or what a new VM gets, are left out. What VMs
+    have in common becomes defaults, classes, networks, storage classes and settings of tenants.
+  - Each VM is planned as M(pve.fleet.vms) plans it. What cannot be expressed so that the plan
+    does nothing is named in RV(unexpressed) and in a comment. Passwords are named in RV(secrets).
   - The same VMs have the same text in each run, so that it can be kept in git.
   - This takes as many requests as M(pve.fleet.vms) makes without a change, and one about the
     privileges of the login where no filter is given.
@@ -62,32 +64,25 @@ estate:
   contains:
     provision_state: {description: State of VMs that set none., type: str, sample: started}
     provision_defaults: {description: What all VMs have in common., type: dict, sample: {cpu: host}}
-    provision_classes:
-      description: What VMs of the same cores and memory have in common.
-      type: dict
-      sample: {2c-4g: {cores: 2, memory: 4G}}
-    provision_networks:
-      description: Networks that several NICs share.
-      type: dict
-      sample: {vmbr1.120: {bridge: vmbr1, vlan: 120}}
-    provision_storage_classes:
-      description: Storages with options that several disks share.
-      type: dict
-      sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}
-    tenants:
-      description: Settings of tenants, such as their pools.
-      type: dict
-      sample: {acme: {pool: acme}}
-    provision_vms:
-      description: The VMs, by tenant and VMID, those without a tenant last.
-      type: list
-      elements: dict
-      sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]
+    provision_classes: {description: What VMs of the same cores and memory have in common.,
+      type: dict, sample: {2c-4g: {cores: 2, memory: 4G}}}
+    provision_networks: {description: Networks that several NICs share., type: dict, sample: {
+        vmbr1.120: {bridge: vmbr1, vlan: 120}}}
+    provision_storage_classes: {description: Storages with options that several disks share.,
+      type: dict, sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}}
+    tenants: {description: 'Settings of tenants, such as their pools.', type: dict, sample: {
+        acme: {pool: acme}}}
+    provision_vms: {description: 'The VMs, by tenant and VMID, those without a tenant last.',
+      type: list, elements: dict, sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]}
 text:
   description: The same as the text of an estate file, with comments.
   returned: success
   type: str
-  sample: "---\nprovision_vms: []\n"
+  sample: '---
+
+    provision_vms: []
+
+    '
 complete:
   description: Whether every VM that is meant could be read.
   returned: success
@@ -147,16 +142,18 @@ report:
   returned: success
   type: list
   elements: str
-  sample: [exported 6 VMs, "acme/web1 (15046): cloud_init.password is left out, it is a secret"]
+  sample:
+    - exported 6 VMs
+    - 'acme/web1 (15046): cloud_init.password is left out, it is a secret'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._estate.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.estate_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.estate_info import (
     estate_info_spec,
 )
 
-ENTRY = Entry(run, estate_info_spec())
+ENTRY = Entry(run, estate_info_spec(), name="estate_info")
 
 
 def main() -> None:

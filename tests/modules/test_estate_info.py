@@ -14,7 +14,8 @@ import pytest
 import yaml
 from hypothesis import given
 
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._estate.checksum import find_edit
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from tests.cases import cases
 from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab
 from tests.modules.module_runner import run_module
@@ -303,10 +304,7 @@ def test_missing_privileges_are_named_for_each_vm(lab: Lab) -> None:
 def test_a_login_that_sees_a_part_of_the_vms(lab: Lab) -> None:
     seen = machine(lab, name="seen", pool="acme")
     hidden = machine(lab, name="hidden", pool="globex")
-    login = {
-        "token_id": "ops@pve!auto",
-        "token_secret": "00000000-0000-4000-8000-0000000000f2",
-    }
+    login = {"token_id": "ops@pve!auto", "token_secret": "00000000-0000-4000-8000-0000000000f2"}
     whole = export(lab, **login)
     assert vms(whole).keys() == {"seen"}
     assert any("VM.Audit on /vms" in warning for warning in whole["warnings"])
@@ -351,6 +349,30 @@ def test_power_nodes_and_quotas(lab: Lab) -> None:
     assert result["estate"]["provision_state"] == "present"
     assert all("state" not in vm for vm in vms(result).values())
     assert "# its VMs have {vms: 2, cores: 3, memory: 512M, disk: 2G}" in result["text"]
+    provision(lab, result["estate"])
+
+
+@pytest.mark.parametrize("tags", ["", "web", "tenant_acme", "tenant_acme;web"])
+def test_a_tag_that_is_set_by_hand_later_is_drift(lab: Lab, tags: str) -> None:
+    vm = machine(lab, name="a", tags=tags)
+    machine(lab, name="b", tags="tenant_acme;web")
+    estate = export(lab)["estate"]
+    provision(lab, estate)
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"tags": f"{tags};by-hand"}})
+    drift = check(lab, "drift_info", **options_of(estate))["drift"]
+    (drifted,) = [one for one in drift["vms"] if one["status"] != "in_sync"]
+    assert (drifted["name"], drifted["status"]) == ("a", "drifted")
+    (difference,) = drifted["options"]
+    assert difference["option"] == "tags"
+    assert set(difference["actual"]) - set(difference["wanted"] or ()) == {"by-hand"}
+
+
+def test_a_tag_that_cannot_be_expressed_stays(lab: Lab) -> None:
+    vm = machine(lab, name="a")
+    lab.simulator.steer(f"/vms/{vm['vmid']}", {"config": {"tags": "-odd;web"}})
+    result = export(lab)
+    assert [one["value"] for one in result["unexpressed"]] == ["-odd"]
+    assert "tags_exact" not in vms(result)["a"]
     provision(lab, result["estate"])
 
 
@@ -399,7 +421,12 @@ def test_the_page_shows_what_is_exported(lab: Lab) -> None:
     text = with_numbered_macs(export(lab)["text"])
     page = (docs / "export.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```yml\n(.*?)```", page, re.DOTALL)
-    assert shown == text
+    assert without_checksum(shown) == without_checksum(text)
+    assert find_edit(shown.encode()) == ""
+
+
+def without_checksum(text: str) -> str:
+    return re.sub(r"# Checksum: .*", "", text)
 
 
 def with_numbered_macs(text: str) -> str:

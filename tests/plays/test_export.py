@@ -110,12 +110,7 @@ def test_what_could_not_be_read_is_in_the_file_and_the_exit_status(
 
 
 @pytest.mark.parametrize(
-    ("directory", "cause"),
-    [
-        ("missing", "does not exist"),
-        ("file", "is not a directory"),
-        ("", "export_directory has no value"),
-    ],
+    ("directory", "cause"), [("file", "is not a directory"), ("", "export_directory has no value")]
 )
 def test_a_place_that_cannot_be_written_is_refused_first(
     lab: Lab, player: Player, directory: str, cause: str
@@ -126,6 +121,79 @@ def test_a_place_that_cannot_be_written_is_refused_first(
     assert cause in output
     assert "Nothing was exported" in output
     assert lab.requests_since(mark) == []
+
+
+def test_a_missing_directory_is_created(lab: Lab, player: Player) -> None:
+    play = ("-e", "export_directory=new/estate")
+    output = player.play(EXPORT, *play, "--check").expect().output
+    assert "changed=1" in output
+    assert not (player.directory / "new").exists()
+    player.play(EXPORT, *play).expect()
+    directory = player.directory / "new" / "estate"
+    assert (directory / "estate.yml").is_file()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o750
+    assert "changed=0" in player.play(EXPORT, *play).expect().output
+
+
+def test_an_edited_file_is_replaced_only_on_demand(lab: Lab, player: Player) -> None:
+    estate, _output = export(player)
+    file = player.directory / "estate.yml"
+    lab.make_vm("web1", tags="tenant_acme")
+    # Ends of lines are not an edit.
+    file.write_bytes(estate.replace("\n", "\r\n").encode())
+    exported, _output = export(player)
+    assert "name: web1" in exported
+    edited = exported.replace("name: web1", "name: web1 # by hand")
+    file.write_text(edited, encoding="utf-8")
+    mark = lab.mark()
+    for arguments in ((), ("--check", "--diff")):
+        kept, output = export(player, *arguments, status=2)
+        assert kept == edited
+        assert "Nothing was written." in output
+        assert f"{file} exists, and it was edited after export wrote it" in output
+        assert "export_replace=true" in output
+    assert lab.requests_since(mark) == []
+    kept, output = export(player, "-e", "export_replace=true", "--check", "--diff")
+    assert kept == edited
+    assert "web1 # by hand" in output
+    replaced, output = export(player, "-e", "export_replace=true")
+    assert replaced == exported
+    (copy,) = player.directory.glob("estate.yml.*")
+    assert copy.read_text(encoding="utf-8") == edited
+    assert copy.name in output
+    again, _output = export(player)
+    assert again == exported
+
+
+def test_a_link_is_followed(lab: Lab, player: Player) -> None:
+    target = player.directory / "kept.yml"
+    (player.directory / "estate.yml").symlink_to(target)
+    output = player.play(EXPORT, "-e", "export_directory=.").expect(2).output
+    assert f"is a link to {target}, which does not exist" in output
+    (player.directory / "estate.yml").unlink()
+    export(player)
+    (player.directory / "estate.yml").rename(target)
+    (player.directory / "estate.yml").symlink_to(target)
+    lab.make_vm("web1", tags="tenant_acme")
+    export(player)
+    assert (player.directory / "estate.yml").is_symlink()
+    assert "name: web1" in target.read_text(encoding="utf-8")
+    with target.open("a", encoding="utf-8") as stream:
+        stream.write("# by hand\n")
+    export(player, status=2)
+    assert target.read_text(encoding="utf-8").endswith("# by hand\n")
+
+
+def test_an_edit_during_the_export_is_kept(lab: Lab, player: Player) -> None:
+    estate, _output = export(player)
+    lab.make_vm("web1", tags="tenant_acme")
+    file = player.directory / "estate.yml"
+    edit = "{{ {} if lookup('pipe', 'echo ' ~ '# by hand' | quote ~ ' >> FILE') else {} }}"
+    connection = edit.replace("FILE", str(file))
+    played = player.play(EXPORT, "-e", "export_directory=.", export_connection=connection)
+    output = played.expect(2).output
+    assert "it was edited after export wrote it" in output
+    assert file.read_text(encoding="utf-8").startswith(estate)
 
 
 def test_adoption_as_getting_started_says(lab: Lab, player: Player, repo: Path) -> None:

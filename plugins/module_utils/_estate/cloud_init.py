@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._schema.formats import rule_of
-from .._spec.vm_rules import SCALARS
+from .._spec.generated.vm_rules import SCALARS
 from .._vm.config.actual import DRIVE, is_cloud_init, storage_of
 from .._vm.config.view import decode_keys
 from .hardware import is_default, parsed, piece, typed
-from .model import Config, Lost, Piece, Way
+from .model import Alternative, Config, Lost, SettingGroup
 
 _PASSWORD = "cipassword"
 _DEFAULT_DRIVE = "ide2"
@@ -33,7 +33,7 @@ def secrets_of(config: Config) -> tuple[str, ...]:
     return ()
 
 
-def cloud_init_pieces(config: Config) -> Iterator[Piece]:
+def cloud_init_pieces(config: Config) -> Iterator[SettingGroup]:
     """Yield the pieces of a VM with this configuration."""
     slots: list[str] = []
     for slot in sorted(filter(DRIVE.match, config)):
@@ -49,7 +49,7 @@ def cloud_init_pieces(config: Config) -> Iterator[Piece]:
     yield from _snippets(config, has_drive=has_drive)
 
 
-def _drive(slot: str, text: str) -> Piece:
+def _drive(slot: str, text: str) -> SettingGroup:
     storage = storage_of(parsed(slot, text))
     options: dict[str, Any] = {"storage": storage}
     is_named = slot.startswith(_NAMED_SLOTS)
@@ -58,7 +58,7 @@ def _drive(slot: str, text: str) -> Piece:
     return piece(slot, text, {"cloud_init": options})
 
 
-def _settings(config: Config, *, has_drive: bool) -> Iterator[Piece]:
+def _settings(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
     """Yield the options of cloud-init that are one value of PVE."""
     for option, key in SCALARS["cloud_init"].items():
         if key not in config or is_default(key, config[key]):
@@ -68,30 +68,19 @@ def _settings(config: Config, *, has_drive: bool) -> Iterator[Piece]:
         raw = {"options": {key: value}}
         if option == "nameservers":
             value = text.replace(",", " ").split()
-        yield _either(
-            key,
-            text,
-            {option: value},
-            raw,
-            has_drive=has_drive,
-        )
+        yield _either(key, text, {option: value}, raw, has_drive=has_drive)
 
 
 def _either(
-    key: str,
-    text: str,
-    own: Mapping[str, Any],
-    raw: Mapping[str, Any],
-    *,
-    has_drive: bool,
-) -> Piece:
+    key: str, text: str, own: Mapping[str, Any], raw: Mapping[str, Any], *, has_drive: bool
+) -> SettingGroup:
     """Return a setting as an option of cloud-init, without a drive under PVE's own name alone."""
     if has_drive:
         return piece(key, text, {"cloud_init": own}, raw)
     return piece(key, text, raw)
 
 
-def _keys(config: Config, *, has_drive: bool) -> Iterator[Piece]:
+def _keys(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
     """Yield the SSH keys, without comments between them."""
     if "sshkeys" not in config:
         return
@@ -105,15 +94,15 @@ def _keys(config: Config, *, has_drive: bool) -> Iterator[Piece]:
         else:
             keys.append(line)
     if not has_drive:
-        yield Piece((), tuple(all_lost))
+        yield SettingGroup((), tuple(all_lost))
         return
     options = {"cloud_init": {"ssh_keys": keys}}
-    with_keys = Way(options, tuple(comments))
+    with_keys = Alternative(options, tuple(comments))
     without = Lost("sshkeys", config["sshkeys"], "not each line is a public key")
-    yield Piece((with_keys,), (without,))
+    yield SettingGroup((with_keys,), (without,))
 
 
-def _snippets(config: Config, *, has_drive: bool) -> Iterator[Piece]:
+def _snippets(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
     if "cicustom" not in config:
         return
     text = config["cicustom"]

@@ -13,18 +13,18 @@ from typing import Any
 from .._core import validate
 from .._core.quantities import GIB, read_size, render_size
 from .._schema.formats import sub_keys_of
-from .._spec.vm_rules import SCALARS
+from .._spec.generated.vm_rules import SCALARS
 from .._vm.config.actual import DRIVE, is_cd, is_cloud_init, storage_of
 from .hardware import differing, is_valid, parsed, piece, typed
-from .model import Config, Lost, Piece, Way
+from .model import Alternative, Config, Lost, SettingGroup
 
 _NIC = re.compile(r"^net\d+$")
 _UNUSED = re.compile(r"^unused\d+$")
 _ADDRESSES = re.compile(r"^ipconfig\d+$")
 _FILE = re.compile(r"\.(raw|qcow2|vmdk)$")
-# What the volume itself decides.
+# Sub-keys that the volume itself decides.
 _OF_VOLUME = frozenset(("file", "volume", "size", "format", "import-from", "media"))
-# What a new firmware disk gets, and what one without a value has (QemuServer.pm, OVMF.pm).
+# Defaults of a new firmware disk, and the defaults of missing sub-keys (QemuServer.pm, OVMF.pm).
 _NEW_FIRMWARE = {"efitype": "4m", "pre-enrolled-keys": "1", "version": "v2.0"}
 _OLD_FIRMWARE: Mapping[str, Mapping[str, str]] = {
     "efidisk0": {"efitype": "2m", "pre-enrolled-keys": "0"},
@@ -35,7 +35,7 @@ _IP = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
 _OUTSIDE = "it is not a volume of a storage"
 
 
-def device_pieces(config: Config) -> Iterator[Piece]:
+def device_pieces(config: Config) -> Iterator[SettingGroup]:
     """Yield the pieces for the drives and NICs of a VM, in the order of their numbers."""
     for slot in _sorted(DRIVE, config):
         drive = parsed(slot, config[slot])
@@ -62,38 +62,38 @@ def _by_number(key: str) -> tuple[str, int]:
     return kind, int(number)
 
 
-def _firmware(config: Config) -> Iterator[Piece]:
-    """Yield that a VM with UEFI has no EFI disk, where it has none: else one would be added."""
+def _firmware(config: Config) -> Iterator[SettingGroup]:
+    """Yield that a VM with UEFI has no EFI disk, if it has none: otherwise a run would add one."""
     if config.get("bios") != "ovmf" or "efidisk0" in config:
         return
     yield piece("efidisk0", "", {"disks": [_NO_EFI_DISK]})
 
 
-def _drive(slot: str, text: str, drive: Mapping[str, str]) -> Piece:
-    """Return a drive, by its name alone where its options cannot be kept."""
+def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
+    """Return a drive, by its name alone if its options cannot be kept."""
     left_out = (Lost(slot, text),)
-    name_alone = Way({"disks": [{"name": slot}]}, left_out)
+    name_alone = Alternative({"disks": [{"name": slot}]}, left_out)
     if is_cd(drive):
         best = _cd(slot, drive)
     else:
         best = _disk(slot, drive)
-    return Piece((best, name_alone), left_out)
+    return SettingGroup((best, name_alone), left_out)
 
 
-def _cd(slot: str, drive: Mapping[str, str]) -> Way:
+def _cd(slot: str, drive: Mapping[str, str]) -> Alternative:
     """Return a CD drive. A drive of the host and a file outside of a storage have no option."""
     volume = drive.get("file", "none")
     item = {"name": slot, **_options(slot, drive)}
     if volume == "none" or is_valid(validate.volume, volume):
         item["iso"] = volume
-        return Way({"disks": [item]})
+        return Alternative({"disks": [item]})
     others = item.get("options", {})
     item["options"] = {"media": "cdrom", **others}
     left_out = Lost(slot, volume, _OUTSIDE)
-    return Way({"disks": [item]}, (left_out,))
+    return Alternative({"disks": [item]}, (left_out,))
 
 
-def _disk(slot: str, drive: Mapping[str, str]) -> Way:
+def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
     item: dict[str, Any] = {"name": slot}
     left_out: list[Lost] = []
     volume = drive.get("file", "")
@@ -114,18 +114,18 @@ def _disk(slot: str, drive: Mapping[str, str]) -> Way:
     if drive.get("format"):
         item["format"] = drive["format"]
     item.update(_options(slot, drive))
-    return Way({"disks": [item]}, tuple(left_out))
+    return Alternative({"disks": [item]}, tuple(left_out))
 
 
 def _size(slot: str, drive: Mapping[str, str]) -> int:
-    """Return the bytes of a disk, 0 where they are unknown or PVE decides them."""
+    """Return the size of a disk in bytes, 0 if it is unknown or PVE decides it."""
     if slot in _OLD_FIRMWARE:
         return 0
     return read_size(drive.get("size")) or 0
 
 
 def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options of a drive without those that have PVE's default."""
+    """Return the options of a drive that differ from PVE's default."""
     settings = differing(slot, drive)
     for name in _OF_VOLUME & settings.keys():
         del settings[name]
@@ -141,7 +141,7 @@ def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _named(place: str, key: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Return sub-keys of a device as options, those without one under C(options)."""
+    """Return sub-keys of a device as options; sub-keys without an option are under C(options)."""
     fmt = sub_keys_of(key)
     options = {sub_key: option for option, sub_key in SCALARS[place].items()}
     item: dict[str, Any] = {}
@@ -157,14 +157,14 @@ def _named(place: str, key: str, settings: Mapping[str, str]) -> dict[str, Any]:
     return item
 
 
-def _nic(key: str, config: Config) -> Piece:
-    """Return a NIC with its addresses, without them where they cannot be kept."""
+def _nic(key: str, config: Config) -> SettingGroup:
+    """Return a NIC with its addresses, or without them if they cannot be kept."""
     nic = {"name": key, **_nic_options(key, config[key])}
     left_out = Lost(key, config[key])
-    alone = Way({"nics": [nic]})
+    alone = Alternative({"nics": [nic]})
     address_key = key.replace("net", "ipconfig")
     if address_key not in config:
-        return Piece((alone,), (left_out,))
+        return SettingGroup((alone,), (left_out,))
     text = config[address_key]
     addresses = Lost(address_key, text)
     odd: list[Lost] = []
@@ -174,13 +174,13 @@ def _nic(key: str, config: Config) -> Piece:
             whole[_IP[name]] = value
         else:
             odd.append(Lost(address_key, f"{name}={value}"))
-    best = Way({"nics": [whole]}, tuple(odd))
-    second = Way(alone.options, (addresses,))
-    return Piece((best, second), (left_out, addresses))
+    best = Alternative({"nics": [whole]}, tuple(odd))
+    second = Alternative(alone.options, (addresses,))
+    return SettingGroup((best, second), (left_out, addresses))
 
 
 def _nic_options(key: str, text: str) -> dict[str, Any]:
-    """Return the options of a NIC without those that a new one has."""
+    """Return the options of a NIC that differ from a new NIC's."""
     values = differing(key, parsed(key, text))
     if values.get("model") == "virtio":
         del values["model"]
@@ -189,7 +189,7 @@ def _nic_options(key: str, text: str) -> dict[str, Any]:
     if trunks:
         item["trunks"] = trunks.split(";")
     if "bridge" not in item:
-        # else a new one gets a bridge
+        # otherwise a new NIC gets a bridge
         others = item.get("options", {})
         item["options"] = {"bridge": "", **others}
     return item

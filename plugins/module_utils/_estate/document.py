@@ -13,31 +13,20 @@ from typing import Any
 from .._cluster.quota import Figures
 from .._cluster.tenant import PREFIX
 from .._core.quantities import render_size
-from .model import PRESENT, Choices, Estate, Exported, Found, Listed, Options
-from .shared import (
-    take_classes,
-    take_defaults,
-    take_networks,
-    take_storage_classes,
-    take_tenants,
-)
+from .._spec.generated.vm_rules import ORDER
+from .model import PRESENT, Choices, ExportedEstate, ExportedVm, ExportItem, ExportReadings, Options
+from .shared import take_classes, take_defaults, take_networks, take_storage_classes, take_tenants
 from .vm import without_name
 
-# The options of a VM in the order in which a person reads them.
-_ORDER = (
-    "name vmid tenant adopt pool node state source class cores sockets vcpus memory memory_floor"
-    " balloon cpu cpulimit cpuunits numa bios machine ostype scsihw agent vga serial_console boot"
-    " onboot startup protection hotplug tags description disks nics cloud_init options"
-).split()
-_PLACE = {name: place for place, name in enumerate(_ORDER)}
+_PLACE = {name: place for place, name in enumerate(ORDER)}
 _TWICE = "another VM of the tenant has this name"
 
 
-def estate_of(found: Found, choices: Choices) -> Estate:
-    """Return the estate of what was read. The order of what was read does not matter."""
+def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
+    """Return the estate of the VMs that were read. Their order does not matter."""
     exported = _named_once(found.vms)
     missing = sorted(found.missing, key=_place)
-    listed: list[Listed] = [*exported, *missing]
+    listed: list[ExportItem] = [*exported, *missing]
     items: list[dict[str, Any]] = []
     for vm in sorted(listed, key=_place):
         if vm.is_listed:
@@ -55,11 +44,11 @@ def estate_of(found: Found, choices: Choices) -> Estate:
     if choices.quotas:
         for name, settings in variables["tenants"].items():
             settings["quota"] = quota_of(use.get(name, Figures()))
-    return Estate(variables, tuple(exported), tuple(missing), use)
+    return ExportedEstate(variables, tuple(exported), tuple(missing), use)
 
 
 def _layers(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the VMs share, each with its variable, and the VMs with the rest."""
+    """Return the shared settings of the VMs, by variable, and the VMs with the rest."""
     networks = take_networks(items)
     storage_classes = take_storage_classes(items)
     defaults = take_defaults(items)
@@ -80,18 +69,18 @@ def _layers(items: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _place(vm: Listed) -> tuple[bool, str, int]:
-    """Return the place of a VM: by tenant, those without one last, and by VMID."""
+def _place(vm: ExportItem) -> tuple[bool, str, int]:
+    """Return the sort key of a VM: its tenant, VMs without a tenant last, then its VMID."""
     is_free = not vm.tenant
     return is_free, vm.tenant, vm.vmid
 
 
-def _named_once(vms: Iterable[Exported]) -> list[Exported]:
+def _named_once(vms: Iterable[ExportedVm]) -> list[ExportedVm]:
     """Return the VMs in their order; the second one of a name within a tenant has its number only,
     as a list of module vms needs it.
     """
     known: set[tuple[str, str]] = set()
-    found: list[Exported] = []
+    found: list[ExportedVm] = []
     for vm in sorted(vms, key=_place):
         name = str(vm.options.get("name", ""))
         key = (vm.tenant, name.lower())
@@ -112,8 +101,8 @@ def _place_of(name: str) -> int:
     return _PLACE[name]
 
 
-def _use(vms: Iterable[Exported]) -> dict[str, Figures]:
-    """Return what each tenant uses, as far as the configurations of its VMs say it."""
+def _use(vms: Iterable[ExportedVm]) -> dict[str, Figures]:
+    """Return the usage of each tenant, as far as the configurations of its VMs show it."""
     use: dict[str, Figures] = {}
     for vm in vms:
         if vm.tenant:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of a VM, disks, NICs and cloud-init apart, as options of module vms (pure).
+"""The settings of a VM as options of module vms, without disks, NICs and cloud-init (pure).
 
-The tables that turn an option into one of PVE are read backwards. What has PVE's default, or what a
-new VM gets, is left out. A value that cannot be parsed needs no case of its own: the plan of the VM
-refuses what is made of it.
+The tables that turn an option into a key of PVE are read backwards. Values that equal PVE's
+default, or the default of a new VM, are left out. A value that cannot be parsed needs no case of
+its own: the plan of the VM refuses the option made of it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .._core.propstring import canonical, same
 from .._core.quantities import MIB, render_size, whole_number
 from .._schema.formats import format_of, parse_option, rule_of, sub_keys_of
 from .._schema.values import is_same_option
-from .._spec.vm_rules import PROPERTY_STRINGS, SCALARS
+from .._spec.generated.vm_rules import PROPERTY_STRINGS, SCALARS
 from .._vm.config.boot import first_boot_order
 from .._vm.config.changes import NEW_VM
-from .._vm.model import Desired
-from .model import Config, Lost, Piece, Way
+from .._vm.model import Hardware
+from .model import Alternative, Config, Lost, SettingGroup
 
-# What PVE itself keeps in a configuration, which is not a setting.
+# Keys that PVE itself keeps in a configuration; they are not settings.
 _OF_PVE = frozenset(
     "digest meta vmgenid lock snapstate parent template vmstate runningmachine runningcpu"
     " running-nets-host-mtu snaptime".split()
@@ -38,20 +38,17 @@ _OWN = frozenset(
     " cicustom".split()
 )
 _KNOWN = _OF_PVE.union(
-    _OWN,
-    SCALARS[""].values(),
-    PROPERTY_STRINGS[""].values(),
-    SCALARS["cloud_init"].values(),
+    _OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values(), SCALARS["cloud_init"].values()
 )
 _DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)$")
 _DECIMAL = re.compile(r"\d+\.\d+")
 _BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
 _LEAST_MEMORY = 64
 _INTEGER = {"type": "integer"}
-_NOTHING = Desired(name=None, vmid=None, node=None)
+_NOTHING = Hardware()
 
 
-def hardware_pieces(config: Config) -> Iterator[Piece]:
+def hardware_pieces(config: Config) -> Iterator[SettingGroup]:
     """Yield the pieces of a VM with this configuration."""
     yield _cores(config)
     yield _memory(config)
@@ -65,19 +62,14 @@ def hardware_pieces(config: Config) -> Iterator[Piece]:
     yield from _without_option(config)
 
 
-def piece(
-    key: str,
-    text: str,
-    *ways: Mapping[str, Any],
-    reason: str = "",
-) -> Piece:
-    """Return an option of PVE with the ways to express it, none for one that cannot be."""
+def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
+    """Return a key of PVE with the ways to express it, none if it cannot be expressed."""
     left_out = Lost(key, text, reason)
-    return Piece(tuple(map(Way, ways)), (left_out,))
+    return SettingGroup(tuple(map(Alternative, ways)), (left_out,))
 
 
 def parsed(key: str, text: str) -> dict[str, str]:
-    """Return the sub-keys of an option, none where PVE could not read it either."""
+    """Return the sub-keys of an option, none if PVE could not read it either."""
     try:
         return parse_option(key, text)
     except ValidationFailed:
@@ -121,20 +113,20 @@ def differing(key: str, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _effective(key: str, config: Config) -> str:
-    """Return the value that holds, PVE's default where the configuration has none."""
+    """Return the effective value: the configuration's, or else PVE's default."""
     rule = rule_of(key) or {}
     default = rule.get("default", "")
     value = config.get(key, default)
     return canonical(value, rule)
 
 
-def _cores(config: Config) -> Piece:
+def _cores(config: Config) -> SettingGroup:
     text = config.get("cores", "1")
     options = {"cores": typed(text, _INTEGER)}
     return piece("cores", text, options)
 
 
-def _memory(config: Config) -> Piece:
+def _memory(config: Config) -> SettingGroup:
     text = config.get("memory", "512")
     current = parsed("memory", text).get("current", "")
     size = whole_number(current)
@@ -146,7 +138,7 @@ def _memory(config: Config) -> Piece:
     return piece("memory", text, options)
 
 
-def _balloon(config: Config) -> Iterator[Piece]:
+def _balloon(config: Config) -> Iterator[SettingGroup]:
     """Yield the least memory of a VM; more than its memory has no option."""
     if "balloon" not in config:
         return
@@ -167,24 +159,19 @@ def _mebibytes(size: int) -> Any:
     return render_size(size * MIB)
 
 
-def _scalars(config: Config) -> Iterator[Piece]:
+def _scalars(config: Config) -> Iterator[SettingGroup]:
     """Yield the options that are one value of PVE."""
     for option, key in SCALARS[""].items():
-        if not _is_worth_saying(key, config):
+        if not _is_needed(key, config):
             continue
         rule = rule_of(key) or {}
         text = _effective(key, config)
         options = {option: typed(text, rule)}
-        yield piece(
-            key,
-            text,
-            options,
-            _raw(key, text),
-        )
+        yield piece(key, text, options, _raw(key, text))
 
 
-def _is_worth_saying(key: str, config: Config) -> bool:
-    """Return whether a VM of the same options, newly made, would be another one without it."""
+def _is_needed(key: str, config: Config) -> bool:
+    """Return whether a new VM with the same options, but without this one, would be different."""
     if key in NEW_VM:
         return _effective(key, config) != NEW_VM[key]
     if key not in config:
@@ -192,18 +179,13 @@ def _is_worth_saying(key: str, config: Config) -> bool:
     return not is_default(key, config[key])
 
 
-def _property_strings(config: Config) -> Iterator[Piece]:
+def _property_strings(config: Config) -> Iterator[SettingGroup]:
     for option, key in PROPERTY_STRINGS[""].items():
-        if not _is_worth_saying(key, config):
+        if not _is_needed(key, config):
             continue
         text = config[key]
         options = {option: text}
-        yield piece(
-            key,
-            text,
-            options,
-            _raw(key, text),
-        )
+        yield piece(key, text, options, _raw(key, text))
 
 
 def _raw(key: str, text: str) -> dict[str, Any]:
@@ -215,7 +197,7 @@ def _raw(key: str, text: str) -> dict[str, Any]:
     return {"options": {key: value}}
 
 
-def _agent(config: Config) -> Piece:
+def _agent(config: Config) -> SettingGroup:
     """Return the guest agent, which a new VM has switched on."""
     text = config.get("agent", "0")
     fmt = sub_keys_of("agent")
@@ -233,7 +215,7 @@ def _agent(config: Config) -> Piece:
     return piece("agent", text, {"agent": enabled})
 
 
-def _console(config: Config) -> Iterator[Piece]:
+def _console(config: Config) -> Iterator[SettingGroup]:
     if "serial0" not in config:
         return
     text = config["serial0"]
@@ -243,7 +225,7 @@ def _console(config: Config) -> Iterator[Piece]:
     yield piece("serial0", text, options)
 
 
-def _boot(config: Config) -> Iterator[Piece]:
+def _boot(config: Config) -> Iterator[SettingGroup]:
     """Yield the boot order, unless a new VM with the same devices has the same one."""
     if "boot" not in config:
         return
@@ -259,7 +241,7 @@ def _boot(config: Config) -> Iterator[Piece]:
         yield piece("boot", text, options, raw)
 
 
-def _open(config: Config) -> Iterator[Piece]:
+def _open(config: Config) -> Iterator[SettingGroup]:
     """Yield the options that have none of their own here, under PVE's names."""
     for key in sorted(config.keys() - _KNOWN):
         text = config[key]
@@ -278,15 +260,11 @@ def _is_generated(key: str, text: str) -> bool:
     return parsed(key, text).keys() <= {"uuid"}
 
 
-def _without_option(config: Config) -> Iterator[Piece]:
+def _without_option(config: Config) -> Iterator[SettingGroup]:
     if config.get("vmgenid") == "0":
         yield piece("vmgenid", "0")
     if "bootdisk" in config:
-        yield piece(
-            "bootdisk",
-            config["bootdisk"],
-            reason="the old form of the boot order",
-        )
+        yield piece("bootdisk", config["bootdisk"], reason="the old form of the boot order")
 
 
 def is_valid(check: Callable[[str], Any], value: str) -> bool:
@@ -298,8 +276,12 @@ def is_valid(check: Callable[[str], Any], value: str) -> bool:
     return True
 
 
-def tags_piece(tags: Sequence[str]) -> Iterator[Piece]:
-    """Yield the tags of a VM, those of tenants apart, each once and in lower case."""
+def tags_piece(tags: Sequence[str]) -> Iterator[SettingGroup]:
+    """Yield the tags of a VM except tags of tenants, each once and in lower case.
+
+    No tags are written as an empty list, and the list is exact: a tag that is set by hand later is
+    a difference.
+    """
     fit: list[str] = []
     left_out: list[Lost] = []
     for tag in sorted(set(map(str.lower, tags))):
@@ -307,7 +289,9 @@ def tags_piece(tags: Sequence[str]) -> Iterator[Piece]:
             fit.append(tag)
         else:
             left_out.append(Lost("tags", tag, "PVE does not take such a tag"))
-    if fit:
+    if not left_out:
+        yield piece("tags", ";".join(fit), {"tags": fit, "tags_exact": True}, {"tags": fit})
+        return
+    yield SettingGroup((), tuple(left_out))
+    if fit:  # an exact list would remove the tags that are left out
         yield piece("tags", ";".join(fit), {"tags": fit})
-    if left_out:
-        yield Piece((), tuple(left_out))

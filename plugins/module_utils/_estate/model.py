@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an export consists of (data)."""
+"""The data of an export."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._cluster.quota import Figures
-from .._vm.model import Actual
+from .._guest.model import Actual
 
 PRESENT = "present"
 
@@ -24,8 +24,8 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Lost:
-    """A setting of a VM that its options do not have: its name in PVE, its value, and why, where
-    that is known.
+    """A setting of a VM that its options do not have: its name in PVE, its value, and the reason if
+    known.
     """
 
     option: str
@@ -34,27 +34,27 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to express settings of a VM, and what of them it leaves out."""
+class Alternative:
+    """One way to express settings of a VM, and the settings that it leaves out."""
 
     options: Options
     lost: tuple[Lost, ...] = ()
 
 
 @dataclass(frozen=True)
-class Piece:
+class SettingGroup:
     """Settings of a VM that are expressed together, with the ways to do so, the best one first.
 
-    `lost` is what is left out where a run would change the VM by each of the ways.
+    `lost` are the settings that are left out if a run would change the VM by each of the ways.
     """
 
-    ways: tuple[Way, ...]
+    ways: tuple[Alternative, ...]
     lost: tuple[Lost, ...] = ()
 
 
 @dataclass(frozen=True)
-class Listed:
-    """What is known of each VM; name and tenant are empty where there is none."""
+class ExportItem:
+    """Data that every VM of an export has; name and tenant are empty if it has none."""
 
     vmid: int
     name: str
@@ -80,10 +80,10 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Exported(Listed):
-    """A VM of the export. `options` are those of an item of module vms.
+class ExportedVm(ExportItem):
+    """A VM of the export. `options` are the options of its item for module vms.
 
-    `steps` are what the next run does to the VM whatever its options are, such as the end of a
+    `steps` are the steps of the next run that do not depend on the options, such as the end of a
     change that was interrupted. `secrets` are options whose values PVE does not return.
     """
 
@@ -101,11 +101,11 @@ class Exported(Listed):
 
 
 @dataclass(frozen=True)
-class Missing(Listed):
-    """A VM that could not be read: what the listing has of it, and why.
+class UnreadVm(ExportItem):
+    """A VM that could not be read: its data in the listing, and the reason.
 
-    `privilege` and `acl_path` are what the login lacks, empty texts for another reason. `left_out`
-    is whether it is not in the estate.
+    `privilege` and `acl_path` name a missing right of the login, empty texts for another reason.
+    `left_out` is whether it is not in the estate.
     """
 
     node: str
@@ -131,7 +131,7 @@ class Missing(Listed):
 
 
 @dataclass(frozen=True)
-class Silent:
+class UnreadNode:
     """A node whose VMs cannot be read, and why."""
 
     node: str
@@ -139,12 +139,12 @@ class Silent:
 
 
 @dataclass
-class Found:
-    """What was read of the VMs that the export is about."""
+class ExportReadings:
+    """The VMs of an export as read, and the VMs and nodes that could not be read."""
 
-    vms: list[Exported] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    nodes: list[Silent] = field(default_factory=list)
+    vms: list[ExportedVm] = field(default_factory=list)
+    missing: list[UnreadVm] = field(default_factory=list)
+    nodes: list[UnreadNode] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -157,9 +157,9 @@ class Found:
 class Choices:
     """How VMs are expressed.
 
-    `adopt` is the tenant that VMs without one get, empty for none. `power` is whether they have
-    their power state, `nodes` whether they have their node, `quotas` whether tenants have what
-    they use as their quota.
+    `adopt` is the tenant for VMs without one, empty for none. `power` is whether they have their
+    power state, `nodes` whether they have their node, `quotas` whether the quota of a tenant is set
+    to its usage.
     """
 
     prefix: str
@@ -170,14 +170,13 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Estate:
-    """The estate: `variables` of an estate file, and what its comments say.
+class ExportedEstate:
+    """The estate: `variables` of an estate file, and the data for its comments.
 
-    `exported` and `missing` are VMs in the order of the list, by VMID in `by_vmid`. `use` is what
-    each tenant uses.
+    `exported` and `missing` are VMs in the order of the list. `use` is the usage of each tenant.
     """
 
     variables: Mapping[str, Any]
-    exported: tuple[Exported, ...] = ()
-    missing: tuple[Missing, ...] = ()
+    exported: tuple[ExportedVm, ...] = ()
+    missing: tuple[UnreadVm, ...] = ()
     use: Mapping[str, Figures] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether options leave a VM as it is: they are planned as module vms plans them (pure)."""
+"""Proof that options do not change a VM: they are planned as module vms plans them (pure)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError
+from .._guest.model import Actual
+from .._guest.plan.origin import require_origin
 from .._resource.plan import Step
 from .._spec.fleet import with_defaults
 from .._spec.vm import vm_spec
-from .._vm.live.requirements import unknown_names
-from .._vm.model import Actual
-from .._vm.plan.preconditions import require_origin
+from .._vm.plan.refusals.options import unknown_names
 from .._vm.plan.update import plan_update
 from .._vm.run import read_vm_options
-from .model import PRESENT, Lost, Options, Piece, Way
+from .model import PRESENT, Alternative, Lost, Options, SettingGroup
 
 _SPEC = vm_spec()
 _LISTS = ("disks", "nics")
@@ -30,9 +30,9 @@ _OF_ADOPTION = frozenset(("tags", "digest"))
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What of the cluster matters to the plan of a VM: `bases` are the storages on which the disks
-    of a template become base volumes.
+class ClusterContext:
+    """The data of the cluster that the plan of a VM depends on: `bases` are the storages on which
+    the disks of a template become base volumes.
     """
 
     cluster: ClusterState
@@ -40,8 +40,8 @@ class Surroundings:
 
 
 @dataclass
-class Kept:
-    """The options that a VM can have, and what they leave out."""
+class ProvenOptions:
+    """The options that a VM can have, and the settings they leave out."""
 
     options: dict[str, Any]
     lost: list[Lost]
@@ -50,12 +50,7 @@ class Kept:
 class Proof:
     """Plans a VM as module vms does it."""
 
-    def __init__(
-        self,
-        actual: Actual,
-        around: Surroundings,
-        prefix: str,
-    ) -> None:
+    def __init__(self, actual: Actual, around: ClusterContext, prefix: str) -> None:
         self._actual = actual
         self._around = around
         self._identity = {"vmid": actual.vmid}
@@ -64,13 +59,13 @@ class Proof:
 
     @property
     def steps_of_any_run(self) -> tuple[str, ...]:
-        """What a run does to the VM without any option."""
+        """The steps of a run on the VM that no option causes."""
         if isinstance(self._base, str):
             return (self._base,)
         return _summaries(self._base)
 
-    def keep(self, pieces: Sequence[Piece]) -> Kept:
-        """Return the options of the pieces by which a run leaves the VM as it is."""
+    def keep(self, pieces: Sequence[SettingGroup]) -> ProvenOptions:
+        """Return the options of the pieces with which a run does not change the VM."""
         best: list[Options] = [self._identity]
         left_out: list[Lost] = []
         for piece in pieces:
@@ -81,10 +76,10 @@ class Proof:
                 left_out += piece.lost
         options = combined(best)
         if self._steps(options) == self._base:
-            return Kept(options, [_because(one) for one in left_out])
+            return ProvenOptions(options, [_because(one) for one in left_out])
         return self._one_by_one(pieces)
 
-    def _one_by_one(self, pieces: Iterable[Piece]) -> Kept:
+    def _one_by_one(self, pieces: Iterable[SettingGroup]) -> ProvenOptions:
         """Return the same for pieces of which some cannot be kept in their best way."""
         kept: list[Options] = [self._identity]
         left_out: list[Lost] = []
@@ -96,14 +91,14 @@ class Proof:
                 lost = found.lost
             for one in lost:
                 left_out.append(_because(one, reason))
-        return Kept(combined(kept), left_out)
+        return ProvenOptions(combined(kept), left_out)
 
     def _first_that_holds(
-        self,
-        kept: Sequence[Options],
-        piece: Piece,
-    ) -> tuple[Way | None, str]:
-        """Return the first way that holds, or None, and why the best one does not."""
+        self, kept: Sequence[Options], piece: SettingGroup
+    ) -> tuple[Alternative | None, str]:
+        """Return the first alternative without changes, or None, and the reason why the best one is
+        not.
+        """
         reason = ""
         for way in piece.ways:
             options = combined([*kept, way.options])
@@ -115,9 +110,7 @@ class Proof:
         return None, reason
 
     def why_not_adopted(self, options: Options) -> str:
-        """Return why a run with a new tenant would do more than set tags, an empty text where it
-        would not.
-        """
+        """Return why a run with a new tenant would do more than set tags, or an empty text."""
         steps = self._steps(options)
         if isinstance(steps, str):
             return steps
@@ -129,16 +122,12 @@ class Proof:
         return _reason(steps)
 
     def _steps(self, options: Options) -> tuple[Step, ...] | str:
-        """Return what a run with these options would do to the VM, or why it would be refused."""
+        """Return the steps of a run with these options, or the reason of its refusal."""
         given = with_defaults(_SPEC, {**self._fixed, **options})
         try:
             desired = read_vm_options(given).desired
-            require_origin(desired, self._actual, self._around.cluster)
-            plan = plan_update(
-                desired,
-                self._actual,
-                bases=self._around.bases,
-            )
+            require_origin(desired.guest, self._actual, self._around.cluster)
+            plan = plan_update(desired, self._actual, bases=self._around.bases)
         except FleetError as error:
             return error.message
         for name in unknown_names(desired):
@@ -151,7 +140,7 @@ def _summaries(steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def _reason(steps: tuple[Step, ...] | str) -> str:
-    """Return why options do not leave a VM as it is."""
+    """Return why options would change a VM."""
     if isinstance(steps, str):
         return steps
     changes = "; ".join(_summaries(steps))
@@ -159,14 +148,14 @@ def _reason(steps: tuple[Step, ...] | str) -> str:
 
 
 def _because(one: Lost, reason: str = "") -> Lost:
-    """Return what is lost, with the reason where it has none of its own."""
+    """Return a lost setting, with the reason if it has none of its own."""
     if one.reason:
         return one
     return replace(one, reason=reason or _UNUSABLE)
 
 
 def combined(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of several pieces as those of one VM."""
+    """Return the options of several pieces merged into the options of one VM."""
     whole: dict[str, Any] = {}
     for options in parts:
         for name, value in options.items():

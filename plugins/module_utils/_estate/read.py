@@ -13,10 +13,11 @@ from .._cluster.tenant import tenant_of
 from .._cluster.visible import is_in_use
 from .._core.errors import AuthenticationError, FleetError, NotFound, PermissionDenied
 from .._core.parallel import side_by_side
-from .._vm.live.read import read_wherever
-from .._vm.model import Actual
-from .model import Missing, Silent
-from .scope import Scope, require_there
+from .._guest.live.read import read_wherever
+from .._guest.model import Actual
+from .._vm.kind import VM
+from .model import UnreadNode, UnreadVm
+from .scope import ExportScope, require_there
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -26,14 +27,13 @@ _AUDIT = "VM.Audit"
 _ALL_VMS = "/vms"
 
 
-def choose(client: Client, scope: Scope) -> tuple[ClusterState, list[VmRow], list[Missing]]:
-    """Return the cluster state, the VMs of the export by VMID, and those that are hidden from the
-    caller.
+def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow], list[UnreadVm]]:
+    """Return the cluster state, the VMs of the export by VMID, and the VMs hidden from the caller.
 
-    One request for the listing, one for each node with VMs. Raises NotFound for a VM or a pool that
-    is named and not there.
+    One request for the listing, one for each node with VMs. Raises NotFound for a named VM or pool
+    that does not exist.
     """
-    cluster = fetch_cluster_state(client)
+    cluster = fetch_cluster_state(client, {VM.type})
     concerned = list(cluster.vms.values())
     if not scope.names:
         # names are known once the nodes have been asked
@@ -48,17 +48,14 @@ def choose(client: Client, scope: Scope) -> tuple[ClusterState, list[VmRow], lis
 
 
 def read_all(
-    client: Client,
-    cluster: ClusterState,
-    rows: list[VmRow],
-    prefix: str,
-) -> list[Actual | Missing]:
-    """Return each VM as it is, or why it could not be read, without those that were removed.
+    client: Client, cluster: ClusterState, rows: list[VmRow], prefix: str
+) -> list[Actual | UnreadVm]:
+    """Return each VM as read, or the reason why it could not be read, without VMs removed since.
 
     One request for each VM. Raises AuthenticationError for rejected credentials.
     """
 
-    def read(row: VmRow) -> Actual | Missing | None:
+    def read(row: VmRow) -> Actual | UnreadVm | None:
         node = cluster.nodes.get(row.node)
         if node is not None and not node.online:
             return _missing(row, prefix, f"node {row.node} is offline")
@@ -66,13 +63,7 @@ def read_all(
         if row.fresh:
             status = row.status
         try:
-            return read_wherever(
-                client,
-                row.vmid,
-                row.node,
-                status=status,
-                pool=row.pool,
-            )
+            return read_wherever(client, VM, row.vmid, row.node, status=status, pool=row.pool)
         except NotFound:
             return None
         except AuthenticationError:
@@ -87,18 +78,13 @@ def read_all(
     return list(filter(None, answers))
 
 
-def _missing(
-    row: VmRow,
-    prefix: str,
-    reason: str,
-    privilege: str = "",
-) -> Missing:
+def _missing(row: VmRow, prefix: str, reason: str, privilege: str = "") -> UnreadVm:
     """Return a VM that the listing has and that could not be read."""
     tenant, _why = tenant_of(row.tags, prefix)
     acl_path = ""
     if privilege:
         acl_path = f"{_ALL_VMS}/{row.vmid}"
-    return Missing(
+    return UnreadVm(
         vmid=row.vmid,
         name=row.own_name,
         tenant=tenant or "",
@@ -109,43 +95,35 @@ def _missing(
     )
 
 
-def silent_nodes(
-    cluster: ClusterState,
-    scope: Scope,
-    rows: list[VmRow],
-) -> list[Silent]:
+def silent_nodes(cluster: ClusterState, scope: ExportScope, rows: list[VmRow]) -> list[UnreadNode]:
     """Return the nodes that are offline and have VMs of the export, by name.
 
-    The listing has the VMs of such a node without their names, so that each may be one that is
-    named (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
+    The listing has the VMs of such a node without their names, so that each may be a named VM
+    (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
     """
     concerned = {row.node for row in rows}
     if scope.names:
         concerned = set(cluster.nodes)
-    silent: list[Silent] = []
+    silent: list[UnreadNode] = []
     for name in sorted(concerned & cluster.nodes.keys()):
         if not cluster.nodes[name].online:
-            silent.append(Silent(name, f"node {name} is offline"))
+            silent.append(UnreadNode(name, f"node {name} is offline"))
     return silent
 
 
 def sees_all(client: Client) -> bool:
     """Return whether the caller may read all VMs, as far as it may know that; one request."""
     try:
-        granted = client.get(
-            "access",
-            "permissions",
-            path=_ALL_VMS,
-        )
+        granted = client.get("access", "permissions", path=_ALL_VMS)
     except FleetError:
         return False
     return _AUDIT in granted.get(_ALL_VMS, {})
 
 
-def _hidden(client: Client, cluster: ClusterState, scope: Scope) -> set[int]:
-    """Return the VMs that are named by their number, or are in the pool, and cannot be seen.
+def _hidden(client: Client, cluster: ClusterState, scope: ExportScope) -> set[int]:
+    """Return the invisible VMs that are named by their VMID or belong to the pool.
 
-    One request for each number that the listing lacks, one for the pool.
+    One request for each VMID that the listing lacks, one for the pool.
     """
     hidden: set[int] = set()
     for vmid in scope.vmids:
@@ -157,19 +135,19 @@ def _hidden(client: Client, cluster: ClusterState, scope: Scope) -> set[int]:
 
 
 def _members(client: Client, pool: str) -> set[int]:
-    """Return the VMIDs of the VMs in a pool, those that the caller may not see included."""
+    """Return the VMIDs of the VMs in a pool, including VMs that the caller may not see."""
     found: set[int] = set()
     for row in client.get("pools", poolid=pool):
         for member in row.get("members", ()):
-            if member.get("type") == "qemu":
+            if member.get("type") == VM.type:
                 found.add(int(member["vmid"]))
     return found
 
 
-def _unseen(vmid: int) -> Missing:
+def _unseen(vmid: int) -> UnreadVm:
     """Return a VM that the listing does not have."""
     path = f"{_ALL_VMS}/{vmid}"
-    return Missing(
+    return UnreadVm(
         vmid=vmid,
         name="",
         tenant="",

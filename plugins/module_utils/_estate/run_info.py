@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.restoring import is_bare
+from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import tenant_tag, tenants_of
 from .._core import validate
 from .._core.errors import ValidationFailed
 from .._core.result import Result
-from .._vm.live.allocation import base_storages
-from .._vm.live.making import is_being_made
-from .._vm.model import Actual
+from .._core.shown import counted
+from .._guest.live.creation import is_being_created
+from .._guest.model import Actual
 from .document import estate_of
-from .model import Choices, Exported, Found, Missing
-from .proof import Surroundings
+from .model import Choices, ExportedVm, ExportReadings, UnreadVm
+from .proof import ClusterContext
 from .read import choose, read_all, sees_all, silent_nodes
-from .scope import Scope, read_scope
+from .scope import ExportScope, read_scope
 from .text import text_of
 from .vm import describe
 
@@ -30,20 +32,14 @@ if TYPE_CHECKING:
 
 _BEING_MADE = "it is being created, or a run that created it was interrupted"
 _PARTLY = "The login has no VM.Audit on /vms: VMs that it cannot see are neither exported nor named"
-_OF_MISSING = (
-    "vmid",
-    "name",
-    "tenant",
-    "node",
-    "reason",
-)
+_OF_MISSING = ("vmid", "name", "tenant", "node", "reason")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the estate as data and as text. Nothing is written, in check mode or out of it.
 
-    As many requests as module vms makes without a change, and one about the privileges of the
-    login where all VMs are exported. A VM that cannot be read is in C(missing), with the reason.
+    As many requests as module vms makes without a change, and one for the privileges of the login
+    if all VMs are exported. A VM that cannot be read is in C(missing), with the reason.
     """
     scope = read_scope(params)
     choices = _choices(params, scope)
@@ -63,7 +59,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return Result(False, values, warnings=tuple(found.warnings))
 
 
-def _choices(params: Mapping[str, Any], scope: Scope) -> Choices:
+def _choices(params: Mapping[str, Any], scope: ExportScope) -> Choices:
     """Return how VMs are expressed. Raises ValidationFailed."""
     adopt = ""
     if params.get("adopt") is not None:
@@ -78,7 +74,7 @@ def _choices(params: Mapping[str, Any], scope: Scope) -> Choices:
     )
 
 
-def _require_tenant(adopt: str, scope: Scope) -> None:
+def _require_tenant(adopt: str, scope: ExportScope) -> None:
     """Raise ValidationFailed for a name that no tenant can have, and for VMs that have one."""
     if not adopt.strip():
         step = "Name one, or leave it out"
@@ -93,30 +89,30 @@ def _require_tenant(adopt: str, scope: Scope) -> None:
         )
 
 
-def _read(client: Client, scope: Scope, choices: Choices) -> Found:
-    """Return what the cluster has of the VMs that are meant."""
+def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReadings:
+    """Return the VMs of the export as read."""
     cluster, rows, hidden = choose(client, scope)
-    found = Found(missing=hidden, nodes=silent_nodes(cluster, scope, rows))
+    found = ExportReadings(missing=hidden, nodes=silent_nodes(cluster, scope, rows))
     is_of_all = not scope.label
     if is_of_all and not sees_all(client):
         found.warnings.append(_PARTLY)
-    around = Surroundings(cluster, base_storages(cluster))
+    around = ClusterContext(cluster, base_storages(cluster))
     for answer in read_all(client, cluster, rows, scope.prefix):
-        if isinstance(answer, Missing):
+        if isinstance(answer, UnreadVm):
             found.missing.append(answer)
-        elif is_being_made(answer):
+        elif is_being_created(answer) or is_bare(answer.live):
             found.missing.append(_unfinished(answer, choices.prefix))
         else:
             found.vms.append(describe(answer, around, choices))
     return found
 
 
-def _unfinished(actual: Actual, prefix: str) -> Missing:
+def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
     """Return a VM that is being made. It is not in the list: a run would complete it."""
     tenant = ""
     for tag in tenants_of((actual.marker.tenant or "",), prefix):
         tenant = tag.removeprefix(prefix.lower())
-    return Missing(
+    return UnreadVm(
         vmid=actual.vmid,
         name=actual.target.get("name", ""),
         tenant=tenant,
@@ -126,46 +122,34 @@ def _unfinished(actual: Actual, prefix: str) -> Missing:
     )
 
 
-def _row(vm: Missing) -> dict[str, Any]:
+def _row(vm: UnreadVm) -> dict[str, Any]:
     row: dict[str, Any] = {key: getattr(vm, key) for key in _OF_MISSING}
     row["privilege"] = vm.privilege or None
     row["acl_path"] = vm.acl_path or None
     return row
 
 
-def _unexpressed(vms: Iterable[Exported]) -> Iterator[dict[str, Any]]:
+def _unexpressed(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
     for vm in vms:
         for one in vm.lost:
-            yield {
-                "vmid": vm.vmid,
-                "name": vm.name,
-                **asdict(one),
-            }
+            yield {"vmid": vm.vmid, "name": vm.name, **asdict(one)}
 
 
-def _secrets(vms: Iterable[Exported]) -> Iterator[dict[str, Any]]:
+def _secrets(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
     for vm in vms:
         for option in vm.secrets:
-            yield {
-                "vmid": vm.vmid,
-                "name": vm.name,
-                "option": option,
-            }
+            yield {"vmid": vm.vmid, "name": vm.name, "option": option}
 
 
-def _unsettled(vms: Iterable[Exported]) -> Iterator[dict[str, Any]]:
+def _unsettled(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
     for vm in vms:
         if vm.steps:
-            yield {
-                "vmid": vm.vmid,
-                "name": vm.name,
-                "steps": list(vm.steps),
-            }
+            yield {"vmid": vm.vmid, "name": vm.name, "steps": list(vm.steps)}
 
 
-def _report(vms: tuple[Exported, ...], found: Found) -> Iterator[str]:
-    """Yield what the estate does not have, as lines for people."""
-    count = f"exported {len(vms)} VMs"
+def _report(vms: tuple[ExportedVm, ...], found: ExportReadings) -> Iterator[str]:
+    """Yield the gaps of the estate, as lines for people."""
+    count = f"exported {counted(len(vms), 'VM')}"
     if found.complete:
         yield count
     else:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._cluster.lookup import require_known_tenant
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
 from .._core import validate
@@ -18,8 +19,8 @@ from .._core.quantities import whole_number
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The filters of a task; without one all VMs are meant.
+class ExportScope:
+    """The filters of a task; without filters all VMs are chosen.
 
     `tenant` is a tag. `names` are names and VMIDs as texts.
     """
@@ -74,7 +75,7 @@ class Scope:
         return ", ".join(parts)
 
 
-def read_scope(params: Mapping[str, Any]) -> Scope:
+def read_scope(params: Mapping[str, Any]) -> ExportScope:
     """Return the filters. Raises ValidationFailed."""
     prefix = params["tenant_prefix"]
     tenant = None
@@ -85,7 +86,7 @@ def read_scope(params: Mapping[str, Any]) -> Scope:
     if pool is not None:
         validate.pool(pool)
     tags = map(validate.tag, params.get("tags") or ())
-    return Scope(
+    return ExportScope(
         tenant=tenant,
         prefix=prefix,
         pool=pool,
@@ -102,22 +103,14 @@ def _names(given: Iterable[Any] | None) -> tuple[str, ...]:
     names = [str(one).strip() for one in given]
     if not names or "" in names:
         step = "Name the VMs, or leave it out to export all of them"
-        raise validate.refused(
-            "vms",
-            names,
-            "names no VM",
-            step,
-        )
+        raise validate.refused("vms", names, "names no VM", step)
     return tuple(dict.fromkeys(names))
 
 
 def require_there(
-    scope: Scope,
-    cluster: ClusterState,
-    rows: Iterable[VmRow],
-    hidden: Collection[int],
+    scope: ExportScope, cluster: ClusterState, rows: Iterable[VmRow], hidden: Collection[int]
 ) -> None:
-    """Raise NotFound for a name that no VM of the export has, and for an unknown pool.
+    """Raise NotFound for a name that no VM of the export has, and for an unknown pool or tenant.
 
     `hidden` are VMs that exist, although the caller may not see them.
     """
@@ -129,6 +122,8 @@ def require_there(
             next_step="Check the spelling, and that the login has Pool.Audit on the pool",
             reason="unknown pool",
         )
+    if scope.tenant is not None:
+        require_known_tenant(cluster, scope.tenant, scope.prefix)
     found = set(map(str, hidden))
     for row in rows:
         found.update((row.own_name, str(row.vmid)))

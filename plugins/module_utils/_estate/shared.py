@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What VMs share, given once: networks, storage classes, defaults, tenants, classes (pure).
+"""Settings shared by VMs, written once: networks, storage classes, defaults, tenants, classes
+(pure).
 
-Each step takes out of the VMs only what every VM that it is about has in exactly that form, so that
-the layers of module vms lead back to the same options. Names follow from what is named, so that
-they do not change from run to run.
+Each step takes a setting out of a group of VMs only if every VM of the group has it in exactly that
+form, so that the layers of module vms lead back to the same options. Names follow from the content,
+so that they do not change from run to run.
 """
 
 from __future__ import annotations
@@ -22,32 +23,18 @@ from .model import Options
 Item = dict[str, Any]
 Groups = Mapping[str, list[Item]]
 
-# Options of a NIC that its network can have, and those that identify the network.
-_OF_NETWORK = (
-    "firewall",
-    "link_down",
-    "model",
-    "mtu",
-    "queues",
-    "rate",
-)
+# Options of a NIC that its network can have, and the options that identify the network.
+_OF_NETWORK = ("firewall", "link_down", "model", "mtu", "queues", "rate")
 _NETWORK_KEY = ("bridge", "vlan", "trunks")
 _GATEWAYS = (("gateway", "ip"), ("gateway6", "ip6"))
 _NOT_STATIC = (None, "", "dhcp", "auto")
-_OF_STORAGE = (
-    "backup",
-    "cache",
-    "discard",
-    "iothread",
-    "replicate",
-    "ssd",
-)
-# Options that belong to the VM itself, and those that make its size.
+_OF_STORAGE = ("backup", "cache", "discard", "iothread", "replicate", "ssd")
+# Options that belong to the VM itself, and the options of its size.
 _OWN = frozenset(
     "name vmid tenant adopt state node pool tags description nics memory_floor".split()
 )
 _SIZE = frozenset("cores sockets memory disks".split())
-_FEW = 2
+_MINIMUM = 2
 
 
 def take_networks(vms: Sequence[Item]) -> dict[str, Item]:
@@ -73,20 +60,20 @@ def take_storage_classes(vms: Sequence[Item]) -> dict[str, Item]:
 
 
 def take_defaults(vms: Sequence[Item]) -> Item:
-    """Return what all VMs have in common, their size apart, and take it out of them."""
-    if len(vms) < _FEW:
+    """Return the settings that all VMs have in common, except their size, and take them out."""
+    if len(vms) < _MINIMUM:
         return {}
     return _taken(vms, (_OWN | _SIZE) - {"pool"})
 
 
 def take_tenants(vms: Sequence[Item]) -> dict[str, Item]:
-    """Return the settings of each tenant: its pool, and what its VMs have in common."""
+    """Return the settings of each tenant: its pool, and the settings common to its VMs."""
     tenants: dict[str, Item] = {}
-    for name, members in _groups(vms, _tenant_name, least=1).items():
+    for name, members in _groups(vms, _tenant_name, minimum=1).items():
         settings = _common(members, ("pool",))
         _take_out(members, settings)
         defaults: Item = {}
-        if len(members) >= _FEW:
+        if len(members) >= _MINIMUM:
             defaults = _taken(members, _OWN | _SIZE)
         if defaults:
             settings["defaults"] = defaults
@@ -95,7 +82,7 @@ def take_tenants(vms: Sequence[Item]) -> dict[str, Item]:
 
 
 def take_classes(vms: Sequence[Item]) -> dict[str, Item]:
-    """Return a class for each size that several VMs have, with all that these have in common."""
+    """Return a class for each size that several VMs have, with their common options."""
     classes: dict[str, Item] = {}
     groups = _groups(vms, _class_name)
     for name in sorted(groups, key=lambda one: _by_size(groups[one][0])):
@@ -116,11 +103,9 @@ def _devices(vms: Sequence[Item], kind: str) -> Iterator[Item]:
 
 
 def _groups(
-    items: Iterable[Item],
-    name_of: Callable[[Item], str],
-    least: int = _FEW,
+    items: Iterable[Item], name_of: Callable[[Item], str], minimum: int = _MINIMUM
 ) -> dict[str, list[Item]]:
-    """Return the items by their name, sorted, those without one and small groups apart."""
+    """Return the items by their name, sorted, without unnamed items and small groups."""
     groups: dict[str, list[Item]] = defaultdict(list)
     for item in items:
         name = name_of(item)
@@ -128,7 +113,7 @@ def _groups(
     groups.pop("", None)
     found: dict[str, list[Item]] = {}
     for name in sorted(groups):
-        if len(groups[name]) >= least:
+        if len(groups[name]) >= minimum:
             found[name] = groups[name]
     return found
 
@@ -138,7 +123,7 @@ def _tenant_name(vm: Item) -> str:
 
 
 def _network_name(nic: Item) -> str:
-    """Return the name of a network: its bridge, with VLAN and trunks where it has some."""
+    """Return the name of a network: its bridge, with VLAN and trunks if it has them."""
     if "bridge" not in nic:
         return ""
     parts = [str(nic["bridge"])]
@@ -182,7 +167,7 @@ def _class_name(vm: Item) -> str:
 
 
 def _by_size(vm: Item) -> tuple[int, int, str]:
-    """Return what classes are sorted by: CPUs, memory, name."""
+    """Return the sort key of classes: CPUs, memory, name."""
     cores = int(vm.get("cores", 1))
     sockets = int(vm.get("sockets", 1))
     memory = parse_size(vm["memory"], bare=MIB, what="memory")
@@ -224,7 +209,7 @@ def _is_common(items: Sequence[Options], key: str) -> bool:
 
 
 def _replace(items: Iterable[Item], shared: Options, named: Options) -> None:
-    """Let items name what they share, behind their own name."""
+    """Replace the shared settings of items by a reference, which follows their own name."""
     for item in items:
         rest = dict(item)
         for key in shared.keys() & rest.keys():
@@ -256,7 +241,9 @@ def _common_disks(members: Sequence[Item]) -> list[Item]:
 
 
 def _taken(members: Sequence[Item], kept: Iterable[str]) -> Item:
-    """Return what all members have in common beside some options, and take it out of them."""
+    """Return the settings that all members have in common except some options, and take them
+    out.
+    """
     keys = members[0].keys() - set(kept)
     shared = _intersection(members, sorted(keys))
     _take_out(members, shared)
@@ -264,7 +251,9 @@ def _taken(members: Sequence[Item], kept: Iterable[str]) -> Item:
 
 
 def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Item:
-    """Return what all items have with the same value, within dictionaries key by key."""
+    """Return the settings that all items have with the same value, within dictionaries key by
+    key.
+    """
     shared: Item = {}
     for key in keys:
         nested = [item.get(key) for item in items]
@@ -278,7 +267,7 @@ def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Item:
 
 
 def _take_out(members: Sequence[Item], shared: Options) -> None:
-    """Remove from each member what is shared, from its dictionaries key by key."""
+    """Remove the shared settings from each member, from its dictionaries key by key."""
     for vm in members:
         for key, value in shared.items():
             own = vm.pop(key)

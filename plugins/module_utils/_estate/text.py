@@ -10,15 +10,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._cluster.quota import Figures
+from .checksum import with_checksum
 from .document import quota_of
-from .model import Estate, Exported, Found, Listed, Missing, Options
-from .yaml_text import Noted, flow, item_lines, lines_of, one_line, quoted
+from .model import ExportedEstate, ExportedVm, ExportItem, ExportReadings, Options, UnreadVm
+from .yaml_text import CommentedValue, flow, item_lines, lines_of, one_line, quoted
 
 _HEAD = """\
 ---
 # An estate that pve.fleet.export wrote. Edit it, keep it in git, and run
 #
-#   ansible-playbook pve.fleet.provision -e @estate.yml"""
+#   ansible-playbook pve.fleet.provision -e @estate.yml
+#
+# Another export replaces this file only if it was not edited.
+"""
 _INCOMPLETE = "# NOT COMPLETE, and not to be used with provision_prune:"
 _SECRETS = "# Secrets are not part of an export, because Proxmox VE does not return them:"
 _RAW = "as Proxmox VE calls them"
@@ -33,12 +37,12 @@ _ABOUT: Mapping[str, str] = {
 _SETTLED = ("running", "stopped")
 
 
-def text_of(estate: Estate, found: Found, scope: str) -> str:
+def text_of(estate: ExportedEstate, found: ExportReadings, scope: str) -> str:
     """Return the text of an estate file. The same estate has the same text in each run.
 
     `scope` says which VMs are in it, an empty text for all.
     """
-    lines = [_HEAD]
+    lines: list[str] = []
     if scope:
         lines.append(f"# VMs: {one_line(scope)}")
     lines += _unread(found)
@@ -53,10 +57,11 @@ def text_of(estate: Estate, found: Found, scope: str) -> str:
         else:
             lines += lines_of({name: value})
     lines += ["", *_vms(estate), ""]
-    return "\n".join(lines)
+    rest = "\n".join(lines)
+    return with_checksum(f"{_HEAD}{rest}", _HEAD)
 
 
-def _unread(found: Found) -> Iterator[str]:
+def _unread(found: ExportReadings) -> Iterator[str]:
     """Yield which VMs the file does not have."""
     if found.complete:
         return
@@ -70,11 +75,11 @@ def _unread(found: Found) -> Iterator[str]:
         yield f"# - {text}"
 
 
-def _by_vmid(vm: Listed) -> int:
+def _by_vmid(vm: ExportItem) -> int:
     return vm.vmid
 
 
-def _secrets(estate: Estate) -> Iterator[str]:
+def _secrets(estate: ExportedEstate) -> Iterator[str]:
     """Yield which secrets the file does not have."""
     head = ["#", _SECRETS]
     for vm in estate.exported:
@@ -88,7 +93,7 @@ def _secrets(estate: Estate) -> Iterator[str]:
 
 
 def _tenants(settings: Mapping[str, Options], use: Mapping[str, Figures]) -> Iterator[str]:
-    """Yield the tenants, each with what it uses as a comment, unless that is its quota."""
+    """Yield the tenants, each with its usage as a comment, unless that is its quota."""
     yield "tenants:"
     for name, content in settings.items():
         yield from lines_of({name: content}, 1)
@@ -97,9 +102,9 @@ def _tenants(settings: Mapping[str, Options], use: Mapping[str, Figures]) -> Ite
             yield f"    # its VMs have {figures}"
 
 
-def _vms(estate: Estate) -> Iterator[str]:
-    """Yield the list of VMs, each with comments about what its options do not say."""
-    about: dict[int, Listed] = {}
+def _vms(estate: ExportedEstate) -> Iterator[str]:
+    """Yield the list of VMs, each with comments about settings that its options lack."""
+    about: dict[int, ExportItem] = {}
     for vm in (*estate.exported, *estate.missing):
         about[vm.vmid] = vm
     items = estate.variables["provision_vms"]
@@ -117,24 +122,24 @@ def _vms(estate: Estate) -> Iterator[str]:
             yield f"    # {text}"
 
 
-def _with_notes(item: Options, vm: Listed) -> dict[str, Any]:
+def _with_notes(item: Options, vm: ExportItem) -> dict[str, Any]:
     """Return an item of the list with comments behind some of its options."""
     noted = dict(item)
     if "options" in noted:
-        noted["options"] = Noted(noted["options"], _RAW)
-    if "state" not in noted or not isinstance(vm, Exported):
+        noted["options"] = CommentedValue(noted["options"], _RAW)
+    if "state" not in noted or not isinstance(vm, ExportedVm):
         return noted
     status = vm.actual.status
     if status not in _SETTLED:
-        noted["state"] = Noted(noted["state"], f"it is {status}")
+        noted["state"] = CommentedValue(noted["state"], f"it is {status}")
     return noted
 
 
-def _notes(vm: Listed) -> Iterator[str]:
-    """Yield what is to be known about a VM."""
-    if isinstance(vm, Missing):
+def _notes(vm: ExportItem) -> Iterator[str]:
+    """Yield comments about a VM."""
+    if isinstance(vm, UnreadVm):
         yield f"unknown: {vm.reason}"
-    if not isinstance(vm, Exported):
+    if not isinstance(vm, ExportedVm):
         return
     for secret in vm.secrets:
         yield f"{secret} is not exported: Proxmox VE does not return it"

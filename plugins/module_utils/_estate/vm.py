@@ -4,8 +4,8 @@
 
 """One VM as an item of module vms, proven by that module's own plan (pure).
 
-The settings of a VM are expressed piece by piece. The plan of the whole must do nothing to the VM;
-where it does, each piece is tried for itself, and what cannot be kept is named in C(lost).
+The settings of a VM are expressed in groups. The plan of all of them must not change the VM; if it
+does, each group is tried separately, and settings that cannot be kept are listed in C(lost).
 """
 
 from __future__ import annotations
@@ -18,25 +18,21 @@ from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core import validate
 from .._core.quantities import MIB, read_size, whole_number
+from .._guest.model import Actual
 from .._vm.config.actual import DRIVE, is_disk
-from .._vm.model import Actual
 from .cloud_init import cloud_init_pieces, secrets_of
 from .devices import device_pieces
 from .hardware import hardware_pieces, is_valid, parsed, piece, tags_piece
-from .model import PRESENT, Choices, Config, Exported, Lost, Piece, Way
-from .proof import Proof, Surroundings
+from .model import PRESENT, Alternative, Choices, Config, ExportedVm, Lost, SettingGroup
+from .proof import ClusterContext, Proof
 
 _STATES = {"running": "started", "stopped": "stopped"}
 _NOT_A_NAME = "it is not a DNS name"
 _NOT_CONVERTED = "it is not converted completely"
 
 
-def describe(
-    actual: Actual,
-    around: Surroundings,
-    choices: Choices,
-) -> Exported:
-    """Return the VM as an item of module vms, which leaves it as it is."""
+def describe(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
+    """Return the VM as an item of module vms that does not change it."""
     config = actual.target
     tags = parse_tags(config.get("tags"))
     owners = tenants_of(tags, choices.prefix)
@@ -46,14 +42,14 @@ def describe(
         _source(actual, around.cluster),
         _state(actual, choices),
         *cloud_init_pieces(config),
-        # The devices come first: what else holds can depend on them.
+        # The devices come first: other settings can depend on them.
         *device_pieces(config),
         *hardware_pieces(config),
         *tags_piece(_without(tags, owners)),
         *_notes(actual),
     ]
     kept = proof.keep(pieces)
-    exported = Exported(
+    exported = ExportedVm(
         vmid=actual.vmid,
         name=config.get("name", ""),
         tenant=str(kept.options.get("tenant", "")),
@@ -70,11 +66,7 @@ def describe(
     return exported
 
 
-def _identity(
-    actual: Actual,
-    choices: Choices,
-    owners: Sequence[str],
-) -> Iterator[Piece]:
+def _identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterator[SettingGroup]:
     name = actual.target.get("name")
     if name and is_valid(validate.dns_name, name):
         yield piece("name", name, {"name": name})
@@ -93,21 +85,21 @@ def _identity(
 
 
 def _without(tags: Sequence[str], owners: Sequence[str]) -> list[str]:
-    """Return the tags that are not those of tenants."""
+    """Return the tags that do not belong to tenants."""
     return [tag for tag in tags if tag.lower() not in owners]
 
 
-def _source(actual: Actual, cluster: ClusterState) -> Piece:
+def _source(actual: Actual, cluster: ClusterState) -> SettingGroup:
     """Return the template that a clone of this collection was made from, while it exists."""
-    nothing = Way({})
+    nothing = Alternative({})
     row = cluster.vms.get(actual.marker.origin or 0)
     if row is None or not row.template:
-        return Piece((nothing,))
-    by_number = Way({"source": str(row.vmid)})
+        return SettingGroup((nothing,))
+    by_number = Alternative({"source": str(row.vmid)})
     if not _is_only_template(row, cluster):
-        return Piece((by_number, nothing))
-    by_name = Way({"source": row.name})
-    return Piece((by_name, by_number, nothing))
+        return SettingGroup((by_number, nothing))
+    by_name = Alternative({"source": row.name})
+    return SettingGroup((by_name, by_number, nothing))
 
 
 def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
@@ -121,27 +113,27 @@ def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
     return len(same) == 1
 
 
-def _state(actual: Actual, choices: Choices) -> Piece:
+def _state(actual: Actual, choices: Choices) -> SettingGroup:
     """Return the state. A VM that is neither running nor stopped is left in its power state."""
-    present = Way({"state": PRESENT})
+    present = Alternative({"state": PRESENT})
     if actual.template:
         unfinished = Lost("template", "1", _NOT_CONVERTED)
-        in_part = Way(present.options, (unfinished,))
-        return Piece((Way({"state": "template"}), in_part))
+        in_part = Alternative(present.options, (unfinished,))
+        return SettingGroup((Alternative({"state": "template"}), in_part))
     if choices.power and actual.status in _STATES:
-        state = Way({"state": _STATES[actual.status]})
-        return Piece((state, present))
-    return Piece((present,))
+        state = Alternative({"state": _STATES[actual.status]})
+        return SettingGroup((state, present))
+    return SettingGroup((present,))
 
 
-def _notes(actual: Actual) -> Iterator[Piece]:
+def _notes(actual: Actual) -> Iterator[SettingGroup]:
     notes = actual.notes
     if notes:
         yield piece("description", notes, {"description": notes})
 
 
-def _adopted(exported: Exported, proof: Proof, tenant: str) -> Exported:
-    """Return the VM as one of a tenant, where a run can do that with its tags alone."""
+def _adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
+    """Return the VM as a tenant's VM if a run can adopt it with its tags alone."""
     options = {**exported.options, "tenant": tenant, "adopt": True}
     reason = proof.why_not_adopted(options)
     if reason:
@@ -151,7 +143,7 @@ def _adopted(exported: Exported, proof: Proof, tenant: str) -> Exported:
 
 
 def _figures(config: Config) -> Figures:
-    """Return what a VM counts against a quota, from its configuration."""
+    """Return the figures of a VM for a quota, from its configuration."""
     disk = 0
     for slot in filter(DRIVE.match, config):
         drive = parsed(slot, config[slot])
@@ -163,21 +155,12 @@ def _figures(config: Config) -> Figures:
     mebibytes = whole_number(memory.get("current", "")) or 0
     cores = whole_number(config.get("cores", "1")) or 1
     sockets = whole_number(config.get("sockets", "1")) or 1
-    return Figures(
-        vms=1,
-        cores=cores * sockets,
-        memory=mebibytes * MIB,
-        disk=disk,
-    )
+    return Figures(vms=1, cores=cores * sockets, memory=mebibytes * MIB, disk=disk)
 
 
-def without_name(exported: Exported, why: str) -> Exported:
+def without_name(exported: ExportedVm, why: str) -> ExportedVm:
     """Return the VM identified by its number alone."""
     options = dict(exported.options)
     name = options.pop("name", "")
     left_out = Lost("name", str(name), why)
-    return replace(
-        exported,
-        options=options,
-        lost=(*exported.lost, left_out),
-    )
+    return replace(exported, options=options, lost=(*exported.lost, left_out))

@@ -4,9 +4,9 @@
 
 """Plain data as the YAML that a person would write (pure).
 
-PyYAML writes no comments, and not the same form for the same data in all its versions; modules run
-where it may be missing. Only texts that every reader takes for texts stand without quotation marks.
-A text that Ansible would read as a template gets C(!unsafe).
+PyYAML writes no comments, its output differs between its versions, and modules run on hosts without
+it. Only texts that every reader takes for texts stand without quotation marks. A text that Ansible
+would read as a template gets C(!unsafe).
 """
 
 from __future__ import annotations
@@ -24,21 +24,15 @@ _IPV4 = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:/[0-9]{1,2})?"
 _VOLUME = r"[A-Za-z][A-Za-z0-9_.-]*:[A-Za-z][A-Za-z0-9_./-]*"
 _CLASS = r"[0-9]+(?:x[0-9]+)?c-[0-9]+[mgt]"
 _PLAIN = re.compile(f"(?:{_WORDS}|{_SIZE}|{_IPV4}|{_VOLUME}|{_CLASS})")
-# What YAML 1.1 or 1.2 reads as something else than a text.
+# Texts that YAML 1.1 or 1.2 does not read as a text.
 _RESERVED = frozenset("y n yes no on off true false null none nan inf".split())
 _TEMPLATE = re.compile(r"\{[{%#]")
-_ESCAPES = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _CONSTANTS = ((None, "null"), (True, "true"), (False, "false"))
 
 
 @dataclass(frozen=True)
-class Noted:
+class CommentedValue:
     """A value with a comment behind its key."""
 
     value: Any
@@ -59,7 +53,7 @@ def scalar(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text, without quotation marks where that is safe."""
+    """Return a text, without quotation marks if that is safe."""
     is_reserved = text.lower() in _RESERVED
     if _PLAIN.fullmatch(text) and not is_reserved:
         return text
@@ -84,7 +78,7 @@ def _escaped(char: str) -> str:
 
 
 def _visible(char: str) -> str:
-    """Return a character, an escape sequence for one that cannot be printed."""
+    """Return a character, or an escape sequence for a character that cannot be printed."""
     if char.isprintable():
         return char
     code = ord(char)
@@ -116,19 +110,14 @@ def lines_of(options: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     for name, value in options.items():
         head = f"{indent}{plain(str(name))}:"
         note = ""
-        if isinstance(value, Noted):
+        if isinstance(value, CommentedValue):
             text = one_line(value.note)
             note = f" # {text}"
             value = value.value
         yield from _entry(head, value, note, depth)
 
 
-def _entry(
-    head: str,
-    value: Any,
-    note: str,
-    depth: int,
-) -> Iterator[str]:
+def _entry(head: str, value: Any, note: str, depth: int) -> Iterator[str]:
     """Yield the lines of an entry of a dictionary."""
     if isinstance(value, str) and _is_block(value):
         yield from _block(head, value, note, depth)
@@ -143,12 +132,7 @@ def _entry(
             yield from item_lines(item, depth + 1)
 
 
-def _block(
-    head: str,
-    text: str,
-    note: str,
-    depth: int,
-) -> Iterator[str]:
+def _block(head: str, text: str, note: str, depth: int) -> Iterator[str]:
     """Yield a text of several lines as such."""
     tag = ""
     if _TEMPLATE.search(text):
@@ -192,7 +176,7 @@ def _is_short(head: str, value: Any) -> bool:
 
 
 def _is_nested(value: Any) -> bool:
-    return isinstance(value, (Mapping, list, tuple, Noted))
+    return isinstance(value, (Mapping, list, tuple, CommentedValue))
 
 
 def _is_block(text: str) -> bool:

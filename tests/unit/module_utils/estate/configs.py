@@ -18,15 +18,16 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core import validate
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from ansible_collections.pve.fleet.plugins.module_utils._schema.check import check_option
+from ansible_collections.pve.fleet.plugins.module_utils._guest.actual import actual_of
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._schema.check import find_refusal
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
     MOST,
     OPTIONS,
     format_of,
     rule_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.actual import actual_of
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.modules.vm_strategies import KEYS
 
 # Texts that YAML, Ansible or a terminal would take for something else.
@@ -177,7 +178,7 @@ def values(draw: st.DrawFn, key: str) -> str:
     rule = rule_of(key) or {}
     fmt = format_of(key)
     text = draw(_value(rule)) if fmt is None else draw(_property_string(fmt))
-    if check_option(key, text):
+    if find_refusal(key, text):
         return ""
     return text
 
@@ -375,7 +376,7 @@ def machines(draw: st.DrawFn, vmid: int) -> Actual:
     if config.get("template"):
         status = "stopped"
     pool = draw(st.sampled_from([None, "acme", "acme", "globex"]))
-    return actual_of(vmid, "pve1", status, rows, pool=pool)
+    return actual_of(VM, vmid, "pve1", status, rows, pool=pool)
 
 
 def empty_cluster() -> ClusterState:

@@ -20,25 +20,27 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._estate.document import estate_of
 from ansible_collections.pve.fleet.plugins.module_utils._estate.model import (
     Choices,
-    Estate,
-    Exported,
-    Found,
+    ExportedEstate,
+    ExportedVm,
+    ExportReadings,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._estate.proof import Surroundings
+from ansible_collections.pve.fleet.plugins.module_utils._estate.proof import ClusterContext
 from ansible_collections.pve.fleet.plugins.module_utils._estate.text import text_of
 from ansible_collections.pve.fleet.plugins.module_utils._estate.vm import describe
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import read_estate
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live.find import guard
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.find import guard
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live.requirements import unknown_names
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.options import (
+    unknown_names,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.update import plan_update
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.cases import cases
 from tests.unit.module_utils.estate.configs import BASES, empty_cluster, machines
 
 CHOICES = Choices(prefix="tenant_")
-AROUND = Surroundings(empty_cluster(), BASES)
+AROUND = ClusterContext(empty_cluster(), BASES)
 DEFAULTS = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
 OPTIONS_OF_VARIABLES = {
     "provision_state": "state",
@@ -103,8 +105,10 @@ def machine_lists(most: int) -> st.SearchStrategy[list[Actual]]:
     )
 
 
-def export(vms: Sequence[Actual], choices: Choices = CHOICES) -> tuple[Estate, Found]:
-    found = Found(vms=[describe(vm, AROUND, choices) for vm in vms])
+def export(
+    vms: Sequence[Actual], choices: Choices = CHOICES
+) -> tuple[ExportedEstate, ExportReadings]:
+    found = ExportReadings(vms=[describe(vm, AROUND, choices) for vm in vms])
     return estate_of(found, choices), found
 
 
@@ -116,11 +120,11 @@ def planned(estate: Mapping[str, Any], vms: Sequence[Actual]) -> dict[int, tuple
     steps: dict[int, tuple[Step, ...]] = {}
     for item in read.items:
         desired = item.desired
-        assert desired.vmid is not None
+        assert desired.guest.vmid is not None
         assert not list(unknown_names(desired))
-        actual = by_vmid[desired.vmid]
-        guard(desired, actual)
-        steps[desired.vmid] = plan_update(desired, actual, bases=BASES).steps
+        actual = by_vmid[desired.guest.vmid]
+        guard(desired.guest, actual)
+        steps[desired.guest.vmid] = plan_update(desired, actual, bases=BASES).steps
     return steps
 
 
@@ -140,7 +144,7 @@ def test_no_step_is_left(vms: list[Actual], seed: int) -> None:
     assert text_of(again, others, "") == text
 
 
-def no_steps(exported: Exported) -> tuple[Step, ...]:
+def no_steps(exported: ExportedVm) -> tuple[Step, ...]:
     """Return what a run without options does, which is nothing unless a change was interrupted."""
     actual = exported.actual
     return planned({"provision_vms": [{"vmid": actual.vmid}]}, [actual])[actual.vmid]

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._estate.yaml_text import (
-    Noted,
+    CommentedValue,
     lines_of,
     one_line,
     scalar,
@@ -57,7 +57,7 @@ DATA = st.dictionaries(
 @example(data={100 * "k": []}, note="")
 @example(data={100 * "k": {}}, note="")
 def test_every_reader_gets_the_data_back(data: dict[str, Any], note: str) -> None:
-    noted = {name: Noted(value, note) for name, value in data.items()}
+    noted = {name: CommentedValue(value, note) for name, value in data.items()}
     for lines in (lines_of(data), lines_of(noted)):
         text = "\n".join(lines) or "{}"
         for loader in LOADERS:
@@ -99,7 +99,7 @@ def test_forms() -> None:
         "unsafe": "one\n{{ two }}",
         "disks": [{"name": "scsi0", "size": "8G"}, {"name": "x", "options": {"aio": "native"}}],
         "empty": [],
-        "noted": Noted({"args": "-x"}, "raw\nvalue"),
+        "noted": CommentedValue({"args": "-x"}, "raw\nvalue"),
     }
     assert list(lines_of(data)) == [
         "short: {cores: 2, memory: 4G}",
