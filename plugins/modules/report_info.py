@@ -3,27 +3,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from report_info.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: report_info
 short_description: Gather a report on sites, tenants, nodes and VMs
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns what needs attention, the nodes of each site with their load and the room that the rules
-    of placement leave, the VMs of each tenant beside its quota, backups, snapshots and changes that
-    wait for a reboot, what differs from an estate, what has grown since the last report, and costs.
-    Nothing is written. The role C(pve.fleet.report) makes a page of it.
+  - Returns what needs attention, the nodes of each site with their load and the room that the
+    rules of placement leave, the VMs of each tenant beside its quota, backups, snapshots and
+    changes that wait for a reboot, what differs from an estate, what has grown since the last
+    report, and costs. Nothing is written. The role C(pve.fleet.report) makes a page of it.
   - What cannot be read is reported as unknown, with the reason, and never as zero or as fine.
-  - This takes two requests for each VM, two for each storage on a node, three for each node, and
-    seven more for each site. With O(estate), the requests of M(pve.fleet.drift_info) about VMs are
-    the same ones.
+  - This takes two requests for each VM, two for each storage on a node, three for each node,
+    and seven more for each site. With O(estate), the requests of M(pve.fleet.drift_info) about
+    VMs are the same ones.
   - The caller needs C(VM.Audit) on C(/vms), C(Sys.Audit) on C(/) and C(Datastore.Audit) on
-    C(/storage). Proxmox VE lists backups for who also has C(Datastore.AllocateSpace) on the storage
-    and C(VM.Backup) on the VM; without them, backups are unknown.
+    C(/storage). Proxmox VE lists backups for who also has C(Datastore.AllocateSpace) on the
+    storage and C(VM.Backup) on the VM; without them, backups are unknown.
 extends_documentation_fragment:
   - pve.fleet.report_info_options
   - pve.fleet.connection
@@ -65,8 +67,8 @@ report:
   type: dict
   contains:
     version: {description: Version of this form of the report., type: int, sample: 1}
-    checked: {description: "Time of the query in ISO 8601 format, UTC.", type: str, sample:
-      "2026-11-20T20:15:33Z"}
+    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
     complete: {description: Whether everything could be read., type: bool, sample: true}
     snapshot_days: {description: The option O(snapshot_days)., type: int, sample: 30}
     backup_days: {description: The option O(backup_days)., type: int, sample: 7}
@@ -75,99 +77,129 @@ report:
       type: list
       elements: dict
       contains:
-        kind: {description: "A word for it, such as V(no_backup).", type: str, sample: no_backup}
-        severity: {description: "V(critical), V(warning) or V(notice).", type: str, sample: warning}
+        kind:
+          description: A word for it, such as V(no_backup).
+          type: str
+          sample: no_backup
+        severity:
+          description: V(critical), V(warning) or V(notice).
+          type: str
+          sample: warning
         title: {description: A heading., type: str, sample: VMs without a backup}
         count: {description: Number of cases., type: int, sample: 1}
-        cases:
-          description: Each with C(text), and with C(site), C(node), C(tenant) and C(vmid) of what
-            it is about, or null.
-          type: list
-          elements: dict
-          sample: [{site: "", node: null, tenant: null, vmid: 15046, text: acme/web1}]
+        cases: {description: 'Each with C(text), and with C(site), C(node), C(tenant)
+            and C(vmid) of what it is about, or null.', type: list, elements: dict,
+          sample: [{site: '', node: null, tenant: null, vmid: 15046, text: acme/web1}]}
     sites:
       description:
-        - Each with C(site), the cluster as M(pve.fleet.cluster_info) returns it, C(nodes) as
-          M(pve.fleet.node_info) returns them, C(room), the sum of what the rules of placement
-          leave, C(missing), the parts that could not be read, and C(privileges) that the login
-          lacks.
-        - C(reason) is null unless the site could not be read. Everything else is null or empty
-          then.
+        - Each with C(site), the cluster as M(pve.fleet.cluster_info) returns it, C(nodes)
+          as M(pve.fleet.node_info) returns them, C(room), the sum of what the rules
+          of placement leave, C(missing), the parts that could not be read, and C(privileges)
+          that the login lacks.
+        - C(reason) is null unless the site could not be read. Everything else is null
+          or empty then.
       type: list
       elements: dict
-      sample: [{site: "", reason: null, name: demo, quorate: true, vms: 6, templates: 2}]
+      sample: [{site: '', reason: null, name: demo, quorate: true, vms: 6, templates: 2}]
     tenants:
       description:
-        - What each tenant has at each site, with C(quotas). The one with an empty name has the VMs
-          without a tenant and with several. Memory and disk are in bytes.
-        - C(reason) is null unless VMs of the tenant could not be read. It has more then, and what
-          rests on the figures is null.
+        - What each tenant has at each site, with C(quotas). The one with an empty name
+          has the VMs without a tenant and with several. Memory and disk are in bytes.
+        - C(reason) is null unless VMs of the tenant could not be read. It has more
+          then, and what rests on the figures is null.
       type: list
       elements: dict
-      sample: [{site: "", tenant: acme, vms: 3, running: 3, cores: 5, memory: 9663676416, disk:
-        128849018880, quotas: [{kind: vms, used: 3, limit: 20, exceeded: false}], reason: null}]
+      sample:
+        - site: ''
+          tenant: acme
+          vms: 3
+          running: 3
+          cores: 5
+          memory: 9663676416
+          disk: 128849018880
+          quotas:
+            - kind: vms
+              used: 3
+              limit: 20
+              exceeded: false
+          reason: null
     vms:
       description: The VMs, without templates.
       type: list
       elements: dict
       contains:
-        site: {description: "Site of the VM, empty for that of the task.", type: str, sample: ""}
+        site: {description: 'Site of the VM, empty for that of the task.', type: str,
+          sample: ''}
         vmid: {description: VMID., type: int, sample: 15046}
-        name: {description: "Name, empty without one.", type: str, sample: web1}
-        tenant: {description: "Tenant, empty unless there is exactly one.", type: str, sample: acme}
-        owners: {description: All tenants in its tags., type: list, elements: str, sample: [acme]}
+        name: {description: 'Name, empty without one.', type: str, sample: web1}
+        tenant: {description: 'Tenant, empty unless there is exactly one.', type: str,
+          sample: acme}
+        owners: {description: All tenants in its tags., type: list, elements: str, sample: [
+            acme]}
         node: {description: Node., type: str, sample: pve1}
         status: {description: Power state., type: str, sample: running}
         cores: {description: Number of cores., type: int, sample: 2}
         memory: {description: Memory in bytes., type: int, sample: 4294967296}
         disk: {description: Size of all disks in bytes., type: int, sample: 21474836480}
-        agent: {description: "Whether the guest agent is switched on, null if unknown.", type: bool,
-          sample: true}
-        pending: {description: "Options that apply after the next stop or reboot, null if unknown.",
-          type: list, elements: str, sample: [memory]}
-        snapshots:
-          description: The C(count), the time of the C(oldest), and the names of those that are
-            C(old). Null if unknown.
-          type: dict
-          sample: {count: 1, oldest: "2026-11-19T08:30:00Z", old: []}
-        backup:
-          description: C(state) is V(ok), V(old), V(none) or V(unknown); C(time) of the newest
-            backup that was found; C(count), or null if there may be more; C(reason) if the state or
-            the count is unknown.
-          type: dict
-          sample: {state: ok, time: "2026-11-20T01:00:00Z", count: 7, reason: null}
-        reason: {description: "Why the VM could not be read, else null.", type: str, sample: null}
+        agent: {description: 'Whether the guest agent is switched on, null if unknown.',
+          type: bool, sample: true}
+        pending: {description: 'Options that apply after the next stop or reboot, null
+            if unknown.', type: list, elements: str, sample: [memory]}
+        snapshots: {description: 'The C(count), the time of the C(oldest), and the names
+            of those that are C(old). Null if unknown.', type: dict, sample: {count: 1,
+            oldest: '2026-11-19T08:30:00Z', old: []}}
+        backup: {description: 'C(state) is V(ok), V(old), V(none) or V(unknown); C(time)
+            of the newest backup that was found; C(count), or null if there may be more;
+            C(reason) if the state or the count is unknown.', type: dict, sample: {
+            state: ok, time: '2026-11-20T01:00:00Z', count: 7, reason: null}}
+        reason: {description: 'Why the VM could not be read, else null.', type: str,
+          sample: null}
     drift:
       description: What M(pve.fleet.drift_info) returns as RV(pve.fleet.drift_info#module:drift).
         Null without O(estate).
       type: dict
       sample: null
     growth:
-      description: What has grown C(since) the last report, as C(total) and as C(tenants) by site.
-        Null where it is not known, C(reason) says why the history was not used.
+      description: What has grown C(since) the last report, as C(total) and as C(tenants)
+        by site. Null where it is not known, C(reason) says why the history was not
+        used.
       type: dict
-      sample: {since: "2026-11-19T20:15:33Z", reason: null, total: {vms: 1, cores: 2, memory:
-        4294967296, disk: 21474836480}, tenants: {"": {acme: {vms: 1, cores: 2, memory: 4294967296,
-        disk: 21474836480}}}}
+      sample:
+        since: '2026-11-19T20:15:33Z'
+        reason: null
+        total:
+          vms: 1
+          cores: 2
+          memory: 4294967296
+          disk: 21474836480
+        tenants:
+          ? ''
+          : acme:
+              vms: 1
+              cores: 2
+              memory: 4294967296
+              disk: 21474836480
     trend:
-      description: C(vms), C(cores), C(memory) and C(disk) of all sites at C(checked), from each
-        report that knew them.
+      description: C(vms), C(cores), C(memory) and C(disk) of all sites at C(checked),
+        from each report that knew them.
       type: list
       elements: dict
-      sample: [{checked: "2026-11-19T20:15:33Z", vms: 5, cores: 8, memory: 17179869184, disk:
-        150323855360}]
-    costs:
-      description: Costs of the C(month) at the use of now. Null without O(prices).
-      type: dict
-      sample: {month: 2026-11, currency: EUR, prices: {core: "4.50", memory: "2.00", storage:
-        "0.08"}, tenants: [{site: "", tenant: acme, cores: "22.50", memory: "18.00", disk: "9.60",
-        total: "50.10", reason: null}], total: "50.10"}
+      sample:
+        - checked: '2026-11-19T20:15:33Z'
+          vms: 5
+          cores: 8
+          memory: 17179869184
+          disk: 150323855360
+    costs: {description: Costs of the C(month) at the use of now. Null without O(prices).,
+      type: dict, sample: {month: 2026-11, currency: EUR, prices: {core: '4.50', memory: '2.00',
+          storage: '0.08'}, tenants: [{site: '', tenant: acme, cores: '22.50', memory: '18.00',
+            disk: '9.60', total: '50.10', reason: null}], total: '50.10'}}
 lines:
   description: A summary to print.
   returned: success
   type: list
   elements: str
-  sample: ["6 VMs at 1 site:", "warning: VMs without a backup: 1"]
+  sample: ['6 VMs at 1 site:', 'warning: VMs without a backup: 1']
 history:
   description: What to write to the history file. Null if O(history) is not a history of this
     version, so that the file is kept.
@@ -181,14 +213,14 @@ costs_csv:
   sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._report.run_info import (
     estate_secrets,
     run,
     run_at_sites,
     sites_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.report_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.report_info import (
     report_info_spec,
 )
 
@@ -196,7 +228,8 @@ ENTRY = Entry(
     run,
     report_info_spec(),
     secrets=estate_secrets,
-    sites=Sites(sites_of, run_at_sites),
+    sites=Sites(names=sites_of, run=run_at_sites),
+    name="report_info",
 )
 
 

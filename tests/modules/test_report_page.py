@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import Entry, History
+from ansible_collections.pve.fleet.plugins.module_utils._report.history import History, HistoryEntry
 from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
 from tests.modules.browser import Browser, open_browser
 from tests.modules.estate_lab import open_lab
 from tests.modules.report_lab import add_backup, gathered
 from tests.modules.snapshot_lab import machine, take
-from tests.unit.module_utils.report.looks import report_on
+from tests.unit.module_utils.report.readings import report_on
 from tests.unit.module_utils.report.test_page import HOSTILE
 
 LONG = "a-name-without-a-place-to-break-it-" * 8
@@ -94,7 +94,7 @@ def pages(real: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dic
     reports = {
         "real": real,
         "hostile": report_on(HOSTILE),
-        "long": report_on([LONG], History([Entry("2026-01-01T00:00:00Z", {})])),
+        "long": report_on([LONG], History([HistoryEntry("2026-01-01T00:00:00Z", {})])),
     }
     found: dict[str, Path] = {}
     for name, report in reports.items():

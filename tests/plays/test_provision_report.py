@@ -44,9 +44,9 @@ def test_a_failed_start_shows_what_is_needed_to_repair_it(player: Player, lab: L
     played = player.play(PROVISION, provision_vms=estate).expect(2)
     made = machine(lab, "f-two")
     text = shown(played.output)
-    task = text.partition("TASK [pve.fleet.provision : Create and update")[2].partition("TASK [")[0]
-    assert "fatal: [localhost]: FAILED!" in task
-    assert "changed: [localhost]" not in task
+    before, _task, last = text.partition("TASK [pve.fleet.provision : Fail if a virtual machine")
+    assert "fatal: [localhost]: FAILED!" not in before
+    assert "fatal: [localhost]: FAILED!" in last
     report = text.partition("TASK [pve.fleet.provision : Show the summary]")[2].partition("TASK [")[
         0
     ]
@@ -61,11 +61,21 @@ def test_a_failed_start_shows_what_is_needed_to_repair_it(player: Player, lab: L
     assert played.changed == 1
 
 
+def test_many_failed_vms_are_reported_in_bounded_length(player: Player, lab: Lab) -> None:
+    estate = [vm(f"many{number}", source="no-such-template") for number in range(111)]
+    played = player.play(PROVISION, "--check", provision_vms=estate).expect(2)
+    assert len(played.output) < 10_000
+    longest = max(len(line) for line in played.output.splitlines() if "failed: " not in line)
+    assert longest < 1_000
+    assert played.output.count("'no-such-template' could not be cloned") == 3
+    assert "The same for VM 'many1', VM 'many2'" in played.output
+
+
 def test_a_failed_run_shows_the_differences_of_the_other_vms(player: Player, lab: Lab) -> None:
     estate = [vm("d-one", state="present"), vm("d-two", node="pve9")]
     for arguments in (("--check", "--diff"), ("--diff",)):
         played = player.play(PROVISION, *arguments, provision_vms=estate).expect(2)
-        assert "+++ after: VM 'd-one'" in played.output
+        assert played.output.count("+++ after: VM 'd-one'") == 1
 
 
 def test_what_waits_for_a_reboot_is_one_section_and_not_a_warning_a_vm(

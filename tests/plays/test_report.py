@@ -88,10 +88,7 @@ def test_from_the_first_report_to_the_next(lab: Lab, player: Player, folder: Pat
     assert "1 not in the estate" in page
     assert "&lt;b&gt;Berlin&lt;/b&gt;" in page
     assert "vms: 2 of 5" in page
-    assert [sorted(one["sites"][""]) for one in history(folder)] == [
-        ["acme"],
-        ["acme", "globex"],
-    ]
+    assert [sorted(one["sites"][""]) for one in history(folder)] == [["acme"], ["acme", "globex"]]
     with (folder / "costs.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [(line["tenant"], line["cost"]) for line in lines] == [

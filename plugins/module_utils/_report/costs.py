@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each tenant costs in a month, and the same as CSV (pure)."""
+"""The costs of each tenant in a month, and the same as CSV (pure)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INVISIBLE = ("Cf", "Zs", "Zl", "Zp", "Cc")
 
 
 def read_prices(given: Mapping[str, Any] | None) -> Prices | None:
-    """Return the prices, None without any. Raises ValidationFailed for what is not a price."""
+    """Return the prices, None without any. Raises ValidationFailed for an invalid price."""
     if not given or all(given.get(name) is None for name in _PRICES):
         return None
     amounts = {name: _price(given.get(name), f"prices.{name}") for name in _PRICES}
@@ -51,7 +51,7 @@ def read_prices(given: Mapping[str, Any] | None) -> Prices | None:
 
 
 def _price(value: Any, what: str) -> Decimal:
-    """Return a price, 0 where it is not given."""
+    """Return a price, 0 if it is not given."""
     if value is None:
         return Decimal(0)
     try:
@@ -67,7 +67,7 @@ def _price(value: Any, what: str) -> Decimal:
 def costs_of(tenants: Iterable[Row], prices: Prices) -> list[dict[str, Any]]:
     """Return the costs of each tenant at each site, as texts with two decimals.
 
-    The sum is that of the rounded parts. All are None for a tenant whose use is not known.
+    The total is the sum of the rounded parts. All are None for a tenant whose use is not known.
     """
     return [_cost(tenant, prices) for tenant in tenants]
 
@@ -82,27 +82,22 @@ def _cost(tenant: Row, prices: Prices) -> dict[str, Any]:
         "disk": _gib(tenant["disk"]) * prices.storage,
     }
     rounded = {part: _rounded(amount) for part, amount in amounts.items()}
-    shown = {part: str(amount) for part, amount in rounded.items()}
-    return {**row, **shown, "total": str(sum(rounded.values())), "reason": None}
+    formatted = {part: str(amount) for part, amount in rounded.items()}
+    return {**row, **formatted, "total": str(sum(rounded.values())), "reason": None}
 
 
 def sum_of(costs: Iterable[Row]) -> str | None:
-    """Return the sum of all costs, None where one of them is not known."""
+    """Return the sum of all costs, None if one of them is not known."""
     totals = [cost["total"] for cost in costs]
     if None in totals:
         return None
     return str(sum(map(Decimal, totals), Decimal("0.00")))
 
 
-def csv_of(
-    tenants: Sequence[Row],
-    costs: Sequence[Row],
-    currency: str,
-    month: str,
-) -> str:
+def csv_of(tenants: Sequence[Row], costs: Sequence[Row], currency: str, month: str) -> str:
     """Return the costs as CSV with a heading (RFC 4180), a line for each tenant at each site.
 
-    What is not known is empty, with the reason in the last column.
+    Unknown values are empty, with the reason in the last column.
     """
     text = io.StringIO()
     writer = csv.writer(text)

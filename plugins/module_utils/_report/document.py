@@ -14,7 +14,7 @@ from .._drift.document import document_of as drift_of
 from .costs import costs_of, csv_of, sum_of
 from .guests import guests_of
 from .history import History, entry_of, extended, growth_of, trend_of
-from .model import Prices, Row, SiteLook, Wanted
+from .model import Prices, ReportOptions, Row, SiteReading
 from .risks import Findings, risks_of
 from .sites import site_of
 from .tenants import tenants_of_site
@@ -23,22 +23,19 @@ VERSION = 1
 
 
 def document_of(
-    looks: Sequence[SiteLook],
-    wanted: Wanted,
-    history: History,
-    now: float,
+    readings: Sequence[SiteReading], wanted: ReportOptions, history: History, now: float
 ) -> dict[str, Any]:
     """Return the report on all sites. C(complete) is whether everything could be read."""
     checked = str(iso(now))
     sites: list[dict[str, Any]] = []
     tenants: list[dict[str, Any]] = []
     vms: list[dict[str, Any]] = []
-    for look in looks:
-        guests = guests_of(look, wanted)
-        sites.append(_with_times(site_of(look, guests)))
-        tenants += tenants_of_site(look, guests, wanted)
+    for reading in readings:
+        guests = guests_of(reading, wanted)
+        sites.append(_with_times(site_of(reading, guests)))
+        tenants += tenants_of_site(reading, guests, wanted)
         vms += guests
-    drift = _drift(looks, checked)
+    drift = _drift(readings, checked)
     risks = risks_of(Findings(sites, tenants, vms, drift, wanted, now))
     entry = entry_of(checked, sites, tenants)
     return {
@@ -59,7 +56,7 @@ def document_of(
 
 
 def history_with(report: Row, history: History) -> dict[str, Any] | None:
-    """Return the history with this report, None where its file has to be left as it is."""
+    """Return the history with this report, None if its file must not be changed."""
     entry = entry_of(report["checked"], report["sites"], report["tenants"])
     return extended(history, entry)
 
@@ -81,19 +78,15 @@ def _with_times(site: dict[str, Any]) -> dict[str, Any]:
     return {**site, "failed_tasks": tasks}
 
 
-def _drift(looks: Sequence[SiteLook], checked: str) -> dict[str, Any] | None:
-    """Return what differs from the estate as module drift_info does, None without an estate."""
-    compared = [look.drift for look in looks if look.drift is not None]
+def _drift(readings: Sequence[SiteReading], checked: str) -> dict[str, Any] | None:
+    """Return the differences from the estate as module drift_info does, None without an estate."""
+    compared = [reading.drift for reading in readings if reading.drift is not None]
     if not compared:
         return None
     return drift_of(compared, checked)
 
 
-def _is_complete(
-    sites: Sequence[Row],
-    vms: Sequence[Row],
-    drift: Row | None,
-) -> bool:
+def _is_complete(sites: Sequence[Row], vms: Sequence[Row], drift: Row | None) -> bool:
     if drift is not None and not drift["complete"]:
         return False
     for site in sites:
@@ -102,11 +95,7 @@ def _is_complete(
     return not any(vm["reason"] for vm in vms)
 
 
-def _costs(
-    tenants: Sequence[Row],
-    prices: Prices | None,
-    checked: str,
-) -> dict[str, Any] | None:
+def _costs(tenants: Sequence[Row], prices: Prices | None, checked: str) -> dict[str, Any] | None:
     """Return the costs of a month at the use of now, None without prices."""
     if prices is None:
         return None

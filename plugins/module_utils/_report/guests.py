@@ -14,12 +14,10 @@ from .._cluster.tenant import tenant_of, tenants_of
 from .._core.errors import FleetError
 from .._core.times import iso
 from .._guest.addresses import agent_is_on
+from .._guest.model import Actual
 from .._protection.model import Copies
 from .._snapshot.model import Snapshot
-from .._vm.config.view import HIDDEN
-from .._vm.create.quota_race import figures_of
-from .._vm.model import Actual
-from .model import DAY, Guest, SiteLook, Wanted
+from .model import DAY, ReportOptions, SiteReading, VmReading
 
 OK = "ok"
 OLD = "old"
@@ -28,16 +26,16 @@ UNKNOWN = "unknown"
 _UNREAD = FleetError(answer="backups could not be read")
 
 
-def guests_of(look: SiteLook, wanted: Wanted) -> list[dict[str, Any]]:
+def guests_of(reading: SiteReading, wanted: ReportOptions) -> list[dict[str, Any]]:
     """Return the VMs of a site by VMID, without templates. Memory and disk are in bytes."""
-    return [_guest(guest, look, wanted) for guest in look.guests]
+    return [_guest(guest, reading, wanted) for guest in reading.guests]
 
 
-def _guest(guest: Guest, look: SiteLook, wanted: Wanted) -> dict[str, Any]:
+def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dict[str, Any]:
     row = guest.row
     tenant, _why = tenant_of(row.tags, wanted.prefix)
     owners = tenants_of(row.tags, wanted.prefix)
-    used = figures_of_guest(guest, look.volumes)
+    used = figures_of_guest(guest, reading.volumes)
     name = row.own_name
     status = row.status
     agent: bool | None = None  # not known
@@ -48,7 +46,7 @@ def _guest(guest: Guest, look: SiteLook, wanted: Wanted) -> dict[str, Any]:
         agent = agent_is_on(guest.actual.live.get("agent", ""))
         pending = _pending(guest.actual)
     return {
-        "site": look.site,
+        "site": reading.site,
         "vmid": row.vmid,
         "name": name,
         "tenant": tenant or "",
@@ -60,19 +58,19 @@ def _guest(guest: Guest, look: SiteLook, wanted: Wanted) -> dict[str, Any]:
         "disk": used.disk,
         "agent": agent,
         "pending": pending,
-        "snapshots": _snapshots(guest.snapshots, look.time, wanted.snapshot_days),
-        "backup": _backup(guest, look, wanted.backup_days),
+        "snapshots": _snapshots(guest.snapshots, reading.time, wanted.snapshot_days),
+        "backup": _backup(guest, reading, wanted.backup_days),
         "reason": guest.reason or None,
     }
 
 
-def figures_of_guest(guest: Guest, volumes: Mapping[int, int] | None) -> Figures:
-    """Return what a VM counts against quotas and costs; less than that where it is not known."""
+def figures_of_guest(guest: VmReading, volumes: Mapping[int, int] | None) -> Figures:
+    """Return the figures of a VM for quotas and costs; too small if a part is not known."""
     row = guest.row
     listed = Figures(1, row.cores, row.memory, row.disk)
     configured = Figures()
     if guest.actual is not None:
-        configured = figures_of(guest.actual.live)
+        configured = guest.actual.kind.figures_of(guest.actual.live)
     stored = (volumes or {}).get(row.vmid, 0)
     return Figures(
         vms=1,
@@ -86,14 +84,12 @@ def _pending(actual: Actual) -> list[str]:
     """Return the options of a running VM that apply after its next stop or reboot."""
     if not actual.running:
         return []
-    options = (actual.live.keys() | actual.target.keys()) - HIDDEN
+    options = (actual.live.keys() | actual.target.keys()) - {*actual.kind.generated_options}
     return sorted(key for key in options if actual.live.get(key) != actual.target.get(key))
 
 
 def _snapshots(
-    snapshots: Sequence[Snapshot] | None,
-    now: float,
-    days: int,
+    snapshots: Sequence[Snapshot] | None, now: float, days: int
 ) -> dict[str, Any] | None:
     """Return the number of snapshots, the oldest, and those older than `days`, oldest first."""
     if snapshots is None:
@@ -101,23 +97,19 @@ def _snapshots(
     limit = now - days * DAY
     old = [one.name for one in snapshots if one.time < limit]
     times = [one.time for one in snapshots]
-    return {
-        "count": len(snapshots),
-        "oldest": iso(min(times, default=0)),
-        "old": old,
-    }
+    return {"count": len(snapshots), "oldest": iso(min(times, default=0)), "old": old}
 
 
-def _backup(guest: Guest, look: SiteLook, days: int) -> dict[str, Any]:
+def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]:
     """Return the newest backup of a VM, and whether it is `ok`, `old`, `none` or `unknown`.
 
-    Where others may be hidden, one that is new enough is `ok` all the same, and an old one is not
+    If other backups may be hidden, a backup that is new enough is still `ok`, but an old one is not
     known to be the newest.
     """
-    found = look.backups.get(guest.row.vmid, _UNREAD)
+    found = reading.backups.get(guest.row.vmid, _UNREAD)
     if isinstance(found, FleetError):
         return _unknown_backup(found)
-    state = _state_of(found, look.time - days * DAY)
+    state = _state_of(found, reading.time - days * DAY)
     row = {"state": state, "time": iso(found.newest), "count": found.number, "reason": None}
     if found.doubt is None:
         return row

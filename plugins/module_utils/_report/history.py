@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What earlier reports found, and what has grown since the last one (pure)."""
+"""The findings of earlier reports, and the growth since the last one (pure)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,15 @@ VERSION = 1
 # Reports that are kept, more than a year of daily ones.
 KEPT = 400
 _HIGHEST = 1 << 62
-_MALFORMED = (
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+_MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 Use: TypeAlias = "Mapping[str, Mapping[str, Figures | None] | None]"
-"""Figures by site, then by tenant; None for what was not known."""
+"""Figures by site, then by tenant; None for unknown figures."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One report: when the sites were read, and what was used."""
+class HistoryEntry:
+    """One report: the time when the sites were read, and the usage."""
 
     checked: str
     use: Use = field(default_factory=dict)
@@ -44,12 +38,12 @@ class Entry:
 class History:
     """The reports so far, the oldest first. `reason` is why the file cannot be used: it is kept."""
 
-    entries: Sequence[Entry] = ()
+    entries: Sequence[HistoryEntry] = ()
     reason: str = ""
 
 
 def read_history(text: str | None) -> History:
-    """Return the history in the text of its file, an empty one without a file."""
+    """Return the history in the text of its file, an empty history without a file."""
     if text is None or not text.strip():
         return History()
     try:
@@ -71,17 +65,17 @@ def _unusable(why: str) -> History:
     return History(reason=f"Growth is unknown, because of the history of reports: {why}. {step}.")
 
 
-def _age(entry: Entry) -> int:
+def _age(entry: HistoryEntry) -> int:
     return seconds(entry.checked) or 0
 
 
-def _read_entry(given: Any) -> Entry:
+def _read_entry(given: Any) -> HistoryEntry:
     """Return a report of the file. Raises one of _MALFORMED."""
     checked = given["checked"]
     if seconds(checked) is None:
         raise ValueError(checked)
     use = {str(name): _read_site(site) for name, site in given["sites"].items()}
-    return Entry(checked, use)
+    return HistoryEntry(checked, use)
 
 
 def _read_site(given: Any) -> dict[str, Figures | None] | None:
@@ -99,8 +93,8 @@ def _read_figures(given: Any) -> Figures | None:
     return Figures(**amounts)
 
 
-def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> Entry:
-    """Return what this report adds to the history."""
+def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> HistoryEntry:
+    """Return the entry that this report adds to the history."""
     use: dict[str, dict[str, Figures | None] | None] = {}
     for site in sites:
         use[site["site"]] = None
@@ -114,11 +108,11 @@ def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> Entr
         if not tenant["reason"]:
             amounts = {kind: tenant[kind] for kind in KINDS}
             of_site[tenant["tenant"]] = Figures(**amounts)
-    return Entry(checked, use)
+    return HistoryEntry(checked, use)
 
 
-def extended(history: History, entry: Entry) -> dict[str, Any] | None:
-    """Return the file with this report, or None where the file has to be left as it is."""
+def extended(history: History, entry: HistoryEntry) -> dict[str, Any] | None:
+    """Return the content of the file with this report, or None if the file must not be changed."""
     if history.reason:
         return None
     entries = [*history.entries, entry]
@@ -129,11 +123,11 @@ def extended(history: History, entry: Entry) -> dict[str, Any] | None:
     }
 
 
-def growth_of(history: History, entry: Entry) -> dict[str, Any]:
-    """Return what has grown since the last report: `since`, the `total`, and each tenant by site.
+def growth_of(history: History, entry: HistoryEntry) -> dict[str, Any]:
+    """Return the growth since the last report: `since`, the `total`, and each tenant by site.
 
-    A figure is None where it is not known now, or was not known then. A tenant that was not there
-    had nothing.
+    A figure is None if it is not known now, or was not known then. A tenant without an earlier
+    figure had nothing.
     """
     growth: dict[str, Any] = {
         "since": None,
@@ -153,10 +147,9 @@ def growth_of(history: History, entry: Entry) -> dict[str, Any]:
 
 
 def _grown_at_site(
-    then: Mapping[str, Figures | None] | None,
-    now: Mapping[str, Figures | None] | None,
+    then: Mapping[str, Figures | None] | None, now: Mapping[str, Figures | None] | None
 ) -> dict[str, dict[str, int] | None]:
-    """Return what each tenant has grown at a site, also those that are gone."""
+    """Return the growth of each tenant at a site, including tenants that are gone."""
     if now is None:
         return {}
     if then is None:
@@ -176,8 +169,8 @@ def _difference(before: Figures | None, after: Figures | None) -> dict[str, int]
 
 
 def sum_of(use: Use, of_now: Use) -> Figures | None:
-    """Return the sum of all sites, None where it is not known, or where the report was about other
-    sites than the one of now.
+    """Return the sum of all sites, None if it is not known, or if the earlier report covered other
+    sites.
     """
     if use.keys() != of_now.keys():
         return None
@@ -192,7 +185,7 @@ def sum_of(use: Use, of_now: Use) -> Figures | None:
     return total(parts)
 
 
-def trend_of(history: History, entry: Entry) -> list[dict[str, Any]]:
+def trend_of(history: History, entry: HistoryEntry) -> list[dict[str, Any]]:
     """Return the figures of all sites over time, of each report that knew them all."""
     entries = [*history.entries, entry]
     trend: list[dict[str, Any]] = []

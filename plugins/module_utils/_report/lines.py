@@ -10,7 +10,7 @@ from .model import Row
 
 
 def lines_of(report: Row) -> list[str]:
-    """Return what the report is about in one line, and a line for each risk."""
+    """Return the extent of the report in one line, and a line for each risk."""
     unread = [site for site in report["sites"] if site["reason"]]
     head = f"Report: sites {len(report['sites'])}, VMs {len(report['vms'])}"
     if unread:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the report is made from: what was asked for, and what was read of each site (data)."""
+"""The input of the report: the options, and the reading of each site (data)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 from .._cluster.quota import Limits
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
-from .._drift.model import Look
+from .._drift.model import DriftReading
+from .._guest.model import Actual
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
 from .._snapshot.model import Snapshot
-from .._vm.model import Actual
 
 Row = Mapping[str, Any]
 DAY = 86400
@@ -26,7 +26,7 @@ DAY = 86400
 
 @dataclass(frozen=True)
 class Prices:
-    """What one core, one GiB of memory and one GiB of storage cost in a month."""
+    """The prices of one core, one GiB of memory and one GiB of storage for a month."""
 
     core: Decimal
     memory: Decimal
@@ -35,8 +35,8 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Tenant:
-    """A tenant as the task describes it. `site` is empty where the tenant may be at any site."""
+class ReportTenant:
+    """A tenant as the task describes it. `site` is empty if the tenant may be at any site."""
 
     name: str
     site: str
@@ -44,20 +44,20 @@ class Tenant:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a task asks for. `facts` are the options of the modules that read nodes and cluster."""
+class ReportOptions:
+    """The options of a task. `facts` are the options of the modules that read nodes and cluster."""
 
     prefix: str
     snapshot_days: int
     backup_days: int
-    tenants: Sequence[Tenant]
+    tenants: Sequence[ReportTenant]
     prices: Prices | None
     facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Guest:
-    """One VM. `actual` and `snapshots` are None where it could not be read for the `reason`."""
+class VmReading:
+    """One VM. `actual` and `snapshots` are None if it could not be read for the `reason`."""
 
     row: VmRow
     actual: Actual | None = None
@@ -66,11 +66,11 @@ class Guest:
 
 
 @dataclass(frozen=True)
-class SiteLook:
-    """What was read of one site; `reason` is why nothing could be.
+class SiteReading:
+    """The reading of one site; `reason` is the error if the site could not be read.
 
     `cluster` and `nodes` are as modules cluster_info and node_info return them, `volumes` the bytes
-    of all disks by VMID, None where they could not be listed. `privileges` are those of the login.
+    of all disks by VMID, None if they could not be listed. `privileges` belong to the login.
     """
 
     site: str
@@ -80,8 +80,8 @@ class SiteLook:
     cluster: Row = field(default_factory=dict)
     nodes: Sequence[Row] = ()
     missing: Sequence[Row] = ()
-    guests: Sequence[Guest] = ()
+    guests: Sequence[VmReading] = ()
     backups: Mapping[int, Copies | FleetError] = field(default_factory=dict)
     volumes: Mapping[int, int] | None = None
     privileges: Privileges | None = None
-    drift: Look | None = None
+    drift: DriftReading | None = None

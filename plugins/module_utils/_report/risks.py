@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What needs attention, the gravest first (pure)."""
+"""Risks that need attention, the gravest first (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._drift.model import DRIFTED, MISSING, PENDING, UNKNOWN, UNWANTED
 from .._facts.node_info import read_rules
 from .._facts.nodes import storage_faults
 from .guests import NONE, OLD
-from .model import DAY, Row, Wanted
+from .model import DAY, ReportOptions, Row
 
 CRITICAL = "critical"
 WARNING = "warning"
@@ -35,19 +35,21 @@ Items = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """What the report found, in which risks are looked for. `time` is when it was read."""
+    """The findings of the report, in which risks are searched. `time` is when the sites were
+    read.
+    """
 
     sites: Sequence[Row]
     tenants: Sequence[Row]
     vms: Sequence[Row]
     drift: Row | None
-    wanted: Wanted
+    wanted: ReportOptions
     time: float
 
 
 @dataclass(frozen=True)
 class Risk:
-    """A kind of risk, and what finds its items. The title is a format of `wanted`."""
+    """A kind of risk, and the function that finds its items. The title is a format of `wanted`."""
 
     kind: str
     severity: str
@@ -58,21 +60,21 @@ class Risk:
 def risks_of(findings: Findings) -> list[dict[str, Any]]:
     """Return the risks that were found: critical ones, then warnings, then notices.
 
-    Each has `kind`, `severity`, `title`, `count` and `cases`. A case has a `text` and what it is
-    about: `site`, and one of `node`, `tenant` and `vmid`, or none.
+    Each has `kind`, `severity`, `title`, `count` and `cases`. A case has a `text` and the object
+    that it concerns: `site`, and one of `node`, `tenant` and `vmid`, or none.
     """
     risks: list[dict[str, Any]] = []
     for risk in RISKS:
         items = list(risk.find(findings))
         if items:
-            shown = {
+            formatted = {
                 "kind": risk.kind,
                 "severity": risk.severity,
                 "title": risk.title.format(wanted=findings.wanted),
                 "count": len(items),
                 "cases": items,
             }
-            risks.append(shown)
+            risks.append(formatted)
     return risks
 
 
@@ -84,8 +86,8 @@ def _item(row: Row, text: str, **about: Any) -> dict[str, Any]:
 def _of_vms(vms: Iterable[Row], text: str = "{name}") -> Items:
     """Yield an item for each VM; the text is a format of its `name` and of `vm`."""
     for vm in vms:
-        shown = text.format(name=name_of(vm), vm=vm)
-        yield _item(vm, shown, vmid=vm["vmid"])
+        formatted = text.format(name=name_of(vm), vm=vm)
+        yield _item(vm, formatted, vmid=vm["vmid"])
 
 
 def name_of(vm: Row) -> str:
@@ -245,66 +247,21 @@ def _failed_tasks(found: Findings) -> Items:
 
 
 RISKS = (
-    Risk(
-        kind="site",
-        severity=CRITICAL,
-        title="Sites that could not be read",
-        find=_unread_sites,
-    ),
-    Risk(
-        kind="quorum",
-        severity=CRITICAL,
-        title="Clusters without quorum",
-        find=_quorum,
-    ),
-    Risk(
-        kind="node",
-        severity=CRITICAL,
-        title="Nodes in trouble",
-        find=_critical_nodes,
-    ),
-    Risk(
-        kind="ha",
-        severity=CRITICAL,
-        title="HA services in trouble",
-        find=_services,
-    ),
-    Risk(
-        kind="quota",
-        severity=CRITICAL,
-        title="Quotas that are exceeded",
-        find=_exceeded_quotas,
-    ),
-    Risk(
-        kind="storage",
-        severity=WARNING,
-        title="Storages that are nearly full",
-        find=_storages,
-    ),
-    Risk(
-        kind="node_warning",
-        severity=WARNING,
-        title="Nodes to watch",
-        find=_warned_nodes,
-    ),
+    Risk(kind="site", severity=CRITICAL, title="Sites that could not be read", find=_unread_sites),
+    Risk(kind="quorum", severity=CRITICAL, title="Clusters without quorum", find=_quorum),
+    Risk(kind="node", severity=CRITICAL, title="Nodes in trouble", find=_critical_nodes),
+    Risk(kind="ha", severity=CRITICAL, title="HA services in trouble", find=_services),
+    Risk(kind="quota", severity=CRITICAL, title="Quotas that are exceeded", find=_exceeded_quotas),
+    Risk(kind="storage", severity=WARNING, title="Storages that are nearly full", find=_storages),
+    Risk(kind="node_warning", severity=WARNING, title="Nodes to watch", find=_warned_nodes),
     Risk(
         kind="unknown",
         severity=WARNING,
         title="Parts of this report that are missing",
         find=_unknown_parts,
     ),
-    Risk(
-        kind="unread",
-        severity=WARNING,
-        title="VMs that could not be read",
-        find=_unread_vms,
-    ),
-    Risk(
-        kind="no_backup",
-        severity=WARNING,
-        title="VMs without a backup",
-        find=_without_backup,
-    ),
+    Risk(kind="unread", severity=WARNING, title="VMs that could not be read", find=_unread_vms),
+    Risk(kind="no_backup", severity=WARNING, title="VMs without a backup", find=_without_backup),
     Risk(
         kind="old_backup",
         severity=WARNING,
@@ -323,18 +280,8 @@ RISKS = (
         title="VMs with several tenants",
         find=_several_tenants,
     ),
-    Risk(
-        kind="no_tenant",
-        severity=WARNING,
-        title="VMs without a tenant",
-        find=_without_tenant,
-    ),
-    Risk(
-        kind="drift",
-        severity=WARNING,
-        title="Differences from the estate",
-        find=_drifted,
-    ),
+    Risk(kind="no_tenant", severity=WARNING, title="VMs without a tenant", find=_without_tenant),
+    Risk(kind="drift", severity=WARNING, title="Differences from the estate", find=_drifted),
     Risk(
         kind="drift_unknown",
         severity=WARNING,
@@ -359,10 +306,5 @@ RISKS = (
         title="VMs with snapshots older than {wanted.snapshot_days} days",
         find=_old_snapshots,
     ),
-    Risk(
-        kind="no_agent",
-        severity=NOTICE,
-        title="VMs without a guest agent",
-        find=_without_agent,
-    ),
+    Risk(kind="no_agent", severity=NOTICE, title="VMs without a guest agent", find=_without_agent),
 )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module report_info: everything about the sites from one look at each."""
+"""The work of module report_info: everything about the sites from one reading of each."""
 
 from __future__ import annotations
 
@@ -13,38 +13,33 @@ from .._cluster.quota import read_limits
 from .._cluster.rules import read_rules as read_placement
 from .._cluster.tenant import PREFIX
 from .._core import validate
-from .._core.errors import ValidationFailed
-from .._core.options import check_options
+from .._core.arguments.options import check_options
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._drift.ignore import read_ignored
-from .._drift.model import Scope
+from .._drift.model import DriftScope
 from .._facts.node_info import read_rules
 from .._fleet.items import Estate, read_estate
 from .._fleet.listed import read_tenants
 from .._fleet.run import sites_of as sites_of_estate
 from .._fleet.secrets import fleet_secrets
-from .._spec.drift_info_options import drift_info_spec
 from .._spec.fleet import fleet_spec, with_defaults
+from .._spec.generated.drift_info import drift_info_spec
+from .._spec.tenants import read_estate_tenants
 from .._spec.vm import vm_spec
 from .costs import read_prices
 from .document import csv_with, document_of, history_with
 from .history import read_history
 from .lines import lines_of
-from .look import look_at_site
-from .model import SiteLook, Tenant, Wanted
+from .model import ReportOptions, ReportTenant, SiteReading
+from .read_site import read_report_site
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 _SITES_AT_ONCE = 16
 _MAX_DAYS = 36500
-_OF_NODES = (
-    "cpu_overcommit",
-    "memory_overcommit",
-    "min_free_memory",
-    "max_vms_per_node",
-)
+_OF_NODES = ("cpu_overcommit", "memory_overcommit", "min_free_memory", "max_vms_per_node")
 
 Part = tuple[Collection[str], "Client"]
 
@@ -52,16 +47,14 @@ Part = tuple[Collection[str], "Client"]
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the report on one site. Nothing is written, in check mode or out of it.
 
-    Raises ValidationFailed for a mistake in the options. What cannot be read is unknown in the
-    report.
+    Raises ValidationFailed for a mistake in the options. Objects that cannot be read are unknown in
+    the report.
     """
     return run_at_sites(params, [((), client)], check_mode)
 
 
 def run_at_sites(
-    params: Mapping[str, Any],
-    clients: Sequence[Part],
-    check_mode: bool = False,
+    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
 ) -> Result:
     """Do the same for several sites, read side by side, each list of sites with its client."""
     wanted = read_wanted(params)
@@ -69,28 +62,28 @@ def run_at_sites(
     estate = _estate_options(params)
     scope = None
     if estate is not None:
-        scope = Scope(read_tenants(estate), estate["unlisted"], read_ignored(estate["ignore"]))
+        scope = DriftScope(read_tenants(estate), estate["unlisted"], read_ignored(estate["ignore"]))
 
-    def one(part: Part) -> SiteLook:
+    def one(part: Part) -> SiteReading:
         names, client = part
         # read without the server, so that a site that is down still has its list of VMs
         own: Estate | None = None
         if estate is not None:
             own = read_estate(estate, None, list(names) or None)
         site = max(names, default="")
-        return look_at_site(client, site, wanted, own, scope)
+        return read_report_site(client, site, wanted, own, scope)
 
-    looks = side_by_side(one, clients, _SITES_AT_ONCE)
-    looks.sort(key=lambda look: look.site)
+    readings = side_by_side(one, clients, _SITES_AT_ONCE)
+    readings.sort(key=lambda reading: reading.site)
     now = clients[0][1].clock.time()
-    report = document_of(looks, wanted, history, now)
+    report = document_of(readings, wanted, history, now)
     values = {
         "report": report,
         "lines": lines_of(report),
         "history": history_with(report, history),
         "costs_csv": csv_with(report),
     }
-    drifts = [look.drift for look in looks if look.drift is not None]
+    drifts = [reading.drift for reading in readings if reading.drift is not None]
     warnings = [text for drift in drifts for text in drift.warnings]
     if history.reason:
         warnings.append(history.reason)
@@ -98,7 +91,7 @@ def run_at_sites(
 
 
 def sites_of(params: Mapping[str, Any]) -> list[str]:
-    """Return the sites of a task: those that are named, and those of the estate's VMs.
+    """Return the sites of a task: the named sites, and the sites of the estate's VMs.
 
     An empty text is the site of the task. Raises FleetError for a mistake in the estate.
     """
@@ -133,15 +126,15 @@ def _blank() -> dict[str, Any]:
     return {name: option.get("default") for name, option in drift_info_spec().items()}
 
 
-def read_wanted(params: Mapping[str, Any]) -> Wanted:
-    """Return what a task asks for. Raises ValidationFailed."""
+def read_wanted(params: Mapping[str, Any]) -> ReportOptions:
+    """Return the options of a task, parsed. Raises ValidationFailed."""
     placement = _placement(params.get("placement"))
     facts = {name: placement.get(name) for name in _OF_NODES}
     facts |= {name: params[name] for name in ("memory_warn", "storage_warn")}
     prefix = str(params.get("tenant_prefix") or PREFIX).lower()
     facts["tenant_prefix"] = prefix
     read_rules(facts)
-    return Wanted(
+    return ReportOptions(
         prefix=prefix,
         snapshot_days=_days(params, "snapshot_days"),
         backup_days=_days(params, "backup_days"),
@@ -163,20 +156,13 @@ def _days(params: Mapping[str, Any], option: str) -> int:
     return validate.number(params[option], 0, _MAX_DAYS, option)
 
 
-def _tenants(given: Mapping[str, Any], prefix: str) -> list[Tenant]:
+def _tenants(given: Mapping[str, Any], prefix: str) -> list[ReportTenant]:
     """Return the tenants as an estate describes them. Raises ValidationFailed."""
-    found: list[Tenant] = []
-    for name, settings in given.items():
-        options = {} if settings is None else settings
-        if not isinstance(options, Mapping):
-            raise ValidationFailed(
-                attempted=f"tenants.{name} was refused",
-                answer="it is not a dictionary",
-                next_step="Write it as {quota: {vms: 20}}",
-                reason="tenants",
-            )
-        quotas = {str(name): options.get("quota") or {}}
-        limits = read_limits({"tenant": str(name), "quotas": quotas, "tenant_prefix": prefix})
+    found: list[ReportTenant] = []
+    for name, options in read_estate_tenants(given).items():
+        quota = options.get("quota")
+        quotas = {} if quota is None else {name: quota}
+        limits = read_limits({"tenant": name, "quotas": quotas, "tenant_prefix": prefix})
         site = str(options.get("site") or "")
-        found.append(Tenant(str(name).lower(), site, limits or {}))
+        found.append(ReportTenant(name.lower(), site, limits or {}))
     return found

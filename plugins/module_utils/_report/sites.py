@@ -10,17 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._protection.privileges import Privileges
-from .model import Row, SiteLook
+from .model import Row, SiteReading
 
-_OF_CLUSTER = (
-    "name",
-    "version",
-    "quorate",
-    "storages",
-    "containers",
-    "failed_tasks",
-    "health",
-)
+_OF_CLUSTER = ("name", "version", "quorate", "storages", "containers", "failed_tasks", "health")
 _OF_NODE = (
     "node",
     "status",
@@ -45,11 +37,11 @@ _SILENT = (
 )
 
 
-def site_of(look: SiteLook, guests: Sequence[Row]) -> dict[str, Any]:
+def site_of(reading: SiteReading, guests: Sequence[Row]) -> dict[str, Any]:
     """Return a site. `reason` is why it could not be read; the rest is null or empty then."""
     site: dict[str, Any] = {
-        "site": look.site,
-        "reason": look.reason or None,
+        "site": reading.site,
+        "reason": reading.reason or None,
         **dict.fromkeys(_OF_CLUSTER),
         "storages": [],
         "failed_tasks": [],
@@ -61,27 +53,27 @@ def site_of(look: SiteLook, guests: Sequence[Row]) -> dict[str, Any]:
         "missing": [],
         "privileges": [],
     }
-    if look.state is None:
+    if reading.state is None:
         return site
     unread = [guest for guest in guests if guest["reason"]]
-    templates = [row for row in look.state.vms.values() if row.template]
-    parts = [{"part": entry["part"], "reason": entry["reason"]} for entry in look.missing]
-    site |= {key: look.cluster[key] for key in _OF_CLUSTER}
-    site["nodes"] = [{key: node[key] for key in _OF_NODE} for node in look.nodes]
+    templates = [row for row in reading.state.vms.values() if row.template]
+    parts = [{"part": entry["part"], "reason": entry["reason"]} for entry in reading.missing]
+    site |= {key: reading.cluster[key] for key in _OF_CLUSTER}
+    site["nodes"] = [{key: node[key] for key in _OF_NODE} for node in reading.nodes]
     site["vms"] = len(guests)
     site["unread"] = len(unread)
     site["templates"] = len(templates)
-    site["room"] = _room(look.nodes)
+    site["room"] = _room(reading.nodes)
     site["missing"] = parts
-    site["privileges"] = _lacking(look.privileges)
+    site["privileges"] = _lacking(reading.privileges)
     return site
 
 
 def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
-    """Return what the placement rules leave on the nodes that take new VMs, memory in bytes.
+    """Return the room that the placement rules leave on nodes that take new VMs, memory in bytes.
 
-    None where that is not known of any node. A node above a limit has no room, and takes none from
-    the others.
+    None if it is not known of any node. A node above a limit has no room, and does not reduce the
+    room of the others.
     """
     open_nodes = [row for row in nodes if row["capacity"] and not row["maintenance"]]
     if not open_nodes:
@@ -95,7 +87,7 @@ def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
 
 
 def _sum_of(amounts: Iterable[int | None]) -> int | None:
-    """Return the sum of what is left, None where it has no limit or is not known."""
+    """Return the sum of the known amounts, None without any: no limit, or not known."""
     known = [max(0, amount) for amount in amounts if amount is not None]
     if not known:
         return None
@@ -103,16 +95,12 @@ def _sum_of(amounts: Iterable[int | None]) -> int | None:
 
 
 def _lacking(held: Privileges | None) -> list[dict[str, str]]:
-    """Return the privileges that the login lacks, and what that does to the report."""
+    """Return the privileges that the login lacks, and the effect of each on the report."""
     found: list[dict[str, str]] = []
     if held is None:
         return found
     for path, privilege, effect in _SILENT:
         if privilege not in held.below(path):
-            lack = {
-                "path": path,
-                "privilege": privilege,
-                "effect": effect,
-            }
+            lack = {"path": path, "privilege": privilege, "effect": effect}
             found.append(lack)
     return found

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each tenant has at each site, beside its quota (pure)."""
+"""The usage of each tenant at each site, compared with its quota (pure)."""
 
 from __future__ import annotations
 
@@ -14,39 +14,37 @@ from typing import Any
 from .._cluster.quota import KINDS, Figures, Limits, total
 from .._cluster.state import ClusterState
 from .._cluster.tenant import tenant_of
-from .._drift.model import Look
-from .model import Row, SiteLook, Tenant, Wanted
+from .._drift.model import DriftReading
+from .model import ReportOptions, ReportTenant, Row, SiteReading
 
 
 def tenants_of_site(
-    look: SiteLook,
-    guests: Sequence[Row],
-    wanted: Wanted,
+    reading: SiteReading, guests: Sequence[Row], wanted: ReportOptions
 ) -> list[dict[str, Any]]:
-    """Return the tenants with VMs at a site and those that are described for it.
+    """Return the tenants with VMs at a site, and the tenants that are described for it.
 
     The last one has an empty name, if there are VMs without a tenant or with several. `reason` says
     why the figures are less than the tenant has; quotas, costs and growth rest on them.
     """
-    described = {one.name: one.limits for one in wanted.tenants if _is_at(one, look.site)}
+    described = {one.name: one.limits for one in wanted.tenants if _is_at(one, reading.site)}
     by_tenant: dict[str, list[Row]] = {name: [] for name in described}
     for guest in guests:
         by_tenant.setdefault(guest["tenant"], []).append(guest)
-    templates = _templates(look.state, wanted.prefix)
-    quotas = _quotas_of(look.drift)
+    templates = _templates(reading.state, wanted.prefix)
+    quotas = _quotas_of(reading.drift)
     rows: list[dict[str, Any]] = []
     for name in sorted(by_tenant, key=_order):
         own = by_tenant[name]
         used = total(map(_figures, own)) + Figures(disk=templates[name])
         row = {
-            "site": look.site,
+            "site": reading.site,
             "tenant": name,
             **asdict(used),
             "running": _running(own),
             "quotas": quotas.get(name) or _used(described.get(name, {}), used),
-            "reason": why_less(look, own),
+            "reason": why_less(reading, own),
         }
-        if look.reason:
+        if reading.reason:
             row = _unknown(row)
         rows.append(row)
     return rows
@@ -57,8 +55,8 @@ def _order(name: str) -> tuple[bool, str]:
     return not name, name
 
 
-def _is_at(tenant: Tenant, site: str) -> bool:
-    """Return whether a tenant may have VMs at a site; without several, that of the task has all."""
+def _is_at(tenant: ReportTenant, site: str) -> bool:
+    """Return whether a tenant may have VMs at a site; the only site of a task has all tenants."""
     return not site or tenant.site in ("", site)
 
 
@@ -74,10 +72,10 @@ def _unknown(row: Row) -> dict[str, Any]:
     return {**row, **nothing, "quotas": quotas}
 
 
-def why_less(look: SiteLook, guests: Iterable[Row]) -> str | None:
+def why_less(reading: SiteReading, guests: Iterable[Row]) -> str | None:
     """Return why the figures of VMs are less than they have, or None."""
-    if look.reason:
-        return look.reason
+    if reading.reason:
+        return reading.reason
     reasons = [guest["reason"] for guest in guests if guest["reason"]]
     if not reasons:
         return None
@@ -85,12 +83,7 @@ def why_less(look: SiteLook, guests: Iterable[Row]) -> str | None:
 
 
 def _figures(guest: Row) -> Figures:
-    return Figures(
-        vms=1,
-        cores=guest["cores"],
-        memory=guest["memory"],
-        disk=guest["disk"],
-    )
+    return Figures(vms=1, cores=guest["cores"], memory=guest["memory"], disk=guest["disk"])
 
 
 def _templates(state: ClusterState | None, prefix: str) -> Counter[str]:
@@ -113,7 +106,7 @@ def _used(limits: Limits, used: Figures) -> list[dict[str, Any]]:
     return [_quota(kind, amounts[kind], limits[kind]) for kind in kinds]
 
 
-def _quotas_of(drift: Look | None) -> dict[str, list[dict[str, Any]]]:
+def _quotas_of(drift: DriftReading | None) -> dict[str, list[dict[str, Any]]]:
     """Return use and limit of the quotas of an estate, by tenant."""
     found: dict[str, list[dict[str, Any]]] = {}
     if drift is None:
@@ -125,9 +118,4 @@ def _quotas_of(drift: Look | None) -> dict[str, list[dict[str, Any]]]:
 
 
 def _quota(kind: str, used: int, limit: int) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "used": used,
-        "limit": limit,
-        "exceeded": used > limit,
-    }
+    return {"kind": kind, "used": used, "limit": limit, "exceeded": used > limit}

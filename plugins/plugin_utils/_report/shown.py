@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures and times as the page shows them (pure). What is not known is `unknown`."""
+"""Figures and times as the page shows them (pure). A missing figure is shown as `unknown`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ def count(value: int | None) -> str:
     return f"{value:,}".replace("-", _MINUS)
 
 
+def counted(value: int | None, noun: str) -> str:
+    """Return a number with its noun: C(1 node), C(2 nodes)."""
+    number = count(value)
+    if value == 1:
+        return f"{number}{_SPACE}{noun}"
+    return f"{number}{_SPACE}{noun}s"
+
+
 def change(value: int | None) -> str:
     """Return a difference with its sign, empty for none."""
     if not value:
@@ -61,8 +69,13 @@ def change_size(value: int | None) -> str:
     return size(value) if value else ""
 
 
+def ratio(value: float) -> str:
+    """Return a factor without decimals that say nothing, such as C(4) and C(1.5)."""
+    return f"{value:g}"
+
+
 def share(used: int | None, total: int | None) -> int | None:
-    """Return percent, None where it is not known. Any use of nothing is more than all."""
+    """Return percent, None if it is not known. Without a total, any use is above 100 percent."""
     if used is None or total is None:
         return None
     if not total:
@@ -110,7 +123,7 @@ def ago(time: str | None, now: str) -> str:
 
 
 def value(given: Any) -> str:
-    """Return the value of an option as it is compared."""
+    """Return the value of an option in the form that is compared."""
     if given is None:
         return "not set"
     if isinstance(given, str):
@@ -121,8 +134,10 @@ def value(given: Any) -> str:
 FILTERS = {
     "size": size,
     "count": count,
+    "counted": counted,
     "change": change,
     "change_size": change_size,
+    "ratio": ratio,
     "share": share,
     "moment": moment,
     "day": day,

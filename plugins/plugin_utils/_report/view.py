@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page shows, ordered and with anchors, from a report (pure)."""
+"""The content of the page, ordered and with anchors, from a report (pure)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def view_of(report: Row) -> dict[str, Any]:
 
 
 def _site_names(sites: Sequence[Row]) -> dict[str, str]:
-    """Return how the page calls each site: by its name, or that of its cluster."""
+    """Return how the page calls each site: by its own name, or by its cluster's."""
     names: dict[str, str] = {}
     for site in sites:
         names[site["site"]] = site["site"] or site["name"] or "the cluster"
@@ -43,7 +43,7 @@ def _site_names(sites: Sequence[Row]) -> dict[str, str]:
 
 
 def _anchors(report: Row, vms: Sequence[Row]) -> dict[tuple[Any, ...], str]:
-    """Return the anchors by site and what is there. They consist of numbers, not of names."""
+    """Return the anchors by site and object. They consist of numbers, not of names."""
     anchors: dict[tuple[Any, ...], str] = {}
     for number, site in enumerate(report["sites"]):
         anchors[(site["site"],)] = f"site-{number}"
@@ -57,17 +57,14 @@ def _anchors(report: Row, vms: Sequence[Row]) -> dict[tuple[Any, ...], str]:
 
 
 def _tenants(report: Row) -> list[dict[str, Any]]:
-    """Return the tenants with what they have grown and what they cost, None where unknown."""
+    """Return the tenants with their growth and their costs, None if unknown."""
     grown = report["growth"]["tenants"]
     costs = {"tenants": []} | (report["costs"] or {})
     by_owner = {(cost["site"], cost["tenant"]): cost for cost in costs["tenants"]}
     tenants: list[dict[str, Any]] = []
     for tenant in report["tenants"]:
         site, name = tenant["site"], tenant["tenant"]
-        more = {
-            "growth": grown.get(site, {}).get(name),
-            "cost": by_owner.get((site, name)),
-        }
+        more = {"growth": grown.get(site, {}).get(name), "cost": by_owner.get((site, name))}
         tenants.append({**tenant, **more})
     return tenants
 
@@ -89,7 +86,7 @@ def spark(trend: Sequence[Row], kind: str) -> str:
 
 
 def _groups(vms: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the VMs by site and tenant, those without a tenant last, sorted by name."""
+    """Return the VMs by site and tenant, VMs that have no tenant last, sorted by name."""
     by_owner: dict[tuple[str, bool, str], list[Row]] = {}
     for vm in vms:
         key = (vm["site"], not vm["tenant"], vm["tenant"])
@@ -102,11 +99,8 @@ def _groups(vms: Sequence[Row]) -> list[dict[str, Any]]:
     return groups
 
 
-def _drifted(
-    drift: Row | None,
-    anchors: Mapping[tuple[Any, ...], str],
-) -> list[dict[str, Any]]:
-    """Return the VMs that differ from the estate, with those that are not in it."""
+def _drifted(drift: Row | None, anchors: Mapping[tuple[Any, ...], str]) -> list[dict[str, Any]]:
+    """Return the VMs that differ from the estate, and the VMs that are not in it."""
     found: list[dict[str, Any]] = []
     if drift is None:
         return found

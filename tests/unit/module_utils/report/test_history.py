@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
     KEPT,
-    Entry,
     History,
+    HistoryEntry,
     extended,
     growth_of,
     read_history,
@@ -38,8 +38,8 @@ JSON = st.recursive(
 )
 
 
-def entry(day: int, use: Any) -> Entry:
-    return Entry(f"2026-01-{day:02}T00:00:00Z", use)
+def entry(day: int, use: Any) -> HistoryEntry:
+    return HistoryEntry(f"2026-01-{day:02}T00:00:00Z", use)
 
 
 def used(number: int) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
 from ansible_collections.pve.fleet.plugins.module_utils._core.shown import printable
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import Entry, History
+from ansible_collections.pve.fleet.plugins.module_utils._report.history import History, HistoryEntry
 from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
-from tests.unit.module_utils.report.looks import NOW, report_on, wanted
+from tests.unit.module_utils.report.readings import NOW, report_on, wanted
 
 VOID = {"meta", "link", "br", "rect", "polygon", "polyline"}
 TAGS = VOID | set(
@@ -116,10 +116,10 @@ def test_pictures_have_a_text() -> None:
         assert re.match('<svg [^>]*role="img"><title>[^<]{5,}</title>', picture), picture
 
 
-def entry(days: int) -> Entry:
+def entry(days: int) -> HistoryEntry:
     """Return an earlier report of the history in which both sites could be read."""
     figures = {"acme": Figures(days, days, days, days)}
-    return Entry(f"2026-09-{20 - days:02}T00:00:00Z", {"alive": figures, "dead": figures})
+    return HistoryEntry(f"2026-09-{20 - days:02}T00:00:00Z", {"alive": figures, "dead": figures})
 
 
 def test_nothing_at_all() -> None:
@@ -138,3 +138,17 @@ def test_what_is_unknown_has_no_number() -> None:
     dead = page.partition('<article class="card" id="site-1">')[2].partition("</article>")[0]
     assert "unknown" in dead
     assert re.search(r"\b0\b", dead) is None
+
+
+def test_room_has_its_overcommit_factor() -> None:
+    """The node has 4 cores and 4 VMs with 1: without the factor, 12 more would be a riddle."""
+    page = page_of(report_on(["web"]), "Fleet report").replace("\u00a0", " ")
+    assert "12 cores" in page
+    assert "of 4 × 4" in page
+    assert "(cpu_overcommit 4, memory_overcommit 1)" in page
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    page = page_of(report_on(["web"]), "Fleet report").replace("\u00a0", " ")
+    assert "1 container," in page
+    assert re.search(r"\b1 (?:VMs|templates|containers|nodes|days|cores)\b", page) is None

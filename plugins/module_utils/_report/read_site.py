@@ -7,25 +7,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.caching import CachingReader
-from .._cluster.contents import read_volumes
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
+from .._cluster.storages.contents import read_volumes
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
-from .._drift.look import look_at
-from .._drift.model import Look, Scope
+from .._drift.model import DriftReading, DriftScope
+from .._drift.read_site import read_site
 from .._facts.cluster_info import run as read_cluster
 from .._facts.node_info import run as read_nodes
 from .._facts.partial_read import PartialRead
 from .._fleet.items import Estate
+from .._guest.live.read import read_wherever
 from .._protection.backups import read_backups
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
 from .._snapshot.read import tree_of
-from .._vm.live.read import read_wherever
-from .model import Guest, Row, SiteLook, Wanted
+from .._vm.kind import VM
+from .model import ReportOptions, Row, SiteReading, VmReading
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -34,40 +36,36 @@ _READERS = 16
 _FAILED_TASKS = 50
 
 
-def look_at_site(
+def read_report_site(
     client: Client,
     site: str,
-    wanted: Wanted,
+    wanted: ReportOptions,
     estate: Estate | None,
-    scope: Scope | None,
-) -> SiteLook:
-    """Return what the report needs of a site.
+    scope: DriftScope | None,
+) -> SiteReading:
+    """Return the reading of a site for the report.
 
     Two requests for each VM, two for each storage on a node, three for each node, and seven more.
-    With an estate, its VMs are compared with what is read for the report. A site that cannot be
-    read has the reason instead.
+    With an estate, its VMs are compared with the same answers. A site that cannot be read has the
+    reason instead.
     """
     reader = CachingReader.around(client)
-    drift: Look | None = None
+    drift: DriftReading | None = None
     if estate is not None and scope is not None:
-        drift = look_at(estate, reader, scope, site)
+        drift = read_site(estate, reader, scope, site)
     now = client.clock.time()
     try:
-        return _look(reader, site, wanted, drift, now)
+        return _read_site(reader, site, wanted, drift, now)
     except FleetError as error:
-        return SiteLook(site, now, reason=error.message, drift=drift)
+        return SiteReading(site, now, reason=error.message, drift=drift)
 
 
-def _look(
-    client: Client,
-    site: str,
-    wanted: Wanted,
-    drift: Look | None,
-    now: float,
-) -> SiteLook:
-    """Return what the report needs. Raises FleetError where the listing cannot be read."""
+def _read_site(
+    client: Client, site: str, wanted: ReportOptions, drift: DriftReading | None, now: float
+) -> SiteReading:
+    """Return the reading of a site. Raises FleetError if the listing cannot be read."""
     rows = client.get("cluster", "resources", attempted="Could not read the cluster")
-    state = _own_part(client, cluster_state_of(rows))
+    state = _own_part(client, cluster_state_of(rows, {VM.type}))
     state = with_names(client, state, missing=True)
     facts = {**wanted.facts}
     if facts.get("max_vms_per_node") is None:
@@ -81,7 +79,7 @@ def _look(
     backups = _backups(read, client, state, rows, held)
     guests = _guests(client, state, rows)
     missing = [*of_nodes["missing"], *of_cluster["missing"], *read.missing]
-    return SiteLook(
+    return SiteReading(
         site=site,
         time=now,
         state=state,
@@ -110,14 +108,7 @@ def _own_part(client: Client, state: ClusterState) -> ClusterState:
     storages = [row for row in state.storages if _is_own(client, row.node)]
     if own_storages:
         storages = [row for row in storages if row.storage in own_storages]
-    return ClusterState(
-        vms=vms,
-        nodes=nodes,
-        storages=tuple(storages),
-        pools=state.pools,
-        taken=state.taken,
-        read_at=state.read_at,
-    )
+    return replace(state, vms=vms, nodes=nodes, storages=tuple(storages))
 
 
 def _own_storages(client: Client, cluster: Row) -> Row:
@@ -130,18 +121,14 @@ def _own_storages(client: Client, cluster: Row) -> Row:
 
 
 def _privileges(read: PartialRead) -> Privileges | None:
-    """Return what the login may do, or None where that cannot be read."""
+    """Return the privileges of the login, or None if they cannot be read."""
     held = read.read("privileges of the login", "access", "permissions")
     if held is None:
         return None
     return Privileges(held)
 
 
-def _volumes(
-    read: PartialRead,
-    client: Client,
-    state: ClusterState,
-) -> Mapping[int, int] | None:
+def _volumes(read: PartialRead, client: Client, state: ClusterState) -> Mapping[int, int] | None:
     """Return the bytes of all disks by VMID, or None with the reason in `missing`."""
     try:
         return read_volumes(client, state)
@@ -170,29 +157,29 @@ def _backups(
         return {}
 
 
-def _guests(client: Client, state: ClusterState, rows: Sequence[VmRow]) -> list[Guest]:
-    """Return the VMs as they are; one on a node that is offline has the reason."""
+def _guests(client: Client, state: ClusterState, rows: Sequence[VmRow]) -> list[VmReading]:
+    """Return the VMs as read; a VM on an offline node has the reason instead."""
     offline = {name for name, node in state.nodes.items() if not node.online}
 
-    def one(row: VmRow) -> Guest:
+    def one(row: VmRow) -> VmReading:
         if row.node in offline:
-            return Guest(row, reason=f"node {row.node} is offline")
+            return VmReading(row, reason=f"node {row.node} is offline")
         try:
             return _read(client, row)
         except FleetError as error:
-            return Guest(row, reason=error.message)
+            return VmReading(row, reason=error.message)
 
     return side_by_side(one, rows, _READERS)
 
 
-def _read(client: Client, row: VmRow) -> Guest:
-    """Return a VM as it is on whatever node it is now. Raises FleetError."""
+def _read(client: Client, row: VmRow) -> VmReading:
+    """Return a VM, read on its current node. Raises FleetError."""
     try:
-        actual = read_wherever(client, row.vmid, row.node, status=row.status, pool=row.pool)
+        actual = read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
         snapshots = client.get(*actual.path, "snapshot")
     except FleetError as error:
         raise error.on(attempted=f"VM {row.vmid} could not be read") from error
-    return Guest(row, actual, tuple(tree_of(snapshots).by_age()))
+    return VmReading(row, actual, tuple(tree_of(snapshots).by_age()))
 
 
 def _distinct(missing: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,44 +13,45 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Perm
 from ansible_collections.pve.fleet.plugins.module_utils._drift.model import (
     Compared,
     Difference,
-    Look,
+    DriftReading,
     Unlisted,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import Facts, Rules
+from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import CapacityRules, NodeFacts
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import report as node_report
+from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._protection.model import Copies
 from ansible_collections.pve.fleet.plugins.module_utils._protection.privileges import Privileges
 from ansible_collections.pve.fleet.plugins.module_utils._report.costs import read_prices
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import History
 from ansible_collections.pve.fleet.plugins.module_utils._report.model import (
-    Guest,
-    SiteLook,
-    Tenant,
-    Wanted,
+    ReportOptions,
+    ReportTenant,
+    SiteReading,
+    VmReading,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import Snapshot
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 
 NOW = 1_790_000_000
 GIB = 1 << 30
 
 
-def wanted(**more: Any) -> Wanted:
+def wanted(**more: Any) -> ReportOptions:
     """Return what a task asks for."""
     prices = read_prices({"core": "1", "memory": "1", "storage": "1", "currency": "EUR"})
     usual: dict[str, Any] = {
         "prefix": "tenant_",
         "snapshot_days": 30,
         "backup_days": 7,
-        "tenants": [Tenant("acme", "", {"vms": 1, "memory": GIB})],
+        "tenants": [ReportTenant("acme", "", {"vms": 1, "memory": GIB})],
         "prices": prices,
         "facts": {},
     }
-    return Wanted(**{**usual, **more})
+    return ReportOptions(**{**usual, **more})
 
 
-def site(texts: Sequence[str], name: str = "") -> SiteLook:
+def site(texts: Sequence[str], name: str = "") -> SiteReading:
     """Return a site in which every text that others choose is one of these."""
     text = list(texts)
 
@@ -85,11 +86,14 @@ def site(texts: Sequence[str], name: str = "") -> SiteLook:
                 "maxdisk": GIB,
             }
         )
-    state = cluster_state_of(rows)
+    state = cluster_state_of(rows, {"qemu"})
     guests = [_guest(row, pick) for row in state.vms.values()]
     member = {"online": True}
-    nodes = [node_report(str(row["node"]), row, rows, Facts(member), Rules()) for row in rows[:2]]
-    return SiteLook(
+    nodes = [
+        node_report(str(row["node"]), row, rows, NodeFacts(member), CapacityRules())
+        for row in rows[:2]
+    ]
+    return SiteReading(
         site=name,
         time=NOW,
         state=state,
@@ -116,13 +120,13 @@ def site(texts: Sequence[str], name: str = "") -> SiteLook:
     )
 
 
-def _guest(row: Any, pick: Any) -> Guest:
+def _guest(row: Any, pick: Any) -> VmReading:
     if row.vmid == 103:
-        return Guest(row, reason=pick(0))
+        return VmReading(row, reason=pick(0))
     target = {"name": pick(row.vmid), "memory": "1024", "cores": "1", "agent": "0"}
     live = {**target, "cores": "2"}
-    actual = Actual(row.vmid, row.node, "running", live, target)
-    return Guest(row, actual, (Snapshot(pick(1), NOW - 40 * 86400, pick(2)),))
+    actual = Actual(VM, row.vmid, row.node, "running", live, target)
+    return VmReading(row, actual, (Snapshot(pick(1), NOW - 40 * 86400, pick(2)),))
 
 
 def _storage(pick: Any) -> dict[str, Any]:
@@ -151,7 +155,7 @@ def _task(pick: Any) -> dict[str, Any]:
     }
 
 
-def _drift(pick: Any, name: str) -> Look:
+def _drift(pick: Any, name: str) -> DriftReading:
     difference = Difference(pick(0), pick(1), [pick(2)], {"value": {pick(3): pick(0)}})
     task = {"type": pick(0), "user": pick(1), "started": "2026-09-21T14:13:00Z"}
     compared = Compared(
@@ -165,11 +169,11 @@ def _drift(pick: Any, name: str) -> Look:
         last_task=task,
     )
     unlisted = Unlisted(pick(2), pick(3), name, 101, pick(0), "running")
-    return Look(name, vms=[compared], unlisted=[unlisted])
+    return DriftReading(name, vms=[compared], unlisted=[unlisted])
 
 
 def report_on(texts: Sequence[str], history: History | None = None) -> dict[str, Any]:
     """Return the report on two sites, one of which could not be read."""
-    dead = SiteLook("dead", NOW, reason=texts[0])
-    looks = [site(texts, "alive"), dead]
-    return document_of(looks, wanted(), history or History(), NOW)
+    dead = SiteReading("dead", NOW, reason=texts[0])
+    readings = [site(texts, "alive"), dead]
+    return document_of(readings, wanted(), history or History(), NOW)
