@@ -17,7 +17,7 @@ description:
     requests by method, endpoint and status, and their errors by category, in a text file for the
     textfile collector of node_exporter.
   - Counters continue from run to run. One file can have the runs of all playbooks, each with the
-    label C(playbook).
+    label C(playbook), and the metrics of clusters.
   - While it is enabled, the results of tasks have their number of requests as C(request_counts).
     Requests of the inventory and of lookups are not counted, nor are those of tasks with C(no_log).
   - Nothing is written with C(--check), or for a run without a task of this collection. A file that
@@ -29,7 +29,7 @@ options:
   path:
     description:
       - Absolute path of the file, which must end in C(.prom). Without it, nothing is written.
-      - It must not be a file of M(pve.fleet.metrics).
+      - It can be the file of M(pve.fleet.metrics). Each keeps the metrics of the other.
     type: path
     ini:
       - section: callback_pve_fleet_metrics
@@ -59,11 +59,11 @@ from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 
 from ..module_utils._core.errors import FleetError
-from ..module_utils._entry.start import COUNTING
+from ..module_utils._entry.module import COUNTING
 from ..module_utils._metrics.exposition import LIBRARY
 from ..module_utils._metrics.recorder import COLLECTION, Recorder
-from ..module_utils._metrics.samples import Key
-from ..module_utils._metrics.text_file import check_path, write_samples
+from ..module_utils._metrics.samples import SampleKey
+from ..module_utils._metrics.text_file import require_path, write_samples
 
 
 class CallbackModule(CallbackBase):
@@ -98,7 +98,10 @@ class CallbackModule(CallbackBase):
             self._recorder.begin(host.get_name(), task._uuid, time.monotonic())
 
     def v2_runner_on_ok(self, result: Any) -> None:
+        """Note the end of a task, and its error if C(failed_when) lets it pass."""
         self._ended(result)
+        if result._result.get("error"):
+            self._failed(result)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         self._ended(result)
@@ -122,13 +125,13 @@ class CallbackModule(CallbackBase):
         self._count(result)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """Write the file. What is in it about other playbooks is kept."""
+        """Write the file. Its metrics of other playbooks and of clusters are kept."""
         if not self._path or self._recorder.is_empty:
             return
         success = not stats.failures and not stats.dark
         samples = self._recorder.samples(self._playbook, time.time(), success)
         try:
-            write_samples(self._path, samples, _is_of_a_playbook, check_mode=False)
+            write_samples(self._path, samples, _keeps_all, check_mode=False)
         except FleetError as error:
             self._warn(error)
 
@@ -139,10 +142,10 @@ class CallbackModule(CallbackBase):
             raise AnsibleError("no path is set, for example in PVE_FLEET_METRICS_FILE")
         if find_spec(LIBRARY) is None:
             raise AnsibleError(f"the Python library {LIBRARY} is missing on the controller")
-        return check_path(str(path))
+        return require_path(str(path))
 
     def _ended(self, result: Any) -> None:
-        """Note that a task ended on a host, and what it counted."""
+        """Record the end of a task on a host, with its counts."""
         action = _action_of(result._task)
         if action:
             host = result._host.get_name()
@@ -169,5 +172,5 @@ def _action_of(task: Any) -> str:
     return ""
 
 
-def _is_of_a_playbook(key: Key) -> bool:
-    return any(name == "playbook" for name, _value in key.labels)
+def _keeps_all(_key: SampleKey) -> bool:
+    return True

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from metrics.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: metrics
 short_description: Write metrics of clusters to a file for Prometheus
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -22,11 +24,6 @@ description:
     and warnings are shown.
   - The file is replaced as a whole. Counters in it continue from run to run.
   - This takes four requests for each site, and those of O(snapshots), O(backups) and O(volumes).
-extends_documentation_fragment:
-  - pve.fleet.metrics_options.file
-  - pve.fleet.metrics_options
-  - pve.fleet.connection
-  - pve.fleet.attributes
 requirements:
   - prometheus_client
 attributes:
@@ -40,6 +37,11 @@ attributes:
     support: none
     details:
       - The file has the time of the query, so that it changes in every run.
+extends_documentation_fragment:
+  - pve.fleet.metrics_options.file
+  - pve.fleet.metrics_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
 seealso:
   - module: pve.fleet.metrics_info
   - module: pve.fleet.drift_info
@@ -87,22 +89,20 @@ missing:
   type: list
   elements: dict
   contains:
-    site: {description: "The site, empty without sites.", type: str, sample: ""}
-    part:
-      description: V(site), V(node), V(privileges), V(vms), V(disk), V(snapshots) or V(backups).
-      type: str
-      sample: node
-    subject: {description: "The node, tenant or VMID that it is about, or empty.", type: str,
+    site: {description: 'The site, empty without sites.', type: str, sample: ''}
+    part: {description: 'V(site), V(node), V(privileges), V(vms), V(disk), V(snapshots) or
+        V(backups).', type: str, sample: node}
+    subject: {description: 'The node, tenant or VMID that it is about, or empty.', type: str,
       sample: pve3}
-    category: {description: "Category of the error, as in C(error.category).", type: str, sample:
-      NodeUnhealthy}
-    reason: {description: Why., type: str, sample: "Could not read node pve3 and the VMs on it: the
-        node is offline."}
+    category: {description: 'Category of the error, as in C(error.category).', type: str,
+      sample: NodeUnhealthy}
+    reason: {description: Why., type: str, sample: 'Could not read node pve3 and the VMs on
+        it: the node is offline.'}
 checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success
   type: str
-  sample: "2026-11-20T20:15:33Z"
+  sample: '2026-11-20T20:15:33Z'
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -117,7 +117,7 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import run, run_at_sites
 from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import metrics_spec
@@ -125,8 +125,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import met
 ENTRY = Entry(
     run,
     metrics_spec(),
-    sites=Sites(lambda _params: [""], run_at_sites, every=True),
+    sites=Sites(run=run_at_sites, every=True),
     libraries=(LIBRARY,),
+    name="metrics",
 )
 
 

@@ -3,29 +3,31 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from metrics.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: metrics_info
 short_description: Gather metrics of clusters for Prometheus
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns what M(pve.fleet.metrics) writes, as data and as a text, for example to send it to a
-    Pushgateway or to copy it to another host. Counters are those of this task alone.
+  - Returns what M(pve.fleet.metrics) writes, as data and as a text, for example to send it
+    to a Pushgateway or to copy it to another host. Counters are those of this task alone.
   - If sites are defined, and neither O(host) nor O(site) is given, all sites are returned.
   - A site or a node that does not answer does not fail the task. Its figures are left out,
     RV(missing) has the reasons, and warnings are shown.
   - This takes four requests for each site, and those of O(snapshots), O(backups) and O(volumes).
+requirements:
+  - prometheus_client
 extends_documentation_fragment:
   - pve.fleet.metrics_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-requirements:
-  - prometheus_client
 seealso:
   - module: pve.fleet.metrics
 """
@@ -48,20 +50,22 @@ metrics:
   type: list
   elements: dict
   contains:
-    name: {description: Name of the metric., type: str, sample: proxmox_cluster_nodes_available}
-    type: {description: "V(gauge), V(counter) or V(summary).", type: str, sample: gauge}
+    name:
+      description: Name of the metric.
+      type: str
+      sample: proxmox_cluster_nodes_available
+    type: {description: 'V(gauge), V(counter) or V(summary).', type: str, sample: gauge}
     help: {description: What it is., type: str, sample: Number of nodes that are online.}
-    samples:
-      description: Values, each with C(name), which has a suffix in a summary, C(labels) and
-        C(value).
-      type: list
-      elements: dict
-      sample: [{name: proxmox_cluster_nodes_available, labels: {}, value: 3.0}]
+    samples: {description: 'Values, each with C(name), which has a suffix in a summary, C(labels)
+        and C(value).', type: list, elements: dict, sample: [{name: proxmox_cluster_nodes_available,
+          labels: {}, value: 3.0}]}
 text:
   description: The same in the text format of Prometheus.
   returned: success
   type: str
-  sample: "# HELP proxmox_cluster_nodes_available Number of nodes that are online.\n"
+  sample: '# HELP proxmox_cluster_nodes_available Number of nodes that are online.
+
+    '
 complete:
   description: Whether everything could be read.
   returned: success
@@ -72,28 +76,33 @@ missing:
   returned: success
   type: list
   elements: dict
-  sample: [{site: "", part: node, subject: pve3, category: NodeUnhealthy, reason: "Could not read
-      node pve3 and the VMs on it: the node is offline."}]
+  sample:
+    - site: ''
+      part: node
+      subject: pve3
+      category: NodeUnhealthy
+      reason: 'Could not read node pve3 and the VMs on it: the node is offline.'
 checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success
   type: str
-  sample: "2026-11-20T20:15:33Z"
+  sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import (
     run_info,
     run_info_at_sites,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics_options import metrics_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metrics import metrics_spec
 
 ENTRY = Entry(
     run_info,
     metrics_spec(),
-    sites=Sites(lambda _params: [""], run_info_at_sites, every=True),
+    sites=Sites(run=run_info_at_sites, every=True),
     libraries=(LIBRARY,),
+    name="metrics_info",
 )
 
 

@@ -387,6 +387,17 @@ def test_several_sites_in_one_file(lab: Lab, munich: Lab, tmp_path: Path) -> Non
     assert all("site" not in label for label in all_labels(alone))
 
 
+def test_a_task_that_removes_the_metrics_of_another_site_warns(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "one.prom"
+    sites = [{"name": name, **lab.connection} for name in ("berlin", "munich")]
+    for site, lost in (("berlin", ""), ("munich", "site berlin"), ("munich", "")):
+        result = run_module("metrics", {"sites": sites, "site": site, "path": str(file), **SMALL})
+        warnings = " ".join(result.get("warnings", ()))
+        assert (f"had metrics of {lost}, which this task does not read" in warnings) is bool(lost)
+    alone = lab.run("metrics", path=str(file), **SMALL)
+    assert "had metrics of site munich" in alone["warnings"][0]
+
+
 def all_labels(result: dict[str, Any]) -> list[dict[str, str]]:
     return [row["labels"] for family in result["metrics"] for row in family["samples"]]
 
@@ -485,6 +496,8 @@ def test_a_path_that_cannot_be_written_is_refused_before_any_request(
     ("options", "named"),
     [
         ({"quotas": {"acme": {"vmz": 1}}}, "quotas.acme"),
+        ({"quotas": {"": {"vms": 1}}}, "quotas was refused: '' is not the name of a tenant"),
+        ({"quotas": {"acme": {"vms": 1}, "ACME": {"vms": 2}}}, "are one tenant"),
         ({"drift": {"version": 2}}, "drift"),
         ({"drift": {"version": 1}}, "drift"),
         ({"max_vms_per_node": "many"}, "max_vms_per_node"),

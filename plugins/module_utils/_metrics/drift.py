@@ -66,9 +66,7 @@ def add_drift(samples: Samples, drift: Mapping[str, Any], sites: Sequence[str]) 
 
 
 def _count(
-    numbers: dict[tuple[str, str], dict[str, int]],
-    row: Mapping[str, Any],
-    status: str,
+    numbers: dict[tuple[str, str], dict[str, int]], row: Mapping[str, Any], status: str
 ) -> None:
     """Count a VM; the other statuses of its tenant are 0, so that each has a sample."""
     nothing = dict.fromkeys((*STATUSES, _UNLISTED), 0)

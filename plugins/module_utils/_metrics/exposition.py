@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .families import COUNTER, FAMILIES, family_of
-from .samples import Key, Samples, labels_of
+from .samples import SampleKey, Samples, labels_of
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 LIBRARY = "prometheus_client"
-# What the text format ends the name of a counter with by itself.
+# The suffix that the text format itself adds to the name of a counter.
 _TOTAL = "_total"
 
 
 class _Collector:
-    """What prometheus_client writes: it asks a registry, which this is, for its metrics."""
+    """A registry for prometheus_client, which asks it for its metrics."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)
@@ -42,7 +42,7 @@ def _metrics_of(samples: Samples) -> list[Metric]:
     """Return the families with samples, in the order of the table; samples sorted by labels."""
     from prometheus_client.core import Metric
 
-    by_family: dict[str, list[tuple[Key, float]]] = {name: [] for name in FAMILIES}
+    by_family: dict[str, list[tuple[SampleKey, float]]] = {name: [] for name in FAMILIES}
     for key, value in samples:
         by_family[family_of(key.name)].append((key, value))
     found: list[Metric] = []
@@ -50,10 +50,10 @@ def _metrics_of(samples: Samples) -> list[Metric]:
         if not rows:
             continue
         family = FAMILIES[name]
-        shown = name
+        formatted = name
         if family.kind == COUNTER:
-            shown = name.removesuffix(_TOTAL)
-        metric = Metric(shown, family.help, family.kind)
+            formatted = name.removesuffix(_TOTAL)
+        metric = Metric(formatted, family.help, family.kind)
         for key, value in sorted(rows):
             metric.add_sample(key.name, dict(key.labels), value)
         found.append(metric)
@@ -70,13 +70,13 @@ def data_of(samples: Samples) -> list[dict[str, Any]]:
     for name, family in FAMILIES.items():
         if name in by_family:
             rows = by_family[name]
-            shown = {"name": name, "type": family.kind, "help": family.help, "samples": rows}
-            found.append(shown)
+            formatted = {"name": name, "type": family.kind, "help": family.help, "samples": rows}
+            found.append(formatted)
     return found
 
 
 def samples_in(text: str) -> Samples | None:
-    """Return the samples of a text that this collection wrote, None where it cannot be read."""
+    """Return the samples of a text that this collection wrote, None if it cannot be parsed."""
     from prometheus_client.parser import text_string_to_metric_families
 
     found = Samples()
@@ -84,7 +84,7 @@ def samples_in(text: str) -> Samples | None:
         for metric in text_string_to_metric_families(text):
             for sample in metric.samples:
                 if family_of(sample.name):
-                    found.include(Key(sample.name, labels_of(sample.labels)), sample.value)
+                    found.include(SampleKey(sample.name, labels_of(sample.labels)), sample.value)
     except (ValueError, KeyError, IndexError):
         return None
     return found

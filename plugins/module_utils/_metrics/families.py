@@ -12,7 +12,7 @@ from typing import NamedTuple
 GAUGE, COUNTER, SUMMARY = "gauge", "counter", "summary"
 
 
-class Family(NamedTuple):
+class MetricFamily(NamedTuple):
     """One family: a gauge, a counter, or a summary, which is a number of events and their sum."""
 
     kind: str
@@ -24,8 +24,8 @@ class Family(NamedTuple):
         return self.kind != GAUGE
 
 
-def _gauge(text: str) -> Family:
-    return Family(GAUGE, text)
+def _gauge(text: str) -> MetricFamily:
+    return MetricFamily(GAUGE, text)
 
 
 MACHINES = "proxmox_machines_total"
@@ -35,7 +35,7 @@ ERRORS = "proxmox_errors_total"
 NODES_AVAILABLE = "proxmox_cluster_nodes_available"
 CONNECTION = "proxmox_cluster_connection_status"
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, MetricFamily] = {
     CONNECTION: _gauge("Whether Proxmox VE answers (1) or not (0)."),
     "proxmox_metrics_complete": _gauge("Whether everything could be read (1) or not (0)."),
     "proxmox_unread_parts": _gauge("Number of things that could not be read, by part and error."),
@@ -50,10 +50,18 @@ FAMILIES: Mapping[str, Family] = {
     "proxmox_node_memory_bytes": _gauge("Memory of a node."),
     "proxmox_node_memory_used_bytes": _gauge("Memory of a node that is in use."),
     "proxmox_node_free_cores": _gauge(
-        "Cores that the placement rules leave for VMs on a node; below 0 if they are exceeded."
+        "Cores that the placement rules leave for VMs on a node, which may be given several times"
+        " (proxmox_node_cpu_overcommit_ratio); below 0 if they are exceeded."
     ),
     "proxmox_node_free_memory_bytes": _gauge(
-        "Memory that the placement rules leave for VMs on a node; below 0 if they are exceeded."
+        "Memory that the placement rules leave for VMs on a node, which may be given several times"
+        " (proxmox_node_memory_overcommit_ratio); below 0 if they are exceeded."
+    ),
+    "proxmox_node_cpu_overcommit_ratio": _gauge(
+        "How often the cores of a node may be given to VMs under the placement rules."
+    ),
+    "proxmox_node_memory_overcommit_ratio": _gauge(
+        "How often the memory of a node may be given to VMs under the placement rules."
     ),
     "proxmox_node_free_vms": _gauge("Number of VMs that the placement rules leave on a node."),
     "proxmox_storage_size_bytes": _gauge("Size of a storage; a shared one has no node."),
@@ -86,9 +94,9 @@ FAMILIES: Mapping[str, Family] = {
         "Whether the last run of a playbook succeeded (1) or not (0)."
     ),
     "proxmox_playbook_timestamp_seconds": _gauge("When a playbook ended last, since the epoch."),
-    DURATION: Family(SUMMARY, "Duration of tasks by action."),
-    REQUESTS: Family(COUNTER, "Requests to the API by method, endpoint and status."),
-    ERRORS: Family(COUNTER, "Errors by category."),
+    DURATION: MetricFamily(SUMMARY, "Duration of tasks by action."),
+    REQUESTS: MetricFamily(COUNTER, "Requests to the API by method, endpoint and status."),
+    ERRORS: MetricFamily(COUNTER, "Errors by category."),
 }
 """All families in the order of the file."""
 

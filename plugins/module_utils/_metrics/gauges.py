@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A site as samples (pure). What is not known has no sample."""
+"""A site as samples (pure). Unknown values have no sample."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .._cluster.tenant import tenant_of, tenant_tag
 from .._protection.model import Copies
 from . import model
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE
-from .model import Site, Wanted
+from .model import MetricsOptions, Site
 from .samples import Samples
 
 _RUNNING, _STOPPED, _TEMPLATE, _UNKNOWN = "running", "stopped", "template", "unknown"
 _IN_BYTES = ("memory", "disk")
 
 
-def add_site(samples: Samples, site: Site, wanted: Wanted) -> None:
-    """Add the gauges of a site. One that does not answer has almost none."""
+def add_site(samples: Samples, site: Site, wanted: MetricsOptions) -> None:
+    """Add the gauges of a site. A site that does not answer has almost none."""
     label = {"site": site.name}
     samples.put(CONNECTION, site.cluster is not None, **label)
     samples.put("proxmox_metrics_timestamp_seconds", int(site.checked), **label)
@@ -38,7 +38,7 @@ def add_site(samples: Samples, site: Site, wanted: Wanted) -> None:
     samples.put("proxmox_cluster_quorate", site.quorate, **label)
     _add_nodes(samples, site, label)
     _add_storages(samples, site.cluster, label)
-    _add_machines(samples, site.cluster, wanted.prefix, label)
+    _add_vms(samples, site.cluster, wanted.prefix, label)
     _add_tenants(samples, site, site.cluster, wanted)
     _add_copies(samples, site, wanted, "snapshot", site.snapshots)
     _add_copies(samples, site, wanted, "backup", site.backups)
@@ -60,7 +60,7 @@ def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
 
 
 def _figures_of(node: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return size, load and room of a node, None where the caller may not see it."""
+    """Return size, load and room of a node, None for figures that the caller may not see."""
     cores = node["cpu"]["cores"]
     figures: dict[str, float | None] = {
         "cores": cores,
@@ -68,11 +68,13 @@ def _figures_of(node: Mapping[str, Any]) -> dict[str, float | None]:
         "memory_bytes": node["memory"]["total"],
         "memory_used_bytes": node["memory"]["used"],
     }
-    left = node["capacity"]
-    if cores is not None and left is not None:
-        figures["free_cores"] = left["cores_left"]
-        figures["free_memory_bytes"] = left["memory_left"]
-        figures["free_vms"] = left["vms_left"]
+    capacity = node["capacity"]
+    if cores is not None and capacity is not None:
+        figures["free_cores"] = capacity["cores_left"]
+        figures["free_memory_bytes"] = capacity["memory_left"]
+        figures["free_vms"] = capacity["vms_left"]
+        figures["cpu_overcommit_ratio"] = capacity["cpu_overcommit"]
+        figures["memory_overcommit_ratio"] = capacity["memory_overcommit"]
     return figures
 
 
@@ -87,11 +89,8 @@ def _add_storages(samples: Samples, cluster: ClusterState, label: Mapping[str, s
         samples.put("proxmox_storage_used_bytes", row.used, **labels)
 
 
-def _add_machines(
-    samples: Samples,
-    cluster: ClusterState,
-    prefix: str,
-    label: Mapping[str, str],
+def _add_vms(
+    samples: Samples, cluster: ClusterState, prefix: str, label: Mapping[str, str]
 ) -> None:
     """Add the number of VMs of each node by phase; on a node that is not online it is unknown."""
     numbers: Counter[tuple[str, str]] = Counter()
@@ -128,7 +127,9 @@ def _is_online(row: VmRow, cluster: ClusterState) -> bool:
     return node is None or node.online
 
 
-def _add_tenants(samples: Samples, site: Site, cluster: ClusterState, wanted: Wanted) -> None:
+def _add_tenants(
+    samples: Samples, site: Site, cluster: ClusterState, wanted: MetricsOptions
+) -> None:
     """Add use and quota of each tenant that has VMs or a quota."""
     names = {tenant.lower() for tenant in wanted.quotas}
     for row in cluster.vms.values():
@@ -153,14 +154,11 @@ def _in_base_units(kind: str) -> str:
 
 
 def _use_of(
-    tenant: str,
-    site: Site,
-    cluster: ClusterState,
-    wanted: Wanted,
+    tenant: str, site: Site, cluster: ClusterState, wanted: MetricsOptions
 ) -> dict[str, int]:
-    """Return what a tenant uses by kind, without what is not known.
+    """Return the usage of a tenant by kind, without unknown figures.
 
-    Cores and memory are in the statistics of nodes, which one that is not online does not send.
+    Cores and memory come from the statistics of nodes, which an offline node does not send.
     """
     tag = tenant_tag(tenant, wanted.prefix)
     by_vm = figures_by_vm(cluster, tag, wanted.prefix, site.disks)
@@ -176,11 +174,7 @@ def _use_of(
 
 
 def _add_copies(
-    samples: Samples,
-    site: Site,
-    wanted: Wanted,
-    kind: str,
-    copies: Mapping[int, Copies],
+    samples: Samples, site: Site, wanted: MetricsOptions, kind: str, copies: Mapping[int, Copies]
 ) -> None:
     """Add number and newest time of the snapshots or backups of each VM of which they are known."""
     if site.cluster is None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is read of a site for its metrics (data)."""
+"""The data that is read of a site for its metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.quota import Limits
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError
-from .._facts.nodes import Rules
+from .._facts.nodes import CapacityRules
 from .._protection.model import Copies
 
 # Parts of a site that can be missing.
@@ -22,11 +22,11 @@ TENANT, DISK, SNAPSHOTS, BACKUPS, DRIFT = "tenant", "disk", "snapshots", "backup
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the options ask for. `quotas` are by tenant; `drift` is a report of drift_info."""
+class MetricsOptions:
+    """The options, parsed. `quotas` are by tenant; `drift` is a report of drift_info."""
 
     prefix: str
-    rules: Rules
+    rules: CapacityRules
     quotas: Mapping[str, Limits | None]
     snapshots: bool
     backups: bool
@@ -35,7 +35,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Missing:
+class UnreadPart:
     """Something that could not be read. `subject` is a node, a tenant or a VM, or empty."""
 
     part: str
@@ -46,7 +46,7 @@ class Missing:
 
 @dataclass
 class Site:
-    """One site as it is; without `cluster` nothing is known of it. Times are in seconds.
+    """One site as read; without `cluster` it could not be read. Times are in seconds.
 
     `disks` are bytes by VMID. A VM that is not in `snapshots` or `backups` is not known there.
     """
@@ -61,13 +61,13 @@ class Site:
     disks: Mapping[int, int] = field(default_factory=dict)
     snapshots: dict[int, Copies] = field(default_factory=dict)
     backups: dict[int, Copies] = field(default_factory=dict)
-    missing: list[Missing] = field(default_factory=list)
+    missing: list[UnreadPart] = field(default_factory=list)
     duration: float = 0.0
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     def lacks(self, part: str, error: FleetError, subject: object = "") -> None:
-        """Note what could not be read, and why."""
-        self.missing.append(Missing(part, str(subject), error.category, error.message))
+        """Note a part that could not be read, and the reason."""
+        self.missing.append(UnreadPart(part, str(subject), error.category, error.message))
 
     def is_missing(self, part: str, subject: object = "") -> bool:
         """Return whether a part of a subject is missing."""

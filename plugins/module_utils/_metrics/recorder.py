@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run of a playbook comes to in metrics (pure; the times are arguments)."""
+"""The metrics of a run of a playbook (pure; the times are arguments)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .samples import Samples
 
 COLLECTION = "pve.fleet."
 COUNTS = "request_counts"
-# The category of an error whose result does not tell it, such as that of a task with no_log.
+# The category of an error whose result does not contain it, such as a task's with no_log.
 _UNKNOWN = "unknown"
 
 
@@ -48,7 +48,7 @@ class Recorder:
             self._requests += counts
 
     def fail(self, result: Mapping[str, Any]) -> None:
-        """Count the error of a task or item that failed; a loop as a whole has none of its own."""
+        """Count the error of a failed task or item; a loop has no error of its own."""
         if "results" in result:
             return
         error = result.get("error")

@@ -20,10 +20,10 @@ from .drift import add_drift, read_report
 from .exposition import data_of, text_of
 from .families import FAMILIES, family_of
 from .gauges import add_site
-from .look import look_at
-from .model import Site, Wanted
-from .samples import Key, Samples
-from .text_file import check_path, write_samples
+from .model import MetricsOptions, Site
+from .read_site import read_site
+from .samples import SampleKey, Samples, is_of_a_playbook
+from .text_file import require_path, write_samples
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -44,20 +44,20 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def run_at_sites(
-    params: Mapping[str, Any],
-    clients: Sequence[Part],
-    check_mode: bool = False,
+    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
 ) -> Result:
     """Do the same for several sites in one file."""
     wanted = read_wanted(params)
-    path = check_path(params["path"])
-    sites = _look_at_all(clients, wanted)
+    path = require_path(params["path"])
+    sites = _read_all(clients, wanted)
     names = {site.name for site in sites}
     samples = samples_of(sites, wanted, _ACTIONS[True])
 
-    def keeps(key: Key) -> bool:
+    def keeps(key: SampleKey) -> bool:
+        if is_of_a_playbook(key):
+            return True
         is_counted = FAMILIES[family_of(key.name)].is_counted
-        return is_counted and dict(key.labels).get("site", "") in names
+        return is_counted and _site_of(key) in names
 
     written = write_samples(path, samples, keeps, check_mode)
     values = {"file": path, **_shape(written.after), **_findings(sites)}
@@ -66,7 +66,29 @@ def run_at_sites(
         before = {"file": path, **_shape(written.before)}
     after = {"file": path, **_shape(written.after)}
     diff = {"before": before, "after": after}
-    return Result(written.changed, values, diff, warnings=_warnings(sites))
+    lost = _lost_sites(written.before, names)
+    warnings = _warnings(sites)
+    if lost:
+        warnings = (*warnings, _lost_text(path, lost))
+    return Result(written.changed, values, diff, warnings=warnings)
+
+
+def _lost_text(path: str, lost: Sequence[str]) -> str:
+    return (
+        f"{path} had metrics of {', '.join(lost)}, which this task does not read: they are removed."
+        " If another task writes them, use a file for each task"
+    )
+
+
+def _site_of(key: SampleKey) -> str:
+    return dict(key.labels).get("site", "")
+
+
+def _lost_sites(before: Samples | None, names: Collection[str]) -> list[str]:
+    """Return the sites in an earlier file that are not among these, in words (pure)."""
+    found = {_site_of(key) for key, _value in before or () if not is_of_a_playbook(key)}
+    lost = sorted(found.difference(names))
+    return [f"site {name}" if name else "a site without a name" for name in lost]
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -75,26 +97,24 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
 
 
 def run_info_at_sites(
-    params: Mapping[str, Any],
-    clients: Sequence[Part],
-    check_mode: bool = False,
+    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
 ) -> Result:
     """Do the same for several sites."""
     wanted = read_wanted(params)
-    sites = _look_at_all(clients, wanted)
+    sites = _read_all(clients, wanted)
     samples = samples_of(sites, wanted, _ACTIONS[False])
     values = {"metrics": data_of(samples), "text": text_of(samples), **_findings(sites)}
     return Result(False, values, warnings=_warnings(sites))
 
 
-def read_wanted(params: Mapping[str, Any]) -> Wanted:
-    """Return what the options ask for. Raises ValidationFailed."""
+def read_wanted(params: Mapping[str, Any]) -> MetricsOptions:
+    """Return the options, parsed. Raises ValidationFailed."""
     prefix = params.get("tenant_prefix") or PREFIX
     given = params.get("quotas") or {}
     quotas: dict[str, Limits | None] = {}
     for tenant in given:
         quotas[tenant] = read_limits({"tenant": tenant, "quotas": given, "tenant_prefix": prefix})
-    return Wanted(
+    return MetricsOptions(
         prefix=prefix,
         rules=read_rules(params),
         quotas=quotas,
@@ -105,8 +125,8 @@ def read_wanted(params: Mapping[str, Any]) -> Wanted:
     )
 
 
-def samples_of(sites: Sequence[Site], wanted: Wanted, action: str) -> Samples:
-    """Return all samples of the sites, with what reading them took (pure)."""
+def samples_of(sites: Sequence[Site], wanted: MetricsOptions, action: str) -> Samples:
+    """Return all samples of the sites, with the duration and requests of reading them (pure)."""
     samples = Samples()
     for site in sites:
         add_site(samples, site, wanted)
@@ -119,10 +139,10 @@ def samples_of(sites: Sequence[Site], wanted: Wanted, action: str) -> Samples:
     return samples
 
 
-def _look_at_all(clients: Sequence[Part], wanted: Wanted) -> list[Site]:
+def _read_all(clients: Sequence[Part], wanted: MetricsOptions) -> list[Site]:
     def one(part: Part) -> Site:
         _names, client = part
-        return look_at(client, wanted, client.site)
+        return read_site(client, wanted, client.site)
 
     sites = side_by_side(one, clients, _SITES_AT_ONCE)
     return sorted(sites, key=lambda site: site.name)
@@ -135,7 +155,7 @@ def _shape(samples: Samples) -> dict[str, Any]:
 
 
 def _findings(sites: Sequence[Site]) -> dict[str, Any]:
-    """Return what is missing, and when the sites were read."""
+    """Return the parts that are missing, and when the sites were read."""
     missing: list[dict[str, Any]] = []
     for site in sites:
         missing += [{"site": site.name, **asdict(one)} for one in site.missing]
@@ -144,7 +164,7 @@ def _findings(sites: Sequence[Site]) -> dict[str, Any]:
 
 
 def _warnings(sites: Sequence[Site]) -> tuple[str, ...]:
-    """Return one line for all that is missing of a part of a site for the same kind of reason."""
+    """Return one line for the missing data of one part of a site, for each kind of reason."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for site in sites:
         for one in site.missing:

@@ -18,15 +18,15 @@ CATEGORIES = tuple(sorted({kind.category for kind in _KINDS}))
 Labels = tuple[tuple[str, str], ...]
 
 
-class Key(NamedTuple):
-    """What a sample is about: its name, and its labels sorted by name."""
+class SampleKey(NamedTuple):
+    """The identity of a sample: its name, and its labels sorted by name."""
 
     name: str
     labels: Labels
 
 
 def labels_of(given: Mapping[str, object]) -> Labels:
-    """Return labels without empty ones, which mean the same as none.
+    """Return labels without empty ones, which are equal to missing ones.
 
     A text that is not valid Unicode, such as half of a surrogate pair, gets question marks.
     """
@@ -38,28 +38,33 @@ def labels_of(given: Mapping[str, object]) -> Labels:
     return tuple(found)
 
 
+def is_of_a_playbook(key: SampleKey) -> bool:
+    """Return whether the callback plugin writes a sample: module metrics writes all others."""
+    return any(name == "playbook" for name, _value in key.labels)
+
+
 class Samples:
     """The samples of a file."""
 
     def __init__(self) -> None:
-        self._values: dict[Key, float] = {}
+        self._values: dict[SampleKey, float] = {}
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def __iter__(self) -> Iterator[tuple[Key, float]]:
+    def __iter__(self) -> Iterator[tuple[SampleKey, float]]:
         return iter(self._values.items())
 
     def put(self, sample: str, value: float | None, /, **labels: object) -> None:
-        """Set a value; one that is not known is left out."""
+        """Set a value; None is left out."""
         if value is not None:
-            self._values[Key(sample, labels_of(labels))] = float(value)
+            self._values[SampleKey(sample, labels_of(labels))] = float(value)
 
     def add(self, sample: str, value: float, /, **labels: object) -> None:
         """Add to a value."""
-        self._add(Key(sample, labels_of(labels)), value)
+        self._add(SampleKey(sample, labels_of(labels)), value)
 
-    def include(self, key: Key, value: float) -> None:
+    def include(self, key: SampleKey, value: float) -> None:
         """Take over a sample of an earlier file: add it to a counter, or keep it."""
         if FAMILIES[family_of(key.name)].is_counted:
             self._add(key, value)
@@ -84,5 +89,5 @@ class Samples:
         for category in categories:
             self.add(ERRORS, 1, error_type=category, **labels)
 
-    def _add(self, key: Key, value: float) -> None:
+    def _add(self, key: SampleKey, value: float) -> None:
         self._values[key] = self._values.get(key, 0.0) + value

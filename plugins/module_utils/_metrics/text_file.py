@@ -4,23 +4,21 @@
 
 """A file for the textfile collector of node_exporter: read, and replaced as a whole.
 
-Counters continue from run to run. That of two runs at the same time is kept too, by a lock of the
-directory.
+Counters continue from run to run. A lock of the directory keeps the counts of two runs at the same
+time.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .._core import validate
 from .._core.errors import ConfigurationError, Conflict
-from .._core.files import replace_file, why_not_writable
+from .._core.files import directory_lock, replace_file, why_not_writable
 from .exposition import samples_in, text_of
-from .samples import Key, Samples
+from .samples import SampleKey, Samples
 
 # node_exporter reads no file with another suffix.
 SUFFIX = ".prom"
@@ -28,20 +26,20 @@ SUFFIX = ".prom"
 _MODE = 0o644
 _OURS = ("#", "proxmox_")
 
-Keeps = Callable[[Key], bool]
+Keeps = Callable[[SampleKey], bool]
 """Whether a sample of the earlier file is included in the new one."""
 
 
 @dataclass(frozen=True)
-class Written:
-    """What the file was and is. `before` is None where there was none or it could not be read."""
+class WriteResult:
+    """The file before and after. `before` is None without a file or if it could not be parsed."""
 
     before: Samples | None
     after: Samples
     changed: bool
 
 
-def check_path(path: str) -> str:
+def require_path(path: str) -> str:
     """Return a path that can be written. Raises ValidationFailed and ConfigurationError."""
     if not os.path.isabs(path):
         step = "Give an absolute path, since Ansible runs in a directory of its own"
@@ -56,12 +54,13 @@ def check_path(path: str) -> str:
     return path
 
 
-def write_samples(path: str, samples: Samples, keeps: Keeps, check_mode: bool) -> Written:
-    """Replace the file by samples and what is kept of the earlier one; not in check mode.
+def write_samples(path: str, samples: Samples, keeps: Keeps, check_mode: bool) -> WriteResult:
+    """Replace the file by new samples and the earlier samples that `keeps` selects; not in check
+    mode.
 
     Raises ConfigurationError, and Conflict for a file that is not ours.
     """
-    with _locked(path):
+    with directory_lock(path):
         text = _read(path)
         before = samples_in(text)
         for key, value in before or ():
@@ -72,7 +71,7 @@ def write_samples(path: str, samples: Samples, keeps: Keeps, check_mode: bool) -
             _write(path, wanted)
     if not text:
         before = None
-    return Written(before, samples, changed=wanted != text)
+    return WriteResult(before, samples, changed=wanted != text)
 
 
 def _write(path: str, text: str) -> None:
@@ -83,7 +82,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _read(path: str) -> str:
-    """Return the text of the file, an empty one where there is none.
+    """Return the text of the file, an empty text without a file.
 
     Raises Conflict for a file with other lines than ours, so that it is never overwritten.
     """
@@ -100,18 +99,6 @@ def _read(path: str) -> str:
         if line and not line.startswith(_OURS):
             raise _foreign(path)
     return text
-
-
-@contextmanager
-def _locked(path: str) -> Iterator[None]:
-    """Keep other runs from the directory; where its file system has no locks, do without."""
-    number = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(number, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(number)
 
 
 def _foreign(path: str) -> Conflict:

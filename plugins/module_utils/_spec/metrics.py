@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from . import metrics_options
-from .metrics_options import Spec, metrics_file_spec
+from .generated import metrics as own_options
+from .generated.metrics import Spec, metrics_file_spec
 
 
 def metrics_spec() -> Spec:
     """Return the options of module metrics."""
-    return {**metrics_file_spec(), **metrics_options.metrics_spec()}
+    return {**metrics_file_spec(), **own_options.metrics_spec()}

@@ -10,28 +10,29 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._api.path_templates import count_requests
-from .._cluster.contents import disk_sizes, read_contents
 from .._cluster.state import VmRow, cluster_state_of, with_names
+from .._cluster.storages.contents import disk_sizes, read_contents
 from .._cluster.tenant import tenant_of
 from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
-from .._facts.nodes import Facts, report
+from .._facts.nodes import NodeFacts, report
 from .._facts.partial_read import node_states, standing
 from .._protection.backups import read_backups
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
 from .._protection.snapshots import read_snapshots
+from .._vm.kind import VM
 from . import model
-from .model import Site, Wanted
+from .model import MetricsOptions, Site
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# What shows all VMs, all storages, and all disks of a VM to the caller.
+# Privileges that show all VMs, all storages, and all disks of a VM to the caller.
 _VMS, _STORAGES, _DISKS = "VM.Audit", "Datastore.Audit", "VM.Config.Disk"
 
 
-def look_at(client: Client, wanted: Wanted, name: str) -> Site:
-    """Return a site. One that cannot be read has no cluster, and the reason in C(missing)."""
+def read_site(client: Client, wanted: MetricsOptions, name: str) -> Site:
+    """Return a site. A site that cannot be read has no cluster, and the reason in C(missing)."""
     started = client.clock.monotonic()
     site = Site(name, client.clock.time())
     try:
@@ -45,30 +46,27 @@ def look_at(client: Client, wanted: Wanted, name: str) -> Site:
     return site
 
 
-def _read_cluster(client: Client, wanted: Wanted, site: Site) -> None:
-    """Read the listing and what belongs to it. Raises FleetError where the site does not answer."""
+def _read_cluster(client: Client, wanted: MetricsOptions, site: Site) -> None:
+    """Read the listing and related parts. Raises FleetError if the site does not answer."""
     answer = client.get("version", attempted="Could not read the version") or {}
     site.version = answer.get("version")
     rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
-    cluster = with_names(client, cluster_state_of(rows), missing=True)
+    cluster = with_names(client, cluster_state_of(rows, {VM.type}), missing=True)
     site.cluster = cluster
     _read_nodes(client, wanted, site, rows)
     held = _read_privileges(client, site)
-    machines = [row for row in cluster.vms.values() if not row.template]
+    vms = [row for row in cluster.vms.values() if not row.template]
     if wanted.disks:
         _read_disks(client, wanted, site, held)
     if wanted.snapshots:
-        site.snapshots = _known(site, model.SNAPSHOTS, read_snapshots(client, cluster, machines))
+        site.snapshots = _known(site, model.SNAPSHOTS, read_snapshots(client, cluster, vms))
     if wanted.backups and held is not None:
-        found = read_backups(client, cluster, machines, held)
+        found = read_backups(client, cluster, vms, held)
         site.backups = _known(site, model.BACKUPS, found)
 
 
 def _read_nodes(
-    client: Client,
-    wanted: Wanted,
-    site: Site,
-    rows: list[Mapping[str, Any]],
+    client: Client, wanted: MetricsOptions, site: Site, rows: list[Mapping[str, Any]]
 ) -> None:
     """Read name and quorum of the cluster, and note the nodes that are offline."""
     head = standing(None)
@@ -84,7 +82,7 @@ def _read_nodes(
         if row.get("type") != "node":
             continue
         name = row["node"]
-        facts = Facts(head["members"].get(name, {}), states.get(name))
+        facts = NodeFacts(head["members"].get(name, {}), states.get(name))
         node = report(name, row, rows, facts, wanted.rules)
         site.nodes.append(node)
         if node["status"] != "online":
@@ -92,7 +90,7 @@ def _read_nodes(
 
 
 def _read_privileges(client: Client, site: Site) -> Privileges | None:
-    """Return what the caller may see, None where that is not known."""
+    """Return the privileges of the caller, None if they are not known."""
     attempted = "Could not read the privileges of the caller"
     try:
         held = Privileges(client.get("access", "permissions", attempted=attempted) or {})
@@ -105,10 +103,7 @@ def _read_privileges(client: Client, site: Site) -> Privileges | None:
 
 
 def _read_disks(
-    client: Client,
-    wanted: Wanted,
-    site: Site,
-    held: Privileges | None,
+    client: Client, wanted: MetricsOptions, site: Site, held: Privileges | None
 ) -> None:
     """Read the sizes of all disks, and note the tenants for whom they are not complete."""
     if site.cluster is None:
@@ -147,14 +142,10 @@ def _disk_use(tenant: str) -> str:
     return f"Could not read the disk use of tenant {tenant}"
 
 
-def _known(
-    site: Site,
-    part: str,
-    found: Mapping[int, Copies | FleetError],
-) -> dict[int, Copies]:
-    """Return what is known, and note the VMs of which it is not.
+def _known(site: Site, part: str, found: Mapping[int, Copies | FleetError]) -> dict[int, Copies]:
+    """Return the known copies by VMID, and note the VMs whose copies are unknown.
 
-    What there may be more of has neither a number nor a newest time.
+    If there may be more copies, neither their number nor the newest time is known.
     """
     known: dict[int, Copies] = {}
     for vmid, one in found.items():
