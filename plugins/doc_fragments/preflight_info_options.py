@@ -35,27 +35,56 @@ options:
     choices:
       - acl
       - acl_info
+      - apt_repository
+      - apt_repository_info
       - audit_info
+      - backup
+      - backup_info
+      - backup_job
+      - backup_job_info
       - clone
       - cluster_info
       - cluster_options
       - cluster_options_info
+      - container
+      - container_info
       - drift_info
       - estate_info
+      - firewall
+      - firewall_info
       - group
       - group_info
       - ha
+      - ha_resource
+      - ha_resource_info
+      - ha_rule
+      - ha_rule_info
       - image_download
       - image_upload
+      - mapping
+      - mapping_info
+      - metric_server
+      - metric_server_info
       - metrics
       - metrics_info
       - network
+      - node
       - node_info
+      - node_network
+      - node_network_info
+      - node_settings_info
+      - notification_endpoint
+      - notification_endpoint_info
+      - notification_matcher
+      - notification_matcher_info
       - pool
       - pool_info
       - pool_members
+      - realm
       - realm_info
       - realm_sync
+      - replication
+      - replication_info
       - report_info
       - role
       - role_info
@@ -88,6 +117,8 @@ options:
       - vm_template
       - vm_update
       - vms
+      - volume
+      - volume_info
     default: []
   vms:
     description:

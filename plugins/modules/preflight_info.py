@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from preflight_info.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: preflight_info
 short_description: Check the requirements of a playbook before it runs
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -77,11 +79,8 @@ checks:
   type: list
   elements: dict
   contains:
-    check:
-      description: Kind of check, such as V(endpoint), V(quorum), V(node), V(storage),
-        V(privilege) or V(unfinished).
-      type: str
-      sample: privilege
+    check: {description: 'Kind of check, such as V(endpoint), V(quorum), V(node), V(storage),
+        V(privilege) or V(unfinished).', type: str, sample: privilege}
     subject: {description: What was checked., type: str, sample: VM.Clone on /vms/9000}
     status:
       description:
@@ -90,12 +89,10 @@ checks:
       type: str
       sample: fail
     required: {description: Whether it counts for RV(passed)., type: bool, sample: true}
-    detail:
-      description: Result of the check.
-      type: str
-      sample: "ops@pve!auto lacks VM.Clone on /vms/9000, for vm_clone"
-    next_step: {description: "What to do, empty for a check that passed.", type: str, sample: Give
-      ops@pve!auto a role}
+    detail: {description: Result of the check., type: str, sample: 'ops@pve!auto lacks VM.Clone
+        on /vms/9000, for vm_clone'}
+    next_step: {description: 'What to do, empty for a check that passed.', type: str, sample: Give
+        ops@pve!auto a role}
 failed_checks:
   description: Required checks that failed.
   returned: success
@@ -107,7 +104,7 @@ table:
   returned: success
   type: list
   elements: str
-  sample: ["PASS  quorum     cluster              quorate"]
+  sample: [PASS  quorum     cluster              quorate]
 unfinished:
   description: What interrupted runs left of the VMs of O(tenant), in the form of
     RV(pve.fleet.tidy#module:unfinished). Empty without O(tenant).
@@ -124,13 +121,13 @@ unfinished:
       next_step: Run the task that created it again, which completes it
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
     preflight_info_spec,
 )
 
-ENTRY = Entry(run, preflight_info_spec())
+ENTRY = Entry(run, preflight_info_spec(), name="preflight_info")
 
 
 def main() -> None:

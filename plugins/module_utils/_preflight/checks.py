@@ -17,8 +17,8 @@ PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"
 Row = dict[str, Any]
 
 
-class Found(NamedTuple):
-    """What the user named, with its row of the listing, or the error of the search."""
+class NamedVm(NamedTuple):
+    """A name that the user gave, with its row of the listing, or the error of the search."""
 
     name: str
     row: VmRow | None
@@ -80,9 +80,7 @@ def quorum_row(quorate: bool | None, reason: str) -> Row:
 
 
 def node_rows(
-    states: Mapping[str, str],
-    wanted: Sequence[str],
-    maintained: Collection[str] = (),
+    states: Mapping[str, str], wanted: Sequence[str], maintained: Collection[str] = ()
 ) -> list[Row]:
     """Return whether each wanted node is online.
 
@@ -109,9 +107,7 @@ def node_rows(
 
 
 def storage_rows(
-    cluster: ClusterState,
-    wanted: Iterable[Mapping[str, Any]],
-    nodes: Sequence[str],
+    cluster: ClusterState, wanted: Iterable[Mapping[str, Any]], nodes: Sequence[str]
 ) -> list[Row]:
     """Return whether each storage is available for its content, on each node that is named.
 
@@ -154,9 +150,7 @@ def _storage_fault(cluster: ClusterState, name: str, node: str, content: str) ->
 
 
 def bridge_rows(
-    answers: Mapping[str, Collection[str] | None],
-    wanted: Iterable[str],
-    reasons: Mapping[str, str],
+    answers: Mapping[str, Collection[str] | None], wanted: Iterable[str], reasons: Mapping[str, str]
 ) -> list[Row]:
     """Return whether each node has each bridge.
 
@@ -180,7 +174,7 @@ def bridge_rows(
     return rows
 
 
-def vm_rows(kind: str, found: Iterable[Found]) -> list[Row]:
+def vm_rows(kind: str, found: Iterable[NamedVm]) -> list[Row]:
     """Return whether each VM or template exists. `kind` is `vm` or `template`."""
     rows = []
     for name, vm, error in found:
@@ -199,17 +193,14 @@ def vm_rows(kind: str, found: Iterable[Found]) -> list[Row]:
 
 
 def privilege_rows(
-    who: str,
-    asked: Iterable[Question],
-    held: Mapping[str, Held],
-    reasons: Mapping[str, str],
+    who: str, requested: Iterable[Question], held: Mapping[str, Held], reasons: Mapping[str, str]
 ) -> list[Row]:
     """Return whether the caller has the privileges that the tasks need.
 
     `held` are the caller's privileges by path; `reasons` says why a path could not be read.
     """
     rows = []
-    for question in asked:
+    for question in requested:
         path = question.path
         names = " or ".join(question.privileges)
         subject = f"{names} on {path}"
@@ -228,7 +219,7 @@ def privilege_rows(
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return the rows as aligned lines of text; those that need an action have their next step."""
+    """Return the rows as aligned lines of text; rows that need an action have their next step."""
     marks = {PASS: "PASS", FAIL: "FAIL", UNKNOWN: "????", SKIPPED: "----"}
     check_width = max((len(one["check"]) for one in rows), default=0)
     subject_width = max((len(one["subject"]) for one in rows), default=0)

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.lookup import find_template, find_vm
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from .._core import validate
+from .._core.arguments.options import check_options
 from .._core.errors import AuthenticationError, FleetError, ValidationFailed
-from .._core.options import check_options
 from .._core.parallel import side_by_side
 from .._core.quantities import whole_number
 from .._core.result import Result
 from .._facts.partial_read import PartialRead, listed_states, standing
-from .._spec.preflight_info_options import storages_item_spec
+from .._spec.generated.preflight_info import storages_item_spec
+from .._vm.kind import VM as VM_KIND
 from .checks import (
     FAIL,
     PASS,
     SKIPPED,
-    Found,
+    NamedVm,
     Row,
     bridge_rows,
     node_rows,
@@ -36,7 +37,9 @@ from .checks import (
     version_row,
     vm_rows,
 )
-from .needs import TEMPLATE, VM, Held, Question, Subjects, questions
+from .need import TEMPLATE, VM
+from .needs import Held, Question, Subjects, questions
+from .orphans import find_orphans
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -97,7 +100,7 @@ def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _given(params: Mapping[str, Any], option: str) -> Sequence[Any]:
-    """Return the value of an option that is a list, an empty one where it is not set."""
+    """Return the value of an option that is a list, an empty list if it is not set."""
     value = params.get(option)
     return value or ()
 
@@ -125,10 +128,7 @@ def _validate(params: Mapping[str, Any]) -> None:
             validate.vmid(number, option)
 
 
-def _first_contact(
-    params: Mapping[str, Any],
-    client: Client,
-) -> tuple[list[Row], Version | None]:
+def _first_contact(params: Mapping[str, Any], client: Client) -> tuple[list[Row], Version | None]:
     """Return the rows of endpoint, credentials and version, and the version or None."""
     url = client.connection.endpoint.url
     reached = row("endpoint", url, PASS, "it answers")
@@ -165,8 +165,8 @@ def _parse_version(text: str) -> Version:
 def _checks(
     params: Mapping[str, Any], client: Client, version: Version
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Return the rows of everything that needs the listing of the cluster, and what interrupted
-    runs left of the tenant's VMs.
+    """Return the rows of everything that needs the listing of the cluster, and the tenant's
+    unfinished VMs.
     """
     read = PartialRead(client)
     listing = read.read("listing of the cluster", "cluster", "resources")
@@ -178,7 +178,7 @@ def _checks(
             _skipped("it cannot be checked without the listing of the cluster"),
         ]
         return rows, []
-    cluster = cluster_state_of(listing)
+    cluster = cluster_state_of(listing, {VM_KIND.type})
     status = standing(read.read("cluster status", "cluster", "status"))
     states = _node_states(read, cluster, status["members"])
     unread = {one["part"]: one["reason"] for one in read.missing}
@@ -213,21 +213,17 @@ def _checks(
         pool=pool,
         unfound=frozenset(unfound),
     )
-    asked = questions(_given(params, "tasks"), subjects, version)
-    rows += _privileges(client, asked)
+    requested = questions(_given(params, "tasks"), subjects, version)
+    rows += _privileges(client, requested)
     unfinished: list[dict[str, Any]] = []
     if params.get("tenant"):
-        from .unfinished import find_leftovers  # it loads most of what module vm needs
-
-        found, unfinished = find_leftovers(params, client, cluster)
+        found, unfinished = find_orphans(params, client, cluster)
         rows += found
     return rows, unfinished
 
 
 def _node_states(
-    read: PartialRead,
-    cluster: ClusterState,
-    members: Mapping[str, Mapping[str, Any]],
+    read: PartialRead, cluster: ClusterState, members: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
     """Return `online` or `offline` by node; the cluster's membership comes before the listing."""
     online = {name: node.online for name, node in cluster.nodes.items()}
@@ -240,12 +236,8 @@ def _node_states(
     return states
 
 
-def _bridges(
-    params: Mapping[str, Any],
-    read: PartialRead,
-    states: Mapping[str, str],
-) -> list[Row]:
-    """Return the rows of the bridges, on the online nodes among those that are named, or of all."""
+def _bridges(params: Mapping[str, Any], read: PartialRead, states: Mapping[str, str]) -> list[Row]:
+    """Return the rows of the bridges, on the online nodes among the named nodes, or of all."""
     wanted = _given(params, "bridges")
     if not wanted:
         return []
@@ -260,13 +252,10 @@ def _bridges(
 
 
 def _find_all(
-    client: Client,
-    cluster: ClusterState,
-    terms: Sequence[str],
-    find: Find,
-) -> tuple[list[Found], ClusterState]:
-    """Return what each name or VMID means, and the cluster state with the names read for it."""
-    found: list[Found] = []
+    client: Client, cluster: ClusterState, terms: Sequence[str], find: Find
+) -> tuple[list[NamedVm], ClusterState]:
+    """Return the VM of each name or VMID, and the cluster state with the names read for it."""
+    found: list[NamedVm] = []
     for term in terms:
         is_vmid = whole_number(term) is not None
         try:
@@ -274,9 +263,9 @@ def _find_all(
             if vm is None and not is_vmid:
                 cluster = with_names(client, cluster)
                 vm = _find_term(find, cluster, term)
-            found.append(Found(term, vm, None))
+            found.append(NamedVm(term, vm, None))
         except FleetError as error:
-            found.append(Found(term, None, error))
+            found.append(NamedVm(term, None, error))
     return found, cluster
 
 
@@ -294,8 +283,8 @@ def _find_any(cluster: ClusterState, *, vmid: int | None, name: str | None) -> V
     return found or find_template(cluster, vmid=vmid, name=name)
 
 
-def _vmids(found: list[Found]) -> tuple[int, ...]:
-    """Return the VMIDs of what was named; a VMID counts even where it is not visible."""
+def _vmids(found: list[NamedVm]) -> tuple[int, ...]:
+    """Return the VMIDs of the named VMs; a VMID counts even if it is not visible."""
     vmids: list[int] = []
     for term, vm, _error in found:
         number = whole_number(term)
@@ -318,7 +307,9 @@ def _pool_row(read: PartialRead, cluster: ClusterState, pool: str) -> Row:
 
 
 def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[str, ...]:
-    """Return the storages that take disks, or else those that take what disks are made from."""
+    """Return the storages that take disks, or else the storages for images and other sources of
+    disks.
+    """
     names: dict[str, None] = {}
     for storage in storages:
         content = storage.get("content") or "images"
@@ -328,13 +319,13 @@ def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[s
     return tuple(names)
 
 
-def _privileges(client: Client, asked: Sequence[Question]) -> list[Row]:
+def _privileges(client: Client, requested: Sequence[Question]) -> list[Row]:
     """Return the rows of the caller's privileges.
 
     One request for each path, because only PVE knows which privileges it inherits.
     """
-    paths = {question.path: None for question in asked}
-    if any(question.instead for question in asked):
+    paths = {question.path: None for question in requested}
+    if any(question.instead for question in requested):
         paths["/"] = None
     reasons: dict[str, str] = {}
 
@@ -348,7 +339,7 @@ def _privileges(client: Client, asked: Sequence[Question]) -> list[Row]:
 
     answers = side_by_side(read_privileges, list(paths), _WORKERS)
     held = dict(zip(paths, answers, strict=True))
-    return privilege_rows(_who(client), asked, held, reasons)
+    return privilege_rows(_who(client), requested, held, reasons)
 
 
 def _who(client: Client) -> str:

@@ -2,11 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which privileges which task needs, on which kind of object (data and pure).
-
-The facts are the permission checks of PVE's API schema. Where a call checks more than the schema
-says (the options, storages and bridges of a new VM), they are those of qemu-server.
-"""
+"""The privileges that tasks need, their paths, and whether the caller holds them (pure)."""
 
 from __future__ import annotations
 
@@ -14,48 +10,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-# What a need is about. Each kind has an ACL path, see `paths_of`.
-VM = "vm"
-NEW_VM = "new VM"
-TEMPLATE = "template"
-STORAGE = "storage"
-IMAGES = "image storage"
-BRIDGE = "bridge"
-NODE = "node"
-POOL = "pool"
-ROOT = "datacenter"
-ACCESS = "access"
-GROUPS = "groups"
-REALMS = "realms"
-ALL_STORAGES = "all storages"
-MAPPINGS = "mappings"
-
-Version = tuple[int, int]
-NEVER: Version = (999, 0)
-
-
-@dataclass(frozen=True)
-class Need:
-    """Privileges on one kind of object: all of them are needed, or one with `any_of`.
-
-    `instead` are privileges on the whole datacenter that are enough as well. `until` is the first
-    version without the need.
-    """
-
-    kind: str
-    privileges: tuple[str, ...]
-    any_of: bool = False
-    since: Version = (0, 0)
-    until: Version = NEVER
-    instead: tuple[str, ...] = ()
-
+from .generated.tasks import MODULES, TASKS
+from .need import (
+    ACCESS,
+    ALL_STORAGES,
+    BRIDGE,
+    GROUPS,
+    IMAGES,
+    MAPPINGS,
+    NEW_VM,
+    NODE,
+    POOL,
+    REALMS,
+    ROOT,
+    STORAGE,
+    TEMPLATE,
+    VM,
+    Need,
+    Version,
+)
 
 Held: TypeAlias = "Mapping[str, int | None] | None"
 
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the tasks will work on, as VMIDs and names; an empty field means any object.
+    """The objects that the tasks will work on, as VMIDs and names; an empty field means any object.
 
     Of the `unfound` kinds objects were named, but none was found: these kinds cannot be checked.
     """
@@ -72,9 +52,9 @@ class Subjects:
 
 @dataclass(frozen=True)
 class Question:
-    """Privileges to look for on one path.
+    """Privileges that must be held on one path.
 
-    `below`: the path stands for the objects under it, so the privileges must propagate.
+    `below`: the path represents the objects below it, so the privileges must propagate.
     """
 
     path: str
@@ -83,108 +63,6 @@ class Question:
     below: bool
     tasks: tuple[str, ...]
     instead: tuple[str, ...] = ()  # on /, all of them
-
-
-def _all(kind: str, words: str, since: Version = (0, 0), until: Version = NEVER) -> Need:
-    return Need(kind, tuple(words.split()), since=since, until=until)
-
-
-def _any(kind: str, words: str, since: Version = (0, 0), until: Version = NEVER) -> Need:
-    return Need(kind, tuple(words.split()), any_of=True, since=since, until=until)
-
-
-_CONFIG_PARTS = ("CPU", "Memory", "Disk", "CDROM", "Network", "HWType", "Options", "Cloudinit")
-_CONFIG = " ".join(f"VM.Config.{part}" for part in _CONFIG_PARTS)
-_SPACE = _all(STORAGE, "Datastore.AllocateSpace")
-_BRIDGES = _all(BRIDGE, "SDN.Use", since=(8, 0))
-
-TASKS: Mapping[str, tuple[Need, ...]] = {
-    "vm_info": (_all(VM, "VM.Audit"),),
-    "vm_create": (_all(NEW_VM, f"VM.Allocate VM.Audit {_CONFIG}"), _SPACE, _BRIDGES),
-    "vm_clone": (
-        _all(TEMPLATE, "VM.Clone VM.Audit"),
-        _all(NEW_VM, f"VM.Allocate VM.Audit {_CONFIG}"),
-        _SPACE,
-        _BRIDGES,
-    ),
-    "vm_update": (_all(VM, f"VM.Audit {_CONFIG}"), _BRIDGES),
-    "vm_disks": (_all(VM, "VM.Audit VM.Config.Disk"), _SPACE),
-    "vm_power": (_all(VM, "VM.Audit VM.PowerMgmt"),),
-    "vm_delete": (_all(VM, "VM.Audit VM.Allocate VM.PowerMgmt"),),
-    "vm_migrate": (_all(VM, "VM.Audit VM.Migrate"),),
-    "vm_template": (_all(VM, "VM.Audit VM.Allocate"),),
-    "vm_agent": (
-        _any(VM, "VM.GuestAgent.Audit VM.GuestAgent.Unrestricted", since=(9, 0)),
-        _all(VM, "VM.Monitor", until=(9, 0)),
-    ),
-    "vm_console": (_all(VM, "VM.Console"),),
-    "vm_mapping": (
-        _all(VM, "VM.Audit VM.Config.HWType"),
-        _all(MAPPINGS, "Mapping.Use", since=(8, 0)),
-    ),
-    "vm_startup": (_all(VM, "VM.Audit VM.Config.Options"), _all(ROOT, "Sys.Modify")),
-    "snapshot": (_all(VM, "VM.Audit VM.Snapshot"),),
-    "rollback": (_any(VM, "VM.Snapshot VM.Snapshot.Rollback"), _all(VM, "VM.Audit VM.PowerMgmt")),
-    "image_download": (
-        _all(IMAGES, "Datastore.AllocateTemplate Datastore.Audit"),
-        Need(NODE, ("Sys.AccessNetwork",), instead=("Sys.Audit", "Sys.Modify")),
-    ),
-    "image_upload": (_all(IMAGES, "Datastore.AllocateTemplate Datastore.Audit"),),
-    "node_info": (_all(NODE, "Sys.Audit"),),
-    "task_info": (_all(NODE, "Sys.Audit"),),
-    "cluster_info": (_all(ROOT, "Sys.Audit"),),
-    "cluster_options": (_all(ROOT, "Sys.Audit Sys.Modify"),),
-    "cluster_options_info": (_all(ROOT, "Sys.Audit"),),
-    "network": (_all(NODE, "Sys.Audit Sys.Modify"),),
-    "storage": (_all(ALL_STORAGES, "Datastore.Allocate Datastore.Audit"),),
-    "storage_info": (_all(STORAGE, "Datastore.Audit"),),
-    "pool": (_all(POOL, "Pool.Allocate Pool.Audit"),),
-    "pool_info": (_all(POOL, "Pool.Audit"),),
-    "pool_members": (
-        _all(POOL, "Pool.Allocate Pool.Audit"),
-        _any(VM, "VM.Allocate Permissions.Modify"),
-    ),
-    "acl": (_any(POOL, "Permissions.Modify Pool.Allocate"),),
-    "acl_info": (_all(ACCESS, "Sys.Audit"),),
-    "audit_info": (_all(ROOT, "Sys.Audit VM.Audit"),),
-    "metrics": (
-        _all(ROOT, "Sys.Audit"),
-        _all(VM, "VM.Audit VM.Backup VM.Config.Disk"),
-        _all(STORAGE, "Datastore.Audit Datastore.AllocateSpace"),
-    ),
-    "group": (_all(GROUPS, "Group.Allocate"),),
-    "group_info": (_any(GROUPS, "Sys.Audit Group.Allocate"),),
-    "token": (_all(GROUPS, "User.Modify"),),
-    "token_info": (_any(GROUPS, "User.Modify Sys.Audit"),),
-    "realm_info": (),
-    "realm_sync": (_all(REALMS, "Realm.AllocateUser"), _all(GROUPS, "User.Modify")),
-    "user": (_all(GROUPS, "User.Modify"), _all(REALMS, "Realm.AllocateUser")),
-    "user_info": (_any(GROUPS, "User.Modify Sys.Audit"),),
-    "role": (_all(ACCESS, "Sys.Modify"),),
-    "role_info": (),
-    "ha": (_all(ROOT, "Sys.Audit Sys.Console"),),
-    "tenant": (
-        _all(ACCESS, "Sys.Modify Permissions.Modify Realm.AllocateUser"),
-        _all(GROUPS, "User.Modify"),
-        _all(POOL, "Pool.Allocate Permissions.Modify"),
-        _all(ROOT, "Sys.Modify"),
-    ),
-    "tenant_info": (_all(ACCESS, "Sys.Audit"), _any(GROUPS, "User.Modify Sys.Audit")),
-}
-
-# What a module does, in the tasks above. A module that is not listed is a task of its own name.
-MODULES: Mapping[str, tuple[str, ...]] = {
-    "clone": ("vm_clone", "vm_update", "vm_disks", "vm_power"),
-    "snapshot_info": ("vm_info",),
-    "drift_info": ("vm_info",),
-    "estate_info": ("vm_info",),
-    "metrics_info": ("metrics",),
-    "report_info": ("metrics",),
-    "storage_download": ("image_download",),
-    "tidy": ("vm_info", "vm_delete"),
-    "vm": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
-    "vms": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
-}
 
 
 def tasks_of(names: Sequence[str]) -> list[str]:
@@ -235,7 +113,7 @@ def _questions_of(need: Need, subjects: Subjects) -> list[Question]:
     return found
 
 
-# The path of all objects of a kind: a privilege there counts where it propagates.
+# The path of all objects of a kind: a privilege there counts if it propagates.
 _PATH_ABOVE = {
     VM: "/vms",
     NEW_VM: "/vms",
@@ -290,7 +168,7 @@ def holds(question: Question, held: Held, everywhere: Held = None) -> bool:
 def _effective(held: Held, below: bool) -> set[str]:
     """Return the privileges that count on a path, or `below` it.
 
-    The value of a privilege is 1 where it propagates to paths below, and else 0.
+    The value of a privilege is 1 if it propagates to paths below, and else 0.
     """
     found: set[str] = set()
     for name, propagates in (held or {}).items():

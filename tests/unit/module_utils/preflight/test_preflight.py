@@ -21,15 +21,17 @@ from ansible_collections.pve.fleet.plugins.module_utils._preflight.checks import
     table,
     version_row,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tasks import (
     MODULES,
     TASKS,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
     Question,
     Subjects,
     holds,
     questions,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.preflight_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
     preflight_info_spec,
 )
 
@@ -212,7 +214,8 @@ PICTURE = cluster_state_of(
             "status": "unknown",
             "content": "images,rootdir",
         },
-    ]
+    ],
+    (),
 )
 
 STORAGES: list[tuple[dict[str, Any], list[str], str]] = [

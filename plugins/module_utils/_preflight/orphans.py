@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What interrupted runs left of a tenant's VMs, as module tidy finds it, as rows of the table."""
+"""Unfinished VMs of a tenant, as module tidy finds them, as rows of the table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def find_leftovers(
+def find_orphans(
     params: Mapping[str, Any], client: Client, cluster: ClusterState
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Return a row of the table for each unfinished thing, and the same as module tidy lists it.
+    """Return a row of the table for each unfinished part, and the same as module tidy lists it.
 
-    None of them is required: what is unfinished about one VM hinders no other.
+    None of them is required: an unfinished VM does not hinder the others.
     """
     tenant = params["tenant"]
     prefix = params["tenant_prefix"]
@@ -44,7 +44,7 @@ def find_leftovers(
     for vm in found:
         listed.extend(vm.rows)
         label = f"{vm.actual.name} ({vm.actual.vmid})"
-        for one in vm.leftovers:
+        for one in vm.orphans:
             detail = f"{one.kind}: {one.detail}"
             rows.append(row("unfinished", label, FAIL, detail, one.next_step, required=False))
     return rows, listed

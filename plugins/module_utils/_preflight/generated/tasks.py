@@ -1,0 +1,210 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which privileges which task needs, on which kind of object. Data only.
+
+Written by `make options` from the declarations and tasks.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..need import Need
+
+TASKS: Mapping[str, tuple[Need, ...]] = {
+    "acl": (Need("pool", ("Permissions.Modify", "Pool.Allocate"), any_of=True),),
+    "acl_info": (Need("access", ("Sys.Audit",)),),
+    "apt_repository": (Need("node", ("Sys.Modify",)),),
+    "apt_repository_info": (Need("node", ("Sys.Audit",)),),
+    "audit_info": (
+        Need("datacenter", ("Sys.Audit", "VM.Audit")),
+        Need("vm", ("VM.Config.Disk",)),
+        Need("all storages", ("Datastore.Audit",)),
+    ),
+    "backup": (
+        Need("vm", ("VM.Audit", "VM.Backup")),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
+    "backup_info": (
+        Need("vm", ("VM.Audit", "VM.Backup")),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
+    "backup_job": (
+        Need("datacenter", ("Sys.Audit", "Sys.Modify")),
+        Need("storage", ("Datastore.Allocate",)),
+    ),
+    "backup_job_info": (Need("datacenter", ("Sys.Audit",)), Need("vm", ("VM.Audit",))),
+    "cluster_info": (Need("datacenter", ("Sys.Audit",)),),
+    "cluster_options": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "cluster_options_info": (Need("datacenter", ("Sys.Audit",)),),
+    "container_info": (Need("vm", ("VM.Audit",)),),
+    "firewall": (Need("vm", ("VM.Audit", "VM.Config.Network")),),
+    "firewall_info": (Need("vm", ("VM.Audit",)),),
+    "group": (Need("groups", ("Group.Allocate",)),),
+    "group_info": (Need("groups", ("Sys.Audit", "Group.Allocate"), any_of=True),),
+    "ha": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
+    "ha_resource": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
+    "ha_resource_info": (Need("datacenter", ("Sys.Audit",)),),
+    "ha_rule": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
+    "ha_rule_info": (Need("datacenter", ("Sys.Audit",)),),
+    "image_download": (
+        Need("image storage", ("Datastore.AllocateTemplate", "Datastore.Audit")),
+        Need("node", ("Sys.AccessNetwork",), instead=("Sys.Audit", "Sys.Modify")),
+    ),
+    "image_upload": (Need("image storage", ("Datastore.AllocateTemplate", "Datastore.Audit")),),
+    "mapping": (Need("mappings", ("Mapping.Modify",)),),
+    "mapping_info": (
+        Need("mappings", ("Mapping.Audit", "Mapping.Use", "Mapping.Modify"), any_of=True),
+    ),
+    "metric_server": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "metric_server_info": (Need("datacenter", ("Sys.Audit",)),),
+    "metrics": (
+        Need("datacenter", ("Sys.Audit",)),
+        Need("vm", ("VM.Audit", "VM.Backup", "VM.Config.Disk")),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
+    "network": (Need("node", ("Sys.Audit", "Sys.Modify")),),
+    "node": (Need("node", ("Sys.Modify",)), Need("datacenter", ("Sys.Modify",))),
+    "node_info": (Need("node", ("Sys.Audit",)),),
+    "node_network": (Need("node", ("Sys.Modify",)),),
+    "node_network_info": (),
+    "node_settings_info": (Need("datacenter", ("Sys.Audit",)),),
+    "notification_endpoint": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "notification_endpoint_info": (Need("mappings", ("Mapping.Audit",)),),
+    "notification_matcher": (Need("mappings", ("Mapping.Audit", "Mapping.Modify")),),
+    "notification_matcher_info": (Need("mappings", ("Mapping.Audit",)),),
+    "pool": (Need("pool", ("Pool.Allocate", "Pool.Audit")),),
+    "pool_info": (Need("pool", ("Pool.Audit",)),),
+    "pool_members": (
+        Need("pool", ("Pool.Allocate", "Pool.Audit")),
+        Need("vm", ("VM.Allocate", "Permissions.Modify"), any_of=True),
+    ),
+    "realm": (Need("realms", ("Realm.Allocate",)),),
+    "realm_info": (),
+    "realm_sync": (Need("realms", ("Realm.AllocateUser",)), Need("groups", ("User.Modify",))),
+    "replication": (Need("vm", ("VM.Audit", "VM.Replicate")),),
+    "replication_info": (Need("vm", ("VM.Audit",)),),
+    "role": (Need("access", ("Sys.Modify",)),),
+    "role_info": (),
+    "rollback": (
+        Need("vm", ("VM.Snapshot", "VM.Snapshot.Rollback"), any_of=True),
+        Need("vm", ("VM.Audit", "VM.PowerMgmt")),
+    ),
+    "snapshot": (Need("vm", ("VM.Audit", "VM.Snapshot")),),
+    "storage": (Need("all storages", ("Datastore.Allocate",)),),
+    "storage_info": (Need("storage", ("Datastore.Audit",)),),
+    "task_info": (Need("node", ("Sys.Audit",)),),
+    "tenant": (
+        Need("access", ("Sys.Modify", "Permissions.Modify", "Realm.AllocateUser")),
+        Need("groups", ("User.Modify",)),
+        Need("pool", ("Pool.Allocate", "Permissions.Modify")),
+        Need("datacenter", ("Sys.Modify",)),
+    ),
+    "tenant_info": (
+        Need("access", ("Sys.Audit",)),
+        Need("groups", ("User.Modify", "Sys.Audit"), any_of=True),
+    ),
+    "token": (Need("groups", ("User.Modify",)),),
+    "token_info": (Need("groups", ("User.Modify", "Sys.Audit"), any_of=True),),
+    "user": (Need("groups", ("User.Modify",)), Need("realms", ("Realm.AllocateUser",))),
+    "user_info": (Need("groups", ("User.Modify", "Sys.Audit"), any_of=True),),
+    "vm_agent": (
+        Need(
+            "vm", ("VM.GuestAgent.Audit", "VM.GuestAgent.Unrestricted"), any_of=True, since=(9, 0)
+        ),
+        Need("vm", ("VM.Monitor",), until=(9, 0)),
+    ),
+    "vm_clone": (
+        Need("template", ("VM.Clone", "VM.Audit")),
+        Need(
+            "new VM",
+            (
+                "VM.Allocate",
+                "VM.Audit",
+                "VM.Config.CPU",
+                "VM.Config.Memory",
+                "VM.Config.Disk",
+                "VM.Config.CDROM",
+                "VM.Config.Network",
+                "VM.Config.HWType",
+                "VM.Config.Options",
+                "VM.Config.Cloudinit",
+            ),
+        ),
+        Need("storage", ("Datastore.AllocateSpace",)),
+        Need("bridge", ("SDN.Use",), since=(8, 0)),
+    ),
+    "vm_console": (Need("vm", ("VM.Console",)),),
+    "vm_create": (
+        Need(
+            "new VM",
+            (
+                "VM.Allocate",
+                "VM.Audit",
+                "VM.Config.CPU",
+                "VM.Config.Memory",
+                "VM.Config.Disk",
+                "VM.Config.CDROM",
+                "VM.Config.Network",
+                "VM.Config.HWType",
+                "VM.Config.Options",
+                "VM.Config.Cloudinit",
+            ),
+        ),
+        Need("storage", ("Datastore.AllocateSpace",)),
+        Need("bridge", ("SDN.Use",), since=(8, 0)),
+    ),
+    "vm_delete": (Need("vm", ("VM.Audit", "VM.Allocate", "VM.PowerMgmt")),),
+    "vm_disks": (
+        Need("vm", ("VM.Audit", "VM.Config.Disk")),
+        Need("storage", ("Datastore.AllocateSpace",)),
+    ),
+    "vm_info": (Need("vm", ("VM.Audit",)),),
+    "vm_mapping": (
+        Need("vm", ("VM.Audit", "VM.Config.HWType")),
+        Need("mappings", ("Mapping.Use",), since=(8, 0)),
+    ),
+    "vm_migrate": (Need("vm", ("VM.Audit", "VM.Migrate")),),
+    "vm_power": (Need("vm", ("VM.Audit", "VM.PowerMgmt")),),
+    "vm_startup": (
+        Need("vm", ("VM.Audit", "VM.Config.Options")),
+        Need("datacenter", ("Sys.Modify",)),
+    ),
+    "vm_template": (Need("vm", ("VM.Audit", "VM.Allocate")),),
+    "vm_update": (
+        Need(
+            "vm",
+            (
+                "VM.Audit",
+                "VM.Config.CPU",
+                "VM.Config.Memory",
+                "VM.Config.Disk",
+                "VM.Config.CDROM",
+                "VM.Config.Network",
+                "VM.Config.HWType",
+                "VM.Config.Options",
+                "VM.Config.Cloudinit",
+            ),
+        ),
+        Need("bridge", ("SDN.Use",), since=(8, 0)),
+    ),
+    "volume_info": (Need("storage", ("Datastore.Audit",)),),
+}
+
+# The tasks above that a module consists of, unless it is a task itself.
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "clone": ("vm_clone", "vm_update", "vm_disks", "vm_power"),
+    "container": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
+    "drift_info": ("vm_info",),
+    "estate_info": ("vm_info",),
+    "metrics_info": ("metrics",),
+    "report_info": ("metrics",),
+    "snapshot_info": ("vm_info",),
+    "storage_download": ("image_download",),
+    "tidy": ("vm_info", "vm_delete"),
+    "vm": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
+    "vms": ("vm_create", "vm_update", "vm_disks", "vm_power", "vm_delete"),
+    "volume": ("image_download",),
+}
