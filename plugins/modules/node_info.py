@@ -3,20 +3,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from node_info.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: node_info
 short_description: Gather information about the nodes of a cluster
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Returns the nodes of a cluster with their status, usage, storages, VMs, health and remaining
     capacity.
-  - This takes four requests, independent of the number of nodes, and with O(details) or O(node) one
-    more for each returned node that is online.
+  - This takes four requests, independent of the number of nodes, and with O(details) or O(node)
+    one more for each returned node that is online.
   - An offline node, or a part for which the caller lacks permission, never fails the task. Its
     values are null, RV(missing) or RV(nodes[].error) has the reason, and a warning is shown.
 extends_documentation_fragment:
@@ -58,39 +60,31 @@ nodes:
   elements: dict
   contains:
     node: {description: Name of the node., type: str, sample: pve1}
-    status:
-      description: V(online), V(offline), or V(unknown) if the caller lacks permission.
-      type: str
-      sample: online
+    status: {description: 'V(online), V(offline), or V(unknown) if the caller lacks permission.',
+      type: str, sample: online}
     ip: {description: Address in the cluster network., type: str, sample: 10.99.0.11}
     nodeid: {description: Number of the node in the cluster., type: int, sample: 1}
     uptime: {description: Seconds since the node was started., type: int, sample: 86400}
-    version:
-      description: Version of Proxmox VE. Without O(details) it is known only for the node that
-        answers the request.
+    version: {description: Version of Proxmox VE. Without O(details) it is known only for
+        the node that answers the request., type: str, sample: 9.2.11}
+    kernel:
+      description: Kernel version, with O(details).
       type: str
-      sample: 9.2.11
-    kernel: {description: "Kernel version, with O(details).", type: str, sample: 6.14.11-4-pve}
-    maintenance: {description: Whether the node is in the HA manager's maintenance mode., type:
-      bool, sample: false}
-    ha_state:
-      description: State of the node in the HA manager. Null if HA is not in use.
-      type: str
-      sample: online
+      sample: 6.14.11-4-pve
+    maintenance: {description: Whether the node is in the HA manager's maintenance mode.,
+      type: bool, sample: false}
+    ha_state: {description: State of the node in the HA manager. Null if HA is not in use.,
+      type: str, sample: online}
     cpu:
       description:
         - C(cores) and C(used), the load as a share of 1. With O(details) also C(model) and
           C(loadavg) of 1, 5 and 15 minutes.
       type: dict
       sample: {cores: 16, used: 0.12, model: null, loadavg: null}
-    memory:
-      description: C(total), C(used) and C(free) in bytes.
-      type: dict
-      sample: {total: 68719476736, used: 1610612736, free: 67108864000}
-    disk:
-      description: The root file system, with C(total), C(used) and C(free) in bytes.
-      type: dict
-      sample: {total: 270553174016, used: 30928461824, free: 239624712192}
+    memory: {description: 'C(total), C(used) and C(free) in bytes.', type: dict, sample: {
+        total: 68719476736, used: 1610612736, free: 67108864000}}
+    disk: {description: 'The root file system, with C(total), C(used) and C(free) in bytes.',
+      type: dict, sample: {total: 270553174016, used: 30928461824, free: 239624712192}}
     storages:
       description:
         - Storages of the node, each with C(storage), C(kind), C(shared), C(content), C(available),
@@ -98,31 +92,41 @@ nodes:
       type: list
       elements: dict
       sample:
-        - {storage: ceph, kind: rbd, shared: true, content: [images], available: true, total: 40,
-          used: 30, free: 10}
-    vms:
-      description: Number of VMs that are C(running), C(stopped) and in C(other) states, the
-        C(total), and the number of C(templates).
-      type: dict
-      sample: {total: 3, running: 2, stopped: 1, other: 0, templates: 1}
+        - storage: ceph
+          kind: rbd
+          shared: true
+          content:
+            - images
+          available: true
+          total: 40
+          used: 30
+          free: 10
+    vms: {description: 'Number of VMs that are C(running), C(stopped) and in C(other) states,
+        the C(total), and the number of C(templates).', type: dict, sample: {total: 3, running: 2,
+        stopped: 1, other: 0, templates: 1}}
     containers: {description: Number of containers on the node., type: int, sample: 0}
     capacity:
       description:
         - Resources that are allocated to VMs and that remain under the placement rules, with
           C(memory_given) and C(memory_left) in bytes, C(cores_given), C(cores_left), and
           C(vms_left), which is null without O(max_vms_per_node).
-        - Every VM counts, also one that does not run. A negative value means that more is allocated
-          than the rules allow.
+        - C(cpu_overcommit) and C(memory_overcommit) are the factors of the rules. With 4
+          for cores, a node of 240 cores can give 960 cores to VMs.
+        - Every VM counts, also one that does not run. A negative value means that more is
+          allocated than the rules allow.
         - Null for a node that is not online.
       type: dict
-      sample: {memory_given: 6442450944, memory_left: 62277025792, cores_given: 6, cores_left: 58,
-        vms_left: null}
-    health:
-      description: Health as C(status), V(ok), V(warning), V(critical) or V(unknown), and its
-        C(reasons).
-      type: dict
-      sample: {status: ok, reasons: []}
-    error: {description: "Why the details could not be read, else null.", type: str, sample: null}
+      sample:
+        memory_given: 6442450944
+        memory_left: 62277025792
+        cores_given: 6
+        cores_left: 58
+        vms_left: null
+        cpu_overcommit: 4.0
+        memory_overcommit: 1.0
+    health: {description: 'Health as C(status), V(ok), V(warning), V(critical) or V(unknown),
+        and its C(reasons).', type: dict, sample: {status: ok, reasons: []}}
+    error: {description: 'Why the details could not be read, else null.', type: str, sample: null}
 quorate:
   description: Whether the cluster has a quorum. Null if the caller lacks permission.
   returned: success
@@ -138,16 +142,16 @@ checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success
   type: str
-  sample: "2026-11-20T20:15:33Z"
+  sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.node_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.node_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_info import (
     node_info_spec,
 )
 
-ENTRY = Entry(run, node_info_spec())
+ENTRY = Entry(run, node_info_spec(), name="node_info")
 
 
 def main() -> None:

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from storage_download.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: storage_download
 short_description: Download an image or ISO to a storage
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -18,8 +20,8 @@ description:
   - The file is identified by its volume ID. An existing file is not changed, and its checksum is
     not verified again.
   - Proxmox VE verifies O(checksum) before it renames the file, so an existing file is complete.
-  - If an earlier run started the download and it is still running, the task waits for it instead of
-    starting another one.
+  - If an earlier run started the download and it is still running, the task waits for it instead
+    of starting another one.
   - The token needs C(Datastore.AllocateTemplate) on the storage and C(Sys.AccessNetwork) on the
     node.
 extends_documentation_fragment:
@@ -72,30 +74,37 @@ volume:
   returned: success
   type: dict
   contains:
-    volid: {description: Volume ID of the file., type: str, sample:
-      "local:import/debian-13-genericcloud-amd64.qcow2"}
+    volid:
+      description: Volume ID of the file.
+      type: str
+      sample: local:import/debian-13-genericcloud-amd64.qcow2
     storage: {description: Storage of the file., type: str, sample: local}
     node: {description: Node that has the file or downloads it., type: str, sample: pve1}
     content: {description: Content type of the file., type: str, sample: import}
-    filename: {description: Name of the file., type: str, sample:
-      debian-13-genericcloud-amd64.qcow2}
+    filename:
+      description: Name of the file.
+      type: str
+      sample: debian-13-genericcloud-amd64.qcow2
     format: {description: Format of the file., type: str, sample: qcow2}
     size: {description: Size in bytes., type: int, sample: 335544320}
-    ctime: {description: "Time of creation in seconds since 1970.", type: int, sample: 1795213002}
+    ctime:
+      description: Time of creation in seconds since 1970.
+      type: int
+      sample: 1795213002
 plan:
-  description: Steps of the plan. Empty if nothing has to change.
+  description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str
-  sample: ["Remove local:iso/debian.iso from node pve1"]
+  sample: ['Remove local:iso/debian.iso from node pve1']
 done:
-  description: Steps that were executed. Empty in check mode.
+  description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ["Remove local:iso/debian.iso from node pve1"]
+  sample: ['Remove local:iso/debian.iso from node pve1']
 error:
-  description: Why the task failed, in a form for programs. RV(ignore:msg) has the text for people.
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
   sample:
@@ -108,8 +117,8 @@ error:
     tries: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.storage_download_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_download import (
     storage_download_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.download import run
@@ -121,6 +130,7 @@ ENTRY = Entry(
         "required_one_of": [("source_url", "filename")],
         "required_by": {"checksum_algorithm": ["checksum"]},
     },
+    name="storage_download",
 )
 
 

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from task_info.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: task_info
 short_description: Gather information about tasks of Proxmox VE
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -66,39 +68,37 @@ tasks:
   type: list
   elements: dict
   contains:
-    upid: {description: ID of the task., type: str, sample:
-      "UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:15046:ops@pve!auto:"}
+    upid:
+      description: ID of the task.
+      type: str
+      sample: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:15046:ops@pve!auto:'
     node: {description: Node on which the task ran., type: str, sample: pve1}
     type: {description: Type of the task., type: str, sample: qmstart}
-    id: {description: "What the task is about, often a VMID.", type: str, sample: "15046"}
+    id:
+      description: What the task is about, often a VMID.
+      type: str
+      sample: '15046'
     vmid: {description: VMID of the guest. Null if the task is about something else., type: int,
       sample: 15046}
-    name:
-      description: Name of the VM. Null if the task is about something else, or about a guest that
-        was removed.
-      type: str
-      sample: web1
-    tenant: {description: "Tenant of the VM. Null where RV(tasks[].name) is null, or without a
-      tenant.", type: str, sample: acme}
+    name: {description: 'Name of the VM. Null if the task is about something else, or about
+        a guest that was removed.', type: str, sample: web1}
+    tenant: {description: 'Tenant of the VM. Null where RV(tasks[].name) is null, or without
+        a tenant.', type: str, sample: acme}
     user: {description: User who started the task., type: str, sample: ops@pve}
-    token: {description: "Name of the token that was used, else null.", type: str, sample: auto}
-    status:
-      description: V(running), V(ok), V(warning), V(failed), or V(unknown) for a task that was
-        killed.
+    token: {description: 'Name of the token that was used, else null.', type: str, sample: auto}
+    status: {description: 'V(running), V(ok), V(warning), V(failed), or V(unknown) for a task
+        that was killed.', type: str, sample: failed}
+    exitstatus: {description: How the task ended. Null while it runs., type: str, sample: 'start
+        failed: QEMU exited with code 1'}
+    started: {description: 'When the task was started, in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
+    ended:
+      description: When the task ended, null if unknown.
       type: str
-      sample: failed
-    exitstatus: {description: How the task ended. Null while it runs., type: str, sample: "start
-      failed: QEMU exited with code 1"}
-    started: {description: "When the task was started, in ISO 8601 format, UTC.", type: str, sample:
-      "2026-11-20T20:15:33Z"}
-    ended: {description: "When the task ended, null if unknown.", type: str, sample:
-      "2026-11-20T20:15:35Z"}
+      sample: '2026-11-20T20:15:35Z'
     duration: {description: Seconds between the two., type: int, sample: 2}
-    log:
-      description: Lines of the log. Null without O(log), and if the log cannot be read.
-      type: list
-      elements: str
-      sample: ["TASK ERROR: start failed: QEMU exited with code 1"]
+    log: {description: 'Lines of the log. Null without O(log), and if the log cannot be read.',
+      type: list, elements: str, sample: ['TASK ERROR: start failed: QEMU exited with code 1']}
 missing:
   description: Nodes that could not be read, each with C(node), C(category) and C(reason).
   returned: success
@@ -109,11 +109,11 @@ checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success
   type: str
-  sample: "2026-11-20T20:15:33Z"
+  sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.task_info_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.task_info import (
     task_info_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.run_info import run
@@ -129,6 +129,7 @@ ENTRY = Entry(
             ("upid", "vmid"),
         ]
     },
+    name="task_info",
 )
 
 

@@ -48,6 +48,8 @@ def test_all_nodes_in_a_bounded_number_of_requests(lab: Lab) -> None:
         "cores_given": 3,
         "cores_left": 29,
         "vms_left": 8,
+        "cpu_overcommit": 2.0,
+        "memory_overcommit": 0.5,
     }
     assert (second["status"], second["ip"], second["maintenance"]) == (
         "online",

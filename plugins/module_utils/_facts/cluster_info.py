@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module cluster_info: nodes, storages, health, HA, and what each tenant has."""
+"""The work of module cluster_info: nodes, storages, health, HA, and the usage of each tenant."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.result import Result
 from .._core.times import iso
+from .._vm.kind import VM
 from .node_info import read_rules
 from .nodes import (
     FAULTY_HA_STATES,
+    CapacityRules,
     Row,
-    Rules,
     of_type,
+    other_guests,
     storage,
     storage_faults,
     total,
@@ -51,8 +53,8 @@ _SERVICE_KEYS = ("sid", "node", "state", "request_state", "status")
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the cluster. Nothing is written, in check mode or out of it.
 
-    Six requests, and with networks one more for each online node. C(missing) lists what could not
-    be read. Raises ValidationFailed for options out of range.
+    Six requests, and with networks one more for each online node. C(missing) lists parts that could
+    not be read. Raises ValidationFailed for options out of range.
     """
     rules = read_rules(params)
     max_tasks = int(params.get("failed_tasks") or 0)
@@ -74,7 +76,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if params.get("networks"):
         online = [node["node"] for node in nodes if node["status"] == "online"]
         networks = networks_of(read.each("networks", online, "network"))
-    vms = of_type(rows, "qemu")
+    vms = of_type(rows, VM.type)
     prefix = params.get("tenant_prefix") or PREFIX
     cluster: dict[str, Any] = {
         "name": head["name"],
@@ -84,7 +86,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         "storages": storages_of(rows),
         "networks": networks,
         "totals": figures(vms),
-        "containers": len(of_type(rows, "lxc")),
+        "containers": len(other_guests(rows)),
         "pools": sorted(row["pool"] for row in of_type(rows, "pool")),
         **by_tenant(vms, prefix),
         "ha": ha_of(current, states),
@@ -97,9 +99,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def nodes_of(
-    members: Mapping[str, Row],
-    rows: Iterable[Row],
-    states: Mapping[str, str],
+    members: Mapping[str, Row], rows: Iterable[Row], states: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return a summary of each node: address, size and its state in the HA manager (pure)."""
     row_of = {row["node"]: row for row in of_type(rows, "node")}
@@ -181,7 +181,7 @@ def _interface(row: Row) -> dict[str, Any]:
 def ha_of(current: Iterable[Row] | None, states: Mapping[str, str]) -> dict[str, Any] | None:
     """Return quorum, master, and the state of nodes and services in the HA manager (pure).
 
-    None where the status could not be read.
+    None if the status could not be read.
     """
     if current is None:
         return None
@@ -231,7 +231,7 @@ def _has_failed(task: Row) -> bool:
     return status != "OK" and not str(status).startswith("WARNINGS")
 
 
-def health(cluster: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
+def health(cluster: Mapping[str, Any], rules: CapacityRules) -> dict[str, Any]:
     """Return C(status): ok, warning, critical or unknown, and C(reasons): all of them (pure)."""
     grave: list[str] = []
     if cluster["quorate"] is False:

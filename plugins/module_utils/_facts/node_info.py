@@ -15,7 +15,7 @@ from .._core.errors import ConfigurationError
 from .._core.quantities import MIB, parse_size
 from .._core.result import Result
 from .._core.times import iso
-from .nodes import Facts, Row, Rules, report, with_details
+from .nodes import CapacityRules, NodeFacts, Row, report, with_details
 from .partial_read import PartialRead, node_states, standing
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the nodes, sorted by name. Nothing is written, in check mode or out of it.
 
-    Four requests, and one more where the caller may not see the nodes in the listing. Details need
-    one request a node. Raises ConfigurationError for a node that the cluster does not have.
+    Four requests, and one more if the caller may not see the nodes in the listing. Details need one
+    request a node. Raises ConfigurationError for a node that the cluster does not have.
     """
     rules = read_rules(params)
     name = params.get("node")
@@ -46,7 +46,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         member = members.get(node, {})
         is_local = member.get("local") or len(known) == 1
         version = cluster_version if is_local else None
-        facts = Facts(member, states.get(node), version, cluster["quorate"])
+        facts = NodeFacts(member, states.get(node), version, cluster["quorate"])
         nodes.append(report(node, node_rows.get(node, {}), rows, facts, rules))
     details = params.get("details")
     if details is None:
@@ -63,23 +63,23 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _node_rows(read: PartialRead, rows: list[Row]) -> dict[str, Row]:
-    """Return the rows of the nodes by name, from C(/nodes) where the listing has none."""
+    """Return the rows of the nodes by name, from C(/nodes) if the listing has none."""
     listed = [row for row in rows if row.get("type") == "node"]
     if not listed:
         listed = read.rows("nodes", "nodes")
     return {row["node"]: row for row in listed}
 
 
-def read_rules(params: Mapping[str, Any]) -> Rules:
+def read_rules(params: Mapping[str, Any]) -> CapacityRules:
     """Return the placement rules from the options. Raises ValidationFailed."""
-    defaults = Rules()
+    defaults = CapacityRules()
     cpu_overcommit = ratio(params.get("cpu_overcommit"), "cpu_overcommit")
     memory_overcommit = ratio(params.get("memory_overcommit"), "memory_overcommit")
     min_free_memory = params.get("min_free_memory")
     if min_free_memory is not None:
         min_free_memory = parse_size(min_free_memory, bare=MIB, what="min_free_memory")
     max_vms, max_vms_by_node = read_max_vms(params.get("max_vms_per_node"), "max_vms_per_node")
-    return Rules(
+    return CapacityRules(
         cpu_overcommit=cpu_overcommit or defaults.cpu_overcommit,
         memory_overcommit=memory_overcommit or defaults.memory_overcommit,
         min_free_memory=min_free_memory,
@@ -112,9 +112,7 @@ def _chosen(node: str | None, known: list[str]) -> list[str]:
 
 
 def _detailed(
-    read: PartialRead,
-    nodes: list[dict[str, Any]],
-    rules: Rules,
+    read: PartialRead, nodes: list[dict[str, Any]], rules: CapacityRules
 ) -> list[dict[str, Any]]:
     """Return the nodes with their details; a node that is offline is not asked."""
     asked = [node["node"] for node in nodes if node["status"] != "offline"]

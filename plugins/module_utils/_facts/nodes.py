@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.quantities import readable_size
+from .._vm.kind import VM
 
 Row = Mapping[str, Any]
 
@@ -19,7 +20,7 @@ FAULTY_HA_STATES = frozenset({"fence", "gone", "unknown"})
 
 
 @dataclass(frozen=True)
-class Rules:
+class CapacityRules:
     """How full a node may become, as in placement, and the percentages that lead to a warning."""
 
     cpu_overcommit: float = 4.0
@@ -32,8 +33,8 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What the requests for the whole cluster say about one node."""
+class NodeFacts:
+    """Facts about one node from the requests for the whole cluster."""
 
     member: Mapping[str, Any]
     ha_state: str | None = None
@@ -41,10 +42,12 @@ class Facts:
     quorate: bool | None = None
 
 
-def report(node: str, row: Row, rows: Iterable[Row], facts: Facts, rules: Rules) -> dict[str, Any]:
+def report(
+    node: str, row: Row, rows: Iterable[Row], facts: NodeFacts, rules: CapacityRules
+) -> dict[str, Any]:
     """Return a node. `row` is its own row of C(/cluster/resources), `rows` are all of them."""
     on_node = [one for one in rows if one.get("node") == node]
-    vms = of_type(on_node, "qemu")
+    vms = of_type(on_node, VM.type)
     storages = [storage(one) for one in of_type(on_node, "storage")]
     status = _status(row, facts.member)
     free_capacity = None
@@ -70,7 +73,7 @@ def report(node: str, row: Row, rows: Iterable[Row], facts: Facts, rules: Rules)
         "disk": _usage(row.get("disk"), row.get("maxdisk")),
         "storages": sorted(storages, key=lambda one: one["storage"]),
         "vms": counts(vms),
-        "containers": len(of_type(on_node, "lxc")),
+        "containers": len(other_guests(on_node)),
         "capacity": free_capacity,
         "error": None,
     }
@@ -92,10 +95,7 @@ def _status(row: Row, member: Row) -> str:
 
 
 def with_details(
-    node: dict[str, Any],
-    status: Row | None,
-    reason: str | None,
-    rules: Rules,
+    node: dict[str, Any], status: Row | None, reason: str | None, rules: CapacityRules
 ) -> dict[str, Any]:
     """Return a node with the facts of C(GET /nodes/NODE/status), or else with the reason."""
     if status is None:
@@ -122,7 +122,7 @@ def with_details(
 
 
 def _decimal(value: float | None) -> float | None:
-    """Return a figure as a decimal number, None where the node sends an empty one."""
+    """Return a figure as a decimal number, None if the node sends none."""
     if value is None:
         return None
     return float(value)
@@ -137,7 +137,7 @@ def _without_details(node: dict[str, Any], reason: str | None) -> dict[str, Any]
 
 
 def dictionary(answer: Row, key: str) -> Row:
-    """Return the dictionary under a key of an answer, an empty one where PVE left it out."""
+    """Return the dictionary under a key of an answer, an empty one if PVE left it out."""
     value = answer.get(key)
     return value or {}
 
@@ -149,8 +149,13 @@ def _version(text: str | None) -> str | None:
 
 
 def of_type(rows: Iterable[Row], kind: str) -> list[Row]:
-    """Return the rows of C(/cluster/resources) of one type: node, storage, qemu, lxc or pool."""
+    """Return the rows of C(/cluster/resources) of one type: node, storage, pool, or a kind's."""
     return [row for row in rows if row.get("type") == kind]
+
+
+def other_guests(rows: Iterable[Row]) -> list[Row]:
+    """Return the guests that are not VMs: containers."""
+    return [row for row in rows if "vmid" in row and row.get("type") != VM.type]
 
 
 def without_templates(vms: Iterable[Row]) -> list[Row]:
@@ -179,10 +184,11 @@ def counts(vms: Iterable[Row]) -> dict[str, int]:
     }
 
 
-def capacity(row: Row, vms: Iterable[Row], rules: Rules) -> dict[str, Any]:
-    """Return what is allocated to the VMs of a node, and what the rules leave.
+def capacity(row: Row, vms: Iterable[Row], rules: CapacityRules) -> dict[str, Any]:
+    """Return the resources allocated to the VMs of a node, and the rest that the rules leave.
 
-    Memory is in bytes. What is left is below 0 where the rules are exceeded.
+    Memory is in bytes. The rest is below 0 if the rules are exceeded. The overcommit factors are
+    the rules' own: a node has more room than cores if its cores may be allocated several times.
     Every VM counts with its maximum, whether it runs or not.
     """
     machines = without_templates(vms)
@@ -202,11 +208,13 @@ def capacity(row: Row, vms: Iterable[Row], rules: Rules) -> dict[str, Any]:
         "cores_given": cores,
         "cores_left": cores_left,
         "vms_left": vms_left,
+        "cpu_overcommit": rules.cpu_overcommit,
+        "memory_overcommit": rules.memory_overcommit,
     }
 
 
-def _memory_left(row: Row, allocated: int, rules: Rules) -> int | None:
-    """Return the bytes that may still be allocated, None where the node's memory is not known."""
+def _memory_left(row: Row, allocated: int, rules: CapacityRules) -> int | None:
+    """Return the bytes that may still be allocated, None if the node's memory is not known."""
     node_memory = _number(row, "maxmem")
     if node_memory is None:
         return None
@@ -231,7 +239,7 @@ def storage(row: Row) -> dict[str, Any]:
     }
 
 
-def health(node: Mapping[str, Any], quorate: bool | None, rules: Rules) -> dict[str, Any]:
+def health(node: Mapping[str, Any], quorate: bool | None, rules: CapacityRules) -> dict[str, Any]:
     """Return the verdict C(ok), C(warning), C(critical) or C(unknown), and every reason for it."""
     if node["status"] == "offline":
         return {"status": "critical", "reasons": ["the node is offline"]}
@@ -255,7 +263,7 @@ def health(node: Mapping[str, Any], quorate: bool | None, rules: Rules) -> dict[
         minor.append(f"{share}% of its root file system is in use")
     for one in node["storages"]:
         minor += storage_faults(one, rules)
-    minor += _overcommitted(capacity_left)
+    minor += _overcommitted(capacity_left, rules)
     return verdict(grave, minor)
 
 
@@ -269,22 +277,27 @@ def verdict(grave: list[str], minor: list[str]) -> dict[str, Any]:
     return {"status": status, "reasons": grave + minor}
 
 
-def _overcommitted(left: Mapping[str, Any]) -> list[str]:
-    units = {"memory_left": "memory", "cores_left": "cores", "vms_left": "VMs"}
+def _overcommitted(rest: Mapping[str, Any], rules: CapacityRules) -> list[str]:
+    """Return which limits are exceeded, each with its factor."""
+    limits = {
+        "memory_left": ("memory", f" (memory_overcommit {rules.memory_overcommit:g})"),
+        "cores_left": ("cores", f" (cpu_overcommit {rules.cpu_overcommit:g})"),
+        "vms_left": ("VMs", ""),
+    }
     reasons: list[str] = []
-    for key, unit in units.items():
-        amount = left.get(key)
+    for key, (unit, factor) in limits.items():
+        amount = rest.get(key)
         if amount is None or amount >= 0:
             continue
         excess = str(-amount)
         if key == "memory_left":
             excess = readable_size(-amount)
-        reasons.append(f"{unit}: {excess} more than the placement rules allow")
+        reasons.append(f"{unit}: {excess} more than the placement rules allow{factor}")
     return reasons
 
 
-def storage_faults(one: Mapping[str, Any], rules: Rules) -> list[str]:
-    """Return what is wrong with a storage."""
+def storage_faults(one: Mapping[str, Any], rules: CapacityRules) -> list[str]:
+    """Return the faults of a storage, as sentences."""
     if not one["available"]:
         return [f"storage {one['storage']} is not available"]
     share = _share(one)
@@ -294,7 +307,7 @@ def storage_faults(one: Mapping[str, Any], rules: Rules) -> list[str]:
 
 
 def _share(usage: Mapping[str, Any]) -> int:
-    """Return the used share in percent, 0 where it is not known."""
+    """Return the used share in percent, 0 if it is not known."""
     used = usage.get("used")
     available = usage.get("total")
     if used is None or not available:
@@ -310,7 +323,7 @@ def _number(row: Row, key: str) -> int | None:
 
 
 def _usage(used: Any, available: Any) -> dict[str, int | None]:
-    """Return `total`, `used` and `free` in bytes, each None where it is not known."""
+    """Return `total`, `used` and `free` in bytes, each None if it is not known."""
     usage: dict[str, int | None] = {"total": None, "used": None, "free": None}
     if available is not None:
         usage["total"] = int(available)

@@ -23,21 +23,15 @@ _TRIES = 2
 
 
 class PartialRead:
-    """Reads from a client and notes in `missing` what could not be read."""
+    """Reads from a client and notes in `missing` the parts that could not be read."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._lock = threading.Lock()
         self.missing: list[dict[str, Any]] = []
 
-    def read(
-        self,
-        part: str,
-        *segments: str | int,
-        tries: int | None = None,
-        **query: Any,
-    ) -> Any:
-        """Return the answer of PVE, or None for what cannot be read; `missing` has the reason.
+    def read(self, part: str, *segments: str | int, tries: int | None = None, **query: Any) -> Any:
+        """Return the answer of PVE, or None if the request fails; `missing` has the reason.
 
         Raises AuthenticationError for rejected credentials.
         """
@@ -57,7 +51,7 @@ class PartialRead:
             self.missing.append(entry)
 
     def rows(self, part: str, *segments: str) -> list[Row]:
-        """Return the rows of a listing, none where it cannot be read."""
+        """Return the rows of a listing, none if it cannot be read."""
         answer = self.read(part, *segments)
         return answer or []
 
@@ -68,7 +62,7 @@ class PartialRead:
         return answer.get("version")
 
     def each(self, part: str, nodes: Iterable[str], *rest: str, **query: Any) -> dict[str, Any]:
-        """Return the answer of each node, None where it fails. One request a node, in parallel."""
+        """Return the answer of each node, None if it fails. One request a node, in parallel."""
         names = sorted(nodes)
 
         def read_node(node: str) -> Any:

@@ -43,8 +43,8 @@ def by_tenant(vms: Iterable[Row], prefix: str) -> dict[str, Any]:
 def figures(vms: Iterable[Row]) -> dict[str, Any]:
     """Return counts, cores, memory and disk of VMs; memory and disk in bytes.
 
-    The disk is the boot disk, the only one that the listing has. Templates count as templates and
-    disk only.
+    The disk is the boot disk, the only disk in the listing. Templates count as templates and disk
+    only.
     """
     listed = list(vms)
     machines = without_templates(listed)

@@ -29,12 +29,9 @@ Wanted = Callable[[Task], bool]
 
 
 def read_tasks(
-    client: Client,
-    nodes: Iterable[str],
-    query: Query,
-    wanted: Wanted | None = None,
+    client: Client, nodes: Iterable[str], query: Query, wanted: Wanted | None = None
 ) -> dict[str, list[Task] | FleetError]:
-    """Return the tasks of each node that match, the newest first, or why they cannot be read.
+    """Return the matching tasks of each node, the newest first, or the error of the node.
 
     At least one request a node, one more for each further 500 tasks until `query.limit` are found.
     """
@@ -48,10 +45,7 @@ def read_tasks(
 
 
 def read_removals(
-    client: Client,
-    nodes: Iterable[str],
-    since: int | None = None,
-    vmid: int | None = None,
+    client: Client, nodes: Iterable[str], since: int | None = None, vmid: int | None = None
 ) -> dict[int, int]:
     """Return when the last guest of a number was removed, by VMID, as far as nodes answer.
 

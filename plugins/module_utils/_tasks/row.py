@@ -17,16 +17,16 @@ from .._core.times import iso
 RUNNING, OK, WARNING, FAILED, UNKNOWN = "running", "ok", "warning", "failed", "unknown"
 # Types of tasks that remove a guest: afterwards its number can be another guest's.
 REMOVALS = ("qmdestroy", "vzdestroy")
-# What the ID of a task holds too.
+# Fields that the ID of a task also contains.
 _PARTS = frozenset(("user", "type", "id", "starttime"))
 _STATUS = {"RUNNING": RUNNING, "OK": OK, "unexpected status": UNKNOWN, None: UNKNOWN}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task. Times are seconds since the epoch, by the clock of its node; 0 where unknown.
+    """One task. Times are seconds since the epoch, by the clock of its node; 0 if unknown.
 
-    `id` is what the task is about, often a VMID. `user` has the realm and no token.
+    `id` is the object of the task, often a VMID. `user` has the realm and no token.
     """
 
     upid: str
@@ -54,8 +54,8 @@ class Task:
 def task_of(row: Mapping[str, Any], node: str) -> Task:
     """Return the task of a row that this node lists.
 
-    A running task has its token within the user, one that ended has it apart (pve-manager,
-    API2/Tasks.pm, node_tasks). What the row lacks is in the ID of the task.
+    A running task has its token within the user, a finished task has it apart (pve-manager,
+    API2/Tasks.pm, node_tasks). Fields that the row lacks are taken from the ID of the task.
     """
     if not row.keys() >= _PARTS:
         upid = parse_upid(row["upid"])
@@ -90,7 +90,7 @@ def status_of(exitstatus: str | None) -> str:
 
 
 def newest_first(tasks: Iterable[Task]) -> list[Task]:
-    """Return the tasks, each once, the one that started last first."""
+    """Return the tasks, each once, the last started first."""
     by_upid = {task.upid: task for task in tasks}
     return sorted(by_upid.values(), key=lambda task: (task.started, task.upid), reverse=True)
 
@@ -105,9 +105,9 @@ def removals_of(tasks: Iterable[Task]) -> dict[int, int]:
 
 
 def is_of_earlier_guest(task: Task, removals: Mapping[int, int]) -> bool:
-    """Return whether a task is about a guest that was removed, and whose VMID may be another's.
+    """Return whether a task concerns a removed guest whose VMID may have been reused.
 
-    Times are whole seconds: a task of the second of the removal counts as one before it.
+    Times are whole seconds: a task in the second of the removal counts as earlier.
     """
     if task.removes:
         return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._api.tasks import read_task_log
 from .._api.upid import Upid, is_upid, parse_upid
-from .._cluster.locate import locate
+from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import guard_tenant
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, tenant_of, tenant_tag
@@ -21,6 +21,7 @@ from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
+from .._vm.kind import VM
 from .query import Query, read_query
 from .read import found_in, read_removals, read_tasks
 from .row import Task, describe_task, is_of_earlier_guest, task_of
@@ -32,10 +33,11 @@ _LOGS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Guests:
-    """The VMs that tasks are about. Without a tag the tasks of all tenants are wanted.
+class TaskGuests:
+    """The VMs of tasks. Without a tag the tasks of all tenants are included.
 
-    `removals` says when the last guest of a VMID was removed: earlier tasks are about that one.
+    `removals` are the times at which the last guest of a VMID was removed: earlier tasks concern
+    that guest.
     """
 
     cluster: ClusterState
@@ -44,7 +46,7 @@ class Guests:
     removals: Mapping[int, int] = field(default_factory=dict)
 
     def vm_of(self, task: Task) -> VmRow | None:
-        """Return the VM that a task is about, or None where it is about something else."""
+        """Return the VM of a task, or None if the task does not concern an existing VM."""
         if task.vmid is None or is_of_earlier_guest(task, self.removals):
             return None
         return self.cluster.vms.get(task.vmid)
@@ -61,8 +63,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Return the tasks that match all filters. Nothing is written, in check mode or out of it.
 
     One request for the listing, two for each node about removed guests, one for its tasks, and with
-    logs one for each task. A node that cannot be read is listed in C(missing); the task fails where
-    that is every node.
+    logs one for each task. A node that cannot be read is listed in C(missing); the task fails if no
+    node can be read.
     """
     query = read_query(params, client.clock.time())
     upid = _read_upid(params)
@@ -70,11 +72,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     tag = None
     if params.get("tenant"):
         tag = tenant_tag(params["tenant"], prefix)
-    cluster = with_names(client, fetch_cluster_state(client), missing=True)
-    query, cluster = _about_vm(params, client, query, Guests(cluster, tag, prefix))
+    cluster = with_names(client, fetch_cluster_state(client, {VM.type}), missing=True)
+    query, cluster = _about_vm(params, client, query, TaskGuests(cluster, tag, prefix))
     nodes = _nodes(params, cluster, upid)
     removals = read_removals(client, _online(cluster), query.since, query.vmid)
-    guests = Guests(cluster, tag, prefix, removals)
+    guests = TaskGuests(cluster, tag, prefix, removals)
     answers: dict[str, list[Task] | FleetError]
     if upid is not None:
         answers = {upid.node: _read_one(client, query, upid, guests)}
@@ -109,33 +111,22 @@ def _read_upid(params: Mapping[str, Any]) -> Upid | None:
 
 
 def _about_vm(
-    params: Mapping[str, Any],
-    client: Client,
-    query: Query,
-    guests: Guests,
+    params: Mapping[str, Any], client: Client, query: Query, guests: TaskGuests
 ) -> tuple[Query, ClusterState]:
     """Return the query with the VMID of the named VM, and the cluster state that has its name.
 
-    Raises FleetError for a VM of another tenant, and for a name that no VM has. A VMID may be that
-    of a removed VM where no tenant is given.
+    Raises FleetError for a VM of another tenant, and for a name that no VM has. If no tenant is
+    given, a VMID may belong to a removed VM.
     """
+    tag, prefix = guests.tag, guests.prefix
     if query.vmid is not None:
-        chosen: dict[str, Any] = {"vmid": query.vmid}
         label = f"VM {query.vmid}"
+        row, cluster = locate(client, guests.cluster, vmid=query.vmid)
     elif params.get("name") is not None:
-        chosen = {"name": params["name"]}
         label = f"VM '{params['name']}'"
+        row, cluster = locate_by_name(client, guests.cluster, params["name"], tag, prefix)
     else:
         return query, guests.cluster
-    tag, prefix = guests.tag, guests.prefix
-    row, cluster = locate(
-        client,
-        guests.cluster,
-        tenant_tag=tag,
-        prefix=prefix,
-        certain=True,
-        **chosen,
-    )
     if row is not None:
         guard_tenant(label, row.tags, tag, prefix, number=row.vmid)
         return replace(query, vmid=row.vmid), cluster
@@ -170,10 +161,12 @@ def _online(cluster: ClusterState) -> list[str]:
     return [name for name, node in cluster.nodes.items() if node.online]
 
 
-def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> list[Task] | FleetError:
-    """Return the task of an ID. Raises NotFound where the node does not know it.
+def _read_one(
+    client: Client, query: Query, upid: Upid, guests: TaskGuests
+) -> list[Task] | FleetError:
+    """Return the task of an ID. Raises NotFound if the node does not know it.
 
-    The list of the node has when it ended; a task that is too old for the list is asked for itself.
+    The list of the node has its end time; a task that is too old for the list is read by its ID.
     """
     about = replace(
         query, since=upid.starttime, until=upid.starttime, types=frozenset((upid.type,))
@@ -189,18 +182,25 @@ def _read_one(client: Client, query: Query, upid: Upid, guests: Guests) -> list[
         if row["status"] == "running":
             exitstatus = "RUNNING"
         answer = [task_of({**row, "upid": upid.text, "status": exitstatus}, upid.node)]
-    if not guests.includes(answer[0]):
+    _require_included(answer[0], guests)
+    return answer
+
+
+def _require_included(task: Task, guests: TaskGuests) -> None:
+    """Raise NotFound for a task about a guest of another tenant (pure)."""
+    if not guests.includes(task):
         raise NotFound(
-            attempted=f"The task {upid.text} was not read",
+            attempted=f"The task {task.upid} was not read",
             answer=f"it is not about a VM of {guests.tag}",
             next_step="Check upid and tenant",
             reason="task of another tenant",
         )
-    return answer
 
 
 def _missing(answers: Mapping[str, list[Task] | FleetError]) -> list[dict[str, Any]]:
-    """Return why nodes could not be read. Raises the error of the first where all failed."""
+    """Return the nodes that could not be read, with the reasons. Raises the first error if all
+    failed.
+    """
     errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
     if errors and len(errors) == len(answers):
         raise errors[min(errors)]
@@ -212,7 +212,7 @@ def _missing(answers: Mapping[str, list[Task] | FleetError]) -> list[dict[str, A
 
 
 def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:
-    """Return the lines of a task's log; where it cannot be read None, with a warning."""
+    """Return the lines of a task's log, or None with a warning if it cannot be read."""
     try:
         return read_task_log(client, task.upid)
     except FleetError as error:
@@ -220,8 +220,8 @@ def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:
         return None
 
 
-def _vm_of(task: Task, guests: Guests) -> dict[str, Any]:
-    """Return name and tenant of the VM that a task is about, None where it is about no VM."""
+def _vm_of(task: Task, guests: TaskGuests) -> dict[str, Any]:
+    """Return name and tenant of the VM of a task, None if the task does not concern a VM."""
     row = guests.vm_of(task)
     if row is None:
         return {"name": None, "tenant": None}

@@ -22,8 +22,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info impo
     storages_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import (
-    Facts,
-    Rules,
+    CapacityRules,
+    NodeFacts,
     capacity,
     report,
 )
@@ -70,63 +70,69 @@ def vm(vmid: int, **more: Any) -> dict[str, Any]:
     return {**base, "maxdisk": GIB, **more}
 
 
-HEALTH: list[tuple[dict[str, Any], list[dict[str, Any]], Facts, str, str]] = [
-    ({}, [], Facts({}), "ok", ""),
-    ({}, [STORE], Facts({}, "online", quorate=True), "ok", ""),
-    ({"status": "offline"}, [], Facts({}), "critical", "offline"),
-    ({}, [], Facts({}, "maintenance"), "warning", "maintenance"),
-    ({}, [], Facts({}, "fence"), "critical", "fence"),
-    ({}, [], Facts({}, quorate=False), "critical", "quorum"),
-    ({"mem": 31 * GIB}, [], Facts({}), "warning", "97% of its memory"),
-    ({"disk": 95}, [], Facts({}), "warning", "root file system"),
-    ({}, [{**STORE, "status": "unknown"}], Facts({}), "warning", "fast is not available"),
-    ({}, [{**STORE, "disk": 91}], Facts({}), "warning", "fast is 91% full"),
-    ({}, [vm(number) for number in range(9)], Facts({}), "warning", "memory: 4 GiB more"),
-    ({}, [vm(1, maxcpu=33)], Facts({}), "warning", "cores: 1 more"),
+HEALTH: list[tuple[dict[str, Any], list[dict[str, Any]], NodeFacts, str, str]] = [
+    ({}, [], NodeFacts({}), "ok", ""),
+    ({}, [STORE], NodeFacts({}, "online", quorate=True), "ok", ""),
+    ({"status": "offline"}, [], NodeFacts({}), "critical", "offline"),
+    ({}, [], NodeFacts({}, "maintenance"), "warning", "maintenance"),
+    ({}, [], NodeFacts({}, "fence"), "critical", "fence"),
+    ({}, [], NodeFacts({}, quorate=False), "critical", "quorum"),
+    ({"mem": 31 * GIB}, [], NodeFacts({}), "warning", "97% of its memory"),
+    ({"disk": 95}, [], NodeFacts({}), "warning", "root file system"),
+    ({}, [{**STORE, "status": "unknown"}], NodeFacts({}), "warning", "fast is not available"),
+    ({}, [{**STORE, "disk": 91}], NodeFacts({}), "warning", "fast is 91% full"),
+    ({}, [vm(number) for number in range(9)], NodeFacts({}), "warning", "memory: 4 GiB more"),
+    ({}, [vm(1, maxcpu=33)], NodeFacts({}), "warning", "cores: 1 more"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "others", "facts", "status", "word"), HEALTH)
 def test_health_of_a_node(
-    changes: dict[str, Any], others: list[dict[str, Any]], facts: Facts, status: str, word: str
+    changes: dict[str, Any], others: list[dict[str, Any]], facts: NodeFacts, status: str, word: str
 ) -> None:
     row = {**NODE, **changes}
-    shown = report("pve1", row, [row, *others], facts, Rules())["health"]
+    shown = report("pve1", row, [row, *others], facts, CapacityRules())["health"]
     assert shown["status"] == status, shown
     assert word in " ".join(shown["reasons"])
     assert bool(shown["reasons"]) is bool(word)
 
 
 def test_a_node_that_may_not_be_seen() -> None:
-    shown = report("pve1", {}, [], Facts({}), Rules())
+    shown = report("pve1", {}, [], NodeFacts({}), CapacityRules())
     assert (shown["status"], shown["health"]["status"], shown["capacity"]) == (
         "unknown",
         "unknown",
         None,
     )
-    assert report("pve1", {}, [], Facts({"online": True}), Rules())["status"] == "online"
+    assert (
+        report("pve1", {}, [], NodeFacts({"online": True}), CapacityRules())["status"] == "online"
+    )
 
 
 def test_room_counts_every_vm_and_no_template() -> None:
     vms = [vm(1), vm(2, status="stopped"), vm(3, template=1)]
-    assert capacity(NODE, vms, Rules(2.0, 1.0, None, 5)) == {
+    assert capacity(NODE, vms, CapacityRules(2.0, 1.0, None, 5)) == {
         "memory_given": 8 * GIB,
         "memory_left": 24 * GIB,
         "cores_given": 4,
         "cores_left": 12,
         "vms_left": 3,
+        "cpu_overcommit": 2.0,
+        "memory_overcommit": 1.0,
     }
 
 
 def test_the_tightest_rule_on_memory_counts() -> None:
-    assert capacity(NODE, [vm(1)], Rules(min_free_memory=2 * GIB))["memory_left"] == 22 * GIB
     assert (
-        capacity(NODE, [vm(1)], Rules(memory_overcommit=0.5, min_free_memory=2 * GIB))[
+        capacity(NODE, [vm(1)], CapacityRules(min_free_memory=2 * GIB))["memory_left"] == 22 * GIB
+    )
+    assert (
+        capacity(NODE, [vm(1)], CapacityRules(memory_overcommit=0.5, min_free_memory=2 * GIB))[
             "memory_left"
         ]
         == 12 * GIB
     )
-    assert capacity(NODE, [vm(1)], Rules(memory_overcommit=2.0))["memory_left"] == 60 * GIB
+    assert capacity(NODE, [vm(1)], CapacityRules(memory_overcommit=2.0))["memory_left"] == 60 * GIB
 
 
 MANAGERS: list[tuple[Any, dict[str, str]]] = [
@@ -204,7 +210,7 @@ def test_an_ha_service_in_error_is_worth_a_warning() -> None:
         [{"type": "service", "sid": "vm:1", "state": "error"}, {"type": "quorum", "quorate": 1}], {}
     )
     cluster = {"quorate": True, "nodes": [], "storages": [], "ha": ha, "ambiguous": {"vmids": []}}
-    assert health(cluster, Rules()) == {
+    assert health(cluster, CapacityRules()) == {
         "status": "warning",
         "reasons": ["the HA service vm:1 is in state error"],
     }

@@ -119,8 +119,7 @@ def test_tasks_before_a_removal_are_of_the_earlier_guest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "since"),
-    [("90s", 90), ("30m", 1800), ("24h", 86400), ("7d", 604800), ("2w", 1209600)],
+    ("text", "since"), [("90s", 90), ("30m", 1800), ("24h", 86400), ("7d", 604800), ("2w", 1209600)]
 )
 def test_ages(text: str, since: int) -> None:
     query = read_query({"limit": 1, "since": text}, NOW)

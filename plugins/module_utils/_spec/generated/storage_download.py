@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .environment import from_environment
+from ..environment import from_environment
 
 Spec = dict[str, dict[str, Any]]
 
