@@ -89,5 +89,7 @@ def _is_alone(text: str, names: set[str], beside: set[str]) -> bool:
 
 
 def _shown(text: str, names: set[str]) -> str:
-    """Return what names an -e; the values of one that is not a file may be secret."""
+    """Return how a message names an -e; only a file is shown in full, because other values may be
+    secret.
+    """
     return f"-e {text}" if text.startswith("@") else f"-e with {', '.join(sorted(names))}"

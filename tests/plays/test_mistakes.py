@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Misspelt variables and wrong values are refused by playbooks and roles before any request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.demo.lab import Lab
+from tests.plays.provision_helpers import Player
+
+PLAYBOOKS = sorted(path.stem for path in (Path(__file__).parents[2] / "playbooks").glob("*.yml"))
+# The playbooks in which the settings of tenants in an estate have a meaning.
+READ_TENANTS = ("audit", "drift", "metrics", "provision", "report", "tenant", "rotate")
+
+
+@pytest.fixture
+def player(lab: Lab, tmp_path: Path) -> Player:
+    return Player(tmp_path, lab.environment)
+
+
+def refusal(lab: Lab, player: Player, playbook: str, *arguments: str) -> str:
+    """Return the output of a playbook that fails before its first request."""
+    mark = lab.mark()
+    output = player.play(playbook, *arguments).expect(2).output
+    assert lab.requests_since(mark) == []
+    assert "Traceback" not in output
+    return output
+
+
+@pytest.mark.parametrize(
+    ("playbook", "arguments", "cause"),
+    [
+        (
+            "tenant",
+            ("-e", "tenant_name=acme", "-e", "tenant_state=Absent"),
+            "tenant_state: 'Absent' is not one of present, absent (did you mean 'absent'?)",
+        ),
+        (
+            "export",
+            ("-e", "export_directory=.", "-e", "export_tennant=acme"),
+            "export_tennant is not a variable of pve.fleet (did you mean 'export_tenant'?)",
+        ),
+        (
+            "provision",
+            ("-e", "provison_tenants=acme", "-e", '{"provision_vms": []}'),
+            "provison_tenants is not a variable of pve.fleet (did you mean 'provision_tenants'?)",
+        ),
+        (
+            "provision",
+            ("-e", "provision_state=Started", "-e", '{"provision_vms": []}'),
+            (
+                "provision_state: 'Started' is not one of present, started, stopped"
+                " (did you mean 'started'?)"
+            ),
+        ),
+        (
+            "snapshot",
+            ("-e", "snapshot_policy_tennant=acme"),
+            "snapshot_policy_tennant is not a variable of pve.fleet",
+        ),
+        ("awx_setup", ("-e", "awx_project_ulr=x"), "(did you mean 'awx_project_url'?)"),
+    ],
+)
+def test_a_mistake_is_refused_before_any_request(
+    lab: Lab, player: Player, playbook: str, arguments: tuple[str, ...], cause: str
+) -> None:
+    output = refusal(lab, player, f"pve.fleet.{playbook}", *arguments)
+    assert f"Nothing was done. {cause}" in output or cause in output
+    assert "pve_fleet_unchecked_variables" in output
+
+
+@pytest.mark.parametrize("playbook", READ_TENANTS)
+def test_wrong_settings_of_a_tenant_are_refused(lab: Lab, player: Player, playbook: str) -> None:
+    estate = {
+        "provision_vms": [],
+        "tenants": {"acme": {"quotas": {"vms": 1}}},
+        "tenant_name": "acme",
+        "metrics_path": str(player.directory / "a.prom"),
+        "report_directory": str(player.directory),
+    }
+    (player.directory / "estate.yml").write_text(yaml.safe_dump(estate), encoding="utf-8")
+    output = refusal(lab, player, f"pve.fleet.{playbook}", "-e", "@estate.yml")
+    cause = "The settings of tenant acme were refused: unknown option 'quotas'"
+    assert f"{cause} (did you mean 'quota'?)" in output
+
+
+def test_every_playbook_checks_its_variables() -> None:
+    """The check is the first task, so that nothing precedes it."""
+    of_workflows = {"awx_failed", "awx_undo"}  # they read artifacts, and have no variables of users
+    for name in sorted(set(PLAYBOOKS) - of_workflows):
+        text = (Path(__file__).parents[2] / "playbooks" / f"{name}.yml").read_text(encoding="utf-8")
+        (play,) = yaml.safe_load(text)
+        assert "pve.fleet.mistakes" in str(play["tasks"][0]), name
+
+
+# A role, its entry point, and a misspelt variable of it.
+ROLES = [
+    ("provision", "main", "provision_vmss"),
+    ("provision", "drift", "provision_drift_fiel"),
+    ("tenant", "main", "tenant_nmae"),
+    ("tenant", "absent", "tenant_confrim"),
+    ("image", "main", "image_ulr"),
+    ("preflight", "main", "preflight_task"),
+    ("report", "main", "report_titel"),
+    ("snapshot_policy", "snapshot", "snapshot_policy_vm"),
+]
+
+
+def role_tasks(role: str, entry_point: str, variable: str) -> dict[str, Any]:
+    """Return tasks that fail unless the role refuses the variable for its name."""
+    include = {
+        "name": f"Run {role}",
+        "ansible.builtin.include_role": {"name": f"pve.fleet.{role}", "tasks_from": entry_point},
+        "vars": {variable: "x", "report_directory": "/nowhere"},
+    }
+    cause = f"{variable} is not a variable of pve.fleet .did you mean"
+    refused = f"ansible_failed_result.msg is search('{cause}')"
+    excused = "ansible_failed_result.msg is not search('registry|domain')"
+    return {
+        "name": f"Try {role}",
+        "block": [include, {"name": "Note", "ansible.builtin.debug": {"msg": f"{role} ACCEPTED"}}],
+        "rescue": [{"name": "Check", "ansible.builtin.assert": {"that": [refused, excused]}}],
+    }
+
+
+def test_every_role_checks_its_variables(lab: Lab, player: Player) -> None:
+    play = {
+        "name": "Roles with variables that nothing reads",
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars": {"image_registry": "registry.example.com", "tenant_domain": "example.com"},
+        "tasks": [role_tasks(*one) for one in ROLES],
+    }
+    (player.directory / "roles.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    mark = lab.mark()
+    output = player.play("roles.yml").expect().output
+    assert "ACCEPTED" not in output
+    assert lab.requests_since(mark) == []
+
+
+def test_variables_of_others_can_be_named(lab: Lab, player: Player) -> None:
+    more = ("-e", "provision_notes=x", "-e", "pve_fleet_unchecked_variables=provision_n*")
+    player.play("pve.fleet.provision", "-e", '{"provision_vms": []}', *more).expect()
+
+
+@pytest.mark.parametrize(
+    ("playbook", "variable"), [("export", "export_tenant"), ("tidy", "tidy_tenant")]
+)
+def test_a_tenant_that_nothing_has_is_refused(
+    lab: Lab, player: Player, playbook: str, variable: str
+) -> None:
+    lab.make_vm("web1", tags="tenant_acme")
+    directory = ("-e", "export_directory=.") if playbook == "export" else ()
+    play = (f"pve.fleet.{playbook}", *directory, "-e")
+    output = player.play(*play, f"{variable}=acne").expect(2).output
+    cause = "There is no tenant 'acne' that this login can see (did you mean 'acme'?)"
+    assert f"{cause}: no VM has the tag tenant_acne, and no pool is called acne" in output
+    player.play(*play, f"{variable}=acme").expect()
