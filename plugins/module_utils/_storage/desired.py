@@ -18,7 +18,7 @@ from .._core import validate
 _ENDINGS = {
     "iso": re.compile(r"\.(?:iso|img)$", re.IGNORECASE),
     "import": re.compile(r"\.(?:qcow2|raw|vmdk|ova)$", re.IGNORECASE),
-    "vztmpl": re.compile(r"\.tar\.(?:gz|xz|zst|bz2)$", re.IGNORECASE),
+    "vztmpl": re.compile(r"\.tar(?:\.(?:gz|xz|zst|bz2))?$", re.IGNORECASE),
 }
 _SHOWN = {
     "iso": ".iso or .img",
@@ -48,12 +48,14 @@ class File:
 
     @property
     def volume(self) -> str:
-        """Its volume ID."""
+        """Its volume ID. The name of a disk is whole, that of a file without its folder."""
+        if self.content == "images":
+            return f"{self.storage}:{self.name}"
         return f"{self.storage}:{self.content}/{self.name}"
 
     @property
     def shown_url(self) -> str | None:
-        """The URL without what may be secret: a password, or a signature in the query."""
+        """The URL without possible secrets: a password, or a signature in the query."""
         if not self.url:
             return None
         parts = urlsplit(self.url)
@@ -68,48 +70,23 @@ def read_desired_file(params: Mapping[str, Any]) -> File:
     content = params.get("content")
     if url and not _URL.match(url):
         step = "Give one that starts with https:// or http://"
-        raise validate.refused(
-            "source_url",
-            url,
-            "is not the URL of a file",
-            step,
-        )
+        raise validate.refused("source_url", url, "is not the URL of a file", step)
     name = params.get("filename")
     if url and not name:
         name = _name_of(url, content, compression)
     if not name:
         step = "Give source_url or filename"
-        raise validate.refused(
-            "filename",
-            name,
-            "does not say which file is meant",
-            step,
-        )
+        raise validate.refused("filename", name, "does not say which file is meant", step)
     if not _NAME.match(name):
         step = "Use letters, digits, . _ and -, without a path"
-        raise validate.refused(
-            "filename",
-            name,
-            "is not a file name that PVE accepts",
-            step,
-        )
+        raise validate.refused("filename", name, "is not a file name that PVE accepts", step)
     content = content or _content_of(name)
     if content is None:
         step = "Set content, and use an ending for it"
-        raise validate.refused(
-            "filename",
-            name,
-            "does not show its content",
-            step,
-        )
+        raise validate.refused("filename", name, "does not show its content", step)
     if not _ENDINGS[content].search(name):
         step = f"Give one that ends in {_SHOWN[content]}"
-        raise validate.refused(
-            "filename",
-            name,
-            f"is not a name for content {content}",
-            step,
-        )
+        raise validate.refused("filename", name, f"is not a name for content {content}", step)
     checksum, algorithm = _checksum(params.get("checksum"), params.get("checksum_algorithm"))
     node = params.get("node") or None
     if node:
@@ -127,11 +104,7 @@ def read_desired_file(params: Mapping[str, Any]) -> File:
     )
 
 
-def _name_of(
-    url: str,
-    content: str | None,
-    compression: str | None,
-) -> str:
+def _name_of(url: str, content: str | None, compression: str | None) -> str:
     """Return the name that a URL gives its file, without the ending of a compressed file.
 
     Cloud images that end in C(.img) are qcow2, and PVE requires that ending for an image to import.
@@ -140,6 +113,14 @@ def _name_of(
     name = unquote(path.rpartition("/")[2])
     if compression:
         name = _COMPRESSED.sub("", name)
+    if content == "import" and name.lower().endswith(".img"):
+        name = f"{name[:-4]}.qcow2"
+    return re.sub(r"[^-A-Za-z0-9_.]", "_", name)
+
+
+def name_of_path(path: str, content: str | None) -> str:
+    """Return the name that a local file gets on a storage."""
+    name = path.rstrip("/").rpartition("/")[2]
     if content == "import" and name.lower().endswith(".img"):
         name = f"{name[:-4]}.qcow2"
     return re.sub(r"[^-A-Za-z0-9_.]", "_", name)
@@ -162,12 +143,7 @@ def _checksum(text: str | None, algorithm: str | None) -> tuple[str | None, str 
         prefix = algorithm or _algorithm_of(digits)
     elif algorithm not in (None, prefix):
         reason = f"contradicts {prefix} in checksum"
-        raise validate.refused(
-            "checksum_algorithm",
-            algorithm,
-            reason,
-            "Give it once",
-        )
+        raise validate.refused("checksum_algorithm", algorithm, reason, "Give it once")
     is_hexadecimal = re.fullmatch("[0-9a-f]+", digits) is not None
     if not is_hexadecimal or len(digits) != _DIGITS.get(prefix):
         step = "Write it as ALGORITHM:DIGITS, for example sha256: and 64 hexadecimal digits"

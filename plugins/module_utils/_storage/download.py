@@ -37,16 +37,13 @@ DOWNLOAD = "download"
 _IMPORT_SINCE = (8, 3)
 
 
-def run(
-    params: Mapping[str, Any],
-    client: Client,
-    check_mode: bool = False,
-) -> Result:
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Make sure that a file is on a storage, or is not; check mode writes nothing."""
     desired = read_desired_file(params)
     timeout = validate.count(params.get("task_timeout"), 1800, "task_timeout")
-    _check_version(client, desired)
-    cluster = fetch_cluster_state(client)
+    if desired.content == "import":
+        require_version(desired, client.version())
+    cluster = fetch_cluster_state(client, ())
     node = choose_node(desired, cluster, client.node_preference)
     file = replace(desired, node=node)
     require_own_storages(client.connection, [file.storage])
@@ -75,20 +72,20 @@ class StoredFile(Resource[Result]):
 
     def send(self, step: Step) -> Sent:
         """Send a step; a download that an earlier run left running is waited for instead."""
-        running = _running(self.client, self.file) if step.action == DOWNLOAD else None
+        running = find_running(self.client, self.file) if step.action == DOWNLOAD else None
         if running is None:
             return super().send(step)
         result = self.client.wait(running, timeout=self.timeout, attempted=attempted(step.summary))
-        return self.ended(step, result)
+        return self.after_task(step, result)
 
-    def happened(self, step: Step) -> Callable[[], str | None]:
-        """Return the look after a lost answer: it returns the task's UPID, the volume where the
-        step is done, or None.
+    def confirm_write(self, step: Step) -> Callable[[], str | None]:
+        """Return the check after a lost answer: it returns the task's UPID, the volume if the step
+        is done, or None.
         """
         return self._is_downloaded if step.action == DOWNLOAD else self._is_removed
 
     def _is_downloaded(self) -> str | None:
-        upid = _running(self.client, self.file)
+        upid = find_running(self.client, self.file)
         if upid is None and _find(self.client, self.file):
             return self.file.volume
         return upid
@@ -96,7 +93,7 @@ class StoredFile(Resource[Result]):
     def _is_removed(self) -> str | None:
         return None if _find(self.client, self.file) else self.file.volume
 
-    def judge(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         is_there = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
         return Verdict.STALE if is_there else Verdict.FAILED
 
@@ -120,26 +117,24 @@ class StoredFile(Resource[Result]):
         return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
 
 
-def choose_node(
-    file: File,
-    cluster: ClusterState,
-    preferred: Sequence[str] = (),
-) -> str:
-    """Return the node that downloads: the given one, or else one that has the storage (pure).
+def choose_node(file: File, cluster: ClusterState, preferred: Sequence[str] = ()) -> str:
+    """Return the node that downloads: the given node, or else a node with the storage (pure).
 
     Among several the first of the `preferred` ones is taken. Raises ConfigurationError for a
     storage that is missing or does not take the content.
     """
     if file.node:
         require_node(cluster, file.node)
-        require_storage(cluster, file.storage, file.node, file.content)
+        known = cluster.storage_on(file.storage, file.node)
+        content = file.content or next(iter(known.content if known else ()), "")
+        require_storage(cluster, file.storage, file.node, content)
         return file.node
     rows = [row for row in cluster.storages if row.storage == file.storage]
     able: list[str] = []
     for row in rows:
         node = cluster.nodes.get(row.node)
         is_online = node is not None and node.online
-        if is_online and row.available and file.content in row.content:
+        if is_online and row.available and (not file.content or file.content in row.content):
             able.append(row.node)
     if not able:
         raise _unusable(file, cluster, rows)
@@ -149,11 +144,7 @@ def choose_node(
     return min(able)
 
 
-def _unusable(
-    file: File,
-    cluster: ClusterState,
-    rows: Sequence[StorageRow],
-) -> ConfigurationError:
+def _unusable(file: File, cluster: ClusterState, rows: Sequence[StorageRow]) -> ConfigurationError:
     """Return the error for a storage that no node can use; `rows` are its own."""
     attempted = f"Storage '{file.storage}' could not be used for {file.name}"
     if not rows:
@@ -218,28 +209,19 @@ def _without_checksum(file: File) -> str:
 
 
 def plan_absent(file: File, found: Mapping[str, Any] | None) -> Plan:
-    """Return what removes the file (pure)."""
+    """Return the plan that removes the file (pure)."""
     if found is None:
         return Plan()
     path = ("nodes", str(file.node), "storage", file.storage, "content", file.volume)
-    step = Step(
-        "remove",
-        f"Remove {file.volume} from node {file.node}",
-        "DELETE",
-        path,
-    )
-    return Plan(
-        (step,),
-        {"volid": file.volume, "node": file.node, "size": found.get("size")},
-        {},
-    )
+    step = Step("remove", f"Remove {file.volume} from node {file.node}", "DELETE", path)
+    return Plan((step,), {"volid": file.volume, "node": file.node, "size": found.get("size")}, {})
 
 
-def _check_version(client: Client, file: File) -> None:
-    """Raise NotSupported where PVE has no content for images to import."""
-    if file.content != "import" or client.version() >= _IMPORT_SINCE:
+def require_version(file: File, version: tuple[int, int]) -> None:
+    """Raise NotSupported if PVE has no content for images to import."""
+    if version >= _IMPORT_SINCE:
         return
-    major, minor = client.version()
+    major, minor = version
     raise NotSupported(
         attempted=f"{file.name} could not be put on storage '{file.storage}'",
         answer=f"PVE {major}.{minor} has no storage content for images to import, it came with 8.3",
@@ -259,7 +241,7 @@ def _find(client: Client, file: File) -> Mapping[str, Any] | None:
     return None
 
 
-def _running(client: Client, file: File) -> str | None:
+def find_running(client: Client, file: File) -> str | None:
     """Return the UPID of a running download of this file; PVE names the task after the file."""
     path = ("nodes", str(file.node), "tasks")
     rows = client.get(*path, source="active", typefilter="download") or []

@@ -146,7 +146,9 @@ ROWS: list[dict[str, Any]] = [
     [([], "pve2"), (["pve3"], "pve3"), (["pve1"], "pve2"), (["pve9", "pve1", "pve3"], "pve3")],
 )
 def test_a_node_that_is_up_and_has_the_storage(preferred: list[str], node: str) -> None:
-    assert choose_node(file_of(filename="b.iso"), cluster_state_of(ROWS), preferred) == node
+    assert (
+        choose_node(file_of(filename="b.iso"), cluster_state_of(ROWS, {"qemu"}), preferred) == node
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_a_node_that_is_up_and_has_the_storage(preferred: list[str], node: str) 
 )
 def test_no_node_for_it(storage: str, word: str) -> None:
     with pytest.raises(ConfigurationError, match=word):
-        choose_node(file_of(filename="b.iso", storage=storage), cluster_state_of(ROWS))
+        choose_node(file_of(filename="b.iso", storage=storage), cluster_state_of(ROWS, {"qemu"}))
 
 
 def test_an_old_version_has_no_images_to_import() -> None:

@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules volume and volume_info.
+
+Written by `make options` from volume.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def volume_spec() -> Spec:
+    """Return the options of module volume."""
+    return {
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "volume": {"type": "str"},
+        "storage": {"type": "str"},
+        "node": {"type": "str"},
+        "src": {"type": "path"},
+        "source_url": {"type": "str"},
+        "template": {"type": "str"},
+        "image": {"type": "str"},
+        "filename": {"type": "str"},
+        "content": {"type": "str", "choices": ["import", "iso", "vztmpl"]},
+        "checksum": {"type": "str"},
+        "checksum_algorithm": {
+            "type": "str",
+            "choices": ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"],
+        },
+        "compression": {"type": "str", "choices": ["bz2", "gz", "lzo", "zst"]},
+        "verify_certificates": {"type": "bool", "default": True},
+        "size": {"type": "str"},
+        "vmid": {"type": "int"},
+        "format": {"type": "str", "choices": ["qcow2", "raw", "subvol", "vmdk"]},
+        "notes": {"type": "str"},
+        "protected": {"type": "bool"},
+        "force": {"type": "bool", "default": False},
+        "task_timeout": {
+            "type": "int",
+            "default": 1800,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def volume_info_spec() -> Spec:
+    """Return the options of module volume_info."""
+    return {
+        "storage": {"type": "str", "required": True},
+        "node": {"type": "str"},
+        "content": {
+            "type": "str",
+            "choices": ["backup", "images", "import", "iso", "rootdir", "snippets", "vztmpl"],
+        },
+        "vmid": {"type": "int"},
+    }

@@ -1,0 +1,173 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Mistakes about a storage that PVE accepts or reports late, found before the first write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .._core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
+from .._resource.change import DesiredResource, ResourceChange
+from .._resource.protocols import Api
+from .types import CONTENT, LOCAL, MAY_BE_EMPTY, SINCE
+from .usage import Usage, read_usage
+
+_MOST_NAMES = 10
+
+
+def precheck_storage(
+    client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise any refusal before the first write, and return warnings.
+
+    Sends no request unless nodes, content or a version decide, or the storage is deleted.
+    """
+    name = desired.keys["name"]
+    if change.deletes:
+        attempted = f"Storage '{name}' was not deleted"
+        _require_removable(name, attempted)
+        usage = Usage() if desired.force else read_usage(client, name)
+        require_unused(usage, attempted)
+        return usage.warnings
+    attempted = f"Storage '{name}' was not changed"
+    if change.creates:
+        attempted = f"Storage '{name}' was not created"
+        _require_secrets(desired, attempted)
+    newer = change.sets.keys() & SINCE.keys()
+    if newer:
+        require_supported(sorted(newer), client.version(), attempted)
+    if change.sets.get("nodes"):
+        _require_unlimited(name, attempted)
+        require_nodes(change.sets["nodes"], _read_nodes(client), attempted)
+    if "content" in change.sets:
+        kind = desired.values.get("type") or client.get("storage", name)["type"]
+        require_content(kind, change.sets["content"], attempted)
+    return tuple(find_unused_secrets(desired, is_new=change.creates))
+
+
+def require_content(kind: str, content: frozenset[str], attempted: str) -> None:
+    """Raise ValidationFailed for content types that PVE would drop without an error (pure)."""
+    possible = CONTENT.get(kind)
+    if possible is None:
+        return
+    unknown = sorted(content - possible)
+    if unknown:
+        raise ValidationFailed(
+            attempted=attempted,
+            answer=f"a storage of type {kind} cannot hold {', '.join(unknown)}",
+            next_step=f"Use {', '.join(sorted(possible))}",
+            reason="content",
+        )
+    if not content and kind not in MAY_BE_EMPTY:
+        raise ValidationFailed(
+            attempted=attempted,
+            answer=f"a storage of type {kind} must hold something, and content is empty",
+            next_step=f"Use {', '.join(sorted(possible))}, or disable the storage",
+            reason="content",
+        )
+
+
+def find_unused_secrets(desired: DesiredResource, *, is_new: bool) -> list[str]:
+    """Return warnings about secrets that PVE ignores (pure)."""
+    is_cifs = desired.values.get("type") == "cifs"
+    if (
+        is_new
+        and is_cifs
+        and "server_password" in desired.secrets
+        and not desired.values.get("username")
+    ):
+        return ["Proxmox VE ignores server_password, because username is not set"]
+    return []
+
+
+def _require_secrets(desired: DesiredResource, attempted: str) -> None:
+    """Raise ValidationFailed for a new storage whose secrets PVE refuses."""
+    if desired.values.get("type") == "esxi" and not desired.secrets.get("server_password"):
+        raise ValidationFailed(
+            attempted=attempted,
+            answer="server_password is required for a new storage of type esxi",
+            next_step="Set server_password",
+            reason="server_password",
+        )
+    if desired.secrets.get("master_pubkey") and not desired.secrets.get("encryption_key"):
+        raise ValidationFailed(
+            attempted=attempted,
+            answer="master_pubkey has no effect without encryption_key",
+            next_step="Set encryption_key, or leave out master_pubkey",
+            reason="master_pubkey",
+        )
+
+
+def require_supported(options: Iterable[str], version: tuple[int, int], attempted: str) -> None:
+    """Raise NotSupported for options that came with a newer version of PVE (pure)."""
+    for option in options:
+        since = SINCE[option]
+        if version >= since:
+            continue
+        ours, theirs = (f"{major}.{minor}" for major, minor in (version, since))
+        raise NotSupported(
+            attempted=attempted,
+            answer=f"PVE {ours} does not have {option}, it came with {theirs}",
+            next_step=f"Leave out {option}",
+            reason=option,
+            dispatched=False,
+        )
+
+
+def _require_unlimited(name: str, attempted: str) -> None:
+    """Raise ConfigurationError for nodes of the storage that PVE has everywhere."""
+    if name == LOCAL:
+        raise ConfigurationError(
+            attempted=attempted,
+            answer="Proxmox VE has storage 'local' on every node and drops its nodes",
+            next_step="Leave out nodes",
+            reason="nodes",
+        )
+
+
+def require_nodes(nodes: frozenset[str], known: frozenset[str], attempted: str) -> None:
+    """Raise ConfigurationError for nodes that the cluster does not have; PVE accepts them."""
+    missing = sorted(nodes - known)
+    if missing:
+        raise ConfigurationError(
+            attempted=attempted,
+            answer=f"there is no node {', '.join(missing)}; the cluster has"
+            f" {', '.join(sorted(known))}",
+            next_step="Check the names in nodes",
+            reason="unknown node",
+            details={"nodes": missing},
+        )
+
+
+def _read_nodes(client: Api) -> frozenset[str]:
+    return frozenset(str(row["node"]) for row in client.get("nodes") or [])
+
+
+def _require_removable(name: str, attempted: str) -> None:
+    """Raise Conflict for the storage that PVE defines again."""
+    if name == LOCAL:
+        raise Conflict(
+            attempted=attempted,
+            answer="Proxmox VE always has storage 'local' and defines it again",
+            next_step="Set disable=true instead",
+            reason="built-in storage",
+        )
+
+
+def require_unused(usage: Usage, attempted: str) -> None:
+    """Raise Conflict if something uses the storage, and name the users (pure)."""
+    if not usage.users:
+        return
+    shown = list(usage.users[:_MOST_NAMES])
+    rest = len(usage.users) - len(shown)
+    if rest:
+        shown.append(f"{rest} more")
+    raise Conflict(
+        attempted=attempted,
+        answer=f"it is used by {', '.join(shown)}",
+        next_step="Move or remove these first, or set force=true; volumes are never deleted",
+        reason="in use",
+        details={"users": list(usage.users)},
+    )

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Facts about the types of storages (pure). Source: pve-storage 9.1.7, the plugins in PVE/Storage.
+
+A content type that a type cannot hold is dropped by PVE without an error (Plugin.pm, decode_value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPES = (
+    "btrfs",
+    "cephfs",
+    "cifs",
+    "dir",
+    "esxi",
+    "iscsi",
+    "iscsidirect",
+    "lvm",
+    "lvmthin",
+    "nfs",
+    "pbs",
+    "rbd",
+    "zfs",
+    "zfspool",
+)
+# Types with a directory that holds files of several content types.
+FILES = ("btrfs", "cephfs", "cifs", "dir", "nfs")
+# The same types, if their directory can have other names for content types.
+OVERRIDES = ("cephfs", "cifs", "dir", "nfs")
+NETWORKED = ("cephfs", "cifs", "nfs")  # PVE mounts these at /mnt/pve/NAME by default
+
+_EVERYTHING = frozenset({"backup", "images", "import", "iso", "rootdir", "snippets", "vztmpl"})
+_GUESTS = frozenset({"images", "rootdir"})
+CONTENT: Mapping[str, frozenset[str]] = {
+    "btrfs": _EVERYTHING,
+    "cephfs": _EVERYTHING - _GUESTS,
+    "cifs": _EVERYTHING,
+    "dir": _EVERYTHING,
+    "esxi": frozenset({"import"}),
+    "iscsi": frozenset({"images"}),
+    "iscsidirect": frozenset({"images"}),
+    "lvm": _GUESTS,
+    "lvmthin": _GUESTS,
+    "nfs": _EVERYTHING,
+    "pbs": frozenset({"backup"}),
+    "rbd": _GUESTS,
+    "zfs": frozenset({"images"}),
+    "zfspool": _GUESTS,
+}
+# Types that can be defined without any content.
+MAY_BE_EMPTY = ("btrfs", "dir", "iscsi", "iscsidirect", "pbs")
+# What a storage of this name has if nothing is defined (Plugin.pm, parse_config): PVE always has
+# it, on every node.
+LOCAL = "local"
+# Options by the version of PVE that introduced them.
+SINCE: Mapping[str, tuple[int, int]] = {
+    "snapshot_as_volume_chain": (9, 0),
+    "saferemove_stepsize": (9, 1),
+    "zfs_base_path": (9, 0),
+}

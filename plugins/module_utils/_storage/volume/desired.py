@@ -1,0 +1,181 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The desired volume of a task, from its options (pure, save for the size of a local file)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._core import validate
+from ..._core.errors import ConfigurationError, ValidationFailed
+from ..._core.quantities import MIB, parse_disk_size
+from ..desired import File, name_of_path, read_desired_file
+
+_FILES = ("backup", "import", "iso", "snippets", "vztmpl")
+_IMAGE_NAME = re.compile(r"(?:\d+/)?(?:vm|subvol|base)-(\d+)-[-\w.]+")
+_REFERENCE = re.compile(r"[a-zA-Z\d][\w.:/-]*:\w[\w.-]{0,127}")
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume as a task wants it.
+
+    `size` is that of the local file `src`, or of a new disk of guest `vmid`, in bytes; notes and
+    protection that are None are not changed.
+    """
+
+    file: File
+    present: bool = True
+    src: str = ""
+    image: str = ""
+    template: str = ""
+    size: int | None = None
+    vmid: int | None = None
+    format: str | None = None
+    notes: str | None = None
+    protected: bool | None = None
+    force: bool = False
+
+    @property
+    def volid(self) -> str:
+        return self.file.volume
+
+    @property
+    def name(self) -> str:
+        """The volume ID without its storage."""
+        return self.volid.partition(":")[2]
+
+
+def read_desired_volume(params: Mapping[str, Any]) -> Volume:
+    """Return the volume that the options describe. Raises ValidationFailed."""
+    src = params.get("src") or ""
+    if params.get("volume"):
+        file = _file_of_volume(params)
+    elif params.get("image"):
+        file = _file_of_image(params)
+    elif params.get("template"):
+        name = str(params["template"]).strip()
+        if ".tar" not in name and params.get("state") != "absent":
+            name = f"{name}.tar.zst"  # a package, whose newest version is looked up
+        file = read_desired_file({**params, "filename": name, "content": "vztmpl"})
+    elif src and not params.get("filename"):
+        file = read_desired_file({**params, "filename": name_of_path(src, params.get("content"))})
+    else:
+        file = read_desired_file(params)
+    volume = Volume(
+        file,
+        present=params.get("state") != "absent",
+        src=src,
+        image=params.get("image") or "",
+        template=str(params.get("template") or "").strip(),
+        vmid=params.get("vmid"),
+        format=params.get("format"),
+        notes=params.get("notes"),
+        protected=params.get("protected"),
+        force=bool(params.get("force")),
+    )
+    if params.get("size"):
+        return _new_disk(volume, params["size"])
+    if (volume.notes is not None or volume.protected is not None) and file.content != "backup":
+        raise ValidationFailed(
+            attempted=f"{volume.volid} was refused",
+            answer="only backups have notes and protection",
+            next_step="Leave out notes and protected",
+            reason="notes",
+        )
+    return volume
+
+
+def _file_of_volume(params: Mapping[str, Any]) -> File:
+    volid = validate.volume(params["volume"])
+    storage, _colon, name = volid.partition(":")
+    if params.get("storage") not in (None, storage):
+        raise validate.refused(
+            "storage", params["storage"], f"is not the storage of {volid}", "Leave out storage"
+        )
+    content, slash, rest = name.partition("/")
+    if not slash or content not in _FILES:
+        content, rest = "images", name
+    return File(storage=storage, content=content, name=rest, node=params.get("node") or None)
+
+
+def _file_of_image(params: Mapping[str, Any]) -> File:
+    reference = str(params["image"]).strip()
+    if not _REFERENCE.fullmatch(reference):
+        raise validate.refused(
+            "image",
+            reference,
+            "is not a reference with a tag",
+            "Write it as registry.example.com/library/nginx:1.29",
+        )
+    # PVE adds the ending, and names the file by the last part of the reference.
+    name = params.get("filename") or name_of_path(reference, None)
+    name = f"{name.removesuffix('.tar')}.tar"
+    return read_desired_file({**params, "filename": name, "content": "vztmpl"})
+
+
+def _new_disk(volume: Volume, text: str) -> Volume:
+    found = _IMAGE_NAME.fullmatch(volume.name)
+    if volume.vmid is None or found is None or int(found.group(1)) != volume.vmid:
+        raise validate.refused(
+            "volume",
+            volume.volid,
+            "is not the name of a disk of that guest",
+            "Set vmid, and name it STORAGE:vm-VMID-NAME",
+        )
+    return replace(volume, size=parse_disk_size(text, least=MIB))
+
+
+def with_local_file(volume: Volume) -> Volume:
+    """Return the volume with the size of its local file, whose checksum is verified.
+
+    Raises ConfigurationError for a file that cannot be read, and ValidationFailed for another
+    checksum.
+    """
+    if not volume.src or not volume.present:
+        return volume
+    path = os.path.abspath(os.path.expanduser(volume.src))
+    attempted = f"{path} was not uploaded"
+    try:
+        if not os.path.isfile(path):
+            kind = "a directory" if os.path.isdir(path) else "not a file"
+            answer = f"it is {kind}" if os.path.exists(path) else "there is no such file"
+            raise ConfigurationError(
+                attempted=attempted,
+                answer=answer,
+                next_step="Set src to a file on the machine that runs the task",
+                reason="src",
+            )
+        size = os.path.getsize(path)
+        if volume.file.checksum:
+            _require_checksum(path, volume.file, attempted)
+    except OSError as error:
+        raise ConfigurationError(
+            attempted=attempted,
+            answer=error.strerror or "it cannot be read",
+            next_step="Check the permissions of src",
+            reason="src",
+        ) from error
+    return replace(volume, src=path, size=size)
+
+
+def _require_checksum(path: str, file: File, attempted: str) -> None:
+    digest = hashlib.new(str(file.algorithm), usedforsecurity=False)
+    with open(path, "rb") as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+    if digest.hexdigest() != file.checksum:
+        raise ValidationFailed(
+            attempted=attempted,
+            answer=f"its {file.algorithm} is {digest.hexdigest()}, not {file.checksum}",
+            next_step="Get the file again, or check checksum",
+            reason="checksum",
+        )

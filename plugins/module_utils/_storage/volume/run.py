@@ -1,0 +1,187 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module volume: a volume that is uploaded, downloaded, allocated or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..._api.client import Client
+from ..._api.request import Upload
+from ..._cluster.site import require_own_storages
+from ..._cluster.state import ClusterState, fetch_cluster_state, guest_row
+from ..._core import validate
+from ..._core.errors import AlreadyExists, FleetError
+from ..._core.result import Result
+from ..._resource.engine import Resource, apply_plan
+from ..._resource.execute import Execution, Sent, Verdict, attempted
+from ..._resource.plan import Plan, Step
+from ..._resource.result import result_of
+from ..download import DOWNLOAD, choose_node, find_running, require_version
+from .desired import Volume, read_desired_volume, with_local_file
+from .plan import (
+    ALLOCATE,
+    DELETE,
+    DESCRIBE,
+    PULL,
+    UPLOAD,
+    Row,
+    describe,
+    find_template,
+    plan_volume,
+    require_images,
+    require_space,
+    require_unused,
+)
+
+
+def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Make sure that a volume is on a storage, or is not; check mode writes nothing."""
+    desired = with_local_file(read_desired_volume(params))
+    timeout = validate.count(params.get("task_timeout"), 1800, "task_timeout")
+    if desired.file.content == "import":
+        require_version(desired.file, client.version())
+    if desired.image:
+        require_images(desired, client.version())
+    cluster = fetch_cluster_state(client, ())
+    node = choose_node(desired.file, cluster, client.node_preference)
+    volume = replace(desired, file=replace(desired.file, node=node))
+    if desired.template and desired.present:
+        volume = _with_template(client, volume)
+    require_own_storages(client.connection, [volume.file.storage])
+    return apply_plan(StoredVolume(client, volume, timeout, cluster), check_mode)
+
+
+def _with_template(client: Client, volume: Volume) -> Volume:
+    """Return the volume of the newest version of its template."""
+    rows = client.get(
+        "nodes",
+        str(volume.file.node),
+        "aplinfo",
+        attempted="Could not list the templates that the node can download",
+    )
+    name = find_template(rows or [], volume.template)
+    return replace(volume, file=replace(volume.file, name=name), template=name)
+
+
+class StoredVolume(Resource[Result]):
+    """One volume on a storage."""
+
+    client: Client
+
+    def __init__(self, client: Client, volume: Volume, timeout: int, cluster: ClusterState) -> None:
+        self.client = client
+        self.volume = volume
+        self.timeout = timeout
+        self.found = find_volume(client, volume)
+        self.plan = plan_volume(volume, self.found)
+        if self.plan.changed:
+            self._check(cluster)
+
+    def _check(self, cluster: ClusterState) -> None:
+        """Refuse, before the first write, what PVE would do or report late."""
+        step, file = self.plan.steps[0], self.volume.file
+        if step.action == DELETE and not self.volume.force:
+            vmid = (self.found or {}).get("vmid")
+            if file.content == "images" and vmid is not None and vmid in cluster.taken:
+                require_unused(self.volume, self._config(int(vmid)))
+        if step.action in (UPLOAD, ALLOCATE):
+            row = cluster.storage_on(file.storage, str(file.node))
+            replaced = (self.found or {}).get("size") or 0
+            free = None if row is None or not row.total else row.total - row.used + replaced
+            require_space(self.volume, free)
+
+    def _config(self, vmid: int) -> Row:
+        row = guest_row(self.client, vmid)
+        return self.client.get("nodes", row["node"], row["type"], vmid, "config") or {}
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        volume = self.volume
+        if any(step.action == UPLOAD for step in done):
+            volume = replace(volume, force=False)
+        return plan_volume(volume, find_volume(self.client, volume))
+
+    def send(self, step: Step) -> Sent:
+        """Send a step; a download that an earlier run left running is waited for instead."""
+        running = find_running(self.client, self.volume.file) if step.action == DOWNLOAD else None
+        if running is not None:
+            found = self.client.wait(
+                running, timeout=self.timeout, attempted=attempted(step.summary)
+            )
+            return self.after_task(step, found)
+        if step.action != UPLOAD:
+            return super().send(step)
+        result = self.client.task(
+            step.method,
+            *step.path,
+            data=step.data,
+            attempted=attempted(step.summary),
+            timeout=self.timeout,
+            happened=self.confirm_write(step),
+            upload=Upload(self.volume.src, self.volume.file.name),
+        )
+        return self.after_task(step, result)
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the look after a lost answer: it returns the UPID of a download, the volume if the
+        step is done, or None.
+        """
+
+        def look() -> str | None:
+            if step.action == DOWNLOAD:
+                running = find_running(self.client, self.volume.file)
+                if running is not None:
+                    return running
+            found = find_volume(self.client, self.volume)
+            return self.volume.volid if self._is_done(step, found) else None
+
+        return look
+
+    def _is_done(self, step: Step, found: Row | None) -> bool:
+        if step.action == DELETE:
+            return found is None
+        if found is None:
+            return False
+        if step.action in (UPLOAD, DESCRIBE):
+            # A file of the same size that was there before may be the old one.
+            is_same = step.action == UPLOAD and found == self.found
+            return not is_same and not plan_volume(replace(self.volume, force=False), found).steps
+        return True
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        is_there = step.action in (DOWNLOAD, ALLOCATE, PULL) and isinstance(error, AlreadyExists)
+        return Verdict.STALE if is_there else Verdict.FAILED
+
+    def preview(self) -> Result:
+        return result_of(self.plan, {"volume": self._foreseen()})
+
+    def _foreseen(self) -> dict[str, Any] | None:
+        """Return the volume as it will be."""
+        if not self.volume.present:
+            return None
+        shown = describe(self.volume, self.found)
+        known = {key: value for key, value in self.plan.after.items() if key in shown}
+        return {**shown, **known}
+
+    def report(self, execution: Execution) -> Result:
+        plan = self.plan if execution.done else Plan()  # else another run was faster
+        volume = None
+        if self.volume.present:
+            volume = describe(self.volume, find_volume(self.client, self.volume))
+        return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
+
+
+def find_volume(client: Client, volume: Volume) -> Row | None:
+    """Return PVE's row of the volume, or None."""
+    file = volume.file
+    query = {} if file.content == "images" else {"content": file.content}
+    path = ("nodes", str(file.node), "storage", file.storage, "content")
+    rows = client.get(*path, params=query) or []
+    for row in rows:
+        if row.get("volid") == volume.volid:
+            return row
+    return None

@@ -1,0 +1,156 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from volume.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: volume
+short_description: Manage volumes of a storage, such as ISOs and backups
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Uploads a local file to a storage, lets a node download one from a URL, allocates a
+    disk, sets notes and protection of backups, and deletes volumes.
+  - An upload that fails leaves no file. Proxmox VE writes it to a temporary file on the
+    node that answers the API first, so that node needs the space in C(/var/tmp) as well.
+  - The API takes uploads of ISOs, disk images to import and container templates. It does
+    not take snippets.
+  - The token needs C(Datastore.AllocateTemplate) on the storage to upload and download,
+    C(Sys.AccessNetwork) on the node to download, C(Datastore.AllocateSpace) to allocate,
+    and C(Datastore.Allocate) to delete.
+extends_documentation_fragment:
+  - pve.fleet.volume_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.volume_info
+  - module: pve.fleet.storage
+  - module: pve.fleet.storage_download
+"""
+
+EXAMPLES = r"""
+- name: Download an ISO, and verify its checksum
+  pve.fleet.volume:
+    storage: local
+    node: pve1
+    source_url:
+      https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso
+    checksum: sha256:677c4d57aa034dc192b5191870141057574c1b05df2b9569c0ee08aa4e32125d
+
+- name: Download the newest Debian template for containers
+  pve.fleet.volume:
+    storage: local
+    node: pve1
+    template: debian-13-standard
+
+- name: Pull an OCI image
+  pve.fleet.volume:
+    storage: local
+    node: pve1
+    image: registry.example.com/library/nginx:1.29
+
+- name: Allocate a disk for a guest that another tool creates
+  pve.fleet.volume:
+    volume: local-lvm:vm-4711-data
+    node: pve1
+    vmid: 4711
+    size: 2G
+
+- name: Delete the disk
+  pve.fleet.volume:
+    volume: local-lvm:vm-4711-data
+    node: pve1
+    state: absent
+
+- name: Delete the ISO
+  pve.fleet.volume:
+    volume: local:iso/debian-13.2.0-amd64-netinst.iso
+    node: pve1
+    state: absent
+"""
+
+RETURN = r"""
+volume:
+  description:
+    - The volume as it is afterwards, or in check mode as it would be; what only Proxmox VE knows is
+      null then.
+    - It is null when the volume is deleted.
+  returned: success
+  type: dict
+  contains:
+    volid: {description: Its volume ID., type: str, sample: 'local:iso/debian.iso'}
+    storage: {description: Its storage., type: str, sample: local}
+    node: {description: The node that was asked., type: str, sample: pve1}
+    content: {description: Its content type., type: str, sample: iso}
+    format: {description: Its format., type: str, sample: iso}
+    size: {description: Its size in bytes., type: int, sample: 702545920}
+    ctime: {description: Time of its creation in seconds since 1970., type: int, sample: 1795213002}
+    vmid: {description: 'The guest it belongs to, null for none.', type: int, sample: null}
+    notes: {description: Its notes., type: str, sample: ''}
+    protected: {description: Whether it is protected., type: bool, sample: false}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ['Upload /home/ops/debian.iso to local:iso/debian.iso on node pve1']
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ['Upload /home/ops/debian.iso to local:iso/debian.iso on node pve1']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: ValidationFailed
+    reason: checksum
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.volume import volume_spec
+from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
+
+ENTRY = Entry(
+    run_volume,
+    volume_spec(),
+    {
+        "required_one_of": [
+            ("volume", "storage"),
+            ("volume", "src", "source_url", "template", "image", "filename"),
+        ],
+        "mutually_exclusive": [
+            ("src", "source_url", "template", "image", "size"),
+            ("volume", "src"),
+            ("volume", "source_url"),
+            ("volume", "template"),
+            ("volume", "image"),
+            ("template", "filename"),
+        ],
+        "required_together": [("size", "vmid")],
+        "required_by": {"checksum_algorithm": ["checksum"]},
+    },
+    name="volume",
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

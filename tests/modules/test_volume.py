@@ -1,0 +1,241 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules volume and volume_info against the simulator, which stores what is uploaded."""
+
+from __future__ import annotations
+
+import hashlib
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
+from tests.modules.estate_lab import Lab, open_lab
+
+PLACE: dict[str, Any] = {"storage": "local", "node": "pve1"}
+QCOW2 = b"QFI\xfb" + bytes(20) + (1 << 30).to_bytes(8, "big") + bytes(4000)
+
+
+@pytest.fixture(scope="module")
+def estate() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(estate: Lab) -> Iterator[Lab]:
+    yield estate
+    estate.simulator.clear_faults()
+    for row in estate.client.get("nodes", "pve1", "storage", "local", "content"):
+        if "/t-" in row["volid"]:
+            estate.client.task(
+                "DELETE", "nodes", "pve1", "storage", "local", "content", row["volid"]
+            )
+
+
+@pytest.fixture
+def iso(tmp_path: Path) -> Path:
+    file = tmp_path / "t-one.iso"
+    file.write_bytes(b"an ISO" * 1000)
+    return file
+
+
+def volume(lab: Lab, *, check: bool = False, **options: Any) -> dict[str, Any]:
+    result = lab.run("volume", check=check, **options)
+    assert not result.get("failed"), result
+    return result
+
+
+def refused(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Return the failure, which is the same in check mode and must come before any write."""
+    lab.simulator.reset_log()
+    foreseen = lab.run("volume", check=True, **options)
+    result = lab.run("volume", **options)
+    assert result.get("failed"), result
+    assert foreseen["msg"] == result["msg"]
+    assert lab.simulator.writes() == []
+    assert "Traceback" not in str(result)
+    return result
+
+
+def as_foreseen(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Run in check mode, then twice; the second run makes two requests and no write."""
+    lab.simulator.reset_log()
+    foreseen = volume(lab, check=True, **options)
+    assert lab.simulator.writes() == []
+    made = volume(lab, **options)
+    assert made["changed"]
+    assert made["diff"] == foreseen["diff"]
+    assert made["done"] == made["plan"] == foreseen["plan"]
+    lab.simulator.reset_log()
+    again = volume(lab, **options)
+    assert not again["changed"], again["diff"]
+    assert len(lab.simulator.log()) <= 4
+    assert lab.simulator.writes() == []
+    return made
+
+
+def listed(lab: Lab, **options: Any) -> list[str]:
+    found = lab.run("volume_info", **PLACE, **options)["volumes"]
+    return [one["volid"] for one in found]
+
+
+def test_a_file_is_uploaded_replaced_and_deleted(lab: Lab, iso: Path) -> None:
+    made = as_foreseen(lab, **PLACE, src=str(iso))
+    assert made["volume"]["volid"] == "local:iso/t-one.iso"
+    assert made["volume"]["size"] == 6000
+    assert listed(lab, content="iso").count("local:iso/t-one.iso") == 1
+    iso.write_bytes(b"longer" * 1001)
+    changed = as_foreseen(lab, **PLACE, src=str(iso))
+    assert changed["diff"]["before"]["size"] == 6000
+    assert changed["volume"]["size"] == 6006
+    assert as_foreseen(lab, **PLACE, filename="t-one.iso", state="absent")["volume"] is None
+
+
+def test_an_upload_can_be_forced(lab: Lab, iso: Path) -> None:
+    volume(lab, **PLACE, src=str(iso))
+    assert volume(lab, **PLACE, src=str(iso), force=True)["changed"]
+
+
+def test_a_checksum_is_verified_before_the_upload(lab: Lab, iso: Path) -> None:
+    result = refused(lab, **PLACE, src=str(iso), checksum=f"sha256:{'0' * 64}")
+    assert (result["error"]["category"], result["error"]["reason"]) == (
+        "ValidationFailed",
+        "checksum",
+    )
+    good = hashlib.sha256(iso.read_bytes()).hexdigest()
+    assert volume(lab, **PLACE, src=str(iso), checksum=good)["changed"]
+
+
+def test_an_image_to_import_is_renamed(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "t-noble.img"
+    file.write_bytes(QCOW2)
+    made = as_foreseen(lab, **PLACE, src=str(file), content="import")
+    assert made["volume"]["volid"] == "local:import/t-noble.qcow2"
+
+
+def test_an_image_that_is_damaged_leaves_no_file(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "t-bad.qcow2"
+    file.write_bytes(b"no image")
+    result = lab.run("volume", **PLACE, src=str(file))
+    assert result["error"]["category"] == "TaskFailed"
+    assert "local:import/t-bad.qcow2" not in listed(lab)
+
+
+def test_a_lost_answer_is_looked_after(lab: Lab, iso: Path) -> None:
+    lab.simulator.fault(method="POST", path="/upload$", drop="after")
+    made = volume(lab, **PLACE, src=str(iso))
+    assert made["volume"]["size"] == 6000
+    assert listed(lab, content="iso").count("local:iso/t-one.iso") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"src": "/nowhere/x.iso"}, "there is no such file"),
+        ({"src": "/tmp", "filename": "x.iso"}, "it is a directory"),
+        ({"src": "/etc/hostname"}, "does not show its content"),
+        ({"filename": "missing.iso"}, "does not say where it comes from"),
+        ({"filename": "a.iso", "notes": "x"}, "only backups have notes"),
+        ({"filename": "a.iso", "node": "pve9"}, "pve9"),
+        ({"filename": "a.iso", "storage": "ceph"}, "not iso"),
+        ({"volume": "local:vm-1-x", "size": "1G", "vmid": 2}, "is not the name of a disk"),
+        ({"volume": "ceph:iso/a.iso"}, "is not the storage of"),
+    ],
+)
+def test_mistakes_are_refused(lab: Lab, options: dict[str, Any], message: str) -> None:
+    assert message in refused(lab, **{**PLACE, **options})["msg"]
+
+
+def test_a_full_storage_is_refused(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "t-huge.iso"
+    with file.open("wb") as stream:
+        stream.truncate(1 << 42)
+    result = refused(lab, **PLACE, src=str(file))
+    assert result["error"]["reason"] == "storage full"
+
+
+def test_a_disk_is_allocated_and_deleted(lab: Lab) -> None:
+    disk = {"volume": "local-lvm:vm-4711-data", "node": "pve1"}
+    made = as_foreseen(lab, **disk, vmid=4711, size="2G")
+    assert (made["volume"]["size"], made["volume"]["vmid"]) == (2 << 30, 4711)
+    assert "bytes, not" in refused(lab, **disk, vmid=4711, size="3G")["msg"]
+    assert as_foreseen(lab, **disk, state="absent")["volume"] is None
+
+
+def test_a_disk_in_use_is_not_deleted(lab: Lab) -> None:
+    vm = lab.vm(
+        name="holder", node="pve1", memory="128M", disks=[{"size": "1G", "storage": "ceph"}]
+    )["vm"]
+    (row,) = [
+        row
+        for row in lab.client.get("nodes", "pve1", "storage", "ceph", "content")
+        if row["vmid"] == vm["vmid"]
+    ]
+    result = refused(lab, volume=row["volid"], node="pve1", state="absent")
+    assert result["error"]["reason"] == "in use"
+    lab.run("vm", name="holder", state="absent")
+
+
+def test_notes_and_protection_of_a_backup(lab: Lab) -> None:
+    vm = lab.vm(name="saved", node="pve1", memory="128M", disks=[{"size": "1G"}])["vm"]
+    lab.client.task(
+        "POST", "nodes", "pve1", "vzdump", data={"vmid": vm["vmid"], "storage": "local"}
+    )
+    (archive,) = listed(lab, content="backup", vmid=vm["vmid"])
+    options = {"volume": archive, "node": "pve1"}
+    made = as_foreseen(lab, **options, notes="before the upgrade", protected=True)["volume"]
+    assert (made["notes"], made["protected"]) == ("before the upgrade", True)
+    assert "it is protected" in refused(lab, **options, state="absent")["msg"]
+    as_foreseen(lab, **options, notes="", protected=False)
+    as_foreseen(lab, **options, state="absent")
+    lab.run("vm", name="saved", state="absent")
+
+
+def test_an_upload_takes_little_memory(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "t-large.iso"
+    with file.open("wb") as stream:
+        stream.truncate(128 << 20)
+    with connect(lab.connection, {}) as client:
+        client.get("version")
+        tracemalloc.start()
+        try:
+            run_volume({**PLACE, "src": str(file)}, client)
+            _now, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def test_a_listing_makes_two_requests(lab: Lab) -> None:
+    lab.simulator.reset_log()
+    found = lab.run("volume_info", **PLACE, content="iso")["volumes"]
+    assert len(lab.simulator.log()) == 2
+    assert found[0]["volid"] == "local:iso/debian-13-netinst.iso"
+    assert found[0]["protected"] is False
+
+
+def test_a_template_is_downloaded_in_its_newest_version(lab: Lab) -> None:
+    made = as_foreseen(lab, **PLACE, template="debian-12-standard")
+    assert made["volume"]["volid"] == "local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst"
+    name = "debian-12-standard_12.7-1_amd64.tar.zst"
+    assert not volume(lab, **PLACE, template=name)["changed"]
+    as_foreseen(lab, **PLACE, template=name, state="absent")
+    result = refused(lab, **PLACE, template="debian-99-standard")
+    assert result["error"]["reason"] == "unknown template"
+    assert "debian-13-standard" in result["msg"]
+
+
+def test_an_image_is_pulled_from_a_registry(lab: Lab) -> None:
+    made = as_foreseen(lab, **PLACE, image="registry.example.com/library/nginx:1.29")
+    assert made["volume"]["volid"] == "local:vztmpl/nginx_1.29.tar"
+    as_foreseen(lab, volume="local:vztmpl/nginx_1.29.tar", node="pve1", state="absent")
+    as_foreseen(lab, **PLACE, image="nginx:latest", filename="t-web")
+    missing = lab.run("volume", **PLACE, image="registry.example.com/library/nginx:nope")
+    assert missing["error"]["category"] == "TaskFailed"
+    assert "without" not in refused(lab, **PLACE, image="nginx")["msg"]
