@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of modules apt_repository and apt_repository_info."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..._core import validate
+from ..._core.errors import DigestChanged, FleetError
+from ..._core.result import Result
+from ..._resource.engine import Resource, apply_plan
+from ..._resource.execute import Execution, Verdict
+from ..._resource.plan import Plan, Step
+from ..._resource.protocols import Api
+from ..._resource.result import result_of
+from .plan import Answer, plan_repository, repositories_in
+
+
+def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Enable or disable a standard repository of a node; check mode writes nothing."""
+    node = validate.node(params["node"])
+    return apply_plan(Repository(client, node, params["handle"], params["state"]), check_mode)
+
+
+def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Return the standard repositories of a node; one request. Nothing is written."""
+    node = validate.node(params["node"])
+    return Result(False, {"node": node, "repositories": repositories_in(_read(client, node))})
+
+
+def _read(client: Api, node: str) -> Answer:
+    attempted = f"Could not read the repositories of node {node}"
+    found: Answer = client.get("nodes", node, "apt", "repositories", attempted=attempted) or {}
+    return found
+
+
+class Repository(Resource[Result]):
+    """One standard repository of a node."""
+
+    def __init__(self, client: Api, node: str, handle: str, state: str) -> None:
+        self.client = client
+        self.node = node
+        self.handle = handle
+        self.state = state
+        self.plan = self._planned()
+
+    def _planned(self) -> Plan:
+        answer = _read(self.client, self.node)
+        return plan_repository(self.node, self.handle, self.state, answer)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self._planned()
+
+    def confirm_write(self, step: Step) -> Callable[[], bool | None]:
+        """Return the look after a lost answer: a step is done if it is no longer planned."""
+
+        def look() -> bool | None:
+            return None if step.summary in self._planned().summaries else True
+
+        return look
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        return Verdict.STALE if isinstance(error, DigestChanged) else Verdict.FAILED
+
+    def preview(self) -> Result:
+        return self._result(())
+
+    def report(self, execution: Execution) -> Result:
+        return self._result(execution.done, execution.warnings)
+
+    def _result(self, done: Sequence[str], warnings: Sequence[str] = ()) -> Result:
+        shown = {"node": self.node, "handle": self.handle, "state": self.state}
+        header = f"repository {self.handle} of node {self.node}"
+        values = {"apt_repository": shown}
+        return result_of(self.plan, values, done=done, warnings=warnings, header=header)

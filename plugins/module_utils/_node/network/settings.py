@@ -1,0 +1,224 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The settings of an interface: PVE's row, the options of a task, and the parameters of a request
+(pure).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .model import Interfaces, Settings
+
+VLAN_AWARE_VIDS = ("2-4094",)  # of a VLAN-aware bridge without any (pve-common, Interfaces.pm)
+_DOTTED = re.compile(r"(.+)\.(\d+)")
+_VLAN_NAME = re.compile(r"vlan(\d+)")
+_SEPARATORS = re.compile(r"[,;\s]+")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: the option of a task, PVE's key, and how its value is read and sent.
+
+    `types` are the interfaces that have it; without any, all have it.
+    """
+
+    option: str
+    key: str
+    read: Callable[[Any], Any]
+    send: Callable[[Any], Any] = str
+    types: tuple[str, ...] = ()
+
+
+def _text(value: Any) -> str:
+    return str(value).strip()
+
+
+def _comment(value: Any) -> str:
+    return str(value).rstrip("\n")
+
+
+def _number(value: Any) -> int:
+    return int(value)
+
+
+def _flag(value: Any) -> bool:
+    return str(value) in ("1", "True")
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """Return a list of interfaces, sorted: PVE keeps no order."""
+    return tuple(sorted(set(_words(value))))
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [word for word in _SEPARATORS.split(value) if word and word != "none"]
+    return [str(word) for word in value]
+
+
+def _vids(value: Any) -> tuple[str, ...]:
+    """Return VLAN IDs and ranges in the order of their numbers."""
+    return tuple(sorted(set(_words(value)), key=lambda one: [int(n) for n in one.split("-")]))
+
+
+def _cidr(value: Any) -> str:
+    return str(ipaddress.ip_interface(_text(value)))
+
+
+def _address(value: Any) -> str:
+    return str(ipaddress.ip_address(_text(value)))
+
+
+def _joined(value: Any) -> str:
+    return " ".join(value)
+
+
+def _as_number(value: Any) -> int:
+    return int(value)
+
+
+_BRIDGE, _BOND, _VLAN = ("bridge",), ("bond",), ("vlan",)
+_OVS_PORTS = ("OVSBond", "OVSPort", "OVSIntPort")
+SETTINGS = (
+    Setting("cidr", "cidr", _cidr),
+    Setting("gateway", "gateway", _address),
+    Setting("cidr6", "cidr6", _cidr),
+    Setting("gateway6", "gateway6", _address),
+    Setting("autostart", "autostart", _flag, _as_number),
+    Setting("mtu", "mtu", _number, _as_number),
+    Setting("bridge_ports", "bridge_ports", _names, _joined, _BRIDGE),
+    Setting("bridge_vlan_aware", "bridge_vlan_aware", _flag, _as_number, _BRIDGE),
+    Setting("bridge_vids", "bridge_vids", _vids, _joined, _BRIDGE),
+    Setting("slaves", "slaves", _names, _joined, _BOND),
+    Setting("bond_mode", "bond_mode", _text, types=("bond", "OVSBond")),
+    Setting("bond_primary", "bond-primary", _text, types=_BOND),
+    Setting("bond_xmit_hash_policy", "bond_xmit_hash_policy", _text, types=_BOND),
+    Setting("vlan_raw_device", "vlan-raw-device", _text, types=_VLAN),
+    Setting("vlan_id", "vlan-id", _number, _as_number, _VLAN),
+    Setting("ovs_bridge", "ovs_bridge", _text, types=_OVS_PORTS),
+    Setting("ovs_ports", "ovs_ports", _names, _joined, ("OVSBridge",)),
+    Setting("ovs_bonds", "ovs_bonds", _names, _joined, ("OVSBond",)),
+    Setting("ovs_tag", "ovs_tag", _number, _as_number, _OVS_PORTS),
+    Setting("ovs_options", "ovs_options", _text, types=("OVSBridge", *_OVS_PORTS)),
+    Setting("comments", "comments", _comment),
+)
+BY_OPTION = {one.option: one for one in SETTINGS}
+BY_KEY = {one.key: one for one in SETTINGS}
+PORT_KEYS = ("bridge_ports", "slaves", "ovs_ports", "ovs_bonds")
+
+
+def settings_of(row: Mapping[str, Any]) -> Settings:
+    """Return the settings in a row of PVE's list. A value that cannot be read is kept as a text."""
+    found: dict[str, Any] = {"type": str(row.get("type") or "unknown")}
+    for one in SETTINGS:
+        value = row.get(one.key)
+        if value in (None, ""):
+            continue
+        try:
+            read = one.read(value)
+        except ValueError:
+            read = str(value)
+        if read:
+            found[one.key] = read
+    if not _has_vlan_aware(found):
+        found.pop("bridge_vids", None)
+    return found
+
+
+def _has_vlan_aware(settings: Settings) -> bool:
+    return bool(settings.get("bridge_vlan_aware"))
+
+
+def vlan_of(name: str) -> tuple[str, int] | None:
+    """Return the parent and the VLAN ID in the name of a VLAN; the parent is empty for C(vlan5)."""
+    dotted, plain = _DOTTED.fullmatch(name), _VLAN_NAME.fullmatch(name)
+    if dotted:
+        return dotted[1], int(dotted[2])
+    if plain:
+        return "", int(plain[1])
+    return None
+
+
+def completed(interfaces: Interfaces) -> dict[str, Settings]:
+    """Return the interfaces as PVE reads them after it has written them: with its defaults, and
+    without settings that have no effect (pve-common: Network/Interfaces.pm).
+    """
+    result: dict[str, dict[str, Any]] = {}
+    for name, settings in interfaces.items():
+        result[name] = _completed(name, settings)
+    for name, settings in list(result.items()):
+        for port in settings.get("slaves", ()) if settings["type"] == "bond" else ():
+            if port in result:
+                result[port]["autostart"] = True
+        if settings["type"] in ("OVSBond", "OVSIntPort"):
+            bridge = result.get(settings.get("ovs_bridge", ""))
+            if bridge is not None:
+                bridge["ovs_ports"] = _names((*bridge.get("ovs_ports", ()), name))
+    return result  # type: ignore[return-value]
+
+
+def _completed(name: str, given: Settings) -> dict[str, Any]:
+    settings = dict(given)
+    if settings["type"] == "bridge":
+        if _has_vlan_aware(settings):
+            settings.setdefault("bridge_vids", VLAN_AWARE_VIDS)
+        else:
+            settings.pop("bridge_vids", None)
+    elif settings["type"] == "bond":
+        mode = settings.setdefault("bond_mode", "balance-rr")
+        if mode not in ("balance-xor", "802.3ad"):
+            settings.pop("bond_xmit_hash_policy", None)
+        if mode != "active-backup":
+            settings.pop("bond-primary", None)
+    elif settings["type"] == "vlan":
+        parent, vid = vlan_of(name) or ("", None)
+        if parent:
+            settings["vlan-raw-device"] = parent
+        if vid is not None:
+            settings["vlan-id"] = vid
+    return settings
+
+
+def creation(settings: Settings) -> dict[str, Any]:
+    """Return the parameters that create an interface."""
+    data = {"type": settings["type"]}
+    for key, value in settings.items():
+        if key != "type":
+            data[key] = BY_KEY[key].send(value)
+    return data
+
+
+def update(before: Settings, after: Settings) -> dict[str, Any]:
+    """Return the parameters that change an interface.
+
+    An address is always sent, because PVE drops the addresses that a request does not name
+    (pve-manager: API2/Network.pm, update_network).
+    """
+    data: dict[str, Any] = {"type": after["type"]}
+    for key, value in after.items():
+        if key != "type" and (key in ("cidr", "cidr6") or before.get(key) != value):
+            data[key] = BY_KEY[key].send(value)
+    removed = [key for key in before if key != "type" and key not in after]
+    if "autostart" in removed:
+        removed.remove("autostart")
+        data["autostart"] = 0
+    if removed:
+        data["delete"] = ",".join(removed)
+    return data
+
+
+def as_options(name: str, settings: Settings) -> dict[str, Any]:
+    """Return an interface as a task declares it."""
+    options: dict[str, Any] = {"name": name, "type": settings["type"]}
+    for one in SETTINGS:
+        if one.key in settings:
+            value = settings[one.key]
+            options[one.option] = list(value) if isinstance(value, tuple) else value
+    return options

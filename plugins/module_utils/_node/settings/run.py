@@ -1,0 +1,92 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of modules node and node_settings_info."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..._core import validate
+from ..._core.errors import DigestChanged, FleetError
+from ..._core.result import Result
+from ..._resource.engine import Resource, apply_plan
+from ..._resource.execute import Execution, Verdict
+from ..._resource.plan import Plan, Step
+from ..._resource.protocols import Api
+from ..._resource.result import result_of
+from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, Wanted, read_wanted
+from .plan import Actual, NodeSettings, plan_settings, settings_of
+
+
+def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Apply the declared settings of a node; check mode writes nothing."""
+    return apply_plan(Node(client, read_wanted(params)), check_mode)
+
+
+def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Return the settings of a node; four requests. Nothing is written."""
+    node = validate.node(params["node"])
+    found = settings_of(read_actual(client, node, PARTS))
+    return Result(False, {"node": node, "settings": found.shown()})
+
+
+def read_actual(client: Api, node: str, parts: Iterable[str]) -> Actual:
+    """Return the settings of a node, one request for each part. Raises FleetError."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        attempted = f"Could not read {_WORDS[part]} of node {node}"
+        found[part] = client.get("nodes", node, part, attempted=attempted) or {}
+    return Actual(found.get(CONFIG), found.get(DNS), found.get(HOSTS), found.get(TIME))
+
+
+_WORDS = {
+    CONFIG: "the settings",
+    DNS: "the DNS settings",
+    HOSTS: "the hosts",
+    TIME: "the time zone",
+}
+
+
+class Node(Resource[Result]):
+    """The settings of a node."""
+
+    def __init__(self, client: Api, wanted: Wanted) -> None:
+        self.client = client
+        self.wanted = wanted
+        self.plan, self.after = self._planned()
+
+    def _planned(self) -> tuple[Plan, NodeSettings]:
+        actual = read_actual(self.client, self.wanted.node, self.wanted.parts)
+        return plan_settings(self.wanted, actual)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self._planned()[0]
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the look after a lost answer: a step is done if it is no longer planned."""
+
+        def look() -> bool | None:
+            planned = [one.action for one in self._planned()[0].steps]
+            return None if step.action in planned else True
+
+        return look
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        return Verdict.STALE if isinstance(error, DigestChanged) else Verdict.FAILED
+
+    def preview(self) -> Result:
+        return self._result(self.after)
+
+    def report(self, execution: Execution) -> Result:
+        actual = read_actual(self.client, self.wanted.node, self.wanted.parts)
+        return self._result(settings_of(actual), execution)
+
+    def _result(self, settings: NodeSettings, execution: Execution | None = None) -> Result:
+        values = {"node": {"name": self.wanted.node, **settings.shown()}}
+        done = execution.done if execution else ()
+        warnings = execution.warnings if execution else ()
+        header = f"node {self.wanted.node}"
+        return result_of(self.plan, values, done=done, warnings=warnings, header=header)

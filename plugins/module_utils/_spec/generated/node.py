@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules node and node_settings_info.
+
+Written by `make options` from node.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def node_spec() -> Spec:
+    """Return the options of module node."""
+    return {
+        "node": {"type": "str", "required": True},
+        "description": {"type": "str"},
+        "startall_onboot_delay": {"type": "int"},
+        "ballooning_target": {"type": "int"},
+        "wakeonlan": {
+            "type": "dict",
+            "options": {
+                "mac": {"type": "str"},
+                "bind_interface": {"type": "str"},
+                "broadcast_address": {"type": "str"},
+            },
+        },
+        "dns": {
+            "type": "dict",
+            "options": {"search": {"type": "str"}, "servers": {"type": "list", "elements": "str"}},
+        },
+        "hosts": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "address": {"type": "str", "required": True},
+                "names": {"type": "list", "elements": "str", "default": []},
+            },
+        },
+        "timezone": {"type": "str"},
+    }
+
+
+def node_settings_info_spec() -> Spec:
+    """Return the options of module node_settings_info."""
+    return {"node": {"type": "str", "required": True}}

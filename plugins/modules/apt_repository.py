@@ -1,0 +1,88 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from apt_repository.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: apt_repository
+short_description: Manage the standard package repositories of a node
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Enables or disables a standard repository of Proxmox VE or Ceph on a node. Other repositories
+    are not changed.
+  - No packages are updated.
+  - The token needs C(Sys.Audit) and C(Sys.Modify) on the node.
+extends_documentation_fragment:
+  - pve.fleet.apt_repository_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.apt_repository_info
+  - module: pve.fleet.node
+"""
+
+EXAMPLES = r"""
+- name: Use the repository without a subscription
+  pve.fleet.apt_repository:
+    node: pve1
+    handle: no-subscription
+
+- name: Disable the enterprise repository
+  pve.fleet.apt_repository:
+    node: pve1
+    handle: enterprise
+    state: disabled
+"""
+
+RETURN = r"""
+apt_repository:
+  description: The repository. In check mode, as it would be.
+  returned: success
+  type: dict
+  contains:
+    node: {description: Name of the node., type: str, sample: pve1}
+    handle: {description: Handle of the repository., type: str, sample: no-subscription}
+    state: {description: Whether it is enabled., type: str, sample: enabled}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Enable repository no-subscription of node pve1]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: ConfigurationError
+    reason: unknown repository
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.apt.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repository import (
+    apt_repository_spec,
+)
+
+ENTRY = Entry(run, apt_repository_spec(), name="apt_repository")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from node.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: node
+short_description: Manage the settings of a node
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN and start delay of a node.
+  - Only the parts that a task sets are read and changed, one request each.
+  - The token needs C(Sys.Audit) and C(Sys.Modify) on the node, and on C(/) for the notes,
+    wake-on-LAN, delay and ballooning. To read the hosts, it needs C(Sys.Audit) on C(/).
+extends_documentation_fragment:
+  - pve.fleet.node_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.node_settings_info
+  - module: pve.fleet.node_network
+  - module: pve.fleet.node_info
+"""
+
+EXAMPLES = r"""
+- name: Set time zone and name servers of a node
+  pve.fleet.node:
+    node: pve1
+    timezone: Europe/Vienna
+    dns:
+      search: lab.example.com
+      servers: [10.99.0.53, 10.99.0.54]
+
+- name: Wait for the storage network before the first guest starts
+  pve.fleet.node:
+    node: pve1
+    startall_onboot_delay: 60
+    description: |
+      Rack 4, power supply B
+    wakeonlan:
+      mac: BC:24:11:00:00:01
+
+- name: Add the address of a backup server, and remove an old one
+  pve.fleet.node:
+    node: pve1
+    hosts:
+      - address: 10.99.0.60
+        names: [backup.lab.example.com, backup]
+      - address: 10.99.0.61
+        names: []
+"""
+
+RETURN = r"""
+node:
+  description: The settings of the node. A part that the task does not set is null. In check
+    mode, as it would be.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Name of the node., type: str, sample: pve1}
+    description: {description: Its notes., type: str, sample: Rack 4}
+    startall_onboot_delay: {description: Seconds until its guests start., type: int, sample: 60}
+    ballooning_target: {description: Usage of memory in percent that ballooning aims at.,
+      type: int, sample: 80}
+    wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as
+        they are set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
+    dns:
+      description: C(search) and C(servers).
+      type: dict
+      sample: {search: lab.example.com, servers: [10.99.0.53]}
+    hosts: {description: 'Entries of the hosts file, each with C(address) and C(names).',
+      type: list, elements: dict, sample: [{address: 127.0.0.1, names: [localhost]}]}
+    timezone: {description: Its time zone., type: str, sample: Europe/Vienna}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Change the time zone of node pve1 to Europe/Vienna]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: ConfigurationError
+    reason: own name
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import node_spec
+
+ENTRY = Entry(run, node_spec(), name="node")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
