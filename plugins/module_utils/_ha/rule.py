@@ -1,0 +1,72 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of HA rules (pve-ha-manager: PVE/API2/HA/Rules.pm, since 9.0)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import validate
+from .._resource.table import Call, Field, Key, Members, Table
+from .._resource.values import as_set, send_set, text_field, unset_flag_field
+from .sids import sid
+
+_RULE = Call(("cluster", "ha", "rules", "{name}"))
+
+
+def nodes_with_ranks(value: Any) -> frozenset[str]:
+    """Return nodes as PVE writes them: C(pve1:2), and C(pve1) if the priority is 0."""
+    found: set[str] = set()
+    for item in as_set()(value):
+        node, _colon, rank = item.partition(":")
+        validate.node(node, "nodes")
+        if rank and not rank.isdecimal():
+            raise validate.refused(
+                "nodes", item, "has no valid priority", "Write it as pve1 or pve1:2"
+            )
+        found.add(f"{node}:{int(rank)}" if int(rank or 0) else node)
+    return frozenset(found)
+
+
+HA_RULE = Table(
+    kind="ha_rule",
+    title="HA rule",
+    keys=(Key("name", "rule", validate.config_id),),
+    fields=(
+        text_field("type", fixed=True, always=True, required=True),
+        text_field("comment"),
+        unset_flag_field("disable"),
+        unset_flag_field("strict", variants=("node-affinity",)),
+        Field(
+            "nodes",
+            "nodes",
+            want=nodes_with_ranks,
+            read=as_set(),
+            send=send_set(),
+            show=sorted,
+            required=True,
+            variants=("node-affinity",),
+        ),
+        text_field("affinity", required=True, variants=("resource-affinity",)),
+    ),
+    members=(
+        Members(
+            "resources",
+            "resources",
+            "resource",
+            lambda item: sid(item, "resources"),
+            lambda answer: as_set()(answer.get("resources")),
+            own=True,
+        ),
+    ),
+    append="",
+    variant="type",
+    digest=("PUT",),
+    list_call=Call(("cluster", "ha", "rules")),
+    read_call=_RULE,
+    create_call=Call(("cluster", "ha", "rules"), {"rule": "{name}"}),
+    update_call=_RULE,
+    delete_call=_RULE,
+)

@@ -1,0 +1,33 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""IDs of HA resources (pure)."""
+
+from __future__ import annotations
+
+import re
+
+from .._container.kind import ContainerKind
+from .._core import validate
+from .._vm.kind import VmKind
+
+KINDS = {VmKind.type: "vm", ContainerKind.type: "ct"}
+"""The word for a kind of guests in such an ID, by the type of its rows in a listing."""
+
+_SID = re.compile(r"(?:vm|ct):[1-9][0-9]{2,8}")
+
+
+def sid(value: str, what: str = "sid") -> str:
+    """Return the ID of an HA resource, such as C(vm:100)."""
+    text = str(value).strip()
+    if not _SID.fullmatch(text):
+        raise validate.refused(
+            what, text, "is not an HA resource", "Write it as vm:100, or as ct:100 for a container"
+        )
+    return text
+
+
+def vmid_of(text: str) -> int:
+    """Return the VMID of a resource's ID."""
+    return int(text.partition(":")[2])

@@ -1,0 +1,34 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules ha_resource and ha_resource_info.
+
+Written by `make options` from ha_resource.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def ha_resource_spec() -> Spec:
+    """Return the options of module ha_resource."""
+    return {
+        "sid": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "request_state": {"type": "str", "choices": ["started", "stopped", "disabled", "ignored"]},
+        "max_restart": {"type": "int"},
+        "max_relocate": {"type": "int"},
+        "failback": {"type": "bool"},
+        "group": {"type": "str"},
+        "comment": {"type": "str"},
+        "tenant": {"type": "str"},
+    }
+
+
+def ha_resource_info_spec() -> Spec:
+    """Return the options of module ha_resource_info."""
+    return {"sid": {"type": "str"}}

@@ -1,0 +1,113 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from ha_resource.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: ha_resource
+short_description: Manage resources of the HA manager
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Puts a VM or container under the HA manager, changes the settings of the HA manager for it, and
+    removes it again.
+  - A resource that is removed also leaves its HA rules; a warning lists them.
+  - The token needs C(Sys.Console) and C(Sys.Audit) on C(/), and C(VM.Audit) on the guest.
+extends_documentation_fragment:
+  - pve.fleet.ha_resource_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.ha_resource_info
+  - module: pve.fleet.ha_rule
+  - module: pve.fleet.vm
+"""
+
+EXAMPLES = r"""
+- name: Create a VM
+  pve.fleet.vm:
+    name: critical
+    node: pve1
+  register: critical
+
+- name: Start it, and restart it on another node if its node fails
+  pve.fleet.ha_resource:
+    sid: "vm:{{ critical.vm.vmid }}"
+    request_state: started
+    max_restart: 2
+
+- name: Suspend the HA manager for it during a maintenance
+  pve.fleet.ha_resource:
+    sid: "vm:{{ critical.vm.vmid }}"
+    request_state: ignored
+
+- name: Remove it from the HA manager
+  pve.fleet.ha_resource:
+    sid: "vm:{{ critical.vm.vmid }}"
+    state: absent
+"""
+
+RETURN = r"""
+ha_resource:
+  description: The resource as it is afterwards, or in check mode as it would be. It is
+    null when it is removed.
+  returned: success
+  type: dict
+  contains:
+    sid: {description: Its ID., type: str, sample: 'vm:100'}
+    request_state: {description: The state that the HA manager maintains., type: str,
+      sample: started}
+    max_restart: {description: Attempts to restart it on its node., type: int, sample: 1}
+    max_relocate: {description: Attempts to start it on another node., type: int, sample: 1}
+    failback: {description: Whether it moves back to a node of higher priority., type: bool,
+      sample: true}
+    group: {description: Its group., type: str, sample: ''}
+    comment: {description: Its comment., type: str, sample: ''}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: ['Create HA resource ''vm:100''']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: another tenant
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ['Create HA resource ''vm:100''']
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_resource
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resource import (
+    ha_resource_spec,
+)
+
+ENTRY = Entry(run_resource, ha_resource_spec(), name="ha_resource")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

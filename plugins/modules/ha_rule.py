@@ -1,0 +1,136 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from ha_rule.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: ha_rule
+short_description: Manage rules of the HA manager
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a rule about the nodes of HA resources.
+  - Rules that contradict each other are refused before the first write, in check mode too. The
+    message names both rules and the guests.
+  - Resources that are not listed stay, unless O(exact) is set.
+  - Needs Proxmox VE 9.0 or newer. Older versions have HA groups, which M(pve.fleet.ha_resource)
+    can name.
+  - The token needs C(Sys.Console) and C(Sys.Audit) on C(/), and C(VM.Audit) on the guests if
+    O(tenant) is set.
+extends_documentation_fragment:
+  - pve.fleet.ha_rule_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.ha_rule_info
+  - module: pve.fleet.ha_resource
+"""
+
+EXAMPLES = r"""
+- name: Create two VMs
+  pve.fleet.vm:
+    name: "{{ item }}"
+    node: pve1
+  loop: [ha-one, ha-two]
+  register: pair
+
+- name: Let the HA manager act on them
+  pve.fleet.ha_resource:
+    sid: "vm:{{ item.vm.vmid }}"
+    request_state: stopped
+  loop: "{{ pair.results }}"
+
+- name: Keep both on different nodes
+  pve.fleet.ha_rule:
+    name: apart
+    type: resource-affinity
+    affinity: negative
+    resources: "{{ pair.results | map(attribute='vm.vmid') | map('regex_replace', '^', 'vm:') }}"
+
+- name: Let one of them run on two nodes, on pve2 if it is online
+  pve.fleet.ha_rule:
+    name: preferred
+    type: node-affinity
+    nodes: [pve2, pve3]
+    resources: ["vm:{{ pair.results[0].vm.vmid }}"]
+    comment: nodes of the fast storage
+
+- name: Switch a rule off for a maintenance
+  pve.fleet.ha_rule:
+    name: apart
+    disable: true
+
+- name: Delete it
+  pve.fleet.ha_rule:
+    name: apart
+    state: absent
+"""
+
+RETURN = r"""
+ha_rule:
+  description: The rule as it is afterwards, or in check mode as it would be. It is
+    null when the rule is deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: apart}
+    type: {description: Its type., type: str, sample: resource-affinity}
+    resources: {description: Its HA resources., type: list, elements: str, sample: [
+        'vm:100', 'vm:101']}
+    nodes: {description: Its nodes., type: list, elements: str, returned: with type
+        V(node-affinity)}
+    strict: {description: Whether other nodes are excluded., type: bool, returned: with
+        type V(node-affinity)}
+    affinity:
+      description: Together or apart.
+      type: str
+      returned: with type V(resource-affinity)
+      sample: negative
+    disable: {description: Whether it has no effect., type: bool, sample: false}
+    comment: {description: Its comment., type: str, sample: ''}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create HA rule 'apart']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: contradiction
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create HA rule 'apart']
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_rule
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule import ha_rule_spec
+
+ENTRY = Entry(run_rule, ha_rule_spec(), name="ha_rule")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

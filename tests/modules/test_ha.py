@@ -1,0 +1,182 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules ha_resource and ha_rule against the simulator, which follows pve-ha-manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.table_lab import done, refused
+
+ONE, TWO, THREE, FOUR = "vm:300", "vm:301", "vm:302", "vm:303"
+TENANTS = {ONE: "acme", TWO: "acme", THREE: "globex", FOUR: "globex"}
+APART: dict[str, Any] = {"name": "apart", "type": "resource-affinity", "affinity": "negative"}
+TOGETHER: dict[str, Any] = {"name": "together", "type": "resource-affinity", "affinity": "positive"}
+PLACE: dict[str, Any] = {"name": "place", "type": "node-affinity"}
+
+
+@pytest.fixture(scope="module")
+def ha_lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+@pytest.fixture
+def lab(ha_lab: Lab) -> Lab:
+    """Four VMs of two tenants under the HA manager."""
+    ha_lab.simulator.clear_faults()
+    ha_lab.simulator.reset()
+    for sid, tenant in TENANTS.items():
+        vmid = int(sid[3:])
+        ha_lab.vm(name=f"ha-{vmid}", vmid=vmid, tenant=tenant, memory="128M", disks=[])
+        done(ha_lab, "ha_resource", sid=sid, request_state="stopped")
+    return ha_lab
+
+
+def test_resource_is_created_changed_and_removed(lab: Lab) -> None:
+    lab.vm(name="ha-new", vmid=310, memory="128M", disks=[])
+    made = done(lab, "ha_resource", sid="vm:310", request_state="stopped", max_restart=3)
+    assert made["ha_resource"] == {
+        "sid": "vm:310",
+        "request_state": "stopped",
+        "max_restart": 3,
+        "max_relocate": 1,
+        "failback": True,
+        "group": "",
+        "comment": "",
+    }
+    changed = done(lab, "ha_resource", sid="vm:310", failback=False, comment="slow")
+    assert changed["plan"] == ["Set failback, comment of HA resource 'vm:310'"]
+    done(lab, "ha_resource", sid="vm:310", comment="")
+    listed = lab.run("ha_resource_info")["ha_resources"]
+    (one,) = [row for row in listed if row["sid"] == "vm:310"]
+    pasted = {key: value for key, value in one.items() if key != "group"}
+    assert not lab.run("ha_resource", **pasted)["changed"]
+    assert done(lab, "ha_resource", sid="vm:310", state="absent")["ha_resource"] is None
+
+
+def test_request_budget(lab: Lab) -> None:
+    done(lab, "ha_rule", **APART, resources=[ONE, TWO])
+    for options, budget in (
+        ({"name": "apart", "resources": [ONE]}, 1),
+        ({"name": "apart", "comment": "changed"}, 5),
+        ({"name": "apart", "resources": [THREE]}, 6),
+    ):
+        lab.simulator.reset_log()
+        assert not lab.run("ha_rule", **options).get("failed")
+        assert len(lab.simulator.log()) == budget
+
+
+RESOURCES_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"sid": "300"}, "sid", "Write it as vm:100"),
+    ({"sid": "vm:999"}, "unknown VM", "there is no guest vm:999"),
+    ({"sid": "ct:300"}, "unknown VM", "Write it as vm:300"),
+    ({"sid": ONE, "group": "fast"}, "version", "pve.fleet.ha_rule"),
+    ({"sid": ONE, "comment": "x", "tenant": "globex"}, "another tenant", "tenant globex"),
+    ({"sid": ONE, "state": "absent", "tenant": "globex"}, "another tenant", "tenant globex"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason", "word"), RESOURCES_REFUSED, ids=str)
+def test_resource_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: str) -> None:
+    result = refused(lab, "ha_resource", **options)
+    assert result["error"]["reason"] == reason, result["msg"]
+    assert word in result["msg"]
+
+
+def test_resource_that_is_removed_leaves_its_rules(lab: Lab) -> None:
+    done(lab, "ha_rule", **TOGETHER, resources=[ONE, TWO])
+    done(lab, "ha_rule", **PLACE, nodes=["pve1"], resources=[THREE])
+    result = lab.run("ha_resource", sid=ONE, state="absent")
+    assert result["warnings"] == [f"{ONE} also leaves its HA rules: together"]
+    result = lab.run("ha_resource", sid=THREE, state="absent")
+    assert result["warnings"] == [f"{THREE} also leaves its HA rules: place (deleted with it)"]
+    assert [row["name"] for row in lab.run("ha_rule_info")["ha_rules"]] == ["together"]
+
+
+def test_rule_is_created_changed_and_deleted(lab: Lab) -> None:
+    made = done(lab, "ha_rule", **APART, resources=[TWO, ONE], comment="two", tenant="acme")
+    assert made["ha_rule"] == {
+        "name": "apart",
+        "type": "resource-affinity",
+        "resources": [ONE, TWO],
+        "affinity": "negative",
+        "disable": False,
+        "comment": "two",
+    }
+    assert done(lab, "ha_rule", name="apart", disable=True)["ha_rule"]["disable"]
+    assert not done(lab, "ha_rule", name="apart", disable=False)["ha_rule"]["disable"]
+    exact = done(lab, "ha_rule", name="apart", resources=[ONE, THREE], exact=True)
+    assert exact["ha_rule"]["resources"] == [ONE, THREE]
+    assert done(lab, "ha_rule", name="apart", state="absent")["ha_rule"] is None
+
+
+def test_rule_of_nodes(lab: Lab) -> None:
+    made = done(lab, "ha_rule", **PLACE, nodes=["pve2:0", "pve1:2"], strict=True, resources=[ONE])
+    assert made["ha_rule"]["nodes"] == ["pve1:2", "pve2"]
+    changed = done(lab, "ha_rule", name="place", nodes=["pve3"], strict=False)
+    assert changed["ha_rule"]["strict"] is False
+    (listed,) = lab.run("ha_rule_info")["ha_rules"]
+    assert not lab.run("ha_rule", **listed)["changed"]
+
+
+RULES_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({**APART, "resources": [ONE, "vm:9000"]}, "unknown HA resource", "vm:9000: not managed"),
+    ({**APART, "resources": [ONE, "300"]}, "resources", "Write it as vm:100"),
+    ({**APART, "resources": [ONE]}, "contradiction", "an affinity needs two"),
+    ({**APART, "resources": [ONE, TWO, THREE, FOUR]}, "contradiction", "there are 3"),
+    ({**APART, "resources": [ONE, THREE], "tenant": "acme"}, "another tenant", THREE),
+    ({**APART, "nodes": ["pve1"]}, "nodes", "option of type node-affinity"),
+    ({**PLACE, "resources": [ONE]}, "nodes", "nodes is required"),
+    ({**PLACE, "nodes": ["nope"], "resources": [ONE]}, "unknown node", "pve1, pve2, pve3"),
+    ({**PLACE, "nodes": ["pve1:x"], "resources": [ONE]}, "nodes", "pve1:2"),
+    ({"name": "kept", "state": "absent", "tenant": "globex"}, "another tenant", "tenant globex"),
+    ({"name": "kept", "type": "node-affinity", "nodes": ["pve1"]}, "fixed option", "type"),
+    ({**APART, "resources": [ONE, TWO]}, "contradiction", "run on one node by rule kept"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason", "word"), RULES_REFUSED, ids=str)
+def test_rule_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: str) -> None:
+    done(lab, "ha_rule", **{**TOGETHER, "name": "kept"}, resources=[ONE, TWO])
+    result = refused(lab, "ha_rule", **options)
+    assert result["error"]["reason"] == reason, result["msg"]
+    assert word in result["msg"]
+
+
+def test_disabled_rule_may_contradict(lab: Lab) -> None:
+    done(lab, "ha_rule", **TOGETHER, resources=[ONE, TWO])
+    done(lab, "ha_rule", **APART, resources=[ONE, TWO], disable=True)
+    result = refused(lab, "ha_rule", name="apart", disable=False)
+    assert result["error"]["contradictions"] == [
+        f"{ONE}, {TWO} run on one node by rule together, and on different nodes by rule apart"
+    ]
+
+
+def test_rule_with_guests_of_several_tenants_is_warned_about(lab: Lab) -> None:
+    result = lab.run("ha_rule", **APART, resources=[ONE, THREE])
+    assert result["warnings"] == ["The rule has guests of several tenants: acme, globex"]
+
+
+def test_older_version(old: Lab) -> None:
+    """PVE 8 has groups and no rules; a group is a setting of the resource."""
+    old.vm(name="ha-old", vmid=320, memory="128M", disks=[])
+    for options in (APART, {"name": "apart", "state": "absent"}):
+        result = refused(old, "ha_rule", **options)
+        assert result["error"]["category"] == "NotSupported", result["msg"]
+    assert old.run("ha_rule_info")["error"]["category"] == "NotSupported"
+    result = refused(old, "ha_resource", sid="vm:320", failback=False)
+    assert "came with Proxmox VE 9.0" in result["msg"]
+    result = refused(old, "ha_resource", sid="vm:320", group="fast")
+    assert "there is no HA group 'fast'" in result["msg"]
+    old.client.write("POST", "cluster", "ha", "groups", data={"group": "fast", "nodes": "pve1"})
+    made = done(old, "ha_resource", sid="vm:320", group="fast", request_state="stopped")
+    assert made["ha_resource"]["group"] == "fast"
+    assert done(old, "ha_resource", sid="vm:320", group="")["ha_resource"]["group"] == ""
+    assert done(old, "ha_resource", sid="vm:320", state="absent")["changed"]
