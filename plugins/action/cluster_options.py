@@ -1,7 +1,11 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name in the controller's process, where that comes to the same."""
+
+"""Runs the module of the same name in the controller's process, if the result is the same.
+
+Written by `make options`: do not edit.
+"""
 
 from __future__ import annotations
 

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from cluster_options.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: cluster_options
 short_description: Manage options of a cluster, such as registered tags
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -60,53 +62,36 @@ cluster_options:
   returned: success
   type: dict
   contains:
-    registered_tags:
-      description: Tags that only users with C(Sys.Modify) on C(/) may set.
-      type: list
-      elements: str
-      sample: [tenant_acme]
+    registered_tags: {description: Tags that only users with C(Sys.Modify) on C(/) may set.,
+      type: list, elements: str, sample: [tenant_acme]}
     tag_style:
-      description: Colors by tag, order, whether upper case counts, and shape. Where nothing is
-        set, the default of Proxmox VE; so it is in the values below.
+      description: Colors by tag, order, whether upper case counts, and shape. Where nothing
+        is set, the default of Proxmox VE; so it is in the values below.
       type: dict
       sample:
-        color_map: {tenant_acme: "0044aa:ffffff"}
+        color_map:
+          tenant_acme: 0044aa:ffffff
         ordering: alphabetical
         case_sensitive: false
         shape: circle
-    user_tag_access:
-      description: Which tags users may set.
-      type: dict
-      sample: {user_allow: free, user_allow_list: []}
-    crs:
-      description: How the HA manager chooses nodes.
-      type: dict
-      sample: {ha: static, ha_rebalance_on_start: true}
-    bwlimit:
-      description: Limits of the bandwidth of tasks in KiB/s, null where none is set.
-      type: dict
-      sample: {clone: 200000, default: null, migration: null, move: null, restore: null}
-    migration:
-      description: How guests are migrated.
-      type: dict
-      sample: {type: secure, network: 10.99.0.0/24}
-    next_id:
-      description: The range in which Proxmox VE proposes numbers.
-      type: dict
-      sample: {lower: 100, upper: 1000000}
-    mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: "BC:24:11"}
+    user_tag_access: {description: Which tags users may set., type: dict, sample: {user_allow: free,
+        user_allow_list: []}}
+    crs: {description: How the HA manager chooses nodes., type: dict, sample: {ha: static,
+        ha_rebalance_on_start: true}}
+    bwlimit: {description: 'Limits of the bandwidth of tasks in KiB/s, null where none is
+        set.', type: dict, sample: {clone: 200000, default: null, migration: null, move: null,
+        restore: null}}
+    migration: {description: How guests are migrated., type: dict, sample: {type: secure,
+        network: 10.99.0.0/24}}
+    next_id: {description: The range in which Proxmox VE proposes numbers., type: dict, sample: {
+        lower: 100, upper: 1000000}}
+    mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: 'BC:24:11'}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str
-  sample: ["Set registered_tags of the cluster options"]
-done:
-  description: The steps that were carried out. Empty in check mode.
-  returned: success
-  type: list
-  elements: str
-  sample: ["Set registered_tags of the cluster options"]
+  sample: [Set registered_tags of the cluster options]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
@@ -119,18 +104,24 @@ error:
     upid: null
     retryable: false
     tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Set registered_tags of the cluster options]
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._spec.cluster_options_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_options import (
     cluster_options_spec,
 )
 
-ENTRY = Entry(partial(run, CLUSTER_OPTIONS), cluster_options_spec())
+ENTRY = Entry(partial(run, CLUSTER_OPTIONS), cluster_options_spec(), name="cluster_options")
 
 
 def main() -> None:

@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# Written by `make options` from cluster_options.yml: do not edit.
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: cluster_options_info
 short_description: Gather information about options of a cluster
-version_added: "0.1.0"
+version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
@@ -39,50 +41,39 @@ cluster_options:
   returned: success
   type: dict
   contains:
-    registered_tags:
-      description: Tags that only users with C(Sys.Modify) on C(/) may set.
-      type: list
-      elements: str
-      sample: [tenant_acme]
+    registered_tags: {description: Tags that only users with C(Sys.Modify) on C(/) may set.,
+      type: list, elements: str, sample: [tenant_acme]}
     tag_style:
-      description: Colors by tag, order, whether upper case counts, and shape. Where nothing is
-        set, the default of Proxmox VE; so it is in the values below.
+      description: Colors by tag, order, whether upper case counts, and shape. Where nothing
+        is set, the default of Proxmox VE; so it is in the values below.
       type: dict
       sample:
-        color_map: {tenant_acme: "0044aa:ffffff"}
+        color_map:
+          tenant_acme: 0044aa:ffffff
         ordering: alphabetical
         case_sensitive: false
         shape: circle
-    user_tag_access:
-      description: Which tags users may set.
-      type: dict
-      sample: {user_allow: free, user_allow_list: []}
-    crs:
-      description: How the HA manager chooses nodes.
-      type: dict
-      sample: {ha: static, ha_rebalance_on_start: true}
-    bwlimit:
-      description: Limits of the bandwidth of tasks in KiB/s, null where none is set.
-      type: dict
-      sample: {clone: 200000, default: null, migration: null, move: null, restore: null}
-    migration:
-      description: How guests are migrated.
-      type: dict
-      sample: {type: secure, network: 10.99.0.0/24}
-    next_id:
-      description: The range in which Proxmox VE proposes numbers.
-      type: dict
-      sample: {lower: 100, upper: 1000000}
-    mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: "BC:24:11"}
+    user_tag_access: {description: Which tags users may set., type: dict, sample: {user_allow: free,
+        user_allow_list: []}}
+    crs: {description: How the HA manager chooses nodes., type: dict, sample: {ha: static,
+        ha_rebalance_on_start: true}}
+    bwlimit: {description: 'Limits of the bandwidth of tasks in KiB/s, null where none is
+        set.', type: dict, sample: {clone: 200000, default: null, migration: null, move: null,
+        restore: null}}
+    migration: {description: How guests are migrated., type: dict, sample: {type: secure,
+        network: 10.99.0.0/24}}
+    next_id: {description: The range in which Proxmox VE proposes numbers., type: dict, sample: {
+        lower: 100, upper: 1000000}}
+    mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: 'BC:24:11'}
 """
 
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 
-ENTRY = Entry(partial(run_info, CLUSTER_OPTIONS), {})
+ENTRY = Entry(partial(run_info, CLUSTER_OPTIONS), {}, name="cluster_options_info")
 
 
 def main() -> None:

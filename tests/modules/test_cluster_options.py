@@ -148,6 +148,8 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ),
     ({}, {"mac_prefix": "02:aa:bb"}, {"mac_prefix": "02:AA:BB"}),
     ({"mac_prefix": "02:AA:BB"}, {"mac_prefix": ""}, {}),
+    # DataCenterConfig.pm, pve_verify_mac_prefix: up to half a fourth octet.
+    ({}, {"mac_prefix": "bc:24:11:0"}, {"mac_prefix": "BC:24:11:0"}),
 ]
 
 

@@ -5,8 +5,8 @@
 """The table of the options of the cluster (pve-manager: API2/Cluster.pm, get_options and
 set_options; pve-cluster: DataCenterConfig.pm).
 
-PVE has no digest for them: of two runs that read the same, the later one undoes the earlier one,
-unless both look again.
+PVE has no digest for them: of two runs that read the same options, the later one undoes the earlier
+one's change, unless both read them again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 from .._core import validate
 from .._core.errors import NotSupported, PermissionDenied, ValidationFailed
-from .._resource.change import Change, Desired
+from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Table
-from .parts import (
-    Part,
-    Parts,
+from .property_strings import (
+    PropertyString,
+    SubKey,
     Version,
     colours,
     exact_tag,
@@ -53,10 +53,12 @@ _SETTLES = 1.0
 _REBALANCES: Mapping[str, Version] = {"": (9, 2)}
 
 
-def _rebalance(name: str, want: Any, show: Any = str, default: str = "0", needs: str = "") -> Part:
+def _rebalance(
+    name: str, want: Any, show: Any = str, default: str = "0", needs: str = ""
+) -> SubKey:
     key = "ha-auto-rebalance" + (f"-{name}" if name else "")
     option = key.replace("-", "_")
-    return Part(option, key, want, show, default, since=_REBALANCES, needs=needs)
+    return SubKey(option, key, want, show, default, since=_REBALANCES, needs=needs)
 
 
 def _is_set(text: str) -> bool:
@@ -64,17 +66,17 @@ def _is_set(text: str) -> bool:
 
 
 _AUTO = "ha-auto-rebalance"
-CRS = Parts(
+CRS = PropertyString(
     "crs",
     (
-        Part(
+        SubKey(
             "ha",
             "ha",
             one_of("basic", "static", "dynamic"),
             default="basic",
             since={"dynamic": (9, 2)},
         ),
-        Part("ha_rebalance_on_start", "ha-rebalance-on-start", flag, _is_set, "0"),
+        SubKey("ha_rebalance_on_start", "ha-rebalance-on-start", flag, _is_set, "0"),
         _rebalance("", flag, _is_set),
         _rebalance("threshold", number(0, 100), shown_number, "30", _AUTO),
         _rebalance("method", one_of("bruteforce", "topsis"), str, "bruteforce", _AUTO),
@@ -82,20 +84,20 @@ CRS = Parts(
         _rebalance("margin", number(0, 100), shown_number, "10", _AUTO),
     ),
 )
-TAG_STYLE = Parts(
+TAG_STYLE = PropertyString(
     "tag_style",
     (
-        Part("color_map", "color-map", colours, split_colours, "", merge_colours),
-        Part("ordering", "ordering", one_of("config", "alphabetical"), default="alphabetical"),
-        Part("case_sensitive", "case-sensitive", flag, _is_set, "0"),
-        Part("shape", "shape", one_of("full", "circle", "dense", "none"), default="circle"),
+        SubKey("color_map", "color-map", colours, split_colours, "", merge_colours),
+        SubKey("ordering", "ordering", one_of("config", "alphabetical"), default="alphabetical"),
+        SubKey("case_sensitive", "case-sensitive", flag, _is_set, "0"),
+        SubKey("shape", "shape", one_of("full", "circle", "dense", "none"), default="circle"),
     ),
 )
-TAG_ACCESS = Parts(
+TAG_ACCESS = PropertyString(
     "user_tag_access",
     (
-        Part("user_allow", "user-allow", one_of("none", "list", "existing", "free"), str, "free"),
-        Part(
+        SubKey("user_allow", "user-allow", one_of("none", "list", "existing", "free"), str, "free"),
+        SubKey(
             "user_allow_list",
             "user-allow-list",
             tags,
@@ -105,41 +107,39 @@ TAG_ACCESS = Parts(
         ),
     ),
 )
-BWLIMIT = Parts(
+BWLIMIT = PropertyString(
     "bwlimit",
     tuple(
-        Part(name, name, number(0), shown_number)
+        SubKey(name, name, number(0), shown_number)
         for name in ("clone", "default", "migration", "move", "restore")
     ),
 )
-_TYPE = Part("type", "type", one_of("secure", "insecure"), default="secure")
-MIGRATION = Parts(
-    "migration",
-    (_TYPE, Part("network", "network", network, shown_text)),
-    required=_TYPE,
+_TYPE = SubKey("type", "type", one_of("secure", "insecure"), default="secure")
+MIGRATION = PropertyString(
+    "migration", (_TYPE, SubKey("network", "network", network, shown_text)), required=_TYPE
 )
-NEXT_ID = Parts(
+NEXT_ID = PropertyString(
     "next_id",
     (
-        Part("lower", "lower", number(100, 999999999, whole=True), shown_number, "100"),
-        Part("upper", "upper", number(100, 1000000000, whole=True), shown_number, "1000000"),
+        SubKey("lower", "lower", number(100, 999999999, whole=True), shown_number, "100"),
+        SubKey("upper", "upper", number(100, 1000000000, whole=True), shown_number, "1000000"),
     ),
 )
 STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID)
-# What state=absent takes out: of these options, these keys.
+# The options, and their keys, from which state=absent removes values.
 _TAKEN = {TAG_STYLE.option: "color-map", TAG_ACCESS.option: "user-allow-list"}
 _REGISTERED = "registered_tags"
 
 
-def _string(parts: Parts) -> Field:
+def _string(string: PropertyString) -> Field:
     return Field(
-        parts.option,
-        parts.option.replace("_", "-"),
-        want=parts.want,
-        read=parts.read,
-        send=parts.send,
-        show=parts.show,
-        merge=parts.merge,
+        string.option,
+        string.option.replace("_", "-"),
+        want=string.want,
+        read=string.read,
+        send=string.send,
+        show=string.show,
+        merge=string.merge,
     )
 
 
@@ -160,9 +160,9 @@ def _registered(value: Any) -> frozenset[str]:
 
 
 def _whole(answer: Mapping[str, Any], _keys: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the options. Raises PermissionDenied where PVE has left some out.
+    """Return the options. Raises PermissionDenied if PVE has left some out.
 
-    Without Sys.Audit its answer has a few of them, and what is registered would seem not to be.
+    Without Sys.Audit its answer has a few of them, and registered tags would seem to be missing.
     """
     if "description" not in answer:
         raise PermissionDenied(
@@ -175,19 +175,19 @@ def _whole(answer: Mapping[str, Any], _keys: Mapping[str, str]) -> Mapping[str, 
     return answer
 
 
-def resolve(client: Api, desired: Desired) -> Desired:
-    """Return the same. Raises what needs no reading of the options: one for the version, where a
-    part came with one.
+def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
+    """Return the same. Raises any refusal that needs no reading of the options; one request for the
+    version, if a sub-key depends on one.
     """
     if not desired.present:
         _require_removable(desired)
         return desired
-    for parts in STRINGS:
-        for key, text in desired.values.get(parts.option, {}).items():
-            part = parts.part(key)
-            since = part.since_value(text)
+    for string in STRINGS:
+        for key, text in desired.values.get(string.option, {}).items():
+            sub_key = string.sub_key(key)
+            since = sub_key.since_value(text)
             if since > _ANY and client.version() < since:
-                raise _too_old(f"{parts.option}.{part.option}={text}", since, client.version())
+                raise _too_old(f"{string.option}.{sub_key.option}={text}", since, client.version())
     return desired
 
 
@@ -201,8 +201,8 @@ def _too_old(what: str, since: Version, version: Version) -> NotSupported:
     )
 
 
-def _require_removable(desired: Desired) -> None:
-    """Raise ValidationFailed for what a task sets and takes out at the same time."""
+def _require_removable(desired: DesiredResource) -> None:
+    """Raise ValidationFailed for options that state=absent cannot remove."""
     other = sorted(desired.values.keys() - {_REGISTERED, *_TAKEN})
     for option, key in _TAKEN.items():
         if desired.values.get(option, {}).keys() - {key}:
@@ -219,22 +219,22 @@ def _require_removable(desired: Desired) -> None:
         )
 
 
-def precheck(_client: Api, _desired: Desired, change: Change) -> tuple[str, ...]:
+def precheck(_client: Api, _desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
     """Raise ValidationFailed for keys that PVE refuses together (pure)."""
-    for parts in STRINGS:
-        values = change.sets.get(parts.option, {})
-        for part in parts.parts:
-            if part.key in values and part.needs and part.needs not in values:
-                needed = part.needs.replace("-", "_")
+    for string in STRINGS:
+        values = change.sets.get(string.option, {})
+        for sub_key in string.sub_keys:
+            if sub_key.key in values and sub_key.needs and sub_key.needs not in values:
+                needed = sub_key.needs.replace("-", "_")
                 raise ValidationFailed(
                     attempted=_NOT_CHANGED,
-                    answer=f"{parts.option}.{part.option} needs {parts.option}.{needed}",
-                    next_step=f"Set {parts.option}.{needed} too",
-                    reason=parts.option,
+                    answer=f"{string.option}.{sub_key.option} needs {string.option}.{needed}",
+                    next_step=f"Set {string.option}.{needed} too",
+                    reason=string.option,
                 )
     if NEXT_ID.option in change.sets:
-        shown = NEXT_ID.show(change.sets[NEXT_ID.option])
-        require_order(shown["lower"], shown["upper"], _NOT_CHANGED)
+        next_id = NEXT_ID.show(change.sets[NEXT_ID.option])
+        require_order(next_id["lower"], next_id["upper"], _NOT_CHANGED)
     return ()
 
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The keys of the cluster's property strings, and what a task makes of them (pure).
+"""The keys of the cluster's property strings, and their values after a task (pure).
 
-Names, ranges and enumerations are those of pve-cluster: DataCenterConfig.pm.
+Names, ranges and enumerations come from pve-cluster: DataCenterConfig.pm.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import Any
 
 from .._core import propstring, validate
 from .._core.errors import ValidationFailed
-from .._resource.change import Desired
+from .._resource.change import DesiredResource
 
 Version = tuple[int, int]
 Values = Mapping[str, str]
-"""A property string by the keys of PVE; keys that no part describes are kept as they are."""
+"""A property string by the keys of PVE; keys without a description are kept unchanged."""
 
 _COLOUR = re.compile(r"[0-9a-fA-F]{6}(?::[0-9a-fA-F]{6})?")
 _WHOLE, _DECIMAL = re.compile(r"[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _EXACT_TAG = re.compile(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
 
 
-def replaced(_known: str, wanted: str, _desired: Desired) -> str:
-    """Return the text that a key has after a task, where that is the one of the sub-option."""
+def replaced(_known: str, wanted: str, _desired: DesiredResource) -> str:
+    """Return the text of the sub-option as the text of the key after a task."""
     return wanted
 
 
 @dataclass(frozen=True)
-class Part:
+class SubKey:
     """One key of a property string, under the name of a sub-option.
 
     `want` returns the text of the sub-option's value or raises ValidationFailed. An empty text
-    removes the key. `since` are the versions that the key (C("")) or one of its values came with.
-    A key that `needs` another one is refused without it.
+    removes the key. `since` are the versions that introduced the key (C("")) or one of its values.
+    A key that `needs` another key is refused without it.
     """
 
     option: str
@@ -48,7 +48,7 @@ class Part:
     want: Callable[[Any, str], str]
     show: Callable[[str], Any] = str
     default: str = ""
-    merge: Callable[[str, str, Desired], str] = replaced
+    merge: Callable[[str, str, DesiredResource], str] = replaced
     since: Mapping[str, Version] = field(default_factory=dict)
     needs: str = ""
 
@@ -61,28 +61,30 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The keys of one property string; PVE wants the `required` one wherever it is set."""
+class PropertyString:
+    """The keys of one property string; PVE demands the `required` key whenever the string is
+    set.
+    """
 
     option: str
-    parts: tuple[Part, ...]
-    required: Part | None = None
+    sub_keys: tuple[SubKey, ...]
+    required: SubKey | None = None
 
-    def part(self, key: str) -> Part:
-        """Return the part of that key."""
-        return next(part for part in self.parts if part.key == key)
+    def sub_key(self, key: str) -> SubKey:
+        """Return the sub-key with that name."""
+        return next(sub_key for sub_key in self.sub_keys if sub_key.key == key)
 
     @property
     def format(self) -> propstring.Format:
-        """The keys as the API schema has them; the required one may stand without its name."""
-        return {part.key: {"default_key": part is self.required} for part in self.parts}
+        """The keys as in the API schema; the required key may stand without its name."""
+        return {sub_key.key: {"default_key": sub_key is self.required} for sub_key in self.sub_keys}
 
     def want(self, options: Mapping[str, Any]) -> dict[str, str]:
-        """Return what the sub-options ask for. Raises ValidationFailed."""
+        """Return the texts of the sub-options, by key. Raises ValidationFailed."""
         return {
-            part.key: part.want(options[part.option], f"{self.option}.{part.option}")
-            for part in self.parts
-            if options.get(part.option) is not None
+            sub_key.key: sub_key.want(options[sub_key.option], f"{self.option}.{sub_key.option}")
+            for sub_key in self.sub_keys
+            if options.get(sub_key.option) is not None
         }
 
     def read(self, value: Any) -> dict[str, str]:
@@ -93,12 +95,14 @@ class Parts:
             value = propstring.parse(str(value), self.format, what=self.option)
         return {str(key): _text(one) for key, one in value.items()}
 
-    def merge(self, known: Values, wanted: Values, desired: Desired) -> dict[str, str]:
-        """Return the keys after a task: those that it does not name stay."""
+    def merge(self, known: Values, wanted: Values, desired: DesiredResource) -> dict[str, str]:
+        """Return the keys after a task: keys that it does not name stay."""
         found = dict(known)
-        for part in self.parts:
-            if part.key in wanted:
-                found[part.key] = part.merge(known.get(part.key, ""), wanted[part.key], desired)
+        for sub_key in self.sub_keys:
+            if sub_key.key in wanted:
+                found[sub_key.key] = sub_key.merge(
+                    known.get(sub_key.key, ""), wanted[sub_key.key], desired
+                )
         found = {key: text for key, text in found.items() if text}
         if found and self.required is not None:
             found.setdefault(self.required.key, self.required.default)
@@ -111,8 +115,11 @@ class Parts:
         return ",".join(f"{key}={values[key]}" for key in sorted(values))
 
     def show(self, values: Values) -> dict[str, Any]:
-        """Return the sub-options, with the default of PVE for what is not set."""
-        return {part.option: part.show(values.get(part.key, part.default)) for part in self.parts}
+        """Return the sub-options, with the default of PVE for keys that are not set."""
+        return {
+            sub_key.option: sub_key.show(values.get(sub_key.key, sub_key.default))
+            for sub_key in self.sub_keys
+        }
 
 
 def _text(value: Any) -> str:
@@ -127,7 +134,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 
 def one_of(*words: str) -> Callable[[Any, str], str]:
-    """Return what takes one of these words."""
+    """Return a function that takes one of these words."""
 
     def want(value: Any, what: str) -> str:
         text = str(value).strip()
@@ -151,7 +158,7 @@ def flag(value: Any, what: str) -> str:
 def number(
     minimum: int, maximum: float = math.inf, *, whole: bool = False
 ) -> Callable[[Any, str], str]:
-    """Return what takes a number within these bounds."""
+    """Return a function that takes a number within these bounds."""
     pattern = _WHOLE if whole else _DECIMAL
     next_step = f"Use a number from {minimum} to {maximum}"
     if maximum == math.inf:
@@ -171,7 +178,9 @@ def number(
 
 
 def shown_number(text: str) -> int | float | str | None:
-    """Return a number as a result has it, None for an empty text, and another text as it is."""
+    """Return a number in the form of a result, None for an empty text, and any other text
+    unchanged.
+    """
     if not _NUMBER.fullmatch(text):
         return text or None
     value = float(text)
@@ -202,7 +211,7 @@ def network(value: Any, what: str) -> str:
 
 
 def exact_tag(value: Any, what: str) -> str:
-    """Return a tag as it is written: here PVE distinguishes upper case from lower case."""
+    """Return a tag in its own spelling: here PVE distinguishes upper case from lower case."""
     text = str(value).strip()
     if not _EXACT_TAG.fullmatch(text):
         raise validate.refused(
@@ -217,12 +226,14 @@ def tags(value: Any, what: str) -> str:
 
 
 def split(text: str) -> frozenset[str]:
-    """Return what a text lists between semicolons."""
+    """Return the items of a text between semicolons."""
     return frozenset(one for one in text.split(";") if one)
 
 
-def merged_set(known: Collection[str], wanted: Collection[str], desired: Desired) -> frozenset[str]:
-    """Return a set after a task: with what it lists, without it, or exactly that."""
+def merged_set(
+    known: Collection[str], wanted: Collection[str], desired: DesiredResource
+) -> frozenset[str]:
+    """Return a set after a task: with the listed values, without them, or exactly these."""
     if not desired.present:
         return frozenset(known) - frozenset(wanted)
     if desired.exact:
@@ -230,14 +241,14 @@ def merged_set(known: Collection[str], wanted: Collection[str], desired: Desired
     return frozenset(known) | frozenset(wanted)
 
 
-def merge_tags(known: str, wanted: str, desired: Desired) -> str:
+def merge_tags(known: str, wanted: str, desired: DesiredResource) -> str:
     """Return tags after a task, as a property string has them."""
     return ";".join(sorted(merged_set(split(known), split(wanted), desired)))
 
 
 def colours(value: Mapping[str, Any], what: str) -> str:
-    """Return the colours of tags as PVE writes them: C(web:ff0000:ffffff), behind the tag that of
-    the background and that of the text. Without a colour the entry is to go.
+    """Return the colours of tags in PVE's form: C(web:ff0000:ffffff), after the tag the colour of
+    the background and the colour of the text. An entry without a colour will be removed.
     """
     found: list[str] = []
     for name, given in sorted(value.items()):
@@ -260,7 +271,7 @@ def split_colours(text: str) -> dict[str, str]:
     return {tag: colour for tag, _colon, colour in pairs}
 
 
-def merge_colours(known: str, wanted: str, desired: Desired) -> str:
+def merge_colours(known: str, wanted: str, desired: DesiredResource) -> str:
     """Return the colours after a task."""
     before, listed = split_colours(known), split_colours(wanted)
     all_colours = {**before, **listed}
@@ -273,7 +284,7 @@ def merge_colours(known: str, wanted: str, desired: Desired) -> str:
 
 
 def require_order(lower: str, upper: str, attempted: str) -> None:
-    """Raise ValidationFailed where a range ends before it begins (write_datacenter_config)."""
+    """Raise ValidationFailed if a range ends before it begins (write_datacenter_config)."""
     if int(lower) > int(upper):
         raise ValidationFailed(
             attempted=attempted,

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of resource mappings (pve-manager: PVE/API2/Cluster/Mapping; pve-guest-common:
+PVE/Mapping).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._core import propstring, validate
+from .._core.errors import ValidationFailed
+from .._core.result import Result
+from .._resource.change import DesiredResource
+from .._resource.protocols import Api
+from .._resource.run import run_info
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import flag_field, text_field
+
+TYPES = ("dir", "pci", "usb")
+_ALL = Call(("cluster", "mapping", "{type}"))
+_ONE = Call(("cluster", "mapping", "{type}", "{name}"))
+_WORDS = {"subsystem_id": "subsystem-id"}
+_DEVICE = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
+# The keys of an entry by type (Mapping/PCI.pm, USB.pm, Dir.pm), and those that it needs.
+_KEYS = {
+    "dir": {"node", "path"},
+    "pci": {"node", "path", "id", "iommugroup", "subsystem_id", "description"},
+    "usb": {"node", "path", "id", "description"},
+}
+_NEEDED = {"dir": {"path"}, "pci": {"path", "id"}, "usb": {"id"}}
+
+Entry = tuple[tuple[str, str], ...]
+"""The keys and values of a device or directory of a node, the node first."""
+
+
+def _entry(values: Mapping[str, Any]) -> Entry:
+    given = {key: str(value) for key, value in values.items() if value not in (None, "")}
+    return tuple(sorted(given.items(), key=lambda item: (item[0] != "node", item)))
+
+
+def read_entries(texts: Iterable[str] | None) -> frozenset[Entry]:
+    """Return the entries of an answer."""
+    back = {name: option for option, name in _WORDS.items()}
+    found: set[Entry] = set()
+    for text in texts or ():
+        values = propstring.keyed_parts(str(text)) or {}
+        found.add(_entry({back.get(key, key): value for key, value in values.items()}))
+    return frozenset(found)
+
+
+def want_entries(items: Iterable[Mapping[str, Any]]) -> frozenset[Entry]:
+    """Return the entries of the option."""
+    return frozenset(_entry(item) for item in items)
+
+
+def _send(entries: Iterable[Entry]) -> list[str]:
+    return [
+        ",".join(f"{_WORDS.get(key, key)}={value}" for key, value in entry)
+        for entry in sorted(entries)
+    ]
+
+
+def _show(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    shown = [dict(entry) for entry in sorted(entries)]
+    return [
+        {key: int(value) if key == "iommugroup" else value for key, value in entry.items()}
+        for entry in shown
+    ]
+
+
+def _merge(known: Any, wanted: Any, desired: DesiredResource) -> Any:
+    """Return the wanted entries, and the known ones of nodes that are not listed."""
+    if desired.exact:
+        return wanted
+    listed = {entry[0] for entry in wanted}
+    return wanted | {entry for entry in known if entry[0] not in listed}
+
+
+def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
+    """Raise ValidationFailed for entries that the type does not have (pure)."""
+    kind = desired.keys["type"]
+    for entry in desired.values.get("map", ()):
+        values = dict(entry)
+        place = f"the entry of node {values.get('node', '')}"
+        odd = sorted(values.keys() - _KEYS[kind])
+        missing = sorted(_NEEDED[kind] - values.keys())
+        if odd or missing:
+            answer = f"{place} has {odd[0]}" if odd else f"{place} has no {missing[0]}"
+            raise ValidationFailed(
+                attempted="map was refused",
+                answer=f"{answer}, and a mapping of type {kind} has"
+                f" {', '.join(sorted(_KEYS[kind]))}",
+                next_step="Correct map",
+                reason="map",
+            )
+        if "id" in values and not _DEVICE.fullmatch(values["id"]):
+            raise validate.refused(
+                "id", values["id"], "is not a vendor and a device", "Write it as 8086:10fb"
+            )
+    return desired
+
+
+def _rows(answer: Any, keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    return [{**row, "type": keys["type"]} for row in answer or []]
+
+
+MAPPING = Table(
+    kind="mapping",
+    keys=(Key("type", "type", lambda value, _what: value), Key("name", "id", validate.config_id)),
+    fields=(
+        text_field("description"),
+        Field(
+            "map",
+            "map",
+            want=want_entries,
+            read=read_entries,
+            send=_send,
+            show=_show,
+            merge=_merge,
+            always=True,
+            required=True,
+        ),
+        flag_field("mdev", variants=("pci",)),
+        flag_field("live_migration_capable", variants=("pci",)),
+    ),
+    variant="type",
+    digest=("PUT",),
+    list_call=_ALL,
+    read_call=_ONE,
+    create_call=Call(_ALL.path, {"id": "{name}"}),
+    update_call=_ONE,
+    delete_call=_ONE,
+    rows=_rows,
+    resolve=resolve,
+)
+
+
+def run_mapping_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Return the mappings of one type or of all types; one request for each type."""
+    kinds = [params["type"]] if params.get("type") else list(TYPES)
+    found: list[Any] = []
+    for kind in kinds:
+        one = run_info(MAPPING, {**params, "type": kind}, client, check_mode)
+        found += one.values[MAPPING.plural]
+    return Result(False, {MAPPING.plural: found})

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of metric servers (pve-manager: PVE/API2/Cluster/MetricServer.pm, PVE/Status)."""
+
+from __future__ import annotations
+
+from .._core import validate
+from .._resource.table import Call, Field, Key, Secret, Table
+from .._resource.values import flag_field, number_field, text_field
+
+_ONE = Call(("cluster", "metrics", "server", "{name}"))
+_GRAPHITE, _INFLUX, _OTEL = ("graphite",), ("influxdb",), ("opentelemetry",)
+
+
+def _secret(option: str, variants: tuple[str, ...]) -> Secret:
+    return Secret(
+        option,
+        option.replace("_", "-"),
+        call=None,
+        requested_by=("update_secrets", "always"),
+        check=lambda value, _what: value,
+        variants=variants,
+    )
+
+
+METRIC_SERVER = Table(
+    kind="metric_server",
+    title="metric server",
+    keys=(Key("name", "id", validate.config_id),),
+    fields=(
+        text_field("type", fixed=True, required=True),
+        text_field("server", required=True, always=True),
+        number_field("server_port", 0, name="port", required=True, always=True),
+        flag_field("disable"),
+        number_field("mtu", 1500, variants=(*_GRAPHITE, *_INFLUX)),
+        number_field("timeout_seconds", 1, name="timeout", variants=(*_GRAPHITE, *_INFLUX)),
+        text_field("proto", default="udp", variants=_GRAPHITE),
+        text_field("path", default="proxmox", variants=_GRAPHITE),
+        Field(
+            "influxdb_proto",
+            "influxdbproto",
+            read=lambda value: str(value or "udp"),
+            variants=_INFLUX,
+        ),
+        text_field("organization", default="proxmox", variants=_INFLUX),
+        text_field("bucket", default="proxmox", variants=_INFLUX),
+        text_field("api_path_prefix", variants=_INFLUX),
+        number_field("max_body_size", 25000000, name="max-body-size", variants=_INFLUX),
+        flag_field("verify_certificate", default=True, variants=_INFLUX),
+        text_field("otel_protocol", default="https", variants=_OTEL),
+        text_field("otel_path", default="/v1/metrics", variants=_OTEL),
+        number_field("otel_timeout_seconds", 5, name="otel-timeout", variants=_OTEL),
+        number_field("otel_max_body_size", 10000000, name="otel-max-body-size", variants=_OTEL),
+        text_field("otel_compression", default="gzip", variants=_OTEL),
+        text_field("otel_resource_attributes", variants=_OTEL),
+        flag_field("otel_verify_ssl", default=True, variants=_OTEL),
+    ),
+    secrets=(_secret("token", _INFLUX), _secret("otel_headers", _OTEL)),
+    variant="type",
+    digest=("PUT",),
+    list_call=Call(("cluster", "metrics", "server")),
+    read_call=_ONE,
+    create_call=_ONE,
+    update_call=_ONE,
+    delete_call=_ONE,
+    list_is_whole=False,
+)

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of replication jobs (pve-manager: PVE/API2/ReplicationConfig.pm)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from .._cluster.tenant import owns, parse_tags, tenant_tag
+from .._core import validate
+from .._core.errors import ConfigurationError, Conflict, ForeignTenant, UnknownVm
+from .._core.result import Result
+from .._resource.change import DesiredResource, ResourceChange
+from .._resource.protocols import Api
+from .._resource.run import run
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import flag_field, text_field
+
+_ALL = Call(("cluster", "replication"))
+_ONE = Call(("cluster", "replication", "{id}"))
+_ID = re.compile(r"[1-9][0-9]{2,8}-[0-9]{1,9}")
+Rows = Sequence[Mapping[str, Any]]
+
+
+def job_id(value: str, what: str = "id") -> str:
+    """Return the ID of a job: the VMID of its guest and a number."""
+    if not _ID.fullmatch(value):
+        raise validate.refused(
+            what, value, "is not the ID of a replication job", "Write it as VMID-NUMBER: 100-0"
+        )
+    return value
+
+
+def _rate(value: Any) -> str:
+    """Return a rate in MB/s as PVE writes it, an empty text for none."""
+    text = str("" if value is None else value).strip()
+    if not text:
+        return ""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 1 <= rate < float("inf"):
+        raise validate.refused("rate", text, "is not a rate", "Use a number from 1 on, in MB/s")
+    return f"{rate:g}"
+
+
+def _is_leaving(row: Mapping[str, Any]) -> bool:
+    """Return whether the job is deleted by the next run of its node."""
+    return bool(row.get("remove_job"))
+
+
+def _remaining(answer: Any, _keys: Mapping[str, str]) -> Mapping[str, Any] | None:
+    return None if _is_leaving(answer) else answer
+
+
+REPLICATION = Table(
+    kind="replication",
+    title="replication job",
+    keys=(Key("id", "id", job_id),),
+    fields=(
+        text_field("target", fixed=True, required=True),
+        text_field("schedule", default="*/15"),
+        Field("rate", "rate", want=_rate, read=_rate, send=lambda value: value or None),
+        flag_field("disable"),
+        text_field("comment"),
+    ),
+    shown=(Field("source", "source"),),
+    digest=("PUT",),
+    list_call=_ALL,
+    read_call=_ONE,
+    create_call=Call(_ALL.path, {"id": "{id}", "type": "local"}),
+    update_call=_ONE,
+    delete_call=_ONE,
+    pick=_remaining,
+    rows=lambda answer, _keys: [row for row in answer or [] if not _is_leaving(row)],
+    derived=lambda keys: {"vmid": int(keys["id"].partition("-")[0])},
+)
+
+
+def run_replication(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Bring a replication job to the desired state and return the outcome."""
+    table = replace(REPLICATION, precheck=partial(precheck, params.get("tenant")))
+    if params.get("force"):
+        table = replace(table, delete_call=replace(_ONE, data={"force": "1"}))
+    return run(table, params, client, check_mode)
+
+
+def precheck(
+    tenant: str | None, client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise any refusal before the first write.
+
+    One request for a new job or a task with a tenant, and the list of jobs for a new one.
+    """
+    attempted = f"{REPLICATION.label(desired.keys)} was not changed"
+    if change.creates or tenant is not None:
+        rows = client.get("cluster", "resources", attempted="Could not list the guests") or []
+        require_guest(desired.keys["id"], tenant, rows, attempted)
+        if change.creates:
+            require_target(desired, rows, attempted)
+            jobs = client.get(*_ALL.path, attempted="Could not list the replication jobs") or []
+            require_new(desired, jobs, attempted)
+    return ()
+
+
+def _guest(job: str, rows: Rows) -> Mapping[str, Any] | None:
+    vmid = job.partition("-")[0]
+    return next((row for row in rows if str(row.get("vmid", "")) == vmid), None)
+
+
+def require_guest(job: str, tenant: str | None, rows: Rows, attempted: str) -> None:
+    """Raise UnknownVm if the guest does not exist, and ForeignTenant if it belongs to another
+    tenant than that of the task (pure).
+    """
+    guest = _guest(job, rows)
+    vmid = job.partition("-")[0]
+    if guest is None:
+        raise UnknownVm(
+            attempted=attempted,
+            answer=f"there is no guest {vmid} that this user or token may see",
+            next_step="Check the VMID at the beginning of id",
+            reason="unknown VM",
+        )
+    if tenant is not None and not owns(tenant_tag(tenant), parse_tags(guest.get("tags"))):
+        raise ForeignTenant(
+            attempted=attempted,
+            answer=f"guest {vmid} does not belong to tenant {tenant}",
+            next_step=f"Check its tag, which must be {tenant_tag(tenant)}",
+            reason="another tenant",
+        )
+
+
+def require_target(desired: DesiredResource, rows: Rows, attempted: str) -> None:
+    """Raise ConfigurationError for a target that does not exist, or that has the guest (pure)."""
+    nodes = sorted(str(row["node"]) for row in rows if row.get("type") == "node")
+    target = desired.values["target"]
+    guest = _guest(desired.keys["id"], rows) or {}
+    if target in nodes and target != guest.get("node"):
+        return
+    if target in nodes:
+        answer = f"the guest runs on {target} itself"
+    else:
+        answer = f"there is no node {target}; the cluster has {', '.join(nodes)}"
+    raise ConfigurationError(
+        attempted=attempted, answer=answer, next_step="Check target", reason="target"
+    )
+
+
+def require_new(desired: DesiredResource, jobs: Rows, attempted: str) -> None:
+    """Raise Conflict if the guest has a job with this target, or if the old job of this ID is
+    still being deleted (pure).
+    """
+    name, target = desired.keys["id"], desired.values["target"]
+    vmid = int(name.partition("-")[0])
+    for job in jobs:
+        if job["id"] == name:
+            raise Conflict(
+                attempted=attempted,
+                answer="the job of this ID is being deleted by its node",
+                next_step="Run this again in a minute, or delete it with force=true",
+                reason="being deleted",
+            )
+        if int(job.get("guest", 0)) == vmid and job.get("target") == target:
+            raise Conflict(
+                attempted=attempted,
+                answer=f"job {job['id']} replicates this guest to {target}",
+                next_step=f"Use the ID {job['id']}, or another target",
+                reason="target in use",
+            )

@@ -1,0 +1,120 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from mapping.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: mapping
+short_description: Manage mappings of devices and directories
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that has
+    an entry, and does not need root to use the device.
+  - Proxmox VE compares an entry with the device when a VM starts. A missing directory of the node
+    that answers is refused at once.
+  - Directories need Proxmox VE 8.4 or newer.
+  - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a new
+    one.
+extends_documentation_fragment:
+  - pve.fleet.mapping_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.mapping_info
+"""
+
+EXAMPLES = r"""
+- name: Map a graphics card of two nodes
+  pve.fleet.mapping:
+    type: pci
+    name: gpu
+    map:
+      - {node: pve1, path: "0000:01:00.0", id: "10de:2204", iommugroup: 1}
+      - {node: pve2, path: "0000:02:00.0", id: "10de:2204", iommugroup: 4}
+
+- name: Add the card of a third node, and share all of them
+  pve.fleet.mapping:
+    type: pci
+    name: gpu
+    map:
+      - {node: pve3, path: "0000:01:00.0", id: "10de:2204", iommugroup: 2}
+    mdev: true
+
+- name: Map a USB key by its vendor and device
+  pve.fleet.mapping:
+    type: usb
+    name: license-key
+    map: [{node: pve1, id: "0529:0001"}]
+
+- name: Delete a mapping
+  pve.fleet.mapping:
+    type: usb
+    name: license-key
+    state: absent
+"""
+
+RETURN = r"""
+mapping:
+  description: The result as it is afterwards, or in check mode as it would be. It is null when
+    it is deleted.
+  returned: success
+  type: dict
+  contains:
+    type: {description: Its type., type: str, sample: pci}
+    name: {description: Its name., type: str, sample: gpu}
+    description: {description: Its description., type: str, sample: ''}
+    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [{
+          node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
+    mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI devices}
+    live_migration_capable: {description: Whether a running VM can be migrated with it., type: bool,
+      sample: false, returned: of PCI devices}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create mapping 'pci/gpu']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: map
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create mapping 'pci/gpu']
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import MAPPING
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping import mapping_spec
+
+ENTRY = Entry(partial(run, MAPPING), mapping_spec(), name="mapping")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

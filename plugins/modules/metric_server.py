@@ -1,0 +1,143 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from metric_server.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: metric_server
+short_description: Manage metric servers
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a server that the nodes of a cluster send metrics to.
+  - Proxmox VE connects to the server before it stores it, unless it is disabled or receives
+    datagrams.
+  - OpenTelemetry needs Proxmox VE 9.0 or newer.
+  - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
+extends_documentation_fragment:
+  - pve.fleet.metric_server_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.metric_server_info
+"""
+
+EXAMPLES = r"""
+- name: Send metrics to Graphite
+  pve.fleet.metric_server:
+    name: graphite
+    type: graphite
+    server: 10.99.0.50
+    server_port: 2003
+
+- name: Send metrics to InfluxDB, which is not there yet
+  pve.fleet.metric_server:
+    name: influx
+    type: influxdb
+    server: influx.example.com
+    server_port: 8086
+    influxdb_proto: https
+    organization: ops
+    bucket: proxmox
+    token: "{{ lookup('ansible.builtin.env', 'INFLUX_TOKEN') or 'from a vault' }}"
+    disable: true
+
+- name: Write a new token
+  pve.fleet.metric_server:
+    name: influx
+    token: another one
+    update_secrets: always
+
+- name: Stop sending metrics to Graphite
+  pve.fleet.metric_server:
+    name: graphite
+    state: absent
+"""
+
+RETURN = r"""
+metric_server:
+  description: The result as it is afterwards, or in check mode as it would be. It is null
+    when it is deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: graphite}
+    type: {description: Its type., type: str, sample: graphite}
+    server: {description: Its address., type: str, sample: 10.99.0.50}
+    server_port: {description: Its port., type: int, sample: 2003}
+    disable: {description: Whether nothing is sent., type: bool, sample: false}
+    mtu: {description: The MTU., type: int, sample: 1500, returned: of Graphite and InfluxDB}
+    timeout_seconds: {description: Seconds to wait., type: int, sample: 1, returned: of
+        Graphite and InfluxDB}
+    proto: {description: The protocol., type: str, sample: udp, returned: of Graphite}
+    path: {description: The root path., type: str, sample: proxmox, returned: of Graphite}
+    influxdb_proto: {description: The protocol., type: str, returned: of InfluxDB}
+    organization: {description: The organization., type: str, returned: of InfluxDB}
+    bucket: {description: The bucket., type: str, returned: of InfluxDB}
+    api_path_prefix: {description: The path before the API., type: str, returned: of InfluxDB}
+    max_body_size: {description: Most bytes in a request., type: int, returned: of InfluxDB}
+    verify_certificate: {description: Whether the certificate is verified., type: bool,
+      returned: of InfluxDB}
+    otel_protocol: {description: The protocol., type: str, returned: of OpenTelemetry}
+    otel_path: {description: The path., type: str, returned: of OpenTelemetry}
+    otel_timeout_seconds: {description: Seconds to wait., type: int, returned: of OpenTelemetry}
+    otel_max_body_size: {description: Most bytes in a request., type: int, returned: of
+        OpenTelemetry}
+    otel_compression: {description: The compression., type: str, returned: of OpenTelemetry}
+    otel_resource_attributes: {description: The resource attributes., type: str, returned: of
+        OpenTelemetry}
+    otel_verify_ssl: {description: Whether the certificate is verified., type: bool, returned: of
+        OpenTelemetry}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create metric server 'graphite']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: fixed option
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create metric server 'graphite']
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._datacenter.metric_server import (
+    METRIC_SERVER,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metric_server import (
+    metric_server_spec,
+)
+
+ENTRY = Entry(partial(run, METRIC_SERVER), metric_server_spec(), name="metric_server")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

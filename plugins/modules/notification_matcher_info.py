@@ -1,0 +1,72 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from notify_matcher.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: notification_matcher_info
+short_description: Gather information about rules that choose the targets of notifications
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns one matcher or all of them. One request is made.
+  - The token needs C(Mapping.Audit) on C(/mapping/notifications).
+extends_documentation_fragment:
+  - pve.fleet.notify_matcher_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.notification_matcher
+"""
+
+EXAMPLES = r"""
+- name: Read all matchers
+  pve.fleet.notification_matcher_info:
+  register: known
+"""
+
+RETURN = r"""
+notification_matchers:
+  description: The matchers, sorted by name. Empty when there is no matcher of that name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name: {description: Its name., type: str, sample: backups}
+    target: {description: Its endpoints., type: list, elements: str, sample: [mail-to-root]}
+    mode: {description: Whether all rules must match., type: str, sample: all}
+    invert_match: {description: Whether the match is inverted., type: bool, sample: false}
+    match_severity: {description: Severities., type: list, elements: str, sample: [error]}
+    match_field: {description: Fields., type: list, elements: str, sample: ['exact:type=vzdump']}
+    match_calendar: {description: Times., type: list, elements: str, sample: []}
+    disable: {description: Whether it has no effect., type: bool, sample: false}
+    comment: {description: Its comment., type: str, sample: ''}
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._notification.matcher import MATCHER
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_matcher import (
+    notification_matcher_info_spec,
+)
+
+ENTRY = Entry(
+    partial(run_info, MATCHER), notification_matcher_info_spec(), name="notification_matcher_info"
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from replication.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: replication
+short_description: Manage replication jobs
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a job that replicates the disks of a guest to another node. The
+    disks must be on ZFS.
+  - A guest has one job for each target. A job for a target that has one is refused before the first
+    write.
+  - The token needs C(VM.Replicate) and C(VM.Audit) on the guest.
+extends_documentation_fragment:
+  - pve.fleet.replication_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.replication_info
+"""
+
+EXAMPLES = r"""
+- name: Delete a job of a guest that does not have one
+  pve.fleet.replication:
+    id: 10000-0
+    state: absent
+"""
+
+RETURN = r"""
+replication:
+  description: The result as it is afterwards, or in check mode as it would be. It is null when it
+    is deleted.
+  returned: success
+  type: dict
+  contains:
+    id: {description: Its ID., type: str, sample: 100-0}
+    vmid: {description: The VMID of the guest., type: int, sample: 100}
+    target: {description: The node it replicates to., type: str, sample: pve2}
+    source: {description: The node of the guest., type: str, sample: pve1}
+    schedule: {description: When it runs., type: str, sample: '*/15'}
+    rate: {description: The limit in MB/s., type: str, sample: ''}
+    disable: {description: Whether it does not run., type: bool, sample: false}
+    comment: {description: Its comment., type: str, sample: ''}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create replication job '100-0']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: target in use
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create replication job '100-0']
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._datacenter.replication import (
+    run_replication,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replication import (
+    replication_spec,
+)
+
+ENTRY = Entry(run_replication, replication_spec(), name="replication")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules for mappings, metric servers and replication jobs against the simulator, which follows
+pve-manager and pve-guest-common.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab
+from tests.modules.table_lab import done, refused
+
+GPU: dict[str, Any] = {"type": "pci", "name": "gpu"}
+CARD = {"path": "0000:01:00.0", "id": "10de:2204"}
+GRAPHITE: dict[str, Any] = {"name": "graphite", "type": "graphite", "server": "10.99.0.50"}
+INFLUX: dict[str, Any] = {
+    "name": "influx",
+    "type": "influxdb",
+    "server": "10.99.0.51",
+    "server_port": 8086,
+}
+
+
+@pytest.fixture
+def lab(unused: Lab) -> Lab:
+    return unused
+
+
+def test_mapping(lab: Lab) -> None:
+    made = done(lab, "mapping", **GPU, map=[{"node": "pve1", "iommugroup": 1, **CARD}])
+    assert made["mapping"]["map"] == [{"node": "pve1", "iommugroup": 1, **CARD}]
+    grown = done(lab, "mapping", **GPU, map=[{"node": "pve2", **CARD}], mdev=True)
+    assert [one["node"] for one in grown["mapping"]["map"]] == ["pve1", "pve2"]
+    moved = done(lab, "mapping", **GPU, map=[{"node": "pve2", **CARD, "path": "0000:02:00"}])
+    assert [one["path"] for one in moved["mapping"]["map"]] == ["0000:01:00.0", "0000:02:00"]
+    exact = done(lab, "mapping", **GPU, map=[{"node": "pve2", **CARD}], exact=True, mdev=False)
+    assert exact["mapping"]["map"] == [{"node": "pve2", **CARD}]
+    assert done(lab, "mapping", **GPU, description="cards")["mapping"]["description"] == "cards"
+    done(lab, "mapping", **GPU, description="")
+    done(lab, "mapping", type="usb", name="key", map=[{"node": "pve1", "id": "0529:0001"}])
+    done(lab, "mapping", type="dir", name="data", map=[{"node": "pve2", "path": "/srv/data"}])
+    listed = lab.run("mapping_info")["mappings"]
+    assert [(one["type"], one["name"]) for one in listed] == [
+        ("dir", "data"),
+        ("pci", "gpu"),
+        ("usb", "key"),
+    ]
+    for one in listed:
+        assert not lab.run("mapping", **one)["changed"]
+    assert len(lab.run("mapping_info", type="usb", name="key")["mappings"]) == 1
+    assert done(lab, "mapping", **GPU, state="absent")["mapping"] is None
+
+
+MAPPINGS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({**GPU}, "map", "map is required"),
+    ({**GPU, "map": [{"node": "pve1", "id": "10de:2204"}]}, "map", "node pve1 has no path"),
+    ({**GPU, "map": [{"node": "pve1", **CARD, "id": "10de"}]}, "id", "Write it as 8086:10fb"),
+    (
+        {
+            "type": "usb",
+            "name": "key",
+            "map": [{"node": "pve1", "id": "0529:0001", "iommugroup": 1}],
+        },
+        "map",
+        "has iommugroup, and a mapping of type usb has description, id, node, path",
+    ),
+    ({"type": "usb", "name": "key", "map": [], "mdev": True}, "mdev", "option of type pci"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason", "word"), MAPPINGS_REFUSED, ids=str)
+def test_mapping_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: str) -> None:
+    result = refused(lab, "mapping", **options)
+    assert result["error"]["reason"] == reason, result["msg"]
+    assert word in result["msg"]
+
+
+def test_mapping_of_a_missing_directory(lab: Lab) -> None:
+    """The node that answers looks for its directory (pve-guest-common: PVE/Mapping/Dir.pm)."""
+    result = lab.run(
+        "mapping", type="dir", name="data", map=[{"node": "pve1", "path": "/srv/missing"}]
+    )
+    assert "/srv/missing does not exist" in result["msg"]
+
+
+def test_metric_server(lab: Lab) -> None:
+    made = done(lab, "metric_server", **GRAPHITE, server_port=2003)
+    assert made["metric_server"] == {
+        **GRAPHITE,
+        "server_port": 2003,
+        "disable": False,
+        "mtu": 1500,
+        "timeout_seconds": 1,
+        "proto": "udp",
+        "path": "proxmox",
+    }
+    changed = done(lab, "metric_server", name="graphite", path="cluster", mtu=9000, disable=True)
+    assert changed["diff"]["after"] == {"disable": True, "mtu": 9000, "path": "cluster"}
+    assert (
+        done(lab, "metric_server", name="graphite", path="")["metric_server"]["path"] == "proxmox"
+    )
+    (listed,) = lab.run("metric_server_info")["metric_servers"]
+    assert not lab.run("metric_server", **listed)["changed"]
+    assert done(lab, "metric_server", name="graphite", state="absent")["changed"]
+
+
+def test_secret_of_a_metric_server_is_written_only_when_asked(lab: Lab) -> None:
+    made = done(lab, "metric_server", **INFLUX, token="first-secret")
+    assert "first-secret" not in str(made)
+    lab.simulator.reset_log()
+    assert not lab.run("metric_server", name="influx", token="second-secret")["changed"]
+    result = lab.run("metric_server", name="influx", token="second", update_secrets="always")
+    assert result["done"] == ["Set token of metric server 'influx'"]
+    (write,) = lab.simulator.writes()
+    assert write["method"] == "PUT"
+
+
+METRICS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({**GRAPHITE}, "server_port", "server_port is required"),
+    ({**GRAPHITE, "server_port": 2003, "bucket": "b"}, "bucket", "option of type influxdb"),
+    ({**GRAPHITE, "server_port": 2003, "token": "hush-hush"}, "token", "option of type influxdb"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason", "word"), METRICS_REFUSED, ids=str)
+def test_metric_server_is_refused(
+    lab: Lab, options: dict[str, Any], reason: str, word: str
+) -> None:
+    result = refused(lab, "metric_server", **options)
+    assert result["error"]["reason"] == reason, result["msg"]
+    assert word in result["msg"]
+
+
+def test_metric_server_that_does_not_answer(lab: Lab) -> None:
+    result = lab.run("metric_server", **GRAPHITE, server_port=2003, proto="tcp")
+    assert "Connection refused" in result["msg"]
+    assert not result["changed"]
+
+
+@pytest.fixture
+def guest(lab: Lab) -> str:
+    """The VMID of a VM of tenant acme on pve1 whose disk is on ZFS."""
+    data = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "images"}
+    lab.client.write("POST", "storage", data=data)
+    disks = [{"size": 1, "storage": "tank"}]
+    made = lab.vm(name="zfs", vmid=400, node="pve1", tenant="acme", memory="128M", disks=disks)
+    return str(made["vm"]["vmid"])
+
+
+def test_replication(lab: Lab, guest: str) -> None:
+    job = f"{guest}-0"
+    made = done(lab, "replication", id=job, target="pve2", schedule="*/30", rate="10")
+    assert made["replication"] == {
+        "id": job,
+        "vmid": 400,
+        "target": "pve2",
+        "source": "pve1",
+        "schedule": "*/30",
+        "rate": "10",
+        "disable": False,
+        "comment": "",
+    }
+    changed = done(lab, "replication", id=job, schedule="", rate="", disable=True, tenant="acme")
+    assert changed["replication"]["schedule"] == "*/15"
+    done(lab, "replication", id=job, disable=False, comment="night")
+    (listed,) = lab.run("replication_info")["replications"]
+    pasted = {key: value for key, value in listed.items() if key not in ("vmid", "source")}
+    assert not lab.run("replication", **pasted)["changed"]
+    result = refused(lab, "replication", id=f"{guest}-1", target="pve2")
+    assert f"job {job} replicates this guest to pve2" in result["msg"]
+    assert done(lab, "replication", id=job, state="absent")["replication"] is None
+    assert lab.run("replication_info")["replications"] == []
+    result = refused(lab, "replication", id=job, target="pve2")
+    assert result["error"]["reason"] == "being deleted"
+    done(lab, "replication", id=f"{guest}-1", target="pve3")
+    done(lab, "replication", id=f"{guest}-1", state="absent", force=True)
+    done(lab, "replication", id=f"{guest}-1", target="pve3")
+
+
+REPLICATION_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"id": "400", "target": "pve2"}, "id", "Write it as VMID-NUMBER"),
+    ({"id": "999-0", "target": "pve2"}, "unknown VM", "there is no guest 999"),
+    ({"id": "400-0", "target": "pve1"}, "target", "the guest runs on pve1 itself"),
+    ({"id": "400-0", "target": "pve9"}, "target", "pve1, pve2, pve3"),
+    ({"id": "400-0", "target": "pve2", "tenant": "globex"}, "another tenant", "globex"),
+    ({"id": "400-0", "target": "pve2", "rate": "fast"}, "rate", "MB/s"),
+    ({"id": "400-0"}, "target", "target is required"),
+]
+
+
+@pytest.mark.usefixtures("guest")
+@pytest.mark.parametrize(("options", "reason", "word"), REPLICATION_REFUSED, ids=str)
+def test_replication_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: str) -> None:
+    result = refused(lab, "replication", **options)
+    assert result["error"]["reason"] == reason, result["msg"]
+    assert word in result["msg"]
