@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the scope that a task means; the scope of a guest is on the node of the guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.locate import locate, locate_by_name
+from .._cluster.lookup import guard_tenant
+from .._cluster.state import VmRow, fetch_cluster_state
+from .._cluster.tenant import PREFIX, parse_tags, tenant_tag
+from .._cluster.visible import look_for, require_visible
+from .._container.kind import CONTAINER
+from .._core import validate
+from .._core.errors import UnknownVm
+from .._vm.kind import VM
+from .scope import GUEST, FirewallScope, plain_scope
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
+    """Return the scope of a task; two or more requests for a guest, else none.
+
+    Raises Conflict for a guest of another tenant.
+    """
+    kind = params["scope"]
+    if kind != GUEST:
+        return plain_scope(kind, params.get(kind))
+    prefix = params.get("tenant_prefix") or PREFIX
+    tag = tenant_tag(params["tenant"], prefix) if params.get("tenant") else None
+    row = _find_guest(client, params, tag, prefix)
+    config = client.get(*row.path, "config")
+    label = f"{_noun(row)} {row.vmid}"
+    tags = parse_tags(str(config.get("tags") or ""))
+    guard_tenant(label, tags, tag, prefix, number=row.vmid)
+    nics = frozenset(key for key in config if key.startswith("net") and key[3:].isdigit())
+    return FirewallScope(GUEST, label, (*row.path, "firewall"), nics)
+
+
+def _noun(row: VmRow) -> str:
+    return CONTAINER.noun if row.type == CONTAINER.type else VM.noun
+
+
+def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, prefix: str) -> VmRow:
+    cluster = fetch_cluster_state(client, {VM.type, CONTAINER.type})
+    if params.get("vmid") is not None:
+        number = validate.vmid(params["vmid"])
+        row, cluster = locate(client, cluster, vmid=number)
+        label = f"Guest {number}"
+        if row is None:
+            require_visible(look_for(client, cluster, number), number, f"{label} was not found")
+    else:
+        name = validate.dns_name(params["name"])
+        row, cluster = locate_by_name(client, cluster, name, tag, prefix)
+        label = f"Guest '{name}'"
+    return row or _unknown(label)
+
+
+def _unknown(label: str) -> VmRow:
+    raise UnknownVm(
+        attempted=f"{label} was not found",
+        answer="no guest of that name or VMID is visible",
+        next_step="Check the spelling, and that the user or token has VM.Audit on it",
+        reason="unknown guest",
+    )

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firewall of one scope, the present one and the one that a task declares (data)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .rules.model import Rule
+
+Named: TypeAlias = "Mapping[str, tuple[str, str]]"
+"""Aliases: the network and the comment of each name."""
+Members: TypeAlias = "Mapping[str, tuple[bool, str]]"
+"""Members of an IP set: whether the address is excluded, and its comment."""
+
+
+@dataclass(frozen=True)
+class IpSet:
+    """An IP set."""
+
+    comment: str = ""
+    members: Members = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """The firewall of one scope. `exists` is false for a group that is missing."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    aliases: Named = field(default_factory=dict)
+    ip_sets: Mapping[str, IpSet] = field(default_factory=dict)
+    comment: str = ""  # of a group
+    exists: bool = True
+
+
+@dataclass(frozen=True)
+class DesiredFirewall:
+    """The parts of a firewall that a task declares; None for a part that it does not.
+
+    An option with an empty text is removed. With `exact`, names that are not listed are removed.
+    """
+
+    options: Mapping[str, str]
+    rules: tuple[Rule, ...] | None = None
+    aliases: Named | None = None
+    ip_sets: Mapping[str, IpSet] | None = None
+    comment: str | None = None
+    exact: bool = False
+    is_wanted: bool = True
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names that rules can use; None for names that were not read."""
+
+    aliases: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
+    groups: frozenset[str] | None = None
+    macros: frozenset[str] | None = None
+    interfaces: frozenset[str] | None = None

@@ -1,0 +1,366 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps that change a firewall into the desired one (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._resource.plan import Plan, Step
+from .model import DesiredFirewall, Firewall, IpSet
+from .rules.transition import CREATE, DELETE, MOVE, POLICY, Policies, Write, transition
+from .scope import GROUP, ROOT, FirewallScope, Path
+from .view import view_of
+
+_POLICY = "policy_"
+_ALIASES = "aliases"
+
+
+@dataclass(frozen=True)
+class FirewallStep(Step):
+    """A step that is sent while its part of the firewall is as the plan expects it.
+
+    `part` is the path that shows the part, `reader` the name of its form, `expected` and `result`
+    are the part before and after the step.
+    """
+
+    part: Path = ()
+    reader: str = ""
+    expected: Any = None
+    result: Any = None
+
+
+def _guarded(step: Step, part: Path, reader: str, expected: Any, result: Any) -> FirewallStep:
+    """Return the step with the part of the firewall that it changes."""
+    values = {"part": part, "reader": reader, "expected": expected, "result": result}
+    return FirewallStep(**vars(step), **values)
+
+
+def plan_firewall(scope: FirewallScope, actual: Firewall, desired: DesiredFirewall) -> Plan:
+    """Return the steps: names that rules may use, the rules with the policies, names that go.
+
+    The firewall is switched on after its rules are complete, and off before they change.
+    """
+    after = after_plan(actual, desired)
+    steps = tuple(_steps(scope, actual, after, desired))
+    before_view, after_view = view_of(scope, actual), view_of(scope, after)
+    changed = [key for key in after_view if before_view.get(key) != after_view[key]]
+    if not after.exists or not actual.exists:
+        changed = list(after_view)
+    before = {key: before_view.get(key) for key in changed if actual.exists}
+    shown = {key: after_view.get(key) for key in changed if after.exists}
+    return Plan(steps, before, shown) if steps else Plan()
+
+
+def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
+    """Return the firewall that a task leaves."""
+    if not desired.is_wanted:
+        return Firewall(exists=False)
+    options = {**actual.options, **desired.options}
+    aliases = _by_name(actual.aliases, desired.aliases, desired.exact)
+    sets = dict(_by_name(actual.ip_sets, desired.ip_sets, desired.exact))
+    if not desired.exact:
+        for name, goal in sets.items():
+            members = {**actual.ip_sets.get(name, IpSet()).members, **goal.members}
+            sets[name] = replace(goal, members=members)
+    return Firewall(
+        {name: value for name, value in options.items() if value != ""},
+        actual.rules if desired.rules is None else desired.rules,
+        aliases,
+        sets,
+        actual.comment if desired.comment is None else desired.comment.rstrip(),
+    )
+
+
+def _by_name(
+    actual: Mapping[str, Any], desired: Mapping[str, Any] | None, exact: bool
+) -> dict[str, Any]:
+    """Return the named things afterwards; an existing one keeps the case of its name."""
+    if desired is None:
+        return dict(actual)
+    existing = {name.lower(): name for name in actual}
+    goals = {existing.get(name.lower(), name): value for name, value in desired.items()}
+    return goals if exact else {**actual, **goals}
+
+
+def _steps(
+    scope: FirewallScope, actual: Firewall, after: Firewall, desired: DesiredFirewall
+) -> Iterator[Step]:
+    if not after.exists:
+        if actual.exists:
+            yield from _rule_steps(scope, actual, replace(actual, rules=()))
+            yield _group_step(scope, "Remove", "DELETE", {})
+        return
+    if scope.kind == GROUP:
+        yield from _group_steps(scope, actual, after)
+    yield from _alias_steps(scope, actual, after)
+    yield from _set_steps(scope, actual, after)
+    switches_on = scope.is_on(after.options) and not scope.is_on(actual.options)
+    others = {
+        name: value for name, value in desired.options.items() if not name.startswith(_POLICY)
+    }
+    if not switches_on:
+        yield from _option_steps(scope, actual.options, others)
+    yield from _rule_steps(scope, actual, after, others if not switches_on else {})
+    if switches_on:
+        policies = {
+            name: value for name, value in desired.options.items() if name.startswith(_POLICY)
+        }
+        yield from _option_steps(scope, _with_options(actual.options, policies), others)
+    yield from _removals(scope, actual, after)
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def _group_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
+    data: dict[str, Any] = {"group": scope.name}
+    if after.comment:
+        data["comment"] = after.comment
+    if not actual.exists:
+        yield _group_step(scope, "Create", "POST", data)
+    elif actual.comment != after.comment:
+        data = {"group": scope.name, "rename": scope.name, "comment": after.comment}
+        yield _group_step(scope, "Change", "POST", data)
+
+
+def _group_step(scope: FirewallScope, verb: str, method: str, data: Mapping[str, Any]) -> Step:
+    groups = (*ROOT, "groups")
+    path = scope.path if method == "DELETE" else groups
+    summary = f"{verb} security group '{scope.name}'"
+    return Step("group", summary, method, path, data, is_task=False)
+
+
+# -- aliases and IP sets -------------------------------------------------------------------------
+
+
+def _alias_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
+    path = (*scope.path, _ALIASES)
+    now = dict(actual.aliases)
+    for name, (cidr, comment) in after.aliases.items():
+        if now.get(name) == (cidr, comment):
+            continue
+        is_new = name not in now
+        data = {"cidr": cidr, **({"comment": comment} if comment else {})}
+        expected, now = dict(now), {**now, name: (cidr, comment)}
+        yield _guarded(
+            Step(
+                "alias",
+                f"{'Create' if is_new else 'Change'} alias '{name}' of {scope.label}: {cidr}",
+                "POST" if is_new else "PUT",
+                path if is_new else (*path, name),
+                {"name": name, **data} if is_new else data,
+                is_task=False,
+            ),
+            path,
+            _ALIASES,
+            expected,
+            now,
+        )
+
+
+def _set_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
+    path = (*scope.path, "ipset")
+    now = {name: one.comment for name, one in actual.ip_sets.items()}
+    for name, goal in after.ip_sets.items():
+        origin = actual.ip_sets.get(name)
+        if origin is None or origin.comment != goal.comment:
+            data: dict[str, Any] = {"name": name}
+            if origin is not None:
+                data["rename"] = name
+            if goal.comment or origin is not None:
+                data["comment"] = goal.comment
+            expected, now = dict(now), {**now, name: goal.comment}
+            verb = "Create" if origin is None else "Change"
+            summary = f"{verb} IP set '{name}' of {scope.label}"
+            yield _guarded(
+                Step("ipset", summary, "POST", path, data, is_task=False),
+                path,
+                "ipsets",
+                expected,
+                now,
+            )
+        yield from _member_steps(scope, name, origin or IpSet(), goal)
+
+
+def _member_steps(scope: FirewallScope, name: str, origin: IpSet, goal: IpSet) -> Iterator[Step]:
+    path = (*scope.path, "ipset", name)
+    now = dict(origin.members)
+    # Added first: an address in two networks is in the set all the time.
+    for cidr in (*goal.members, *origin.members):
+        member = goal.members.get(cidr)
+        if now.get(cidr) == member:
+            continue
+        expected = dict(now)
+        data: dict[str, Any] = {}
+        if member is None:
+            verb, method = "Remove {} from", "DELETE"
+            del now[cidr]
+        else:
+            verb, method = ("Change {} in", "PUT") if cidr in now else ("Add {} to", "POST")
+            now[cidr] = member
+            data = {"nomatch": int(member[0])} if member[0] else {}
+            data.update({"comment": member[1]} if member[1] else {})
+            data.update({"cidr": cidr} if method == "POST" else {})
+        yield _guarded(
+            Step(
+                "member",
+                f"{verb.format(cidr)} IP set '{name}' of {scope.label}",
+                method,
+                path if method == "POST" else (*path, cidr),
+                data,
+                is_task=False,
+            ),
+            path,
+            "members",
+            expected,
+            dict(now),
+        )
+
+
+def _removals(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
+    """Yield the removal of names, after the rules that used them."""
+    aliases = {name: after.aliases.get(name, one) for name, one in actual.aliases.items()}
+    aliases = {**aliases, **after.aliases}
+    sets = {name: one.comment for name, one in {**actual.ip_sets, **after.ip_sets}.items()}
+    for name in actual.aliases:
+        if name not in after.aliases:
+            expected = dict(aliases)
+            del aliases[name]
+            path = (*scope.path, _ALIASES)
+            summary = f"Remove alias '{name}' of {scope.label}"
+            yield _removal(summary, path, name, _ALIASES, (expected, dict(aliases)))
+    for name in actual.ip_sets:
+        if name not in after.ip_sets:
+            expected_sets = dict(sets)
+            del sets[name]
+            summary = f"Remove IP set '{name}' of {scope.label}"
+            path = (*scope.path, "ipset")
+            yield _removal(summary, path, name, "ipsets", (expected_sets, dict(sets)))
+
+
+def _removal(summary: str, part: Path, name: str, reader: str, states: tuple[Any, Any]) -> Step:
+    data = {"force": 1} if reader == "ipsets" else {}
+    return _guarded(
+        Step("remove", summary, "DELETE", (*part, name), data, is_task=False),
+        part,
+        reader,
+        states[0],
+        states[1],
+    )
+
+
+# -- options and rules ---------------------------------------------------------------------------
+
+
+def _with_options(actual: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    merged = {**actual, **changes}
+    return {name: value for name, value in merged.items() if value != ""}
+
+
+def _option_steps(
+    scope: FirewallScope, actual: Mapping[str, str], changes: Mapping[str, str]
+) -> Iterator[Step]:
+    after = _with_options(actual, changes)
+    if after == dict(actual):
+        return
+    data: dict[str, Any] = {}
+    gone: list[str] = []
+    words: list[str] = []
+    for name, value in changes.items():
+        if actual.get(name, "") == value:
+            continue
+        if value == "":
+            gone.append(name)
+            words.append(f"remove {name}")
+        else:
+            data[name] = value
+            words.append(f"{name}={value}")
+    if gone:
+        data["delete"] = ",".join(gone)
+    path = (*scope.path, "options")
+    yield _guarded(
+        Step(
+            "options",
+            f"Set options of {scope.label}: {', '.join(words)}",
+            "PUT",
+            path,
+            data,
+            is_task=False,
+        ),
+        path,
+        "options",
+        dict(actual),
+        after,
+    )
+
+
+def _rule_steps(
+    scope: FirewallScope,
+    actual: Firewall,
+    after: Firewall,
+    set_before: Mapping[str, str] | None = None,
+) -> Iterator[Step]:
+    """Yield the writes of rules, and of the policies among them."""
+    options = _with_options(actual.options, set_before or {})
+    policies = (_policies(scope, actual.options), _policies(scope, after.options))
+    is_enforced = scope.is_on(actual.options) and scope.is_on(after.options)
+    chosen = {
+        name: after.options.get(name, "")
+        for name in {**actual.options, **after.options}
+        if name.startswith(_POLICY)
+    }
+    rules = actual.rules
+    written = False
+    for write in transition(rules, after.rules, policies, is_enforced=is_enforced):
+        if write.kind == POLICY:
+            yield from _option_steps(scope, options, chosen)
+            written = True
+            continue
+        yield _rule_step(scope, write, rules)
+        rules = write.result
+    if not written:  # a policy that is set to its default
+        yield from _option_steps(scope, options, chosen)
+
+
+def _policies(scope: FirewallScope, options: Mapping[str, str]) -> Policies:
+    found = []
+    for direction, default in scope.policies.items():
+        found.append((direction, options.get(_POLICY + direction) or default))
+    return Policies(tuple(found))
+
+
+_VERBS = {CREATE: "Create", MOVE: "Move", DELETE: "Remove"}
+
+
+def _rule_step(scope: FirewallScope, write: Write, rules: tuple[Any, ...]) -> Step:
+    place = f"rule {write.pos} of {scope.label}"
+    verb = _VERBS.get(write.kind, "Change")
+    goal = ""
+    if write.kind == MOVE:
+        goal = f" to position {_new_place(write)}"
+    method = {CREATE: "POST", DELETE: "DELETE"}.get(write.kind, "PUT")
+    path = scope.rules_path if write.kind == CREATE else (*scope.rules_path, write.pos)
+    return _guarded(
+        Step(
+            f"rule {write.kind}",
+            f"{verb} {place}{goal}: {write.rule}",
+            method,
+            path,
+            write.data,
+            is_task=False,
+        ),
+        scope.rules_path,
+        "rules",
+        rules,
+        write.result,
+    )
+
+
+def _new_place(write: Write) -> int:
+    goal = int(write.data["moveto"])
+    return goal if goal <= write.pos else goal - 1

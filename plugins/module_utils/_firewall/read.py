@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read the firewall of a scope, as far as a task needs it. Talks, decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._core.parallel import side_by_side
+from .model import DesiredFirewall, Firewall, IpSet, Known
+from .rules.model import Rule, rule_of_row
+from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_WORKERS = 4
+
+
+def read_firewall(
+    client: Client, scope: FirewallScope, desired: DesiredFirewall | None = None
+) -> Firewall:
+    """Return the firewall of a scope; the parts that a task declares, without a task all of it."""
+    comment = ""
+    if scope.kind == GROUP:
+        groups = groups_of(client.get(*ROOT, "groups"))
+        if scope.name not in groups:
+            return Firewall(exists=False)
+        comment = groups[scope.name]
+    parts = parts_of(scope, desired)
+    aliases: Mapping[str, tuple[str, str]] = {}
+    sets: Mapping[str, IpSet] = {}
+    options: Mapping[str, str] = {}
+    rules: tuple[Rule, ...] = ()
+    if "aliases" in parts:
+        aliases = aliases_of(client.get(*scope.path, "aliases"))
+    if "ip_sets" in parts:
+        sets = _read_sets(client, scope)
+    if "options" in parts:
+        options = options_of(client.get(*scope.path, "options"))
+    if "rules" in parts:
+        rules = rules_of(client.get(*scope.rules_path))
+    return Firewall(options, rules, aliases, sets, comment)
+
+
+def parts_of(scope: FirewallScope, desired: DesiredFirewall | None) -> set[str]:
+    """Return the parts that a task needs (pure). Rules depend on options, policies on rules, and
+    names that may be removed on both.
+    """
+    names = {"aliases", "ip_sets"} if scope.has_names else set()
+    others = {"options", "rules"} if scope.options else {"rules"}
+    if desired is None:
+        return names | others
+    parts = {name for name in names if getattr(desired, name) is not None}
+    has_policies = any(name.startswith("policy_") for name in desired.options)
+    is_removal = not desired.is_wanted or (desired.exact and bool(parts))
+    if desired.rules is not None or has_policies or is_removal:
+        return parts | others
+    return parts | {"options"} if desired.options else parts
+
+
+def _read_sets(client: Client, scope: FirewallScope) -> dict[str, IpSet]:
+    names = sets_of(client.get(*scope.path, "ipset"))
+
+    def read_one(name: str) -> IpSet:
+        return IpSet(names[name], members_of(client.get(*scope.path, "ipset", name)))
+
+    return dict(zip(names, side_by_side(read_one, list(names), _WORKERS), strict=True))
+
+
+def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> Known:
+    """Return the names that these rules can use; only names of the kinds that they use are read."""
+    listed = list(rules)
+    addresses = [one for rule in listed for one in (rule.source, rule.dest)]
+    aliases: set[str] = set()
+    sets: set[str] = set()
+    if any(is_name(one) for one in addresses):
+        for row in client.get(*scope.refs_path) or ():
+            found = sets if row["type"] == "ipset" else aliases
+            found.add(str(row["name"]).lower())
+    groups = macros = interfaces = None
+    if any(rule.type == "group" for rule in listed):
+        groups = frozenset(groups_of(client.get(*ROOT, "groups")))
+    if any(rule.macro for rule in listed):
+        rows = client.get(*ROOT, "macros") or ()
+        macros = frozenset(str(row["macro"]) for row in rows)
+    if scope.kind == GUEST:
+        interfaces = scope.nics
+    elif scope.kind == NODE and any(rule.iface for rule in listed):
+        rows = client.get("nodes", scope.path[1], "network") or ()
+        interfaces = frozenset(str(row["iface"]) for row in rows)
+    return Known(frozenset(aliases), frozenset(sets), groups, macros, interfaces)
+
+
+def is_name(text: str) -> bool:
+    """Return whether an address is the name of an alias or an IP set (pure)."""
+    plain = text[1:] if text.startswith("+") else text
+    return plain[:1].isalpha() and ":" not in plain
+
+
+def _text(value: Any) -> str:
+    return str(value or "").rstrip()
+
+
+def options_of(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options as texts (pure)."""
+    return {key: str(value) for key, value in answer.items() if key != "digest"}
+
+
+def rules_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
+    """Return the rules in order (pure)."""
+    ordered = sorted(rows or (), key=lambda row: int(row["pos"]))
+    return tuple(rule_of_row(row) for row in ordered)
+
+
+def aliases_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, tuple[str, str]]:
+    """Return the network and the comment of each alias (pure)."""
+    return {str(row["name"]): (str(row["cidr"]), _text(row.get("comment"))) for row in rows or ()}
+
+
+def sets_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, str]:
+    """Return the comment of each IP set (pure)."""
+    return {str(row["name"]): _text(row.get("comment")) for row in rows or ()}
+
+
+def members_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, tuple[bool, str]]:
+    """Return the members of an IP set (pure)."""
+    found: dict[str, tuple[bool, str]] = {}
+    for row in rows or ():
+        is_excluded = str(row.get("nomatch") or "0") != "0"
+        found[str(row["cidr"])] = (is_excluded, _text(row.get("comment")))
+    return found
+
+
+def groups_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, str]:
+    """Return the comment of each security group (pure)."""
+    return {str(row["group"]): _text(row.get("comment")) for row in rows or ()}

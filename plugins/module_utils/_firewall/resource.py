@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firewall of one scope as a resource: each step is sent while its part is as expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import AlreadyExists, DigestChanged, FleetError
+from .._core.result import Result
+from .._resource.engine import Resource
+from .._resource.execute import Execution, Sent, Verdict
+from .._resource.plan import Plan, Step
+from .._resource.result import result_of
+from . import read
+from .model import DesiredFirewall, Firewall
+from .plan import FirewallStep, after_plan, plan_firewall
+from .scope import FirewallScope
+from .view import view_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "rules": read.rules_of,
+    "options": read.options_of,
+    "aliases": read.aliases_of,
+    "ipsets": read.sets_of,
+    "members": read.members_of,
+}
+
+
+class FirewallOfScope(Resource[Result]):
+    """The firewall of one scope, with the plan for it."""
+
+    client: Client
+
+    def __init__(
+        self,
+        client: Client,
+        scope: FirewallScope,
+        desired: DesiredFirewall,
+        actual: Firewall,
+        check: Callable[[Firewall, Firewall], tuple[str, ...]],
+    ) -> None:
+        self.client = client
+        self.scope = scope
+        self.desired = desired
+        self.check = check
+        self.actual = actual
+        self.plan = self._plan(actual)
+
+    def _plan(self, actual: Firewall) -> Plan:
+        """Return the plan; `check` refuses unsafe changes, and returns warnings."""
+        warnings: tuple[str, ...] = ()
+        plan = plan_firewall(self.scope, actual, self.desired)
+        if plan.changed:
+            warnings = self.check(actual, after_plan(actual, self.desired))
+        return replace(plan, warnings=warnings)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self._plan(read.read_firewall(self.client, self.scope, self.desired))
+
+    def send(self, step: Step) -> Sent:
+        if not isinstance(step, FirewallStep):
+            return super().send(step)
+        answer = self.client.get(*step.part)
+        self._require(step, _READERS[step.reader](answer), step.expected)
+        digest = _digest_of(answer)
+        if digest and _takes_digest(step):
+            step = replace(step, data={**step.data, "digest": digest})
+        return super().send(step)
+
+    def _require(self, step: FirewallStep, found: Any, expected: Any) -> None:
+        """Raise DigestChanged if another run has changed the part."""
+        if found != expected:
+            raise DigestChanged(
+                attempted=f"Could not {step.summary[:1].lower()}{step.summary[1:]}",
+                answer=f"/{'/'.join(str(one) for one in step.part)} was changed since it was read",
+                next_step="Run this again when nothing else changes this firewall",
+                reason="changed since",
+            )
+
+    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+        """Return the look after a lost answer: True if the part is as after the step."""
+        if not isinstance(step, FirewallStep):
+            return lambda: None
+
+        def look() -> Any:
+            found = _READERS[step.reader](self.client.get(*step.part))
+            if found == step.result:
+                return True
+            self._require(step, found, step.expected)
+            return None
+
+        return look
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        is_stale = isinstance(error, (DigestChanged, AlreadyExists))
+        return Verdict.STALE if is_stale else Verdict.FAILED
+
+    def preview(self) -> Result:
+        after = after_plan(self.actual, self.desired)
+        shown = after if self.plan.changed else self.actual
+        return self._result(shown, self.plan)
+
+    def report(self, execution: Execution) -> Result:
+        final = read.read_firewall(self.client, self.scope, self.desired)
+        return self._result(final, self.plan, execution)
+
+    def _result(self, shown: Firewall, plan: Plan, execution: Execution | None = None) -> Result:
+        values = {"firewall": view_of(self.scope, shown) if shown.exists else None}
+        done = execution.done if execution else ()
+        warnings = execution.warnings if execution else ()
+        return result_of(plan, values, done=done, warnings=warnings, header=self.scope.label)
+
+
+def _takes_digest(step: FirewallStep) -> bool:
+    """Return whether PVE takes a digest: not for what is created, nor for the removal of a set."""
+    if step.method == "POST":
+        return "rename" in step.data
+    return not (step.method == "DELETE" and step.reader == "ipsets")
+
+
+def _digest_of(answer: Any) -> str:
+    first = answer
+    if isinstance(answer, list):
+        first = answer[0] if answer else {}
+    return str(first.get("digest") or "")

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module firewall: find the scope, then read, check, plan and execute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._core.result import Result
+from .._resource.engine import apply_plan
+from .desired import read_desired
+from .find_scope import find_scope
+from .model import Firewall
+from .read import read_firewall, read_known
+from .references import require_known, require_unused
+from .resource import FirewallOfScope
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring the firewall of one scope to the desired state; check mode writes nothing."""
+    scope = find_scope(client, params)
+    desired = read_desired(params, scope)
+    actual = read_firewall(client, scope, desired)
+    rules = desired.rules or ()
+    if rules:
+        require_known(rules, read_known(client, scope, rules), desired)
+
+    def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
+        require_unused(before, after)
+        return ()
+
+    return apply_plan(FirewallOfScope(client, scope, desired, actual, check), check_mode)

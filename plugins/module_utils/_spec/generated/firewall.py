@@ -1,0 +1,201 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules firewall and firewall_info.
+
+Written by `make options` from firewall.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def scope_spec() -> Spec:
+    """Return the options that choose the scope."""
+    return {
+        "scope": {
+            "type": "str",
+            "required": True,
+            "choices": ["cluster", "node", "guest", "vnet", "group"],
+        },
+        "node": {"type": "str"},
+        "vnet": {"type": "str"},
+        "group": {"type": "str"},
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+    }
+
+
+def firewall_spec() -> Spec:
+    """Return the options of module firewall except those that choose the scope."""
+    return {
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "comment": {"type": "str"},
+        "options": {
+            "type": "dict",
+            "options": {
+                "enable": {"type": "bool"},
+                "ebtables": {"type": "bool"},
+                "policy_in": {"type": "str", "choices": ["", "ACCEPT", "REJECT", "DROP"]},
+                "policy_out": {"type": "str", "choices": ["", "ACCEPT", "REJECT", "DROP"]},
+                "policy_forward": {"type": "str", "choices": ["", "ACCEPT", "DROP"]},
+                "log_ratelimit": {"type": "str"},
+                "log_level_in": {
+                    "type": "str",
+                    "choices": [
+                        "emerg",
+                        "alert",
+                        "crit",
+                        "err",
+                        "warning",
+                        "notice",
+                        "info",
+                        "debug",
+                        "nolog",
+                    ],
+                },
+                "log_level_out": {
+                    "type": "str",
+                    "choices": [
+                        "emerg",
+                        "alert",
+                        "crit",
+                        "err",
+                        "warning",
+                        "notice",
+                        "info",
+                        "debug",
+                        "nolog",
+                    ],
+                },
+                "log_level_forward": {
+                    "type": "str",
+                    "choices": [
+                        "emerg",
+                        "alert",
+                        "crit",
+                        "err",
+                        "warning",
+                        "notice",
+                        "info",
+                        "debug",
+                        "nolog",
+                    ],
+                },
+                "tcp_flags_log_level": {
+                    "type": "str",
+                    "choices": [
+                        "emerg",
+                        "alert",
+                        "crit",
+                        "err",
+                        "warning",
+                        "notice",
+                        "info",
+                        "debug",
+                        "nolog",
+                    ],
+                },
+                "smurf_log_level": {
+                    "type": "str",
+                    "choices": [
+                        "emerg",
+                        "alert",
+                        "crit",
+                        "err",
+                        "warning",
+                        "notice",
+                        "info",
+                        "debug",
+                        "nolog",
+                    ],
+                },
+                "nosmurfs": {"type": "bool"},
+                "tcpflags": {"type": "bool"},
+                "nf_conntrack_max": {"type": "int"},
+                "nf_conntrack_tcp_timeout_established": {"type": "int"},
+                "nf_conntrack_tcp_timeout_syn_recv": {"type": "int"},
+                "nf_conntrack_allow_invalid": {"type": "bool"},
+                "nf_conntrack_helpers": {"type": "str"},
+                "protection_synflood": {"type": "bool"},
+                "protection_synflood_rate": {"type": "int"},
+                "protection_synflood_burst": {"type": "int"},
+                "log_nf_conntrack": {"type": "bool"},
+                "nftables": {"type": "bool"},
+                "macfilter": {"type": "bool"},
+                "dhcp": {"type": "bool"},
+                "ndp": {"type": "bool"},
+                "radv": {"type": "bool"},
+                "ipfilter": {"type": "bool"},
+            },
+        },
+        "rules": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "type": {
+                    "type": "str",
+                    "required": True,
+                    "choices": ["in", "out", "forward", "group"],
+                },
+                "action": {"type": "str", "required": True},
+                "enable": {"type": "bool", "default": True},
+                "macro": {"type": "str"},
+                "iface": {"type": "str"},
+                "source": {"type": "str"},
+                "dest": {"type": "str"},
+                "proto": {"type": "str"},
+                "sport": {"type": "str"},
+                "dport": {"type": "str"},
+                "icmp_type": {"type": "str"},
+                "log": {
+                    "type": "str",
+                    "choices": [
+                        "emerg",
+                        "alert",
+                        "crit",
+                        "err",
+                        "warning",
+                        "notice",
+                        "info",
+                        "debug",
+                        "nolog",
+                    ],
+                },
+                "comment": {"type": "str"},
+            },
+        },
+        "aliases": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str", "required": True},
+                "cidr": {"type": "str", "required": True},
+                "comment": {"type": "str"},
+            },
+        },
+        "ip_sets": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str", "required": True},
+                "comment": {"type": "str"},
+                "members": {
+                    "type": "list",
+                    "elements": "dict",
+                    "options": {
+                        "cidr": {"type": "str", "required": True},
+                        "nomatch": {"type": "bool", "default": False},
+                        "comment": {"type": "str"},
+                    },
+                },
+            },
+        },
+        "exact": {"type": "bool", "default": False},
+    }

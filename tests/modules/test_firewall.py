@@ -1,0 +1,219 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules firewall and firewall_info against the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._firewall.resource import FirewallOfScope
+from tests.modules.access_lab import do
+from tests.modules.estate_lab import Lab
+
+SSH = {"type": "in", "action": "ACCEPT", "macro": "SSH"}
+WEB = {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "80,443", "comment": "web"}
+DROP = {"type": "in", "action": "DROP"}
+RULES = ("cluster", "firewall", "rules")
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    return [{**WEB, "dport": str(1000 + number), "comment": ""} for number in range(count)]
+
+
+@pytest.fixture
+def guest(lab: Lab) -> dict[str, Any]:
+    """A VM with a NIC, as the choice of its firewall."""
+    lab.vm(name="filtered", node="pve2", memory="1G", nics=[{"bridge": "vmbr0"}])
+    return {"scope": "guest", "name": "filtered"}
+
+
+def writes(lab: Lab) -> list[tuple[str, str]]:
+    return [(row["method"], row["path"]) for row in lab.simulator.writes()]
+
+
+def converge(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Check that check mode foresees the run, and that a second run changes nothing."""
+    lab.simulator.reset_log()
+    foreseen = do(lab, "firewall", check=True, **options)
+    assert writes(lab) == []
+    result = do(lab, "firewall", **options)
+    made = writes(lab)
+    for key in ("plan", "diff", "changed", "firewall"):
+        assert result[key] == foreseen[key], key
+    assert result["done"] == result["plan"]
+    assert len(made) == len(result["plan"])
+    lab.simulator.reset_log()
+    again = do(lab, "firewall", **options)
+    assert not again["changed"], again["plan"]
+    assert again["diff"] == {"before": {}, "after": {}}
+    assert writes(lab) == []
+    return result
+
+
+def refused(lab: Lab, **options: Any) -> dict[str, Any]:
+    lab.simulator.reset_log()
+    for check in (True, False):
+        result = lab.run("firewall", check=check, **options)
+        assert result.get("failed"), result
+        assert "Traceback" not in str(result)
+    assert writes(lab) == []
+    return result
+
+
+def test_each_scope_is_managed_and_read_back(lab: Lab, guest: dict[str, Any]) -> None:
+    group = {"scope": "group", "group": "web"}
+    converge(lab, **group, comment="Web servers", rules=[SSH, WEB])
+    aliases = [{"name": "office", "cidr": "192.0.2.0/24", "comment": "Head office"}]
+    members = [{"cidr": "198.51.100.7", "nomatch": True}, {"cidr": "office"}]
+    sets = [{"name": "admins", "members": members}]
+    converge(lab, scope="cluster", aliases=aliases, ip_sets=sets, options={"ebtables": False})
+    rules = [{**SSH, "source": "+dc/admins"}, {"type": "group", "action": "web"}, DROP]
+    options = {"enable": True, "policy_in": "DROP", "log_level_in": "info"}
+    result = converge(lab, **guest, rules=rules, options=options)
+    assert result["plan"][-1].startswith("Set options of VM ")
+    assert "enable=1" in result["plan"][-1]
+    node = {"scope": "node", "node": "pve1"}
+    converge(lab, **node, rules=[{**SSH, "iface": "vmbr0"}], options={"nosmurfs": True})
+    for scope in (group, {"scope": "cluster"}, guest, node):
+        shown = do(lab, "firewall_info", **scope)["firewall"]
+        assert not do(lab, "firewall", **scope, **shown)["changed"]
+        assert not do(lab, "firewall", **scope, **shown, exact=True)["changed"]
+    assert do(lab, "firewall_info", scope="cluster")["groups"] == [
+        {"name": "web", "comment": "Web servers"}
+    ]
+
+
+def test_three_changed_rules_of_300_are_three_writes(lab: Lab) -> None:
+    rules = many(300)
+    for rule in reversed(rules):
+        lab.client.write("POST", *RULES, data={**rule, "enable": 1})
+    rules = [dict(rule) for rule in rules]
+    for place in (0, 150, 299):
+        rules[place]["source"] = "10.0.0.0/8"
+    lab.simulator.reset_log()
+    result = do(lab, "firewall", scope="cluster", rules=rules)
+    assert len(writes(lab)) == 3, result["plan"]
+    assert len(lab.simulator.log()) == 3 + 3 + 4  # each write reads the rules before it
+    lab.simulator.reset_log()
+    assert not do(lab, "firewall", scope="cluster", rules=rules)["changed"]
+    assert len(lab.simulator.log()) == 2
+
+
+def test_an_inserted_rule_is_created_and_moved(lab: Lab) -> None:
+    converge(lab, scope="cluster", rules=[SSH, WEB, DROP])
+    new = {**WEB, "dport": "22", "comment": "new"}
+    result = converge(lab, scope="cluster", rules=[SSH, WEB, new, DROP])
+    assert [line.split(" ")[0] for line in result["plan"]] == ["Create", "Move"]
+    result = converge(lab, scope="cluster", rules=[DROP, SSH, WEB, new])
+    assert [line.split(" ")[0] for line in result["plan"]] == ["Move"]
+    assert converge(lab, scope="cluster", rules=[])["firewall"]["rules"] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({**DROP, "source": "nowhere"}, "there is no alias 'nowhere'"),
+        ({**DROP, "source": "+dc/nowhere"}, "there is no IP set 'nowhere'"),
+        ({"type": "group", "action": "nowhere"}, "there is no security group 'nowhere'"),
+        ({**DROP, "macro": "SSSH"}, "there is no macro 'SSSH'"),
+        ({**DROP, "iface": "net7"}, "there is no interface 'net7'"),
+        ({**DROP, "dport": "22"}, "need proto"),
+        ({"type": "forward", "action": "DROP"}, "have type in, out, group"),
+        ({"type": "in", "action": "accept"}, "Write it in upper case"),
+    ],
+)
+def test_mistakes_are_refused(
+    lab: Lab, guest: dict[str, Any], rule: dict[str, Any], said: str
+) -> None:
+    result = refused(lab, **guest, rules=[SSH, rule])
+    assert said in result["msg"]
+    assert "rules[1]" in result["msg"]
+
+
+def test_what_a_scope_lacks_is_refused(lab: Lab, guest: dict[str, Any]) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"scope": "node", "node": "pve1", "aliases": []}, "node pve1 has no aliases"),
+        ({**guest, "options": {"ebtables": True}}, "options.ebtables was refused"),
+        ({**guest, "state": "absent"}, "only a security group can be removed"),
+        ({"scope": "cluster", "comment": "x"}, "the cluster has no comment"),
+        ({"scope": "cluster", "aliases": [{"name": "a1", "cidr": "10.0.0.300"}]}, "10.0.0.300"),
+        ({"scope": "guest", "name": "nowhere", "rules": []}, "was not found"),
+    ]
+    for options, said in cases:
+        assert said in refused(lab, **options)["msg"]
+
+
+def converge_empty(lab: Lab) -> None:
+    """Remove the names that the cluster file or an earlier test has."""
+    do(lab, "firewall", scope="cluster", rules=[], exact=True, aliases=[], ip_sets=[])
+
+
+def test_names_are_added_changed_and_removed_if_exact(lab: Lab) -> None:
+    converge_empty(lab)
+    one, two = {"name": "one", "cidr": "10.0.0.1"}, {"name": "two", "cidr": "10.0.0.0/8"}
+    member = {"cidr": "10.1.0.0/16", "comment": "c"}
+    converge(
+        lab, scope="cluster", aliases=[one, two], ip_sets=[{"name": "set", "members": [member]}]
+    )
+    assert not do(lab, "firewall", scope="cluster", aliases=[{**one, "name": "ONE"}])["changed"]
+    changed = {"name": "set", "comment": "new", "members": [{"cidr": "fd00::/64"}]}
+    converge(lab, scope="cluster", ip_sets=[changed])
+    rules = [{**SSH, "source": "two"}]
+    converge(lab, scope="cluster", rules=rules)
+    result = refused(lab, scope="cluster", aliases=[one], exact=True)
+    assert result["error"]["reason"] == "in use"
+    result = converge(lab, scope="cluster", aliases=[one], ip_sets=[changed], exact=True, rules=[])
+    assert [line.split(" of ")[0] for line in result["plan"]] == [
+        "Remove 10.1.0.0/16 from IP set 'set'",
+        "Remove rule 0",
+        "Remove alias 'two'",
+    ]
+
+
+def test_a_change_by_another_run_is_planned_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converge(lab, scope="cluster", rules=[SSH, DROP])
+    send, foreign = FirewallOfScope.send, [{**WEB, "enable": 1}]
+
+    def send_late(self: FirewallOfScope, step: Any) -> Any:
+        while foreign:
+            lab.client.write("POST", *RULES, data=foreign.pop())
+        return send(self, step)
+
+    monkeypatch.setattr(FirewallOfScope, "send", send_late)
+    result = do(lab, "firewall", scope="cluster", rules=[SSH, {**DROP, "comment": "last"}])
+    rules = result["firewall"]["rules"]
+    assert [rule.get("comment") for rule in rules] == [None, "last"]
+    assert [rule["comment"] for rule in lab.client.get(*RULES) if "comment" in rule] == ["last"]
+
+
+@pytest.mark.parametrize("drop", ["before", "after"])
+def test_a_lost_answer_is_looked_after(lab: Lab, drop: str) -> None:
+    converge(lab, scope="cluster", rules=[SSH])
+    lab.simulator.fault(method="POST", path="/firewall/rules$", drop=drop, times=1)
+    do(lab, "firewall", scope="cluster", rules=[WEB, SSH])
+    lab.simulator.clear_faults()
+    assert len(lab.client.get(*RULES)) == 2
+    assert not do(lab, "firewall", scope="cluster", rules=[WEB, SSH])["changed"]
+
+
+def test_a_group_is_removed_with_its_rules(lab: Lab) -> None:
+    converge(lab, scope="group", group="web", rules=[SSH, WEB])
+    result = converge(lab, scope="group", group="web", state="absent")
+    assert result["firewall"] is None
+    assert result["plan"][-1] == "Remove security group 'web'"
+
+
+def test_a_tenant_manages_its_own_guests_only(lab: Lab) -> None:
+    lab.vm(name="own", node="pve1", memory="1G", tenant="acme")
+    lab.vm(name="other", node="pve1", memory="1G", tenant="globex")
+    own = {"scope": "guest", "name": "own", "tenant": "acme"}
+    converge(lab, **own, rules=[SSH], options={"enable": True})
+    other = lab.vm(name="other", tenant="globex")["vm"]["vmid"]
+    result = refused(lab, scope="guest", vmid=other, tenant="acme", rules=[SSH])
+    assert "belongs to another tenant" in result["msg"]
