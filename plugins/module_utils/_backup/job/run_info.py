@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module backup_job_info: the jobs, and which guests they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.state import fetch_cluster_state
+from ..._cluster.tenant import tenant_of
+from ..._core import validate
+from ..._core.result import Result
+from ..._snapshot.select import owner_of
+from ..run_info import KINDS
+from .coverage import jobs_by_guest
+from .table import BACKUP_JOB
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the jobs, all or the named one, and the coverage of the guests by all jobs.
+
+    Two requests. Nothing is written, in check mode or out of it.
+    """
+    name = params.get("name")
+    if name is not None:
+        name = validate.config_id(name, "name")
+    owner = owner_of(params)
+    answer = client.get("cluster", "backup", attempted="Could not list the backup jobs") or []
+    jobs = {str(row["id"]): BACKUP_JOB.values(row) for row in answer}
+    shown = [
+        BACKUP_JOB.show({"name": key}, jobs[key]) for key in sorted(jobs) if name in (None, key)
+    ]
+    cluster = fetch_cluster_state(client, KINDS)
+    rows = [cluster.vms[vmid] for vmid in sorted(cluster.vms) if owner.owns(cluster.vms[vmid])]
+    jobs_of = jobs_by_guest(jobs, rows)
+    guests: list[dict[str, Any]] = []
+    for row in rows:
+        tenant, _why = tenant_of(row.tags, owner.prefix)
+        guests.append(
+            {
+                "vmid": row.vmid,
+                "type": row.type,
+                "name": row.own_name,
+                "node": row.node,
+                "tenant": tenant,
+                "template": row.template,
+                "jobs": jobs_of[row.vmid],
+            }
+        )
+    values = {
+        "backup_jobs": shown,
+        "guests": guests,
+        "uncovered": [guest for guest in guests if not guest["jobs"]],
+    }
+    return Result(False, values)

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the options of module backup to the desired backups (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core import validate
+from ..._core.errors import ValidationFailed
+from ..._snapshot.names import seconds
+from ..._snapshot.select import Owner, owner_of
+from ..job.table import FLEECING, fleecing, retention
+from ..select import is_named
+
+_PLAIN = {
+    "mode": "mode",
+    "compress": "compress",
+    "notes_template": "notes-template",
+    "bwlimit": "bwlimit",
+    "pbs_change_detection_mode": "pbs-change-detection-mode",
+}
+
+
+@dataclass(frozen=True)
+class DesiredBackup:
+    """The desired backups. `data` are parameters of PVE, `max_age` and `timeout` are seconds.
+
+    `keep` is None if no archive is removed. `now` is the time of the run.
+    """
+
+    owner: Owner
+    storage: str
+    data: Mapping[str, Any]
+    keep: Mapping[str, str] | None
+    max_age: int | None
+    parallel: int
+    timeout: int
+    now: float
+
+
+def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
+    """Return the desired backups. Raises ValidationFailed."""
+    owner = owner_of(params)
+    if not is_named(params) and not any((owner.tag, params.get("tags"), params.get("pool"))):
+        raise ValidationFailed(
+            attempted="No guest was chosen",
+            answer="none of name, vmid, vms, tenant, tags and pool is given",
+            next_step="Give one of them",
+            reason="no guest",
+        )
+    storage = validate.storage(params["storage"])
+    # PVE would apply the rule of the storage or node, without a preview.
+    data: dict[str, Any] = {"storage": storage, "remove": 0}
+    for option, name in _PLAIN.items():
+        if params.get(option) not in (None, ""):
+            data[name] = params[option]
+    if params.get("protected"):
+        data["protected"] = 1
+    if params.get("fleecing"):
+        data["fleecing"] = FLEECING.send(fleecing(params["fleecing"]))
+    max_age = params.get("max_age")
+    return DesiredBackup(
+        owner=owner,
+        storage=storage,
+        data=data,
+        keep=_read_keep(params.get("keep")),
+        max_age=None if max_age is None else seconds(str(max_age), "max_age"),
+        parallel=validate.count(params.get("parallel"), 4, "parallel"),
+        timeout=validate.count(params.get("task_timeout"), 10800, "task_timeout"),
+        now=now,
+    )
+
+
+def _read_keep(keep: Mapping[str, Any] | None) -> Mapping[str, str] | None:
+    """Return the retention. Raises ValidationFailed for an empty retention."""
+    if keep is None:
+        return None
+    found = retention(keep)
+    if not found:
+        raise validate.refused("keep", {}, "has no rule", "Set keep_last, or leave out keep")
+    return found

@@ -1,0 +1,323 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The backup of one guest: its plan (pure), its task, and the removal of old archives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..._api.tasks import find_task
+from ..._api.upid import is_upid
+from ..._cluster.state import ClusterState, VmRow, refreshed
+from ..._cluster.tenant import parse_tags
+from ..._core.errors import Conflict, FleetError, UnknownVm
+from ..._snapshot.read import running_task
+from ..archive import Archive, archive_of, by_guest
+from ..read import CONTENT
+from ..select import label_of
+from .desired import DesiredBackup
+from .prune import NEW, REMOVE, Mark, mark_archives, offset_of
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+FOREIGN = "foreign"
+_CAUSE = re.compile(r"ERROR: Backup of VM \d+ failed - (.+)")
+# Seconds by which the clocks of the controller and of a node may differ in a look for a task.
+_CLOCKS = 10
+
+
+@dataclass(frozen=True)
+class GuestPlan:
+    """The plan for a guest: `takes` is whether it is backed up, `marks` are its archives on the
+    storage, with the new one. `known` are the volumes that the storage has for its VMID.
+    """
+
+    row: VmRow
+    takes: bool
+    known: frozenset[str]
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def removals(self) -> list[Archive]:
+        return [one.archive for one in self.marks if one.mark == REMOVE]
+
+    def summaries(self, storage: str) -> list[str]:
+        """Return the steps in words."""
+        steps: list[str] = []
+        if self.takes:
+            steps.append(f"Back up {label_of(self.row)} to storage {storage}")
+        return [*steps, *(f"Remove archive {one.volume}" for one in self.removals)]
+
+
+@dataclass
+class GuestOutcome:
+    """The result for one guest."""
+
+    label: str
+    row: VmRow | None = None
+    plan: GuestPlan | None = None
+    archive: Archive | None = None
+    duration: int | None = None
+    done: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    error: FleetError | None = None
+
+
+@dataclass(frozen=True)
+class BackupContext:
+    """The values that are the same for all guests of a task."""
+
+    client: Client
+    desired: DesiredBackup
+    cluster: ClusterState
+    removals: Mapping[int, int]
+    offsets: Mapping[str, float]  # of the local time of nodes, in seconds
+
+
+def plan_guest(context: BackupContext, row: VmRow, archives: Collection[Archive]) -> GuestPlan:
+    """Return the plan for a guest from the archives on the storage (pure)."""
+    desired = context.desired
+    own = by_guest(archives, [row], context.removals)[row.vmid]
+    newest = max((one.time for one in own), default=0)
+    is_recent = desired.max_age is not None and desired.now - newest <= desired.max_age
+    known = list(own)
+    if not is_recent:
+        known.append(_new_archive(desired, row, newest))
+    volumes = frozenset(one.volume for one in archives if one.vmid == row.vmid)
+    return GuestPlan(row, not is_recent, volumes, tuple(_marks(context, row, known)))
+
+
+def _new_archive(desired: DesiredBackup, row: VmRow, newest: int) -> Archive:
+    moment = max(int(desired.now), newest + 1)
+    is_protected = bool(desired.data.get("protected"))
+    return Archive(
+        volume=NEW,
+        storage=desired.storage,
+        storage_kind="",
+        node=row.node,
+        place="",
+        type=row.type,
+        vmid=row.vmid,
+        time=moment,
+        size=0,
+        protected=is_protected,
+    )
+
+
+def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> list[Mark]:
+    """Return the marks of the archives, none without a retention.
+
+    An archive from before the guest belonged to its tenant stays and does not count.
+    """
+    keep = context.desired.keep
+    if keep is None:
+        return []
+    offset = context.offsets.get(row.node)
+    if offset is None:
+        offset = offset_of(archives)
+    rest, foreign = list(archives), list[Mark]()
+    while True:
+        marks = mark_archives(rest, keep, offset)
+        refused: list[Archive] = []
+        for one in marks:
+            if one.mark == REMOVE:
+                why = _foreign_reason(context, row, one.archive)
+                if why:
+                    foreign.append(Mark(one.archive, FOREIGN, why))
+                    refused.append(one.archive)
+        if not refused:
+            return [*marks, *foreign]
+        rest = [one for one in rest if one not in refused]
+
+
+def _foreign_reason(context: BackupContext, row: VmRow, one: Archive) -> str:
+    """Return why an archive is not known to be of the task's tenant, or an empty text.
+
+    One request for each archive, if there is a tenant: VMIDs are used again, and the configuration
+    in the archive has the tags of its guest.
+    """
+    owner = context.desired.owner
+    if owner.tag is None:
+        return ""
+    path = ("nodes", row.node, "vzdump", "extractconfig")
+    try:
+        text = str(context.client.get(*path, volume=one.volume) or "")
+    except FleetError as error:
+        return f"its configuration could not be read: {error.cause}"
+    tags = parse_tags(_value_of(text, "tags"))
+    guest = replace(row, tags=tags)
+    if owner.owns(guest):
+        return ""
+    return f"its configuration does not have the tag {owner.tag}"
+
+
+def _value_of(config: str, name: str) -> str:
+    """Return an option of a configuration in an archive, before its first section (pure)."""
+    for line in config.splitlines():
+        if line.startswith("["):
+            break
+        key, _colon, value = line.partition(":")
+        if key == name:
+            return value.strip()
+    return ""
+
+
+def execute(context: BackupContext, plan: GuestPlan) -> GuestOutcome:
+    """Back a guest up and remove old archives; the outcome has the error, if there is one."""
+    outcome = GuestOutcome(label_of(plan.row), plan.row, plan)
+    try:
+        row = _current(context, plan.row)
+        if plan.takes:
+            row = _take_where_it_is(context, row, plan, outcome)
+        _prune(context, row, plan, outcome)
+    except FleetError as error:
+        outcome.error = error.on(details={**error.details, "done": list(outcome.done)})
+    return outcome
+
+
+def _take_where_it_is(
+    context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome
+) -> VmRow:
+    """Run the backup on the node of the guest, also if it moves once; return the guest there.
+
+    PVE answers without a task on another node. Raises Conflict if the guest moves again.
+    """
+    for _try in range(2):
+        if _take(context, row, plan, outcome):
+            return row
+        row = _current(context, row, fresh=True)
+    raise Conflict(
+        attempted=f"Could not back up {label_of(row)}",
+        answer="it moves from node to node",
+        next_step="Run this again",
+        reason="moved",
+    )
+
+
+def _current(context: BackupContext, row: VmRow, *, fresh: bool = False) -> VmRow:
+    """Return the guest from a new listing. Raises UnknownVm, and Conflict for another tenant's.
+
+    The cluster is read again if the last reading is too old for a write.
+    """
+    old = replace(context.cluster, read_at=float("-inf")) if fresh else context.cluster
+    cluster = refreshed(context.client, old)
+    now = cluster.vms.get(row.vmid)
+    if now is None or now.type != row.type:
+        raise UnknownVm(
+            attempted=f"{label_of(row)} was not backed up",
+            answer="it no longer exists",
+            next_step="Run this again",
+            reason="unknown VM",
+        )
+    context.desired.owner.require_owned(label_of(row), now.tags, row.vmid)
+    return replace(row, node=now.node, tags=now.tags)
+
+
+def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> bool:
+    """Run the backup and find its archive; return whether the guest is on its node."""
+    client, desired = context.client, context.desired
+    attempted = f"Could not back up {label_of(row)}"
+    before = client.clock.time()
+    began = client.clock.monotonic()
+
+    def look() -> str | None:
+        """Return the task of this backup: it still runs, or has made an archive."""
+        since = before - _CLOCKS
+        upid = find_task(client, row.node, type="vzdump", vmid=row.vmid, since=since)
+        if upid is None or find_new() or upid == running_task(client, row.node, row.vmid, "vzdump"):
+            return upid
+        return None
+
+    def find_new() -> list[Archive]:
+        return [one for one in _listed(context, row) if one.volume not in plan.known]
+
+    path = ("nodes", row.node, "vzdump")
+    data = {"vmid": row.vmid, **desired.data}
+    upid = client.write("POST", *path, data=data, attempted=attempted, happened=look)
+    if not is_upid(upid):
+        return False
+    try:
+        result = client.wait(upid, timeout=desired.timeout, attempted=attempted)
+    except FleetError as error:
+        raise _explained(error) from None
+    outcome.duration = int(client.clock.monotonic() - began)
+    outcome.warnings += result.warnings
+    outcome.done.append(f"Back up {label_of(row)} to storage {desired.storage}")
+    found = find_new()
+    if not found:
+        raise Conflict(
+            attempted=f"The archive of {label_of(row)} was not found",
+            answer=f"the task ended well, but storage {desired.storage} lists no new archive",
+            next_step="Look at the log of the task, and that the token has VM.Backup on the guest",
+            reason="no archive",
+            upid=upid,
+        )
+    outcome.archive = max(found, key=lambda one: one.time)
+    return True
+
+
+def _explained(error: FleetError) -> FleetError:
+    """Return the error of a task with the cause in its log: PVE ends it with C(job errors)."""
+    causes = [found.group(1) for found in map(_CAUSE.search, error.log) if found]
+    if not causes:
+        return error
+    return error.on(answer=causes[-1])
+
+
+def read_own(context: BackupContext, row: VmRow) -> list[Archive]:
+    """Return the archives of a guest on the storage now; one request."""
+    return by_guest(_listed(context, row), [row], context.removals)[row.vmid]
+
+
+def _listed(context: BackupContext, row: VmRow) -> list[Archive]:
+    """Return the archives with the VMID of a guest on the storage now; one request."""
+    storage = context.desired.storage
+    listed = context.cluster.storage_on(storage, row.node)
+    if listed is None:
+        return []
+    answer = context.client.get(
+        *("nodes", row.node, "storage", storage, "content"),
+        content=CONTENT,
+        vmid=row.vmid,
+        attempted=f"Could not list the archives of {label_of(row)}",
+    )
+    return [archive_of(listed, volume) for volume in answer or ()]
+
+
+def _prune(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> None:
+    """Remove the archives that the retention does not keep, from a new reading."""
+    if context.desired.keep is None:
+        return
+    archives = read_own(context, row)
+    if outcome.archive is not None and outcome.archive not in archives:
+        archives.append(outcome.archive)
+    marks = _marks(context, row, archives)
+    outcome.plan = replace(plan, marks=tuple(marks))
+    for mark in marks:
+        if mark.mark == REMOVE:
+            _remove(context, row, mark.archive)
+            outcome.removed.append(mark.archive.volume)
+            outcome.done.append(f"Remove archive {mark.archive.volume}")
+
+
+def _remove(context: BackupContext, row: VmRow, one: Archive) -> None:
+    """Remove an archive. PVE refuses a protected one itself."""
+    path = ("nodes", row.node, "storage", one.storage, "content", one.volume)
+
+    def look() -> bool | None:
+        return None if one.volume in {own.volume for own in read_own(context, row)} else True
+
+    context.client.task(
+        "DELETE",
+        *path,
+        attempted=f"Could not remove archive {one.volume}",
+        timeout=context.desired.timeout,
+        happened=look,
+    )

@@ -1,0 +1,254 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module backup: choose the guests, plan each, and back them up side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_state, with_names
+from ..._cluster.tenant import tenant_of
+from ..._core.errors import ConfigurationError, FleetError, NodeUnhealthy, PermissionDenied
+from ..._core.failures.several import Failed, failure_of_several
+from ..._core.parallel import side_by_side
+from ..._core.result import Result
+from ..._protection.privileges import Privileges
+from ..._tasks.read import read_removals
+from ..archive import Archive
+from ..read import ArchiveReading, backup_storages, read_archives
+from ..run_info import KINDS
+from ..select import label_of, select
+from .desired import DesiredBackup, read_desired
+from .guest import BackupContext, GuestOutcome, execute, plan_guest
+from .prune import needs_local_time
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
+_BACKUP_SERVER = "pbs"
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Back up the guests; check mode plans and writes nothing.
+
+    A guest that fails does not stop the others: the result reports all of them, with the failure.
+    Guests of one node follow each other, because PVE runs one backup at a time on a node.
+    """
+    desired = read_desired(params, client.clock.time())
+    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    storages = backup_storages(cluster, [desired.storage])
+    privileges = client.get("access", "permissions", attempted="Could not read the privileges")
+    held = Privileges(privileges or {})
+    outcomes: list[GuestOutcome] = []
+    rows: list[VmRow] = []
+    for target in select(client, cluster, params, desired.owner):
+        if target.row is None:
+            outcomes.append(GuestOutcome(f"guest '{target.label}'", error=target.error))
+            continue
+        error = _find_obstacle(target.row, cluster, desired, held)
+        if error is None:
+            rows.append(target.row)
+        else:
+            outcomes.append(GuestOutcome(label_of(target.row), target.row, error=error))
+    if rows:
+        outcomes += _work(client, cluster, desired, storages, rows, check_mode)
+    outcomes.sort(key=lambda one: one.row.vmid if one.row is not None else 0)
+    return _report(desired, outcomes, check_mode)
+
+
+def _work(
+    client: Client,
+    cluster: ClusterState,
+    desired: DesiredBackup,
+    storages: Sequence[StorageRow],
+    rows: Sequence[VmRow],
+    check_mode: bool,
+) -> list[GuestOutcome]:
+    """Return the outcomes of guests that can be backed up."""
+    nodes = {row.node for row in rows}
+    used = [row for row in storages if row.node in nodes]
+    reading = read_archives(client, cluster, used)
+    _require_complete(reading)
+    context = BackupContext(
+        client=client,
+        desired=desired,
+        cluster=cluster,
+        removals=_removals(client, cluster, desired, reading.archives),
+        offsets=_offsets(client, desired, used, nodes),
+    )
+
+    def work(group: Sequence[VmRow]) -> list[GuestOutcome]:
+        found: list[GuestOutcome] = []
+        for row in group:
+            on_node = [one for one in reading.archives if one.place in ("", row.node)]
+            plan = plan_guest(context, row, on_node)
+            if check_mode:
+                found.append(GuestOutcome(label_of(row), row, plan))
+            else:
+                found.append(execute(context, plan))
+        return found
+
+    groups = [[row for row in rows if row.node == node] for node in sorted(nodes)]
+    results = side_by_side(work, groups, desired.parallel)
+    return [outcome for group in results for outcome in group]
+
+
+def _require_complete(reading: ArchiveReading) -> None:
+    """Raise ConfigurationError if the archives of a storage could not be read (pure)."""
+    if not reading.missing:
+        return
+    raise ConfigurationError(
+        attempted="No guest was backed up",
+        answer=reading.missing[0]["reason"],
+        next_step="Repair the storage, or name another one",
+        reason="storage not readable",
+    )
+
+
+def _removals(
+    client: Client, cluster: ClusterState, desired: DesiredBackup, archives: Sequence[Archive]
+) -> Mapping[int, int]:
+    """Return when the last guest of each VMID was removed, if archives are counted."""
+    if not archives or (desired.keep is None and desired.max_age is None):
+        return {}
+    online = [name for name, node in cluster.nodes.items() if node.online]
+    return read_removals(client, online)
+
+
+def _offsets(
+    client: Client, desired: DesiredBackup, storages: Sequence[StorageRow], nodes: set[str]
+) -> dict[str, float]:
+    """Return the difference of each node to UTC in seconds, if the retention needs it.
+
+    Names of files have the local time; snapshots on a backup server do not. One request a node.
+    """
+    is_server = any(row.kind == _BACKUP_SERVER for row in storages)
+    if desired.keep is None or not needs_local_time(desired.keep) or not is_server:
+        return {}
+    found: dict[str, float] = {}
+    for node in sorted(nodes):
+        attempted = f"Could not read the time zone of node {node}, which keep depends on"
+        answer = client.get("nodes", node, "time", attempted=attempted)
+        found[node] = float(answer["localtime"]) - float(answer["time"])
+    return found
+
+
+def _find_obstacle(
+    row: VmRow, cluster: ClusterState, desired: DesiredBackup, held: Privileges
+) -> FleetError | None:
+    """Return why a guest cannot be backed up, or None (pure)."""
+    attempted = f"Could not back up {label_of(row)}"
+    node = cluster.nodes.get(row.node)
+    if node is not None and not node.online:
+        return NodeUnhealthy(
+            attempted=attempted,
+            answer=f"node {row.node} is offline",
+            next_step="Repair it",
+            reason="node offline",
+        )
+    storage = cluster.storage_on(desired.storage, row.node)
+    if storage is None or not storage.available:
+        return ConfigurationError(
+            attempted=attempted,
+            answer=f"storage {desired.storage} is not available on node {row.node}",
+            next_step="Name a storage that is available there",
+            reason="storage not on node",
+        )
+    needs = ((_ON_GUEST, f"/vms/{row.vmid}"), (_ON_STORAGE, f"/storage/{desired.storage}"))
+    for privilege, path in needs:
+        if privilege not in held.on(path):
+            return PermissionDenied(
+                attempted=attempted,
+                answer=f"the caller lacks {privilege} on {path}",
+                next_step=f"Grant {privilege} there; a tenant gets it with operation backup",
+                reason=f"{privilege} on {path}",
+            )
+    return None
+
+
+def _report(desired: DesiredBackup, outcomes: Sequence[GuestOutcome], check_mode: bool) -> Result:
+    """Return the result of the module (pure)."""
+    rows = [_describe(desired, one, check_mode) for one in outcomes]
+    warnings: list[str] = []
+    for one in outcomes:
+        warnings += [f"{one.label}: {text}" for text in one.warnings]
+    if not outcomes:
+        warnings.append("No guest has this tenant, these tags and this pool: nothing was backed up")
+    before: dict[str, list[str]] = {}
+    after: dict[str, list[str]] = {}
+    for row in rows:
+        if row["changed"] and row["plan"]:
+            key = f"{row['name']} ({row['vmid']})"
+            before[key] = [mark["volume"] for mark in row["archives"] if mark["mark"] == "remove"]
+            after[key] = ["new archive"] if row["backed_up"] else []
+    return Result(
+        changed=any(row["changed"] for row in rows),
+        values={"guests": rows, "report": _lines(rows, check_mode)},
+        diff={"before": before, "after": after},
+        warnings=tuple(warnings),
+        failure=_failure(outcomes),
+    )
+
+
+def _describe(desired: DesiredBackup, one: GuestOutcome, check_mode: bool) -> dict[str, Any]:
+    row, plan, archive = one.row, one.plan, one.archive
+    steps = plan.summaries(desired.storage) if plan is not None else []
+    described: dict[str, Any] = {
+        "vmid": None,
+        "type": None,
+        "name": one.label,
+        "node": None,
+        "tenant": None,
+        "failed": one.error is not None,
+        "changed": bool(one.done) or (check_mode and bool(steps)),
+        "backed_up": plan.takes if check_mode and plan is not None else archive is not None,
+        "volume": archive.volume if archive is not None else None,
+        "size": archive.size if archive is not None else None,
+        "duration": one.duration,
+        "warnings": one.warnings,
+        "removed": one.removed,
+        "archives": [mark.shown() for mark in plan.marks] if plan is not None else [],
+        "plan": steps,
+        "done": one.done,
+        "error": None,
+        "msg": None,
+    }
+    if row is not None:
+        tenant, _why = tenant_of(row.tags, desired.owner.prefix)
+        described["vmid"], described["type"] = row.vmid, row.type
+        described["name"], described["node"] = row.own_name, row.node
+        described["tenant"] = tenant
+    if one.error is not None:
+        described.update(one.error.as_result())
+    return described
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], check_mode: bool) -> list[str]:
+    """Return the number of guests by outcome, then the steps."""
+    counts: Counter[str] = Counter()
+    steps: list[str] = []
+    for row in rows:
+        steps += row["plan"] if check_mode else row["done"]
+        if row["failed"]:
+            counts["failed"] += 1
+        else:
+            counts["backed up" if row["backed_up"] else "unchanged"] += 1
+    names = ("backed up", "unchanged", "failed")
+    total = ", ".join(f"{name} {counts[name]}" for name in names if counts[name])
+    headline = total or "there is no guest to work on"
+    return [f"Preview: {headline}" if check_mode else headline, *steps]
+
+
+def _failure(outcomes: Sequence[GuestOutcome]) -> FleetError | None:
+    """Return the error of the task: of its only guest, or one error for all failed guests."""
+    failures = [Failed(one.label, one.error) for one in outcomes if one.error is not None]
+    if not failures:
+        return None
+    if len(outcomes) == 1:
+        return failures[0].error
+    return failure_of_several(failures, len(outcomes))

@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The guests of a task: named guests, or guests with a tenant, tags and a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.state import ClusterState, VmRow
+from .._core import validate
+from .._core.errors import ConfigurationError, FleetError
+from .._snapshot.select import Owner, Target, named, targets
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def is_named(params: Mapping[str, Any]) -> bool:
+    """Return whether the task names its guests."""
+    return any(params.get(key) is not None for key in ("name", "vmid", "vms"))
+
+
+def named_vmids(params: Mapping[str, Any]) -> frozenset[int]:
+    """Return the VMIDs that the task names."""
+    return frozenset(one for one in named(params) if isinstance(one, int))
+
+
+def select(
+    client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
+) -> list[Target]:
+    """Return the guests of the task, each once; a guest that is not found or belongs to another
+    tenant has its error.
+    """
+    if is_named(params):
+        return [_owned(target, owner) for target in targets(client, cluster, params)]
+    return [Target(f"{row.name} ({row.vmid})", row) for row in matching(cluster, params, owner)]
+
+
+def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
+    """Return the guests with this tenant, these tags and this pool, by VMID (pure).
+
+    Raises ConfigurationError for a pool that does not exist.
+    """
+    tags = {validate.tag(tag) for tag in params.get("tags") or ()}
+    pool = params.get("pool")
+    if pool is not None and pool not in cluster.pools:
+        raise ConfigurationError(
+            attempted=f"The guests of pool '{pool}' could not be chosen",
+            answer="there is no such pool, or it is not visible",
+            next_step="Check the name, and that the user or token has Pool.Audit on it",
+            reason="unknown pool",
+        )
+    found: list[VmRow] = []
+    for row in cluster.vms.values():
+        own_tags = {tag.lower() for tag in row.tags}
+        if tags <= own_tags and owner.owns(row) and pool in (None, row.pool):
+            found.append(row)
+    return sorted(found, key=lambda row: row.vmid)
+
+
+def _owned(target: Target, owner: Owner) -> Target:
+    """Return the target, with an error if its guest belongs to another tenant."""
+    row = target.row
+    if row is None:
+        return target
+    label = label_of(row)
+    try:
+        owner.require_owned(label, row.tags, row.vmid)
+        target.require_name(label, row.own_name)
+    except FleetError as error:
+        return Target(target.label, error=error)
+    return target
+
+
+def label_of(row: VmRow) -> str:
+    """Return how messages call a guest."""
+    name = row.own_name
+    return f"guest '{name}' ({row.vmid})" if name else f"guest {row.vmid}"

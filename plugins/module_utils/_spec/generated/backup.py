@@ -1,0 +1,75 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules backup and backup_info.
+
+Written by `make options` from backup.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def choice_spec() -> Spec:
+    """Return the options that choose the guests."""
+    return {
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+        "vms": {"type": "list", "elements": "str"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "tags": {"type": "list", "elements": "str"},
+        "pool": {"type": "str"},
+    }
+
+
+def backup_spec() -> Spec:
+    """Return the options of module backup except the options that choose the guests."""
+    return {
+        "storage": {"type": "str", "required": True},
+        "mode": {"type": "str", "choices": ["snapshot", "suspend", "stop"]},
+        "compress": {"type": "str", "choices": ["0", "gzip", "lzo", "zstd"]},
+        "notes_template": {"type": "str"},
+        "protected": {"type": "bool", "default": False},
+        "fleecing": {
+            "type": "dict",
+            "options": {"enabled": {"type": "bool"}, "storage": {"type": "str"}},
+        },
+        "bwlimit": {"type": "int"},
+        "pbs_change_detection_mode": {"type": "str", "choices": ["legacy", "data", "metadata"]},
+        "max_age": {"type": "str"},
+        "keep": {
+            "type": "dict",
+            "options": {
+                "keep_all": {"type": "bool"},
+                "keep_last": {"type": "int"},
+                "keep_hourly": {"type": "int"},
+                "keep_daily": {"type": "int"},
+                "keep_weekly": {"type": "int"},
+                "keep_monthly": {"type": "int"},
+                "keep_yearly": {"type": "int"},
+            },
+        },
+        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "task_timeout": {
+            "type": "int",
+            "default": 10800,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def backup_info_spec() -> Spec:
+    """Return the options of module backup_info except the options that choose the guests."""
+    return {
+        "storages": {"type": "list", "elements": "str"},
+        "max_age": {"type": "str"},
+        "newest": {"type": "bool", "default": False},
+        "detect_reuse": {"type": "bool", "default": False},
+    }

@@ -1,0 +1,155 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from backup.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: backup
+short_description: Create backups of VMs and containers
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Backs up one or several guests, and removes old archives by a retention.
+  - Guests on different nodes are processed in parallel. A guest that fails does not stop
+    the others; the task fails at the end, and RV(guests) has the outcome of each guest.
+  - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit) and
+    C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with hours, days
+    or longer periods needs C(Sys.Audit) on the nodes.
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: partial
+    details:
+      - Without O(max_age) every run creates a backup.
+extends_documentation_fragment:
+  - pve.fleet.backup_options
+  - pve.fleet.backup_options.choice
+  - pve.fleet.connection
+  - pve.fleet.attributes
+seealso:
+  - module: pve.fleet.backup_info
+  - module: pve.fleet.backup_job
+"""
+
+EXAMPLES = r"""
+- name: Back up a VM before an upgrade, and protect the archive
+  pve.fleet.backup:
+    name: web1
+    tenant: acme
+    storage: local
+    compress: zstd
+    notes_template: before the upgrade
+    protected: true
+
+- name: Back up the guests of a tenant at most every 20 hours, and keep three archives of each
+  pve.fleet.backup:
+    tenant: acme
+    storage: local
+    max_age: 20h
+    keep: {keep_last: 3}
+  register: backups
+
+- name: Show which archives were removed
+  ansible.builtin.debug:
+    msg: "{{ item.name }}: {{ item.removed | join(', ') or 'none' }}"
+  loop: "{{ backups.guests }}"
+  loop_control:
+    label: "{{ item.vmid }}"
+"""
+
+RETURN = r"""
+guests:
+  description:
+    - The chosen guests, by VMID.
+    - If the task fails for some of several guests, it contains all of them.
+  returned: always, unless the options are rejected
+  type: list
+  elements: dict
+  contains:
+    vmid: {description: VMID of the guest., type: int, sample: 15046}
+    type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
+    name: {description: Name of the guest., type: str, sample: web1}
+    node: {description: Node on which the guest is., type: str, sample: pve1}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
+      type: str, sample: acme}
+    failed: {description: Whether the guest failed. C(msg) and C(error) then have the reason.,
+      type: bool, sample: false}
+    changed: {description: 'Whether it was backed up or archives were removed, in check mode
+        whether they would be.', type: bool, sample: true}
+    backed_up: {description: 'Whether it was backed up, in check mode whether it would be.',
+      type: bool, sample: true}
+    volume:
+      description: Volume of the new archive.
+      type: str
+      sample: local:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst
+    size: {description: Size of the new archive in bytes., type: int, sample: 1073741824}
+    duration: {description: Seconds that the backup took., type: int, sample: 42}
+    warnings: {description: Warnings of the task., type: list, elements: str, sample: []}
+    removed: {description: Volumes of the archives that were removed., type: list, elements: str,
+      sample: []}
+    archives:
+      description:
+        - With O(keep), the archives of the guest on the storage, the newest first, in check
+          mode with the new one. Each has C(volume), C(ctime), C(mark) and C(reason).
+        - The mark is V(keep), V(remove), V(protected), V(renamed) or V(foreign).
+      type: list
+      elements: dict
+      sample:
+        - volume: local:backup/vzdump-qemu-15046-2026_11_13-20_15_33.vma.zst
+          ctime: 1794600933
+          mark: keep
+          reason: keep-weekly 2026-W46
+    plan: {description: The steps in words., type: list, elements: str, sample: [Back up guest
+          'web1' (15046) to storage local]}
+    done: {description: The steps that were carried out., type: list, elements: str, sample: []}
+report:
+  description: 'Lines for people: the number of guests by outcome, and the steps that were executed,
+    in check mode those of the plan.'
+  returned: always, unless the options are rejected
+  type: list
+  elements: str
+  sample: [backed up 1, Back up guest 'web1' (15046) to storage local]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: VM.Backup on /vms/15046
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._backup.make.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.backup import backup_spec
+
+ENTRY = Entry(
+    run,
+    backup_spec(),
+    {
+        "mutually_exclusive": [("name", "vms"), ("vmid", "vms")],
+        "required_one_of": [("name", "vmid", "vms", "tenant", "tags", "pool")],
+    },
+    name="backup",
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
