@@ -1,0 +1,60 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The volumes and NICs of a container's configuration (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..._core.propstring import parse
+
+_MOUNT = re.compile(r"^(?:rootfs|mp\d+)$")
+# A mount, or a volume that no mount uses.
+VOLUME = re.compile(rf"{_MOUNT.pattern}|^unused\d+$")
+_NIC = re.compile(r"^net\d+$")
+# The sub-key whose name may be left out (pve-container: LXC/Config.pm, $rootfs_desc).
+_FORMAT_OF_MOUNT = {"volume": {"default_key": 1}}
+
+
+def mounts(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return the root file system and the mount points with their sub-keys, by slot."""
+    found: dict[str, dict[str, str]] = {}
+    for slot in filter(_MOUNT.match, config):
+        found[slot] = parse(config[slot], _FORMAT_OF_MOUNT)
+    return found
+
+
+def volumes_in(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the volumes of a configuration by slot, unused volumes included.
+
+    A bind mount (C(/path)) and a device (C(/dev/...)) have no volume.
+    """
+    volumes: dict[str, str] = {}
+    for slot in filter(VOLUME.match, config):
+        volume = parse(config[slot], _FORMAT_OF_MOUNT).get("volume", "")
+        if is_volume(volume):
+            volumes[slot] = volume
+    return volumes
+
+
+def is_volume(text: str) -> bool:
+    """Return whether the source of a mount is a volume of a storage, not a path of the node
+    (pve-container: LXC/Config.pm, classify_mountpoint).
+    """
+    return not text.startswith("/") and ":" in text
+
+
+def storage_of(volume: str) -> str | None:
+    """Return the storage of a volume; None for a path."""
+    if not is_volume(volume):
+        return None
+    storage, _colon, _name = volume.partition(":")
+    return storage
+
+
+def nics(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return the NICs of a configuration with their sub-keys, by key."""
+    return {key: parse(config[key], {}) for key in filter(_NIC.match, config)}

@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which changes of a running container are live at once and which wait for a restart (pure).
+
+The rules come from pve-container, LXC/Config.pm: $LXC_FASTPLUG_OPTIONS, vmconfig_hotplug_pending.
+A prediction for check mode; after a change the answer is read from PVE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+# Options that change at once, set or removed.
+_FAST = frozenset(
+    "cores cpulimit cpuunits description hookscript hostname lock memory onboot protection startup"
+    " swap tags".split()
+)
+# Devices that can be added to a running container; a change of one that is there waits.
+_ADDED = re.compile(r"^(?:mp|dev)\d+$")
+_NIC = re.compile(r"^net\d+$")
+# PVE removes these NICs from a running container, the others with its next start.
+_REMOVED_NIC = re.compile(r"^net\d$")
+_UNUSED = re.compile(r"^unused\d+$")
+
+
+def waits_for_stop(key: str, old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
+    """Return whether a change of `key` on a running container waits for a restart.
+
+    None: the option is unset.
+    """
+    if key in _FAST or _UNUSED.match(key):
+        return False
+    if new is None:
+        return not _REMOVED_NIC.match(key)
+    if _NIC.match(key):
+        return False
+    return old is not None or not _ADDED.match(key)

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The form of a container's configuration in results and in diffs (pure).
+
+Keys are PVE's own. Property strings become dictionaries, tags a list, a volume its storage and
+size, variables have no values; values that PVE generates are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._cluster.tenant import parse_tags
+from ..._guest.marker import split_notes
+from ..._schema.formats import LXC
+from ..._schema.values import typed_option, typed_sub_keys
+from .actual import VOLUME, mounts, storage_of, volumes_in
+from .environment import read_environment
+
+# Not part of a user's configuration: PVE generates them, or they are state.
+HIDDEN = frozenset("digest lock snapstate parent".split())
+
+
+def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return a configuration as plain data, all of it or only `keys`."""
+    chosen = set(config)
+    if keys is not None:
+        chosen &= set(keys)
+    shown: dict[str, Any] = {}
+    for key in sorted(chosen - HIDDEN):
+        value: Any = config[key]
+        if VOLUME.match(key):
+            value = _mount(key, config)
+        elif key == "env":  # often with passwords
+            value = dict.fromkeys(read_environment(value), "(set)")
+        elif key == "tags":
+            value = sorted(parse_tags(value))
+        elif key == "description":
+            value, _marker = split_notes(value)
+        else:
+            value = typed_option(key, value, LXC)
+        if value not in ("", [], {}):
+            shown[key] = value
+    return shown
+
+
+def _mount(slot: str, config: Mapping[str, str]) -> dict[str, Any]:
+    """Return a mount with its storage and size; the volume of a bind mount is its path."""
+    values = typed_sub_keys(slot, mounts(config).get(slot, {}), LXC)
+    source = values.pop("volume", "")
+    volume = volumes_in(config).get(slot)
+    if volume is None:
+        return {"path": source, **values}
+    return {"storage": storage_of(volume), **values}

@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The changes of volumes: new ones, options of old ones, growing, moving, detaching and removing
+(pure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..._core.errors import ValidationFailed
+from ..._core.quantities import GIB, render_gib, render_size
+from ..._guest.config.change import DriveChange
+from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
+from ..._guest.hardware import Disk
+from ..._schema.formats import LXC, render_option
+from ..model import Desired
+from .actual import is_volume, mounts, storage_of, volumes_in
+
+# The size of a new volume that the task leaves out, as PVE's own default for the root file system.
+DEFAULT_SIZE = 4 * GIB
+# The content that the storage of a volume must allow.
+_CONTENT = "rootdir"
+
+
+def change_volumes(desired: Desired, target: Mapping[str, str], *, new: bool) -> DriveChange:
+    """Return the change that makes the volumes of `target` the desired ones.
+
+    In `refused` are a volume that would shrink, a mount point without a path, and an existing
+    volume in a slot with another one.
+    """
+    update = _VolumeUpdate(desired, mounts(target))
+    volumes = list(desired.hardware.disks)
+    if new and "rootfs" not in desired.hardware.slots:
+        volumes.insert(0, Disk("rootfs"))
+    update.change_all(volumes, target)
+    if desired.hardware.disks_exact:
+        update.detach_unlisted()
+    return update.change
+
+
+@dataclass
+class _VolumeUpdate(VolumeUpdate):
+    """The desired volumes beside those of the container, and the change that results from both."""
+
+    desired: Desired
+
+    def as_desired(self, disk: Disk) -> str:
+        existing = self.existing.get(disk.slot, {})
+        return render_option(disk.slot, _as_desired(disk, existing), LXC)
+
+    def detach_unlisted(self) -> None:
+        """Detach the mount points that an exact list does not have."""
+        unlisted = self.existing.keys() - self.desired.hardware.slots - {"rootfs"}
+        self.detached |= unlisted
+
+    def create(self, disk: Disk) -> None:
+        """Mount a new volume, or an existing one."""
+        is_mount = disk.slot != "rootfs"
+        if is_mount and not disk.options.get("mp"):
+            raise self._refusal(disk, "it does not exist yet and has no path", "Give it a path")
+        options = {name: value for name, value in disk.options.items() if value is not None}
+        if disk.volume:
+            written = {**options, "volume": disk.volume}
+            shown = written
+            if is_volume(disk.volume):
+                self.volumes[disk.volume] = _CONTENT
+        else:
+            storage = disk.storage or self.desired.hardware.default_storage
+            size = disk.size or DEFAULT_SIZE
+            written = {**options, "volume": f"{storage}:{render_gib(size)}"}
+            shown = {**options, "volume": f"{storage}:new", "size": render_size(size)}
+            self.storages[storage] = _CONTENT
+        self.sets[disk.slot] = render_option(disk.slot, written, LXC)
+        self.shown[disk.slot] = render_option(disk.slot, shown, LXC)
+
+    def update(self, disk: Disk) -> None:
+        """Change the options of a volume, then its size and its storage."""
+        slot = disk.slot
+        existing = self.existing[slot]
+        source = existing.get("volume", "")
+        if disk.volume not in (None, source):
+            raise self._refusal(
+                disk, f"it mounts {source}", "Name a free slot, or detach this one first"
+            )
+        after = with_options(disk, existing, LXC)
+        if after != existing:
+            text = render_option(slot, after, LXC)
+            self.sets[slot] = text
+            self.shown[slot] = text
+        if not is_volume(source):
+            return
+        size = grown_size(self.desired.guest.label, disk, existing, "Volume")
+        if size is not None:
+            self.grown[slot] = size
+            after["size"] = render_size(size)
+        storage = new_storage(disk, storage_of(source))
+        if storage is not None:
+            self.moved[slot] = storage
+            self.storages[storage] = _CONTENT
+            after["volume"] = f"{storage}:moved"
+        if size is not None or storage is not None:
+            self.after[slot] = render_option(slot, after, LXC)
+
+    def _refusal(self, disk: Disk, why: str, next_step: str) -> ValidationFailed:
+        return ValidationFailed(
+            attempted=f"Volume {disk.slot} of {self.desired.guest.label} could not be planned",
+            answer=why,
+            next_step=next_step,
+            reason="volume",
+        )
+
+
+def _as_desired(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
+    """Return the sub-keys of a mount, with the desired ones over the existing ones."""
+    after = with_options(disk, existing, LXC)
+    if disk.volume:
+        after["volume"] = disk.volume
+    elif disk.storage and disk.storage != storage_of(existing.get("volume", "")):
+        after["volume"] = f"{disk.storage}:new"
+    if disk.size is not None:
+        after["size"] = render_size(disk.size)
+    return after
+
+
+def paths_of_node(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of the node that a configuration mounts, by slot."""
+    volumes = volumes_in(config)
+    found: dict[str, str] = {}
+    for slot, mount in mounts(config).items():
+        if slot not in volumes:
+            found[slot] = mount.get("volume", "")
+    return found

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parses the options of module container into values, once, and nowhere behind it (pure).
+
+Every refusal is a ValidationFailed, or a ConfigurationError for a name that no map has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core import validate
+from ..._guest.desired.guest import is_exact, read_guest
+from ..._guest.desired.presets import name_presets
+from ..._guest.desired.values import is_blank
+from ..._guest.settings import Settings, read_guest_request
+from ..kind import CONTAINER
+from ..model import Desired, Hardware
+from .hardware import read_environment, read_hardware
+from .values import checked, without_left_out
+from .volumes import read_volumes
+
+_SHORTEST_PASSWORD = 5
+
+
+@dataclass(frozen=True)
+class ContainerOptions:
+    """The options of a task, read: the container as desired, and how the task works."""
+
+    desired: Desired
+    settings: Settings
+
+
+def read_options(params: Mapping[str, Any]) -> ContainerOptions:
+    """Return the parsed options.
+
+    `params` are the module's, checked by its argument specification.
+    """
+    plain = without_left_out(params)
+    name_presets(plain, "mounts")
+    options = checked(plain)
+    return ContainerOptions(
+        Desired(read_guest(CONTAINER, options), _hardware(options)),
+        Settings(options["task_timeout"], read_guest_request(options)),
+    )
+
+
+def _hardware(options: Mapping[str, Any]) -> Hardware:
+    """Return the hardware that checked options describe."""
+    keys = read_hardware(options)
+    return Hardware(
+        scalars=keys.scalars,
+        property_strings=keys.property_strings,
+        unset=frozenset(keys.unset),
+        disks=read_volumes(options["rootfs"], options["mounts"] or []),
+        disks_exact=is_exact(options, "mounts"),
+        nics_exact=is_exact(options, "nics"),
+        environment=read_environment(options["environment"] or {}),
+        password=_password(options["root_password"]),
+        ssh_keys=options["ssh_keys"],
+        default_storage=options["default_storage"],
+    )
+
+
+def _password(given: str | None) -> str | None:
+    """Return the password, None if it is left out. Raises ValidationFailed if PVE refuses it."""
+    if given is None or is_blank(given):
+        return None
+    if len(given) < _SHORTEST_PASSWORD:
+        raise validate.refused(
+            "root_password", "***", "is too short", f"Use at least {_SHORTEST_PASSWORD} characters"
+        )
+    return given

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the source of a new container, and the facts that plans of containers need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from ..._cluster.state import ClusterState, VmRow, with_names
+from ..._cluster.storages.allocation import with_allocations
+from ..._cluster.visible import look_for, require_visible
+from ..._core.errors import NotFound
+from ..._guest.flow.gather import gather_shared
+from ..._guest.flow.intent import GuestFacts
+from ..._guest.flow.place import usage_for
+from ..._guest.flow.reads import GuestReads
+from ..._guest.live.read import read_wherever
+from ..._guest.model import Actual, Source
+from ..kind import CONTAINER
+from ..model import Desired
+from ..plan.decide import Aim, ContainerIntent, is_disputed
+from ..plan.origin import (
+    Origin,
+    TemplateFile,
+    guard_archive,
+    guard_container,
+    is_archive,
+    is_oci,
+    newest,
+    of_container,
+    require_source,
+    require_visible_file,
+    row_of,
+    template_storages,
+)
+
+
+def origin_of(reads: GuestReads, desired: Desired, cluster: ClusterState) -> Origin:
+    """Return the origin of a new container. Raises FleetError if the source is not clear."""
+    source = require_source(desired)
+    if source.volume:
+        return _of_volume(reads, desired, source.volume, cluster)
+    seen = with_names(reads.client, cluster) if source.name else cluster
+    row = row_of(source, desired, seen)
+    if row is not None:
+        return _of_row(reads, desired, row, source, cluster)
+    if source.vmid is not None:
+        attempted = f"Container {source.vmid} could not be cloned"
+        require_visible(look_for(reads.client, cluster, source.vmid), source.vmid, attempted)
+    name = source.name or str(source.vmid)
+    files = _template_files(reads, desired, cluster)
+    volume, nodes = newest(name, files, desired, cluster)
+    return Origin(desired, volume=volume, nodes=nodes)
+
+
+def _of_row(
+    reads: GuestReads, desired: Desired, row: VmRow, source: Source, cluster: ClusterState
+) -> Origin:
+    actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
+    guard_container(desired, row, actual)
+    if source.snapshot:
+        _require_snapshot(reads, actual, source.snapshot)
+    return of_container(desired, actual, cluster)
+
+
+def _require_snapshot(reads: GuestReads, actual: Actual, name: str) -> None:
+    """Raise NotFound for a snapshot that the container does not have."""
+    names = reads.snapshot_names(actual)
+    require_snapshot(actual, name, names)
+
+
+def require_snapshot(actual: Actual, name: str, names: tuple[str, ...]) -> None:
+    """Raise NotFound for a snapshot that is not among the names."""
+    if name in names:
+        return
+    raise NotFound(
+        attempted=f"Snapshot '{name}' of {actual.label} could not be cloned",
+        answer=f"it has the snapshots {', '.join(names) or 'none'}",
+        next_step="Name one of them, or leave snapshot out",
+        reason="unknown snapshot",
+    )
+
+
+def _of_volume(reads: GuestReads, desired: Desired, volume: str, cluster: ClusterState) -> Origin:
+    """Return the origin for a file of a storage; one request for each node that may have it."""
+    storage = volume.partition(":")[0]
+    rows = [row for row in cluster.storages if row.storage == storage and row.available]
+    if desired.guest.node:
+        rows = [row for row in rows if row.node == desired.guest.node]
+    having: set[str] = set()
+    others: set[str] = set()
+    for row in rows:
+        volumes = {str(entry["volid"]) for entry in reads.contents(row.node, storage)}
+        others |= volumes
+        if volume in volumes:
+            having.add(row.node)
+            if row.shared:
+                break
+    require_visible_file(volume, having, others)
+    is_shared = any(row.shared for row in rows)
+    nodes = None if is_shared else frozenset(having)
+    if not is_archive(volume):
+        return Origin(desired, volume=volume, nodes=nodes)
+    answer = reads.client.get("nodes", min(having), "vzdump", "extractconfig", volume=volume)
+    config = read_archived(str(answer))
+    guard_archive(desired, volume, config)
+    return Origin(desired, volume=volume, archived=config, nodes=nodes)
+
+
+def read_archived(text: str) -> Mapping[str, str]:
+    """Return the configuration in an archive, without its snapshots (pure)."""
+    config: dict[str, str] = {}
+    notes: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("["):
+            break
+        if line.startswith("#"):
+            notes.append(line[1:])
+            continue
+        key, colon, value = line.partition(":")
+        if colon:
+            config[key.strip()] = value.strip()
+    if notes and "description" not in config:
+        config["description"] = unquote("\n".join(notes))
+    return config
+
+
+def _template_files(
+    reads: GuestReads, desired: Desired, cluster: ClusterState
+) -> Iterator[TemplateFile]:
+    """Yield the templates of containers on the storages; one request for each storage."""
+    for row in template_storages(desired, cluster):
+        for volume in reads.contents(row.node, row.storage):
+            if volume.get("content") == "vztmpl":
+                yield TemplateFile(str(volume["volid"]), None if row.shared else row.node)
+
+
+def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) -> GuestFacts:
+    """Return the facts for the plan of a new container; each is read only if it needs it."""
+    guest = aim.desired.guest
+    pools = None
+    if guest.pool and guest.pool not in cluster.pools:
+        pools = reads.pools()
+    return GuestFacts(
+        with_allocations(reads.client, cluster, aim.needs({}).room),
+        release=_release(reads, is_disputed(aim.change) or is_oci(aim.origin.volume)),
+        bridges=reads.bridges_on(node, aim.bridges),
+        pools=pools,
+        usage=usage_for(reads, guest, aim.figures, cluster, unfinished=True),
+    )
+
+
+def gather_existing(
+    reads: GuestReads, intent: ContainerIntent, cluster: ClusterState
+) -> GuestFacts:
+    """Return the facts for the plan of a change; each is read only if the change needs it."""
+    facts = GuestFacts(
+        with_allocations(reads.client, cluster, intent.room(cluster)),
+        release=_release(reads, is_disputed(intent.change)),
+        bridges=reads.bridges_on(intent.node, intent.bridges),
+    )
+    return gather_shared(reads, intent, facts)
+
+
+def _release(reads: GuestReads, matters: bool) -> Any:
+    return reads.client.release() if matters else None

@@ -1,0 +1,102 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Containers as a kind of guests; the only file that knows PVE's word for them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .._cluster.quota import Figures
+from .._cluster.state import ClusterState
+from .._guest.identity import Identity
+from .._guest.kind import Kind
+from .._schema.formats import LXC, Schema
+from .config.actual import mounts, nics, storage_of, volumes_in
+from .config.figures import figures_of
+from .config.view import HIDDEN, show
+
+
+@dataclass(frozen=True)
+class ContainerKind(Kind):
+    """Containers, which PVE runs with LXC."""
+
+    type: ClassVar[str] = "lxc"
+    noun: ClassVar[str] = "container"
+    # A restore of a container is the same task as its creation (pve-container: API2/LXC.pm).
+    creation_tasks: ClassVar[Collection[str]] = ("vzcreate", "vzrestore", "vzclone")
+    ha_tasks: ClassVar[Mapping[str, Collection[str]]] = {
+        "hastart": ("vzstart",),
+        "hastop": ("vzstop", "vzshutdown"),
+        "hamigrate": ("vzmigrate",),
+    }
+    console: ClassVar[str] = "lxc"
+    generated_options: ClassVar[Collection[str]] = HIDDEN
+    name_option: ClassVar[str] = "hostname"
+    secret_options: ClassVar[Collection[str]] = ("env",)
+    other_noun: ClassVar[str] = "VM"
+    has_uuid: ClassVar[bool] = False
+    content: ClassVar[str] = "rootdir"
+    template_is_task: ClassVar[bool] = False
+    schema: ClassVar[Schema] = LXC
+
+    def name_in(self, config: Mapping[str, Any]) -> str:
+        return str(config.get("hostname") or "")
+
+    def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+        return show(config, keys)
+
+    def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        return {key: nic["hwaddr"] for key, nic in nics(config).items() if nic.get("hwaddr")}
+
+    def volumes_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        return volumes_in(config)
+
+    def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+        volumes = volumes_in(config)
+        found: dict[str, Mapping[str, str]] = {}
+        for slot, mount in mounts(config).items():
+            if slot in volumes:
+                found[slot] = {**mount, "file": volumes[slot]}
+        return found
+
+    def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
+        volumes = [mount.get("volume", "") for mount in mounts(config).values()]
+        return frozenset(storage_of(volume) or "" for volume in volumes)
+
+    def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
+        return frozenset(nic["bridge"] for nic in nics(config).values() if nic.get("bridge"))
+
+    def memory_volume(
+        self, config: Mapping[str, str], cluster: ClusterState, node: str
+    ) -> tuple[str, int]:
+        """Return no storage: PVE does not save the memory of containers (pve-container:
+        LXC/Config.pm, __snapshot_check_running).
+        """
+        return "", 0
+
+    def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
+        return ()
+
+    def identity_in(
+        self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]
+    ) -> Identity:
+        """Return the fingerprint without uuid and time of creation: PVE stores neither of a
+        container.
+        """
+        return Identity(name, "", "", volumes)
+
+    def figures_of(
+        self,
+        config: Mapping[str, str],
+        images: Mapping[str, int] | None = None,
+        *,
+        template: bool = False,
+    ) -> Figures:
+        return figures_of(config, template=template)
+
+
+CONTAINER = ContainerKind()

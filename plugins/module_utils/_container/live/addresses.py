@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the addresses of a container: from its node while it runs, else as it is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._core.errors import ApiError, GuestNotReady, NetworkError, NotSupported, PermissionDenied
+from ..._core.poll import poll
+from ..._core.quantities import whole_number
+from ..._guest.addresses import Address, agent_addresses, is_useful, nic_macs, report_of
+from ..._guest.model import Actual
+from ..._guest.settings import GuestRequest
+from ..config.actual import nics
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# The sources of addresses in results.
+_RUNNING = "interfaces"
+_CONFIGURED = "config"
+_FIRST_PAUSE = 0.5  # seconds
+
+
+def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
+    """Return the addresses of a container and why its node did not report them, an empty text if
+    it did.
+    """
+    configured = configured_addresses(actual.target)
+    if actual.status != "running":
+        return configured, f"the container is {actual.status}"
+    try:
+        answer = client.get(*actual.path, "interfaces")
+    except (NotSupported, NetworkError, ApiError, PermissionDenied) as error:
+        return configured, error.reason or error.message
+    return agent_addresses(answer, _RUNNING), ""
+
+
+def report(client: Client, actual: Actual, request: GuestRequest) -> Mapping[str, Any]:
+    """Return the addresses of a container as modules report them."""
+    addresses, why = read_addresses(client, actual)
+    return report_of(addresses, nic_macs(actual.target), request.rule, why)
+
+
+def report_of_guest(
+    client: Client, actual: Actual, request: GuestRequest, *, waits: bool
+) -> Mapping[str, Any]:
+    """Return the addresses of a container, after waiting for one if that is requested."""
+    answer = _await_address(client, actual, request, waits=waits)
+    return _require_address(answer, actual, request, waits=waits)
+
+
+def _is_awaited(actual: Actual, request: GuestRequest, *, waits: bool) -> bool:
+    return waits and actual.status == "running" and request.wait_for == "address"
+
+
+def _has_address(answer: Mapping[str, Any]) -> bool:
+    return answer["address"] is not None and not answer["agent_problem"]
+
+
+def _await_address(
+    client: Client, actual: Actual, request: GuestRequest, *, waits: bool
+) -> Mapping[str, Any]:
+    """Return the last report: with an address, or after the timeout of the request."""
+    answer = report(client, actual, request)
+    if not _is_awaited(actual, request, waits=waits):
+        return answer
+    for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
+        if _has_address(answer):
+            break
+        answer = report(client, actual, request)
+    return answer
+
+
+def _require_address(
+    answer: Mapping[str, Any], actual: Actual, request: GuestRequest, *, waits: bool
+) -> Mapping[str, Any]:
+    """Return the report. Raises GuestNotReady if an awaited address is not there (pure)."""
+    if not _is_awaited(actual, request, waits=waits) or _has_address(answer):
+        return answer
+    why = answer.get("agent_problem")
+    raise GuestNotReady(
+        attempted=f"Timed out after {request.timeout} s waiting for an address of {actual.label}",
+        answer=why or "it has no address that fits the choice",
+        next_step="Look at its console, or raise wait_timeout; the container is complete and runs",
+        reason="waiting for address",
+    )
+
+
+def configured_addresses(config: Mapping[str, str]) -> list[Address]:
+    """Return the static addresses of C(netN), in the order of the NICs."""
+    found: list[Address] = []
+    cards = nics(config)
+    for key in sorted(cards, key=lambda slot: int(slot.removeprefix("net"))):
+        nic = cards[key]
+        for family in ("ip", "ip6"):
+            text, _slash, prefix = nic.get(family, "").partition("/")
+            if not is_useful(text):
+                continue
+            mac = nic.get("hwaddr", "").lower()
+            interface = nic.get("name", key)
+            found.append(Address(text, whole_number(prefix), interface, mac, _CONFIGURED))
+    return found

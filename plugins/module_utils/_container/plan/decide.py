@@ -1,0 +1,352 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decides about new and existing containers from facts: refusals first, then the plan (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._api.settings import Connection
+from ..._cluster.placement import Choice, Needs, require_node, require_room, require_storage
+from ..._cluster.quota import Figures
+from ..._cluster.site import require_own_bridges, require_own_storages
+from ..._cluster.state import ClusterState
+from ..._core.errors import NotSupported, ValidationFailed
+from ..._guest.config.change import Change
+from ..._guest.create.quota_race import Growth, growth_of, require_quota
+from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
+from ..._guest.flow.placed import Placed, require_room_for
+from ..._guest.model import Actual, Source
+from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
+from ..._guest.plan.creation import Creation, plan_clone, plan_create, plan_restore
+from ..._guest.plan.origin import require_origin
+from ..._guest.plan.refusals import (
+    require_bridges,
+    require_pool,
+    require_root,
+    require_template_wanted,
+)
+from ..._resource.plan import Plan
+from ..._schema.check import disputed, find_refusals
+from ..._schema.formats import LXC
+from ..config.figures import cores_of, figures_of, memory_of
+from ..config.root_only import root_only
+from ..kind import CONTAINER
+from ..model import Desired
+from .origin import Origin, is_oci
+from .planner import CONTAINER_PLANNER
+
+_OCI_SINCE = (9, 1)
+
+
+# -- new ones
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The configuration that a new container will have on any node."""
+
+    origin: Origin
+    change: Change
+    config: Mapping[str, str]
+
+    @property
+    def desired(self) -> Desired:
+        return self.origin.desired
+
+    @property
+    def label(self) -> str:
+        """How messages call the container."""
+        return f"New {self.desired.guest.label}"
+
+    @property
+    def nodes(self) -> frozenset[str] | None:
+        return self.origin.nodes
+
+    @property
+    def template(self) -> Actual | None:
+        return self.origin.template
+
+    @property
+    def bridges(self) -> frozenset[str]:
+        """The bridges that its node must have."""
+        return frozenset(CONTAINER.bridges_in(self.config))
+
+    @property
+    def figures(self) -> Figures:
+        """Its figures for a quota."""
+        return figures_of(self.config, template=self.desired.guest.state == "template")
+
+    def needs(self, sizes: Mapping[str, int]) -> Needs:
+        is_copied = self.origin.is_archive or (self.template is not None and self.origin.full)
+        room = new_bytes(CONTAINER, self.origin.config, self.config, sizes, copied=is_copied)
+        return replace(needs_of(self.desired, self.config), only=self.nodes, room=room)
+
+    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+        needs, source = self.needs(sizes), self.template
+        if source is None or source.node == node:
+            return needs
+        moved = moved_bytes(CONTAINER, source.target, shared)
+        return replace(needs, room=added(needs.room, moved))
+
+
+def needs_of(desired: Desired, config: Mapping[str, str], vmid: int | None = None) -> Needs:
+    """Return the needs of a container with this configuration on its node."""
+    guest = desired.guest
+    storages = {name: "rootdir" for name in CONTAINER.storages_in(config) if name}
+    memory = memory_of(config)
+    return Needs(
+        storages=storages,
+        memory=memory,
+        cores=cores_of(config),
+        running_memory=memory if guest.state == "started" else 0,
+        bridges=frozenset(CONTAINER.bridges_in(config)),
+        vmid=vmid,
+        tenant_tag=guest.tenant_tag,
+        prefix=guest.tenant_prefix,
+        label=guest.name or str(vmid or ""),
+    )
+
+
+def aim_of(origin: Origin) -> Aim:
+    """Return the configuration that a container of this origin will have.
+
+    Raises FleetError for options that no change can bring about.
+    """
+    desired = origin.desired
+    if not origin.config:
+        change = CONTAINER_PLANNER.changes(desired, {}, new=True)
+        return Aim(origin, change, CONTAINER_PLANNER.applied(change, {}))
+    copy = _copy(origin, vmid=0, node="", description="")
+    change = CONTAINER_PLANNER.changes(desired, copy.target)
+    return Aim(origin, change, CONTAINER_PLANNER.applied(change, copy.target))
+
+
+def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
+    """Return the expected copy of the source before it is configured."""
+    guest = origin.desired.guest
+    source = Actual(CONTAINER, vmid, node, "stopped", live=origin.config, target=origin.config)
+    data: dict[str, Any] = {"description": description, "hostname": guest.name}
+    return CONTAINER_PLANNER.clone_of(source, vmid=vmid, node=node, data=data)
+
+
+def require_allowed(aim: Aim, connection: Connection) -> None:
+    """Raise FleetError for storages and bridges that the site may not use, and for changes that
+    only root may make.
+    """
+    needs = aim.needs({})
+    require_own_storages(connection, needs.storages)
+    require_own_bridges(connection, needs.bridges)
+    _require_rights_of_root(aim.label, aim.change, aim.origin.config, aim.config, connection)
+
+
+def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) -> Placed[Aim]:
+    """Return the container on its node. Raises FleetError for each refusal."""
+    guest, node, cluster = aim.desired.guest, choice.node, facts.cluster
+    require_node(cluster, node)
+    for storage, content in sorted(aim.needs({}).storages.items()):
+        require_storage(cluster, storage, node, content)
+    _require_version(aim.label, aim.change, facts.release)
+    _require_oci(aim.origin, facts.release)
+    require_pool(guest.pool, facts.pools)
+    require_bridges(aim.bridges, facts.bridges, node, connection)
+    figures = aim.figures
+    require_room_for(aim, node, {}, cluster)
+    growth = Growth(Figures(), figures)
+    siblings = require_quota(guest, aim.label, growth, facts.usage, cluster)
+    return Placed(
+        aim,
+        choice,
+        aim.needs({}),
+        images={},
+        change=aim.change,
+        shared=cluster.shared_storages,
+        bases=frozenset(),
+        figures=figures,
+        known=frozenset(cluster.vms),
+        siblings=siblings,
+    )
+
+
+def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
+    """Return the plan that makes a new container which has its node and its number."""
+    desired, origin = placed.aim.desired, placed.aim.origin
+    planner = CONTAINER_PLANNER
+    if origin.template is not None:
+        full, shared = origin.full, placed.shared
+        return plan_clone(planner, desired, origin.template, creation, full=full, shared=shared)
+    data: dict[str, Any] = {"ostemplate": origin.volume}
+    if not origin.is_archive:
+        if desired.hardware.password:
+            data["password"] = desired.hardware.password
+        if desired.hardware.ssh_keys:
+            data["ssh-public-keys"] = "\n".join(desired.hardware.ssh_keys)
+        return plan_create(planner, desired, placed.change, creation, data)
+    rootfs = next((disk for disk in desired.hardware.disks if disk.slot == "rootfs"), None)
+    storage = rootfs.storage if rootfs is not None else None
+    data |= {"restore": 1, "unique": 1, "storage": storage or desired.hardware.default_storage}
+    source = Actual(
+        CONTAINER, 0, creation.node, "stopped", live=origin.config, target=origin.config
+    )
+    return plan_restore(planner, desired, source, creation, data)
+
+
+def _require_oci(origin: Origin, release: Release | None) -> None:
+    """Raise NotSupported for an OCI image on a server that cannot use one."""
+    if release is None or not is_oci(origin.volume) or release[:2] >= _OCI_SINCE:
+        return
+    raise NotSupported(
+        attempted=f"{origin.volume} could not be used",
+        answer=f"it is an OCI image, and the server is PVE {release[0]}.{release[1]}",
+        next_step="Use a container template, or a server with PVE 9.1 or newer",
+        reason="OCI image",
+    )
+
+
+# -- existing ones
+
+
+@dataclass(frozen=True)
+class ContainerIntent(Intent[Desired]):
+    """The change of an existing container, and the configuration that it leads to."""
+
+    def room(self, cluster: ClusterState) -> dict[str, int]:
+        """Return the bytes that the container takes of storages."""
+        room = new_bytes(CONTAINER, self.actual.target, self.after)
+        if self.moves:
+            shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
+            room = added(shared, moved_bytes(CONTAINER, self.after, cluster.shared_storages))
+        return room
+
+    def takes(self, room: Mapping[str, int]) -> Capacity:
+        """Return the room that it takes of its node beyond its room in the listing."""
+        return Capacity(self.node, memory_of(self.after) if self.needs_memory else 0, room)
+
+    def needs_room(self, room: Mapping[str, int]) -> Needs:
+        """Return the room that the node must have."""
+        memory = memory_of(self.after)
+        grows = self.actual.running and memory > memory_of(self.actual.target)
+        running = memory if self.needs_memory or grows else 0
+        return Needs(running_memory=running, room=room, label=self.actual.label)
+
+
+def intent_of(desired: Desired, actual: Actual, cluster: ClusterState) -> ContainerIntent:
+    """Return the changes that make the container the desired one.
+
+    Raises FleetError for options that no change can bring about, and for a container of other
+    origin.
+    """
+    if actual.marker.origin is not None or not _is_a_file(desired.guest.source):
+        require_origin(desired.guest, actual, cluster)
+    change = CONTAINER_PLANNER.changes(desired, actual.target)
+    after = CONTAINER_PLANNER.applied(change, actual.target)
+    growth = None
+    if desired.guest.limits is not None:
+        growth = growth_of(desired.guest, actual, after)
+    return ContainerIntent(desired, actual, change, after, growth)
+
+
+def _is_a_file(source: Source | None) -> bool:
+    """Return whether a source may be the name of a file, of which a container keeps no trace."""
+    return source is not None and source.vmid is None
+
+
+def require_possible(
+    intent: ContainerIntent, cluster: ClusterState, connection: Connection
+) -> None:
+    """Raise FleetError for changes that the listing alone shows to be impossible."""
+    actual, change = intent.actual, intent.change
+    _require_rights_of_root(actual.label, change, actual.target, intent.after, connection)
+    if not intent.uses_node:
+        return
+    require_node(cluster, intent.node)
+    storages = {**change.drives.storages}
+    for volume, content in change.drives.volumes.items():
+        storages[volume.partition(":")[0]] = content
+    require_own_storages(connection, storages)
+    for storage, content in sorted(storages.items()):
+        require_storage(cluster, storage, intent.node, content)
+
+
+def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> Plan:
+    """Return the plan that makes the container the desired one. Raises FleetError for each
+    refusal.
+    """
+    desired, actual = intent.desired, intent.actual
+    _require_version(actual.label, intent.change, facts.release)
+    require_bridges(intent.bridges, facts.bridges, intent.node, connection)
+    require_pool(intent.new_pool, facts.pools)
+    if intent.growth is not None:
+        require_quota(
+            desired.guest, actual.label, intent.growth, facts.usage, facts.cluster, actual.vmid
+        )
+    needs = intent.needs_room(intent.room(facts.cluster))
+    require_room(facts.cluster, intent.node, needs, desired.guest.rules, actual.label)
+    plan = CONTAINER_PLANNER.plan_change(
+        desired, actual, intent.change, shared=facts.cluster.shared_storages
+    )
+    plan = replace(plan, warnings=(*plan.warnings, *hidden_pool(intent, facts)))
+    require_template_wanted(desired.guest, actual, plan)
+    return plan
+
+
+# -- both
+
+
+def is_disputed(change: Change) -> bool:
+    """Return whether versions of PVE differ about the options."""
+    return bool(disputed(change.sets, LXC))
+
+
+def _require_version(label: str, change: Change, release: Release | None) -> None:
+    """Raise NotSupported for options that the server's version of PVE does not take."""
+    if release is None:
+        return
+    sets = {key: change.sets[key] for key in disputed(change.sets, LXC)}
+    refused = find_refusals(sets, release, LXC)
+    if not refused:
+        return
+    causes = ", ".join(f"{key} ({why})" for key, why in sorted(refused.items()))
+    version = f"{release[0]}.{release[1]}"
+    raise NotSupported(
+        attempted=f"{label} could not be planned",
+        answer=f"the server is PVE {version}, which does not take {causes}",
+        next_step="Leave that out for this server, or use a server whose version takes it",
+        reason=", ".join(sorted(refused)),
+        parameters=refused,
+        details={"version": version},
+    )
+
+
+def _require_rights_of_root(
+    label: str,
+    change: Change,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    connection: Connection,
+) -> None:
+    """Raise PermissionDenied for options that PVE lets only root@pam with a password change."""
+    refused = root_only(change, before, unprivileged=after.get("unprivileged") == "1")
+    causes = {key: f"{key}: {why}" for key, why in refused.items()}
+    require_root(label, causes, "leave these options out, or let root set them", connection)
+
+
+def require_file_wanted(desired: Desired, origin: Origin) -> None:
+    """Raise ValidationFailed for options of a new file system where the source has one already."""
+    given = {
+        "root_password": desired.hardware.password is not None,
+        "ssh_keys": bool(desired.hardware.ssh_keys),
+    }
+    names = [name for name, is_given in given.items() if is_given]
+    if not origin.config or not names:
+        return
+    raise ValidationFailed(
+        attempted=f"{desired.guest.label} was not created",
+        answer=f"{', '.join(names)} can be set from a template only, not in a copy",
+        next_step="Leave them out, or name a template as source",
+        reason=", ".join(names),
+    )

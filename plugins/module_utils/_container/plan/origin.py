@@ -1,0 +1,238 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source of a new container: a template, an OCI image, a container, or an archive (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._cluster.lookup import guard_source, namesakes, templates_for
+from ..._cluster.state import ClusterState, StorageRow, VmRow
+from ..._cluster.tenant import is_of_others, parse_tags
+from ..._core.errors import Conflict, ForeignTenant, NotFound, ValidationFailed
+from ..._guest.model import Actual, Source
+from ..._guest.plan.creation import is_shared
+from ..model import Desired
+
+# Storages that can make linked clones of the volumes of containers (pve-storage: volume_has_feature
+# of the plugins).
+_CLONING = frozenset(("lvmthin", "rbd", "zfspool", "btrfs"))
+_TEMPLATES = "vztmpl"
+_FILE = re.compile(r"^(?P<stem>.+?)\.tar(?:\.\w+)?$")
+_PARTS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The source of a new container."""
+
+    desired: Desired
+    template: Actual | None = None  # the container to clone
+    volume: str = ""  # the file of a template, or an archive
+    archived: Mapping[str, str] | None = None  # the configuration in an archive
+    full: bool = True
+    nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
+
+    @property
+    def is_archive(self) -> bool:
+        return self.archived is not None
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The configuration that is copied, empty for the file of a template."""
+        if self.template is not None:
+            return self.template.target
+        return self.archived or {}
+
+
+def is_archive(volume: str) -> bool:
+    """Return whether a volume is a backup (pve-storage: parse_volname of the plugins)."""
+    _storage, _colon, path = volume.partition(":")
+    return path.startswith("backup/")
+
+
+def is_oci(volume: str) -> bool:
+    """Return whether a volume is an OCI image, which PVE tells from its ending."""
+    return volume.endswith(".tar")
+
+
+def require_source(desired: Desired) -> Source:
+    """Return the source. Raises ValidationFailed for a new container without one."""
+    source = desired.guest.source
+    if source is not None:
+        return source
+    raise ValidationFailed(
+        attempted=f"{desired.guest.label} was not created",
+        answer="there is no such container, and the task names no source for it",
+        next_step="Check name and vmid, or give source: a template such as debian-13-standard",
+        reason="unknown container",
+    )
+
+
+def row_of(source: Source, desired: Desired, cluster: ClusterState) -> VmRow | None:
+    """Return the container that a source names, if any. Raises Conflict for a VM."""
+    guest = desired.guest
+    if source.vmid is not None:
+        row = cluster.vms.get(source.vmid)
+        if row is None and cluster.is_of_other_kind(source.vmid):
+            raise _is_a_vm(str(source.vmid))
+        return row
+    tag = None if source.name in guest.shared_sources else guest.tenant_tag
+    same = [row for row in cluster.vms.values() if row.name == source.name and row.template]
+    rows = same or namesakes(cluster, source.name, tag, guest.tenant_prefix)
+    if len(rows) > 1:
+        places = ", ".join(f"{row.vmid} on {row.node}" for row in rows)
+        raise Conflict(
+            attempted=f"Source '{source.name}' could not be chosen",
+            answer=f"{len(rows)} containers have that name: {places}",
+            next_step="Name the one you mean by its VMID",
+            reason="ambiguous template",
+        )
+    return rows[0] if rows else None
+
+
+def _is_a_vm(label: str) -> Conflict:
+    return Conflict(
+        attempted=f"Source {label} was not cloned",
+        answer="it is a VM, and a container cannot be made from one",
+        next_step="Name a container, or the file of a container template",
+        reason="source is a VM",
+    )
+
+
+def template_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]:
+    """Return the storages that can have templates of containers, a shared one once."""
+    found: dict[tuple[str, str], StorageRow] = {}
+    for row in cluster.storages:
+        if not row.available or _TEMPLATES not in row.content:
+            continue
+        if desired.guest.node and row.node != desired.guest.node:
+            continue
+        found.setdefault((row.storage, row.place), row)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class TemplateFile:
+    """The file of a template on a storage; `node` is None if all nodes have it."""
+
+    volume: str
+    node: str | None
+
+    @property
+    def name(self) -> str:
+        return self.volume.rpartition("/")[2]
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a source of that name means this file: `debian-13-standard`, with or
+        without the version, or the whole name of the file.
+        """
+        match = _FILE.match(self.name)
+        stem = match["stem"] if match else self.name
+        return name in (self.name, stem) or stem.startswith(f"{name}_")
+
+    @property
+    def version(self) -> tuple[tuple[int, str], ...]:
+        """The key by which the newest version comes last."""
+        parts = _PARTS.split(self.name)
+        return tuple((int(part) if part.isdigit() else -1, part) for part in parts)
+
+
+def newest(
+    name: str, files: Iterable[TemplateFile], desired: Desired, cluster: ClusterState
+) -> tuple[str, frozenset[str] | None]:
+    """Return the volume of the newest template of that name, and the nodes that have it.
+
+    Raises NotFound with the names that exist, and Conflict for the name of a VM.
+    """
+    listed = list(files)
+    fitting = [file for file in listed if file.has_name(name)]
+    if not fitting:
+        if any(row.name == name for row in cluster.others.values()):
+            raise _is_a_vm(f"'{name}'")
+        guest = desired.guest
+        names = {file.name for file in listed}
+        names.update(templates_for(cluster, guest.tenant_tag, guest.tenant_prefix))
+        raise NotFound(
+            attempted=f"Template '{name}' could not be used",
+            answer=f"no template or container of that name is visible; there are"
+            f" {', '.join(sorted(names)) or 'none'}",
+            next_step=(
+                "Check the spelling, or download it with pve.fleet.storage_download; the token"
+                " needs Datastore.Audit on the storage"
+            ),
+            reason="template missing",
+        )
+    best = max(fitting, key=lambda file: file.version)
+    same = [file for file in fitting if file.volume == best.volume]
+    nodes = {file.node for file in same}
+    if None in nodes:
+        return best.volume, None
+    return best.volume, frozenset(node for node in nodes if node)
+
+
+def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str]) -> None:
+    """Raise NotFound for a file that no node has; `others` are those that exist."""
+    if any(True for _node in nodes):
+        return
+    raise NotFound(
+        attempted=f"{volume} could not be used",
+        answer=f"there is no such volume; there are {', '.join(sorted(others)) or 'none'}",
+        next_step="Check the name, and that the token has Datastore.Audit on the storage",
+        reason="template missing",
+    )
+
+
+def of_container(desired: Desired, source: Actual, cluster: ClusterState) -> Origin:
+    """Return the origin of a clone. Raises Conflict for a container that cannot be cloned."""
+    guest = desired.guest
+    said = guest.source or Source()
+    if source.running and not said.snapshot:
+        raise Conflict(
+            attempted=f"{source.label} was not cloned",
+            answer="it runs, and PVE clones a running container from a snapshot only",
+            next_step="Name one of its snapshots with snapshot, or stop it first",
+            reason="source runs",
+        )
+    kinds = {row.storage: row.kind for row in cluster.storages}
+    storages = source.kind.storages_in(source.target)
+    can_link = source.template and all(kinds.get(name) in _CLONING for name in storages)
+    full = said.full if said.full is not None else not can_link
+    if not full and not can_link:
+        why = "its storage cannot" if source.template else "it is not a template"
+        raise ValidationFailed(
+            attempted=f"{source.label} could not be cloned as a linked clone",
+            answer=why,
+            next_step="Leave full out, or set full=true",
+            reason="linked clone",
+        )
+    nodes = None
+    if not full and not is_shared(source, cluster.shared_storages):
+        nodes = frozenset((source.node,))
+    return Origin(desired, source, full=full, nodes=nodes)
+
+
+def guard_container(desired: Desired, row: VmRow, source: Actual) -> None:
+    """Raise Conflict for a container that the tenant may not clone."""
+    guest = desired.guest
+    row = replace(row, name=source.name, template=source.template)
+    tags = parse_tags(source.target.get("tags"))
+    guard_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
+
+
+def guard_archive(desired: Desired, volume: str, config: Mapping[str, Any]) -> None:
+    """Raise Conflict for the archive of another tenant's container."""
+    guest = desired.guest
+    if not is_of_others(guest.tenant_tag, parse_tags(config.get("tags")), guest.tenant_prefix):
+        return
+    raise ForeignTenant(
+        attempted=f"{volume} was not restored",
+        answer="it is the backup of another tenant's guest",
+        next_step="Choose a backup of this tenant",
+        reason="foreign tenant",
+    )

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the plan of a container differs from that of other guests (pure).
+
+The rules come from pve-container: API2/LXC.pm, API2/LXC/Config.pm and LXC/Migrate.pm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..._core.errors import Conflict
+from ..._guest.config.change import Change
+from ..._guest.model import Actual
+from ..._guest.plan.planner import GuestPlanner
+from ..._guest.plan.refusals import require_one_tenant, require_unprotected
+from ..._guest.plan.steps import (
+    Update,
+    config_step,
+    migration,
+    require_migration_allowed,
+    switch_protection,
+)
+from ..._resource.plan import Step
+from ..config.actual import mounts, volumes_in
+from ..config.changes import all_changes, apply_to, changes
+from ..config.hotplug import waits_for_stop
+from ..kind import CONTAINER
+from ..model import Desired
+
+# Options that a clone does not take over from its source (API2/LXC.pm, clone_vm).
+_NOT_CLONED = frozenset("template lock digest parent snapstate".split())
+
+
+class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
+    """Plans containers."""
+
+    kind = CONTAINER
+
+    def changes(self, desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
+        return changes(desired, target, new=new)
+
+    def all_changes(self, desired: Desired, target: Mapping[str, str]) -> Change:
+        return all_changes(desired, target)
+
+    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
+        return apply_to(change, target)
+
+    def update_of(
+        self,
+        desired: Desired,
+        actual: Actual,
+        change: Change,
+        after: Mapping[str, str],
+        *,
+        running: bool,
+    ) -> Update[Desired]:
+        return Update(desired, actual, change, after, running)
+
+    def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+        config: dict[str, str] = {}
+        for key, value in source.target.items():
+            if key not in _NOT_CLONED and not key.startswith(("unused", "snap")):
+                config[key] = value
+        storage = data.get("storage")
+        if storage:
+            config |= _volumes_on(storage, config)
+        config["hostname"] = data.get("hostname") or f"Copy-of-CT-{source.name}"
+        config["description"] = data["description"]
+        return Actual(
+            CONTAINER, vmid, node, "stopped", live=config, target=config, pool=data.get("pool")
+        )
+
+    def require_possible(self, update: Update[Desired]) -> None:
+        change = update.change
+        taken = {*change.drives.removed, *change.drives.detached}
+        require_unprotected(update.desired, update.actual, taken)
+        require_one_tenant(update.desired.guest, update.actual, update.after)
+        if update.running:
+            _require_stopped(update, change.drives.moved, "moved to another storage")
+            _require_stopped(update, _mounts_removed(update), "destroyed while it is mounted")
+
+    def written(self, update: Update[Desired]) -> list[Step]:
+        protection = update.change.sets.get("protection")
+        taken = {*update.change.drives.removed, *update.change.drives.detached}
+        if protection is None or not taken:
+            return [*_options(update, first=True), *_removals(update)]
+        rest = update.without("protection")
+        switch = switch_protection(update.actual, protection)
+        if protection == "0":
+            return [switch, *_options(rest, first=False), *_removals(rest)]
+        return [*_options(rest, first=True), *_removals(rest), switch]
+
+    def moved_disks(self, update: Update[Desired]) -> list[Step]:
+        actual = update.actual
+        return [
+            Step(
+                "move_disk",
+                f"Move {slot} of {actual.label} to storage {storage}",
+                method="POST",
+                path=(*actual.path, "move_volume"),
+                data={"volume": slot, "storage": storage, "delete": 1},
+            )
+            for slot, storage in sorted(update.change.drives.moved.items())
+        ]
+
+    def migrate(self, update: Update[Desired], shared: Collection[str]) -> Step:
+        """Return the step that moves the container; PVE stops a running one and starts it there."""
+        desired = update.desired.guest
+        require_migration_allowed(desired, update.actual)
+        if not update.running:
+            return migration(desired, update.actual, "offline", {})
+        data = {"restart": 1, "timeout": desired.shutdown_timeout or 180}
+        return migration(desired, update.actual, "restart", data)
+
+    def waits(self, key: str, update: Update[Desired]) -> bool:
+        change, live = update.change, update.actual.live
+        if key in {*change.drives.grown, *change.drives.moved} and key not in change.drives.sets:
+            return False
+        return waits_for_stop(key, live.get(key), update.after.get(key), live)
+
+
+def _options(update: Update[Desired], *, first: bool) -> list[Step]:
+    if not update.change.sets and not update.change.deletes:
+        return []
+    return [update.write_options(first=first)]
+
+
+def _mounts_removed(update: Update[Desired]) -> set[str]:
+    """Return the mount points whose volumes are destroyed; PVE unmounts them first."""
+    return set(update.change.drives.removed & mounts(update.actual.target).keys())
+
+
+def _removals(update: Update[Desired]) -> list[Step]:
+    """Return the steps that destroy volumes: a mounted one becomes an unused one first, which is
+    then deleted (LXC/Config.pm, vmconfig_apply_pending).
+    """
+    actual, steps = update.actual, []
+    used = {slot for slot in actual.target if slot.startswith("unused")}
+    for slot in sorted(update.change.drives.removed):
+        unused = slot
+        if slot in mounts(actual.target):
+            summary = f"Unmount {slot} of {actual.label}"
+            steps.append(config_step(actual, summary, {"delete": slot}))
+            if slot not in volumes_in(actual.target):
+                continue
+            unused = next(f"unused{n}" for n in range(256) if f"unused{n}" not in used)
+            used.add(unused)
+        summary = f"Remove {unused} and its volume from {actual.label}"
+        steps.append(config_step(actual, summary, {"delete": unused}))
+    return steps
+
+
+def _require_stopped(update: Update[Desired], slots: Collection[str], what: str) -> None:
+    if not slots:
+        return
+    raise Conflict(
+        attempted=f"{', '.join(sorted(slots))} of {update.actual.label} was not changed",
+        answer=f"the container runs, and PVE lets no volume of a running container be {what}",
+        next_step="Stop it in the same task with state=stopped, and start it again afterwards",
+        reason="container runs",
+    )
+
+
+def _volumes_on(storage: str, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the volumes that a full clone to one storage puts there."""
+    moved: dict[str, str] = {}
+    for slot, volume in volumes_in(config).items():
+        moved[slot] = config[slot].replace(volume, f"{storage}:new", 1)
+    return moved
+
+
+CONTAINER_PLANNER = ContainerPlanner()

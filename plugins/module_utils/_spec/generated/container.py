@@ -1,0 +1,261 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of a container.
+
+Written by `make options` from container.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def identity_spec() -> Spec:
+    """Return the options that identify a container."""
+    return {"name": {"type": "str"}, "vmid": {"type": "int"}}
+
+
+def owner_spec() -> Spec:
+    """Return the options for the node of a container and its tenant."""
+    return {
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "node": {"type": "str"},
+    }
+
+
+def life_spec() -> Spec:
+    """Return the options for the source of a container and its state."""
+    return {
+        "adopt": {"type": "bool", "default": False},
+        "pool": {"type": "str"},
+        "state": {
+            "type": "str",
+            "choices": ["present", "started", "stopped", "restarted", "template", "absent"],
+            "default": "present",
+        },
+        "source": {"type": "str"},
+        "snapshot": {"type": "str"},
+        "full": {"type": "bool"},
+        "unprivileged": {"type": "bool"},
+        "root_password": {"type": "str", "no_log": True},
+        "ssh_keys": {"type": "list", "elements": "str", "no_log": False},
+        "wait_for": {"type": "str", "choices": ["none", "address"], "default": "none"},
+        "wait_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
+        },
+    }
+
+
+def hardware_spec() -> Spec:
+    """Return the options that describe the container itself."""
+    return {
+        "cores": {"type": "raw"},
+        "cpulimit": {"type": "float"},
+        "cpuunits": {"type": "int"},
+        "memory": {"type": "raw"},
+        "swap": {"type": "raw"},
+        "rootfs": {
+            "type": "dict",
+            "options": {
+                "size": {"type": "raw"},
+                "storage": {"type": "str"},
+                "storage_class": {"type": "str"},
+                "readonly": {"type": "bool"},
+                "acl": {"type": "bool"},
+                "quota": {"type": "bool"},
+                "replicate": {"type": "bool"},
+                "shared": {"type": "bool"},
+                "mount_options": {"type": "list", "elements": "str"},
+                "options": {"type": "dict"},
+            },
+        },
+        "mounts": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str"},
+                "path": {"type": "str"},
+                "volume": {"type": "str"},
+                "size": {"type": "raw"},
+                "storage": {"type": "str"},
+                "storage_class": {"type": "str"},
+                "readonly": {"type": "bool"},
+                "backup": {"type": "bool"},
+                "acl": {"type": "bool"},
+                "quota": {"type": "bool"},
+                "replicate": {"type": "bool"},
+                "shared": {"type": "bool"},
+                "mount_options": {"type": "list", "elements": "str"},
+                "options": {"type": "dict"},
+                "state": {
+                    "type": "str",
+                    "choices": ["present", "detached", "absent"],
+                    "default": "present",
+                },
+            },
+        },
+        "mounts_exact": {"type": "bool", "default": False},
+        "nics": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str"},
+                "interface": {"type": "str"},
+                "network": {"type": "str"},
+                "bridge": {"type": "str"},
+                "vlan": {"type": "int"},
+                "trunks": {"type": "list", "elements": "str"},
+                "mac": {"type": "str"},
+                "firewall": {"type": "bool"},
+                "link_down": {"type": "bool"},
+                "mtu": {"type": "int"},
+                "rate": {"type": "float"},
+                "host_managed": {"type": "bool"},
+                "ip": {"type": "str"},
+                "gateway": {"type": "str"},
+                "ip6": {"type": "str"},
+                "gateway6": {"type": "str"},
+                "options": {"type": "dict"},
+                "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            },
+        },
+        "nics_exact": {"type": "bool", "default": False},
+        "nameservers": {"type": "list", "elements": "str"},
+        "search_domain": {"type": "str"},
+        "features": {
+            "type": "dict",
+            "options": {
+                "nesting": {"type": "bool"},
+                "keyctl": {"type": "bool"},
+                "fuse": {"type": "bool"},
+                "mknod": {"type": "bool"},
+                "mount": {"type": "list", "elements": "str"},
+                "force_rw_sys": {"type": "bool"},
+            },
+        },
+        "devices": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "name": {"type": "str"},
+                "path": {"type": "str"},
+                "mode": {"type": "str"},
+                "uid": {"type": "int"},
+                "gid": {"type": "int"},
+                "deny_write": {"type": "bool"},
+                "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            },
+        },
+        "ostype": {"type": "str"},
+        "arch": {"type": "str"},
+        "timezone": {"type": "str"},
+        "console": {"type": "bool"},
+        "tty": {"type": "int"},
+        "cmode": {"type": "str"},
+        "entrypoint": {"type": "str"},
+        "environment": {"type": "dict"},
+        "hookscript": {"type": "str"},
+        "debug": {"type": "bool"},
+        "onboot": {"type": "bool"},
+        "startup": {"type": "str"},
+        "protection": {"type": "bool"},
+        "tags": {"type": "list", "elements": "str"},
+        "tags_exact": {"type": "bool", "default": False},
+        "description": {"type": "str"},
+        "options": {"type": "dict"},
+        "networks": {"type": "dict", "default": {}},
+        "storage_classes": {"type": "dict", "default": {}},
+        "default_storage": {"type": "str", "default": "local-lvm"},
+    }
+
+
+def place_spec() -> Spec:
+    """Return the options for the place of a container and the limits of its tenant."""
+    return {
+        "vmid_choice": {"type": "str", "choices": ["by_name", "lowest"], "default": "by_name"},
+        "vmid_range": {"type": "list", "elements": "int", "default": [10000, 99999]},
+        "vmid_bands": {
+            "type": "dict",
+            "options": {
+                "template": {"type": "list", "elements": "int"},
+                "manual": {"type": "list", "elements": "int"},
+                "reserved": {"type": "list", "elements": "int"},
+            },
+        },
+        "placement": {
+            "type": "dict",
+            "options": {
+                "nodes": {"type": "list", "elements": "str"},
+                "exclude": {"type": "list", "elements": "str"},
+                "strategy": {
+                    "type": "str",
+                    "choices": ["least_used", "round_robin", "first", "random"],
+                    "default": "least_used",
+                },
+                "seed": {"type": "str"},
+                "max_vms_per_node": {"type": "raw"},
+                "min_free_memory": {"type": "raw"},
+                "cpu_overcommit": {"type": "float"},
+                "memory_overcommit": {"type": "float"},
+                "storage_overcommit": {"type": "float", "default": 10.0},
+                "affinity": {"type": "list", "elements": "str"},
+                "anti_affinity": {"type": "list", "elements": "str"},
+                "affinity_policy": {
+                    "type": "str",
+                    "choices": ["required", "preferred"],
+                    "default": "required",
+                },
+            },
+        },
+        "rebalance": {"type": "bool", "default": False},
+        "shared_sources": {"type": "list", "elements": "str"},
+        "quota": {
+            "type": "dict",
+            "options": {
+                "vms": {"type": "int"},
+                "cores": {"type": "int"},
+                "memory": {"type": "raw"},
+                "disk": {"type": "raw"},
+            },
+        },
+        "quotas": {"type": "dict", "default": {}},
+    }
+
+
+def behaviour_spec() -> Spec:
+    """Return the options for how a change is made."""
+    return {
+        "migrate": {"type": "bool", "default": True},
+        "reboot": {"type": "str", "choices": ["never", "if_needed", "always"], "default": "never"},
+        "graceful": {"type": "bool", "default": False},
+        "force": {"type": "bool", "default": False},
+        "shutdown_timeout": {
+            "type": "int",
+            "default": 60,
+            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
+        },
+        "task_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def guest_spec() -> Spec:
+    """Return the options that choose an address of the container."""
+    return {
+        "addresses": {"type": "bool", "default": False},
+        "address_family": {"type": "str", "choices": ["ipv4", "ipv6", "any"], "default": "ipv4"},
+        "address_nics": {"type": "list", "elements": "str", "default": []},
+        "address_subnets": {"type": "list", "elements": "str", "default": []},
+    }

@@ -1,0 +1,239 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module container, end to end: created, changed, started, moved, converted and removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.modules.access_lab import do
+from tests.modules.estate_lab import Lab
+
+DEBIAN = "debian-13-standard"
+FILE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+SMALL: dict[str, Any] = {"source": DEBIAN, "default_storage": "ceph", "memory": "1G"}
+
+
+@pytest.fixture
+def lab(unused: Lab) -> Lab:
+    return unused
+
+
+def made(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Return a container after a run that check mode has foreseen and a second run confirms."""
+    lab.simulator.reset_log()
+    foreseen = do(lab, "container", check=True, **options)
+    assert lab.simulator.writes() == []
+    result = do(lab, "container", **options)
+    assert result["changed"]
+    assert foreseen["changed"]
+    assert foreseen["diff"]["after"].keys() == result["diff"]["after"].keys()
+    again = do(lab, "container", **options)
+    assert not again["changed"], again["plan"]
+    return dict(result["container"])
+
+
+def config(lab: Lab, container: dict[str, Any]) -> dict[str, Any]:
+    return dict(lab.client.get("nodes", container["node"], "lxc", container["vmid"], "config"))
+
+
+def refused(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Return the failure of a task that must have written nothing."""
+    lab.simulator.reset_log()
+    result = lab.run("container", **options)
+    assert result.get("failed"), result
+    assert lab.simulator.writes() == []
+    return result
+
+
+def test_container_is_created_from_the_newest_template(lab: Lab) -> None:
+    nics = [{"bridge": "vmbr0", "ip": "dhcp"}]
+    container = made(
+        lab, name="ct1", tenant="acme", cores=2, nics=nics, rootfs={"size": "8G"}, **SMALL
+    )
+    found = config(lab, container)
+    assert found["hostname"] == "ct1"
+    assert (found["cores"], found["memory"], found["unprivileged"]) == (2, 1024, 1)
+    assert found["tags"] == "tenant_acme"
+    assert "size=8G" in found["rootfs"]
+    assert "description" not in found
+    assert container["status"] == "stopped"
+
+
+def test_power_states(lab: Lab) -> None:
+    container = made(lab, name="ct1", state="started", **SMALL)
+    assert container["status"] == "running"
+    restarted = do(lab, "container", name="ct1", state="restarted")
+    assert restarted["changed"]
+    assert made(lab, name="ct1", state="stopped")["status"] == "stopped"
+
+
+def test_unchanged_run_takes_three_requests(lab: Lab) -> None:
+    made(lab, name="ct1", **SMALL)
+    lab.simulator.reset_log()
+    assert not do(lab, "container", name="ct1", memory="1G", cores=None)["changed"]
+    assert len(lab.simulator.log()) <= 3
+
+
+def test_container_is_removed(lab: Lab) -> None:
+    container = made(lab, name="ct1", state="started", **SMALL)
+    gone = do(lab, "container", name="ct1", state="absent")
+    assert gone["changed"]
+    assert gone["container"] is None
+    assert not do(lab, "container", name="ct1", state="absent")["changed"]
+    assert container["vmid"] not in {row["vmid"] for row in lab.client.get("nodes", "pve1", "lxc")}
+
+
+def test_container_becomes_a_template_and_is_cloned(lab: Lab) -> None:
+    template = made(lab, name="base", state="template", **SMALL)
+    assert config(lab, template)["template"] == 1
+    linked = made(lab, name="copy", source="base", cores=1)
+    assert config(lab, linked)["hostname"] == "copy"
+    assert linked["cloned_from"] == template["vmid"]
+    full = made(lab, name="copy2", source=str(template["vmid"]), full=True, state="started")
+    assert full["status"] == "running"
+    stays = refused(lab, name="base", state="absent")
+    assert "linked clones" in stays["msg"]
+
+
+def test_running_container_is_cloned_from_a_snapshot_only(lab: Lab) -> None:
+    made(lab, name="live", state="started", **SMALL)
+    assert "it runs" in refused(lab, name="copy", source="live")["msg"]
+    unknown = refused(lab, name="copy", source="live", snapshot="s1")
+    assert "it has the snapshots none" in unknown["msg"]
+
+
+def test_changes_of_a_running_container(lab: Lab) -> None:
+    container = made(lab, name="ct1", state="started", **SMALL)
+    live = do(lab, "container", name="ct1", memory="2G", cores=3)
+    assert live["pending"] == []
+    waits = do(lab, "container", name="ct1", features={"nesting": True})
+    assert waits["pending"] == ["features"]
+    rebooted = do(lab, "container", name="ct1", features={"nesting": True}, reboot="if_needed")
+    assert rebooted["changed"]
+    assert rebooted["pending"] == []
+    assert config(lab, container)["features"] == "nesting=1"
+
+
+def test_volumes_grow_move_and_go(lab: Lab) -> None:
+    mounts = [{"path": "/data", "size": "2G", "storage": "ceph"}]
+    container = made(lab, name="ct1", mounts=mounts, **SMALL)
+    made(lab, name="ct1", rootfs={"size": "9G"}, mounts=[{"path": "/data", "size": "3G"}])
+    assert "size=3G" in config(lab, container)["mp0"]
+    made(lab, name="ct1", mounts=[{"path": "/data", "storage": "local-lvm"}])
+    assert config(lab, container)["mp0"].startswith("local-lvm:")
+    assert "cannot shrink" in refused(lab, name="ct1", rootfs={"size": "1G"})["msg"]
+    made(lab, name="ct1", mounts=[{"name": "mp0", "state": "absent"}])
+    found = config(lab, container)
+    assert "mp0" not in found
+    assert "unused0" not in found
+
+
+def test_container_is_migrated(lab: Lab) -> None:
+    container = made(lab, name="ct1", node="pve1", state="started", **SMALL)
+    moved = made(lab, name="ct1", node="pve2", state="started")
+    assert (moved["node"], moved["status"]) == ("pve2", "running")
+    assert container["vmid"] == moved["vmid"]
+    stays = refused(lab, name="ct1", node="pve3", migrate=False)
+    assert "migrate is false" in stays["msg"]
+
+
+def test_quota_counts_both_kinds(lab: Lab) -> None:
+    do(lab, "vm", name="vm1", tenant="acme", cores=2, memory="1G")
+    limits = {"quota": {"cores": 3}, "tenant": "acme"}
+    over = refused(lab, name="ct1", cores=2, **limits, **SMALL)
+    assert over["error"]["category"] == "QuotaExceeded" or "quota" in over["msg"]
+    made(lab, name="ct1", cores=1, **limits, **SMALL)
+
+
+def test_refusals(lab: Lab) -> None:
+    vm = do(lab, "vm", name="web", tenant="acme", memory="1G")["vm"]
+    container = made(lab, name="ct1", tenant="acme", **SMALL)
+    number = refused(lab, vmid=vm["vmid"], name="ct2", **SMALL)
+    assert f"a VM has the number {vm['vmid']}" in number["msg"]
+    absent = refused(lab, vmid=vm["vmid"], state="absent")
+    assert f"a VM has the number {vm['vmid']}" in absent["msg"]
+    taken = refused(lab, name="web", tenant="acme", **SMALL)
+    assert "a VM has that name" in taken["msg"]
+    other = lab.run("vm", vmid=container["vmid"], name="vm2", memory="1G")
+    assert "a container has the number" in other["msg"]
+    of_vm = refused(lab, name="ct3", source="debian-13")
+    assert "it is a VM" in of_vm["msg"]
+    assert "it is a VM" in refused(lab, name="ct3", source="9000")["msg"]
+    assert "no template or container" in refused(lab, name="ct3", source="nothing")["msg"]
+    assert "names no source" in refused(lab, name="ct3")["msg"]
+    assert "privileged" in refused(lab, name="ct1", tenant="acme", unprivileged=False)["msg"]
+    bind = [{"path": "/data", "volume": "/srv/data"}]
+    assert "root@pam" in refused(lab, name="ct1", tenant="acme", mounts=bind)["msg"]
+    fuse = refused(lab, name="ct1", tenant="acme", features={"fuse": True})
+    assert "root@pam" in fuse["msg"]
+    local = refused(lab, name="ct4", **{**SMALL, "default_storage": "local"})
+    assert "rootdir" in local["msg"]
+    foreign = refused(lab, name="ct5", source=str(container["vmid"]), tenant="globex")
+    assert "another tenant" in foreign["msg"]
+
+
+def test_tags_of_a_container_in_a_pool(lab: Lab) -> None:
+    container = do(lab, "container", name="ct1", pool="acme", tags=["web"], **SMALL)["container"]
+    assert container["pool"] == "acme"
+    assert container["tags"] == ["web"]
+
+
+def test_backup_is_restored(lab: Lab) -> None:
+    container = made(
+        lab, name="ct1", node="pve1", cores=2, tags=["web"], description="Proxy", **SMALL
+    )
+    lab.client.task(
+        "POST", "nodes", "pve1", "vzdump", data={"vmid": container["vmid"], "storage": "local"}
+    )
+    volumes = lab.client.get("nodes", "pve1", "storage", "local", "content", content="backup")
+    (archive,) = [row["volid"] for row in volumes]
+    restored = made(
+        lab, name="ct2", source=archive, memory="2G", default_storage="ceph", node="pve1"
+    )
+    found = config(lab, restored)
+    assert (found["hostname"], found["cores"], found["memory"]) == ("ct2", 2, 2048)
+    assert found["description"].strip() == "Proxy"
+    assert found["rootfs"].startswith("ceph:")
+
+
+OCI = "local:vztmpl/nginx_1.29.tar"
+
+
+def test_oci_image(lab: Lab) -> None:
+    lab.simulator.ask("PUT", "/volumes/pve1", {"volid": OCI, "new": True, "size": 60000000})
+    container = made(lab, name="web", source=OCI, default_storage="ceph")
+    assert container["node"] == "pve1"
+    assert config(lab, container)["entrypoint"] == "/bin/sh"
+    missing = refused(lab, name="web2", source="local:vztmpl/none.tar.zst")
+    assert "there is no such volume" in missing["msg"]
+
+
+def test_oci_image_is_refused_by_an_old_version(old: Lab) -> None:
+    old.simulator.ask("PUT", "/volumes/pve1", {"volid": OCI, "new": True, "size": 60000000})
+    result = refused(old, name="web", source=OCI, default_storage="ceph")
+    assert "OCI image" in result["msg"]
+
+
+LOST = [
+    ({"cores": 3}, "POST", r"/nodes/pve1/lxc$"),
+    ({"cores": 3}, "PUT", r"/config$"),
+    ({"state": "started"}, "POST", r"/status/start$"),
+]
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(("options", "method", "path"), LOST, ids=lambda value: str(value)[:30])
+def test_lost_answer_makes_no_second_container(
+    lab: Lab, options: dict[str, Any], method: str, path: str, moment: str
+) -> None:
+    lab.simulator.fault(method=method, path=path, drop=moment)
+    wanted = {"name": "ct1", "tenant": "acme", "node": "pve1", **SMALL, **options}
+    container = do(lab, "container", **wanted)["container"]
+    assert [row["vmid"] for row in lab.client.get("nodes", "pve1", "lxc")] == [container["vmid"]]
+    lab.simulator.clear_faults()
+    assert not do(lab, "container", **wanted)["changed"]
