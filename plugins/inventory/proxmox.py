@@ -109,26 +109,27 @@ from ansible.plugins.inventory import (
 )
 
 from ..module_utils._core.errors import FleetError
-from ..module_utils._entry.start import read_sites_file
-from ..module_utils._inventory.compatible import (
-    COMMON_GROUPS,
-    all_facts,
-    groups_of,
-    listed_facts,
-)
+from ..module_utils._entry.sites_file import read_sites_file
+from ..module_utils._inventory.compatible import COMMON_GROUPS, all_facts, groups_of, listed_facts
 from ..module_utils._inventory.details import detail_variables
-from ..module_utils._inventory.hosts import Guest, group_names, plain_name, shortened, unique_names
+from ..module_utils._inventory.hosts import (
+    InventoryGuest,
+    group_names,
+    plain_name,
+    shortened,
+    unique_names,
+)
 from ..module_utils._inventory.options import (
     ADDRESS,
     Expressions,
     InventoryOptions,
-    check_names,
     read_options,
+    require_known_options,
 )
+from ..module_utils._inventory.sites import open_clients
 from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
-from ..module_utils._spec.connection_options import connection_spec
-from ..plugin_utils._gc import gc_paused
-from ..plugin_utils._trust import Marker, has_template, trusted
+from ..module_utils._spec.generated.connection import connection_spec
+from ..plugin_utils._trust import TrustMarker, has_template, trusted
 
 _ENDINGS = ("proxmox.yml", "proxmox.yaml", "pve.yml", "pve.yaml")
 _OUR_NAME = re.compile(r"""(?m)^\{?\s*["']?plugin["']?\s*:\s*["']?pve\.fleet\.proxmox\b""")
@@ -144,7 +145,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     inventory: Any
 
     def verify_file(self, path: str) -> bool:
-        """Return whether the file's name is one of this plugin; warn where only the content is."""
+        """Return whether the file has a name of this plugin; warn if only its content fits."""
         name = os.path.basename(path)
         endings = tuple(f".{ending}" for ending in _ENDINGS)
         if name in _ENDINGS or name.endswith(endings):
@@ -156,21 +157,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return False
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
-        """Fill the inventory; raises AnsibleParserError with one line that says what to do.
+        """Fill the inventory; raises AnsibleParserError with one line that names the next step.
 
         Without `cache` (`--flush-cache`, `meta: refresh_inventory`) everything is read again;
         cached VMs are shown for a dead site only.
         """
         super().parse(inventory, loader, path, cache)
         config = self._read_config_data(path)
-        with gc_paused():
-            self._fill(path, cache, config)
+        self._fill(path, cache, config)
 
     def _fill(self, path: str, cache: bool, config: Mapping[str, Any]) -> None:
         try:
             definitions = self.option_definitions
             aliases = [alias for one in definitions.values() for alias in one.get("aliases") or ()]
-            check_names(config, [*definitions, *aliases])
+            require_known_options(config, [*definitions, *aliases])
             options = read_options(partial(self._given, config), os.environ, trusted)
             self.set_option("leading_separator", options.expressions.leading_separator)
             connection = {name: self._connection_option(name) for name in connection_spec()}
@@ -181,15 +181,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             sync = old if old is not None and may_stand and self._is_young(old) else None
             if sync is None:
                 is_wanted = partial(self._is_wanted, options)
-                sync = run_sync(
-                    connection,
-                    os.environ,
-                    options,
-                    is_wanted,
-                    read_sites_file,
-                    old,
-                    refetch=not cache,
-                )
+                opened = open_clients(connection, os.environ, read_sites_file)
+                sync = run_sync(*opened, options, is_wanted, old, refetch=not cache)
                 self._store(path, identity, sync)
             self._warn(sync.warnings)
             self._populate(sync, options)
@@ -204,8 +197,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _read_config_data(self, path: str) -> Any:
         """Read the file; a cache that cannot be opened costs a warning, not the inventory.
 
-        The cache is opened without an end, because what is too old to be shown still tells what
-        need not be fetched again; `cache_timeout` is looked at by `_is_young`.
+        The cache is opened without an expiry time: even an entry that is too old to be shown saves
+        reads of unchanged VMs. `_is_young` checks `cache_timeout`.
         """
         self._caches = False
         try:
@@ -259,7 +252,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return value if has_text else None
 
     def _connection_option(self, name: str) -> Any:
-        """Return an option of the connection, as a template where the file has one (a lookup of the
+        """Return an option of the connection, rendered if the file has a template (a lookup of the
         secret).
         """
         value = self.get_option(name)
@@ -303,7 +296,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if self._caches:
             self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
-    def _is_wanted(self, options: InventoryOptions, guest: Guest) -> tuple[bool, str]:
+    def _is_wanted(self, options: InventoryOptions, guest: InventoryGuest) -> tuple[bool, str]:
         """Return whether all filters are true, and why that could not be decided."""
         wanted = options.expressions
         variables = guest.variables
@@ -340,7 +333,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 )
                 for guest in known
             ]
-        # With those that are not shown, so that no name changes while a site is dead.
+        # Names also for guests that are not shown, so that no name changes while a site is dead.
         names, warnings = unique_names(
             known, [self._wanted_name(guest, options) for guest in known]
         )
@@ -356,14 +349,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             guests, groups = self._compatible(guests, groups)
         for group in sorted({group for found in groups for group in found}):
             self.inventory.add_group(group)
-        mark = Marker()
+        mark = TrustMarker()
         for guest, name, found in zip(guests, names, groups, strict=True):
             self._add(mark(guest.variables), name, found, options.expressions, mark)
 
     def _compatible(
-        self, guests: list[Guest], groups: list[list[str]]
-    ) -> tuple[list[Guest], list[list[str]]]:
-        """Return the guests and their groups with what the other plugin adds to them."""
+        self, guests: list[InventoryGuest], groups: list[list[str]]
+    ) -> tuple[list[InventoryGuest], list[list[str]]]:
+        """Return the guests with the variables, and the groups, of the other plugin added."""
         for group in COMMON_GROUPS:
             self.inventory.add_group(group)
         more = [[*found, *groups_of(guest)] for guest, found in zip(guests, groups, strict=True)]
@@ -375,11 +368,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         name: str,
         groups: list[str],
         wanted: Expressions,
-        mark: Marker,
+        mark: TrustMarker,
     ) -> None:
         self.inventory.add_host(name)
-        # Not by the inventory's own method: that walks through each value to mark where it comes
-        # from, which for thousands of hosts takes longer than everything else here.
+        # The inventory's own method walks through each value to mark its origin. For thousands of
+        # hosts that takes longer than everything else here.
         self.inventory.hosts[name].vars.update(variables)
         for group in groups:
             # add_child would take a group of the host's name instead
@@ -406,7 +399,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.inventory = whole
 
     def _ansible_host(
-        self, wanted: Expressions, variables: dict[str, Any], name: str, mark: Marker
+        self, wanted: Expressions, variables: dict[str, Any], name: str, mark: TrustMarker
     ) -> Any:
         if wanted.ansible_host == ADDRESS:  # without the cost of a template for each host
             return variables.get("proxmox_address")
@@ -421,7 +414,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 ) from None
             return None
 
-    def _wanted_name(self, guest: Guest, options: InventoryOptions) -> str:
+    def _wanted_name(self, guest: InventoryGuest, options: InventoryOptions) -> str:
         """Return the first preferred name that the guest has, or an empty text."""
         for kind in options.hostnames:
             if kind in _PLAIN_NAMES:
@@ -447,11 +440,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 
 class _HostsAsChildren:
-    """The inventory, for those who add hosts by `add_child`: that takes a group where there is one
-    of the host's name.
+    """The inventory as constructed groups see it: they call `add_child`, which takes a group if
+    there is one of the host's name.
 
-    A VM called `web` in a group called `web` would then end the inventory, and in another one bring
-    all hosts of the group `web` into it, those of other tenants too.
+    A VM called `web` in a group called `web` would then end the inventory, and in a group of
+    another name bring all hosts of the group `web` into it, other tenants' hosts too.
     """
 
     def __init__(self, inventory: Any) -> None:
@@ -466,9 +459,10 @@ class _HostsAsChildren:
 
 @contextmanager
 def _private_directories() -> Iterator[None]:
-    """Let Ansible make the directory of a cache for this user alone: its files are for everybody.
+    """Let Ansible create the directory of a cache for this user alone: its files are readable by
+    everyone.
 
-    A directory that exists stays as it is, because users may share it.
+    An existing directory keeps its mode, because users may share it.
     """
     before = os.umask(0o077)
     try:

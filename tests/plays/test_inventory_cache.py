@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.plays.inventory_helpers import (
     AGENT,
     CONFIG,
@@ -357,7 +358,7 @@ class TestCache:
         configure(simulator, 10000, tags="tenant_acme")
         configure(simulator, 10001, tags="tenant_globex")
         cache.update(
-            filters=["proxmox_tenant == lookup('ansible.builtin.env', 'TEAM')"],
+            filters=["proxmox_tenant == lookup('ansible.builtin.env', 'PYTEST_TEAM')"],
             stale="allow",
             retries=1,
         )
@@ -365,7 +366,7 @@ class TestCache:
             if dead:
                 simulator.fault(path="/cluster/resources", status=596, times=None)
             for team in ("acme", "globex"):
-                found = listed(environ={"TEAM": team}, **cache)
+                found = listed(environ={"PYTEST_TEAM": team}, **cache)
                 assert found.code == 0
                 assert {one["proxmox_tenant"] for one in found.hosts.values()} <= {team}
                 assert found.hosts or "lookups were disabled" in one_line(found.errors) or dead
@@ -379,7 +380,9 @@ class TestCache:
             assert "left out 13 VMs" in one_line(found.errors)
         assert simulator.counts() == {}
 
-    @pytest.mark.parametrize("plugin", ["memory", "ansible.builtin.memory", "pickled", "as_yaml"])
+    @pytest.mark.parametrize(
+        "plugin", repeated(["pickled", "memory", "ansible.builtin.memory", "as_yaml"], first=2)
+    )
     def test_other_cache_plugins(
         self,
         listed: Lister,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.plays.inventory_helpers import Lister, call, configure, run
 from tests.simulator.process import Simulator
 
@@ -82,7 +83,7 @@ def test_the_inventory_shows_them_as_they_are(listed: Lister, evil: dict[str, An
     assert "pi\\nped" not in shown
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", repeated([True, False]))
 def test_a_playbook_reads_them_as_text(
     listed: Lister, evil: dict[str, Any], simulator: Simulator, tmp_path: Path, cached: bool
 ) -> None:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .details import NOT_THE_ANSWER
-from .hosts import Guest
+from .hosts import InventoryGuest
 
 # Seconds by which an uptime may differ from the time that passed; the listing itself lags 10 s.
 UPTIME_SLACK = 60.0
@@ -34,42 +35,50 @@ _CHANGE_VARIABLES = (
     "proxmox_memory_bytes",
     "proxmox_disk_bytes",
 )
-# Failures that only a change of the VM can end, and all that usually last.
+# Failures that only a change of the VM can end, and failures that usually last.
 _FINAL = frozenset({"agent not configured"})
 _EXPECTED = _FINAL | {"agent not running", "agent timeout", NOT_THE_ANSWER}
 
 
+@dataclass(frozen=True)
+class EarlierSync:
+    """The guests and details of an earlier sync by key of the guest, and the seconds that have
+    passed since then by site.
+    """
+
+    guests: Mapping[str, InventoryGuest]
+    details: Mapping[str, Mapping[str, Any]]
+    passed: Mapping[str, float]
+
+
 def reusable(
-    guests: Sequence[Guest],
-    earlier: Mapping[str, Guest],
-    details: Mapping[str, Mapping[str, Any]],
+    guests: Sequence[InventoryGuest],
+    earlier: EarlierSync,
     kinds: Collection[str],
     max_age: float,
-    passed: Mapping[str, float],
     now: float,
 ) -> dict[str, dict[str, Any]]:
     """Return the earlier details that need not be fetched again, by the key of their guest.
 
-    `earlier` are the guests as they were `passed` seconds ago, by key; `passed` is by site. `now`
-    is a time in seconds, `max_age` is in seconds, and 0 sets no limit.
+    `now` is a time in seconds, `max_age` is in seconds, and 0 sets no limit.
     """
     found: dict[str, dict[str, Any]] = {}
     for guest in guests:
-        before = earlier.get(guest.key)
-        known = details.get(guest.key)
+        before = earlier.guests.get(guest.key)
+        known = earlier.details.get(guest.key)
         if before is None or known is None:
             continue
-        if has_changed(before, guest, passed[guest.site]):
+        if has_changed(before, guest, earlier.passed[guest.site]):
             continue
         age = now - float(known.get("taken", 0.0))
         if age >= age_limit(guest, max_age):
             continue
-        if not is_worth_asking(known, guest, kinds, age):
+        if not needs_request(known, guest, kinds, age):
             found[guest.key] = dict(known)
     return found
 
 
-def age_limit(guest: Guest, max_age: float) -> float:
+def age_limit(guest: InventoryGuest, max_age: float) -> float:
     """Return the age in seconds at which the details of this guest are fetched again.
 
     It is between half the maximum age and the whole, different for each guest, so that details that
@@ -81,7 +90,7 @@ def age_limit(guest: Guest, max_age: float) -> float:
     return max_age * share
 
 
-def has_changed(before: Guest, after: Guest, seconds: float) -> bool:
+def has_changed(before: InventoryGuest, after: InventoryGuest, seconds: float) -> bool:
     """Return whether the listing shows that a VM changed, moved or restarted in these seconds."""
     for name in _CHANGE_VARIABLES:
         if before.variables.get(name) != after.variables.get(name):
@@ -94,16 +103,13 @@ def has_changed(before: Guest, after: Guest, seconds: float) -> bool:
     return abs(difference) > UPTIME_SLACK
 
 
-def is_worth_asking(
-    details: Mapping[str, Any],
-    guest: Guest,
-    kinds: Collection[str],
-    age: float,
+def needs_request(
+    details: Mapping[str, Any], guest: InventoryGuest, kinds: Collection[str], age: float
 ) -> bool:
-    """Return whether another request could bring what was missing `age` seconds ago.
+    """Return whether another request could return data that was missing `age` seconds ago.
 
-    The VM has not changed. A guest that still boots may get its address at any moment; one that has
-    run for longer is asked again after a while.
+    The VM has not changed. A guest that still boots may get its address at any moment; a guest that
+    has run for longer is asked again after BOOT_TIME.
     """
     errors = dict(details.get("errors") or {})
     reason = errors.pop("addresses", "")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Groups and facts as the inventory plugin of community.proxmox 2.0.0 makes them (pure).
 
-Names and forms are those of its plugins/inventory/proxmox.py with `want_facts`, its peculiarities
-included: what was written for them must find them.
+Names and forms equal the output of its plugins/inventory/proxmox.py with `want_facts`, including
+its peculiarities: playbooks written for that plugin must find them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from .._core import propstring
-from .hosts import Guest
+from .hosts import InventoryGuest
 
 COMMUNITY_PROXMOX = "community.proxmox"
 # They are there without a host too.
@@ -34,29 +34,25 @@ _DISKS = ("virtio", "sata", "ide", "scsi")
 _OFF = ("stopped", "unknown")
 
 
-def groups_of(guest: Guest) -> list[str]:
+def groups_of(guest: InventoryGuest) -> list[str]:
     """Return the groups of a guest; pools `a-b` and `a_b` share one, as they do there."""
     if guest.template:
         groups = ["all_templates"]
     else:
-        groups = [
-            "all_qemu",
-            f"{guest.node}_qemu",
-            f"all_{_status(guest)}",
-        ]
+        groups = [f"all_{guest.type}", f"{guest.node}_{guest.type}", f"all_{_status(guest)}"]
     if guest.pool:
         groups.append(f"pool_{guest.pool}")
     return list(map(_name, groups))
 
 
-def listed_facts(guest: Guest) -> dict[str, Any]:
+def listed_facts(guest: InventoryGuest) -> dict[str, Any]:
     """Return the guest's variables with the facts that the listing is enough for.
 
     The listing has QEMU's state of a running VM (pve-manager, pvestatd.pm, update_qemu_status).
     """
     facts: dict[str, Any] = {
         **guest.variables,
-        "proxmox_vmtype": "qemu",
+        "proxmox_vmtype": guest.type,
         "proxmox_status": _status(guest),
         "proxmox_qmpstatus": guest.status,
     }
@@ -66,7 +62,7 @@ def listed_facts(guest: Guest) -> dict[str, Any]:
     return facts
 
 
-def all_facts(guest: Guest) -> dict[str, Any]:
+def all_facts(guest: InventoryGuest) -> dict[str, Any]:
     """Return the guest's variables with all facts, which replace variables of the same names."""
     facts = listed_facts(guest)
     config: Mapping[str, Any] = facts.get("proxmox_config", {})
@@ -89,7 +85,7 @@ def _name(text: str) -> str:
     return _UNSAFE.sub("_", f"proxmox_{text.lower()}".replace(" ", ""))
 
 
-def _status(guest: Guest) -> str:
+def _status(guest: InventoryGuest) -> str:
     """Return whether the VM has a process, which is the status that a node lists."""
     if guest.status in _OFF:
         return guest.status
@@ -97,7 +93,7 @@ def _status(guest: Guest) -> str:
 
 
 def _parsed(key: str, value: Any) -> Any:
-    """Return an option as a dictionary where all its parts have a key, otherwise as it is."""
+    """Return an option as a dictionary if all its parts have a key, otherwise unchanged."""
     if key.startswith(_DISKS):
         value = f"disk_image={value}"
     is_plain = key == "description"
@@ -110,23 +106,18 @@ def _parsed(key: str, value: Any) -> Any:
 
 
 def _agent_interfaces(
-    rows: Sequence[Mapping[str, Any]],
-    config: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return interfaces with their addresses, of `rows` with one address each.
 
-    Interfaces that are named like an option (`net0`) are those of cloud-init: no agent answered.
+    Interfaces with the name of an option (`net0`) come from cloud-init: no agent answered.
     """
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         name = row["name"]
         if name in config:
             continue
-        empty = {
-            "name": name,
-            "mac-address": row["mac"],
-            "ip-addresses": [],
-        }
+        empty = {"name": name, "mac-address": row["mac"], "ip-addresses": []}
         address = f"{row['address']}/{row['prefix']}"
         found.setdefault(name, empty)["ip-addresses"].append(address)
     return list(found.values())

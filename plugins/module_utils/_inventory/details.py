@@ -21,7 +21,7 @@ from .._guest.addresses import (
     cloud_init_addresses,
     nic_macs,
 )
-from .hosts import Guest
+from .hosts import InventoryGuest
 
 DETAILS = ("addresses", "config", "snapshots")
 # Neither shown nor cached, not even as the asterisks that PVE sends.
@@ -44,7 +44,7 @@ class Limits:
 
 def fetch_details(
     clients: Mapping[str, Client],
-    guests: Sequence[Guest],
+    guests: Sequence[InventoryGuest],
     kinds: Collection[str],
     limits: Limits,
     earlier: Mapping[str, Mapping[str, Any]] | None = None,
@@ -54,7 +54,7 @@ def fetch_details(
 
     Never raises. A guest is not asked for addresses when its configuration says that it has no
     agent, nor when it is stopped. `earlier` are details that may be out of date: their snapshots
-    are kept where the digest of the configuration, which covers the snapshots too, is the same.
+    are kept if the digest of the configuration, which covers the snapshots too, is the same.
     `offline` are pairs of site and node that are not asked.
     """
     if not guests or not kinds:
@@ -65,16 +65,16 @@ def fetch_details(
     if limits.whole > 0:
         deadline = clock.monotonic() + limits.whole
 
-    def fetch_one(guest: Guest) -> dict[str, Any]:
+    def fetch_one(guest: InventoryGuest) -> dict[str, Any]:
         wanted = list(kinds)
         if not _may_have_addresses(guest):
             wanted = [kind for kind in kinds if kind != "addresses"]
         if (guest.site, guest.node) in offline:
             return {"errors": dict.fromkeys(wanted, f"node {guest.node} is offline")}
-        left = deadline - clock.monotonic()
-        if left <= 0:
+        remaining = deadline - clock.monotonic()
+        if remaining <= 0:
             return {"errors": dict.fromkeys(wanted, f"not asked within {limits.whole:g} s")}
-        request = _Request(clients[guest.site], guest, min(limits.call, left))
+        request = _Request(clients[guest.site], guest, min(limits.call, remaining))
         return request.details(wanted, known.get(guest.key, {}))
 
     keys = [guest.key for guest in guests]
@@ -85,32 +85,23 @@ def fetch_details(
 class _Request:
     """The requests about one guest; `errors` has the reason of each that failed, by kind."""
 
-    def __init__(
-        self,
-        client: Client,
-        guest: Guest,
-        timeout: float,
-    ) -> None:
+    def __init__(self, client: Client, guest: InventoryGuest, timeout: float) -> None:
         self._client = client
-        self._base = ("nodes", guest.node, "qemu", guest.vmid)
+        self._base = ("nodes", guest.node, guest.type, guest.vmid)
         self._timeout = timeout
         self.errors: dict[str, str] = {}
 
-    def details(
-        self,
-        kinds: Collection[str],
-        earlier: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """Return the details of these kinds, and `errors` where something failed."""
+    def details(self, kinds: Collection[str], earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the details of these kinds, and `errors` if a request failed."""
         found: dict[str, Any] = {}
         config: Mapping[str, Any] | None = None
         if "config" in kinds:
             config = self._ask("config", "config")
         if config is not None:
-            shown = dict(config)
+            visible = dict(config)
             for key in _HIDDEN:
-                shown.pop(key, None)
-            found["config"] = shown
+                visible.pop(key, None)
+            found["config"] = visible
         if "snapshots" in kinds:
             found["snapshots"] = self._snapshots(config, earlier)
         if "addresses" in kinds:
@@ -133,12 +124,7 @@ class _Request:
     def _ask(self, kind: str, *path: str) -> Any:
         """Return a well-formed answer, or None after noting the error."""
         try:
-            answer = self._client.get(
-                *self._base,
-                *path,
-                timeout=self._timeout,
-                tries=1,
-            )
+            answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
         except FleetError as error:
             self.errors[kind] = error.reason or error.message
             return None
@@ -151,11 +137,9 @@ class _Request:
         return answer
 
     def _snapshots(
-        self,
-        config: Mapping[str, Any] | None,
-        earlier: Mapping[str, Any],
+        self, config: Mapping[str, Any] | None, earlier: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """Return the snapshots, the earlier ones where the configuration's digest is the same."""
+        """Return the snapshots, the earlier ones if the configuration's digest is the same."""
         digest = _digest(config)
         is_same = digest and digest == _digest(earlier.get("config"))
         if is_same and "snapshots" in earlier:
@@ -167,13 +151,13 @@ class _Request:
                 continue
             if snapshot.get("name") == _PRESENT:
                 continue
-            shown = {key: snapshot.get(key) for key in _SNAPSHOT_KEYS}
-            snapshots.append(shown)
+            visible = {key: snapshot.get(key) for key in _SNAPSHOT_KEYS}
+            snapshots.append(visible)
         return snapshots
 
 
 def is_wellformed(kind: str, answer: Any) -> bool:
-    """Return whether an answer has PVE's form; what an agent reports is not looked at."""
+    """Return whether an answer has PVE's form; the content of an agent's report is not checked."""
     if kind == "config":
         return isinstance(answer, Mapping)
     if kind == "addresses" and isinstance(answer, Mapping):
@@ -181,7 +165,7 @@ def is_wellformed(kind: str, answer: Any) -> bool:
     return isinstance(answer, list)
 
 
-def _may_have_addresses(guest: Guest) -> bool:
+def _may_have_addresses(guest: InventoryGuest) -> bool:
     if guest.template:
         return False
     return guest.status == "running"
@@ -194,11 +178,9 @@ def _digest(config: Any) -> str:
 
 
 def detail_variables(
-    details: Mapping[str, Any],
-    kinds: Collection[str],
-    rule: AddressRule,
+    details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule
 ) -> dict[str, Any]:
-    """Return the variables for what was fetched (pure)."""
+    """Return the variables for the fetched details (pure)."""
     variables: dict[str, Any] = {}
     config: Mapping[str, Any] = details.get("config") or {}
     if "config" in kinds:
@@ -217,9 +199,7 @@ def detail_variables(
 
 
 def _address_variables(
-    addresses: list[Address],
-    config: Mapping[str, Any],
-    rule: AddressRule,
+    addresses: list[Address], config: Mapping[str, Any], rule: AddressRule
 ) -> dict[str, Any]:
     """Return the variables of the addresses from the agent, or else from cloud-init."""
     macs = nic_macs(config)
@@ -231,12 +211,7 @@ def _address_variables(
     interfaces = []
     for one in addresses:
         interfaces.append(
-            {
-                "name": one.interface,
-                "mac": one.mac,
-                "address": one.address,
-                "prefix": one.prefix,
-            }
+            {"name": one.interface, "mac": one.mac, "address": one.address, "prefix": one.prefix}
         )
     variables: dict[str, Any] = {
         "proxmox_addresses": [one.address for one in addresses],

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find one VM in the cluster's listing, for the lookup plugin.
 
-The listing can show a VM under the name of a removed one that had its number, so a name is checked
+The listing can show a VM under the name of a removed VM with the same VMID, so a name is checked
 against the lists of nodes (see `names.py`).
 """
 
@@ -12,74 +12,70 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from .._api.client import Client
+from .._cluster.restoring import remark_on_restored
 from .._cluster.state import VmRow, cluster_state_of
 from .._cluster.tenant import owns, tenant_tag
 from .._core.errors import ConfigurationError, Conflict, UnknownVm
 from .._core.quantities import whole_number
-from .._vm.describe import describe_row
-from .listing import Rows
-from .names import with_figures
+from .._guest.describe import describe_row
+from .._vm.kind import VM
+from .listing import Rows, listed
+from .names import listed_on, with_figures
 
 
 class Answers(Protocol):
-    """The answers of a cluster; one that is not older than `since` need not be asked again."""
+    """The answers of a cluster."""
 
-    def rows(self, since: float) -> Rows:
+    def rows(self) -> Rows:
         """Return the VMs of the listing."""
 
-    def node_rows(self, node: str, since: float) -> Rows:
+    def node_rows(self, node: str) -> Rows:
         """Return the VMs of a node as it lists them itself."""
 
 
-def find_vm(
-    answers: Answers,
-    term: str,
-    tenant: str,
-    prefix: str,
-    *,
-    since: float,
-    now: float,
-) -> dict[str, Any]:
+class OneReading:
+    """The answers of a cluster, each asked for once: for all terms of one lookup."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._rows: Rows | None = None
+        self._of_nodes: dict[str, Rows] = {}
+
+    def rows(self) -> Rows:
+        """Return the VMs of the listing. Raises FleetError."""
+        if self._rows is None:
+            self._rows = listed(self._client)
+        return self._rows
+
+    def node_rows(self, node: str) -> Rows:
+        """Return the VMs of a node as it lists them itself. Raises FleetError."""
+        if node not in self._of_nodes:
+            self._of_nodes[node] = listed_on(self._client, node)
+        return self._of_nodes[node]
+
+
+def find_vm(answers: Answers, term: str, tenant: str, prefix: str) -> dict[str, Any]:
     """Return the facts of the VM with that name or VMID, of that tenant when one is given.
 
-    Answers that are not older than `since` are used first. What they lack is asked again at `now`,
-    and a name then of every node. Raises FleetError.
+    A name is checked on the nodes of the VMs that the listing shows under it. If none of them has
+    it, every node is asked. Raises FleetError.
     """
-    is_number = whole_number(term) is not None
-    rows = answers.rows(since)
-    if not is_number:
+    rows = answers.rows()
+    if whole_number(term) is None:
         suspects = [row for row in rows if row.get("name") == term]
-        rows = _on_nodes(answers, rows, suspects, since)
-    found = find_row(rows, term, tenant, prefix)
-    if found is not None:
-        return found
-    # perhaps created since then, or listed under another name
-    rows = answers.rows(now)
-    if not is_number:
-        rows = _on_nodes(answers, rows, rows, now)
-    found = find_row(
-        rows,
-        term,
-        tenant,
-        prefix,
-        must_exist=True,
-    )
-    return dict(found or {})
+        on_their_nodes = _on_nodes(answers, rows, suspects)
+        found = find_row(on_their_nodes, term, tenant, prefix)
+        if found is not None:
+            return found
+        rows = _on_nodes(answers, rows, rows)
+    return dict(find_row(rows, term, tenant, prefix, must_exist=True) or {})
 
 
-def _on_nodes(
-    answers: Answers,
-    rows: Rows,
-    suspects: Iterable[Mapping[str, Any]],
-    since: float,
-) -> Rows:
+def _on_nodes(answers: Answers, rows: Rows, suspects: Iterable[Mapping[str, Any]]) -> Rows:
     """Return the rows as the nodes of some of them list their VMs."""
-    of_nodes: dict[str, Rows] = {}
-    for row in suspects:
-        node = str(row["node"])
-        if node not in of_nodes:
-            of_nodes[node] = answers.node_rows(node, since)
-    return with_figures(rows, of_nodes)
+    nodes = {str(row["node"]) for row in suspects}
+    return with_figures(rows, {node: answers.node_rows(node) for node in sorted(nodes)})
 
 
 def find_row(
@@ -117,11 +113,12 @@ def find_row(
             reason="ambiguous name",
         )
     if found:
-        return describe_row(found[0], prefix=prefix)
+        return describe_row(VM, found[0], prefix=prefix)
     if must_exist:
+        remark = remark_on_restored(cluster_state_of(rows, {VM.type}))
         raise UnknownVm(
             attempted=attempted,
-            answer=f"no VM{owned_by} has that name or VMID",
+            answer=f"no VM{owned_by} has that name or VMID{remark}",
             next_step="Check the name and that the user may see the VM",
             reason="unknown VM",
         )
@@ -133,7 +130,7 @@ def _matches(rows: Sequence[Mapping[str, Any]], term: str) -> list[VmRow]:
 
     A number is never a name: PVE lets a tenant name a VM like the VMID of another VM.
     """
-    vms = cluster_state_of(rows).vms.values()
+    vms = cluster_state_of(rows, {VM.type}).vms.values()
     if whole_number(term) is not None:
         return [row for row in vms if str(row.vmid) == term]
     return [row for row in vms if row.name == term]

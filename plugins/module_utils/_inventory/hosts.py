@@ -19,9 +19,10 @@ from .._cluster.state import own_name
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
 from .._core.shown import first_of
 from .._guest.addresses import is_own
+from .._vm.kind import VM
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os")
-# Names that mean something else to Ansible; a VM of that name must not stand for every host.
+# Names with another meaning in Ansible; a VM of that name must not stand for every host.
 RESERVED = frozenset({"all", "ungrouped", "template"})
 # Names under which a resolver finds the controller itself.
 _CONTROLLER = re.compile(
@@ -37,8 +38,11 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Guest:
-    """One VM of one site, with its variables (`proxmox_*`); its `key` never changes."""
+class InventoryGuest:
+    """One VM of one site, with its variables (`proxmox_*`); its `key` never changes.
+
+    `type` is PVE's word for its kind.
+    """
 
     site: str
     vmid: int
@@ -50,6 +54,7 @@ class Guest:
     pool: str = ""
     template: bool = False
     uptime: int = 0
+    type: str = VM.type
     variables: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -57,14 +62,14 @@ class Guest:
         """`site/vmid`."""
         return f"{self.site}/{self.vmid}"
 
-    def with_variables(self, more: Mapping[str, Any]) -> Guest:
+    def with_variables(self, more: Mapping[str, Any]) -> InventoryGuest:
         """Return the guest with these variables added; a name among them is its name."""
         name = more.get("proxmox_name", self.name) or ""
         return replace(self, name=name, variables={**self.variables, **more})
 
 
 @dataclass(frozen=True)
-class Choice:
+class GuestFilter:
     """Which VMs are chosen. None allows every value; an empty collection allows none."""
 
     tenants: Collection[str] | None = None
@@ -74,7 +79,7 @@ class Choice:
     tags: Collection[str] | None = None
     templates: bool = True
 
-    def takes(self, guest: Guest) -> bool:
+    def takes(self, guest: InventoryGuest) -> bool:
         """Return whether the guest is chosen. A value that the listing lacks never matches."""
         if guest.template and not self.templates:
             return False
@@ -97,24 +102,22 @@ class Choice:
 
 
 def read_guests(
-    rows: Iterable[Mapping[str, Any]],
-    site: str = "",
-    prefix: str = PREFIX,
-) -> list[Guest]:
+    rows: Iterable[Mapping[str, Any]], site: str = "", prefix: str = PREFIX
+) -> list[InventoryGuest]:
     """Return the VMs among the rows of `/cluster/resources`, ordered by VMID.
 
     A row of a VM that was created a moment ago lacks its name, and one of a node that is down lacks
     most values.
     """
-    guests: list[Guest] = []
+    guests: list[InventoryGuest] = []
     for row in rows:
-        is_vm = row.get("type") == "qemu"
+        is_vm = row.get("type") == VM.type
         if is_vm and "vmid" in row:
             guests.append(_guest(row, site, prefix))
     return sorted(guests, key=attrgetter("vmid"))
 
 
-def _guest(row: Mapping[str, Any], site: str, prefix: str) -> Guest:
+def _guest(row: Mapping[str, Any], site: str, prefix: str) -> InventoryGuest:
     vmid = int(row["vmid"])
     listed_name = _text(row, "name").strip()
     name = own_name(listed_name, vmid)
@@ -155,9 +158,9 @@ def _text(row: Mapping[str, Any], key: str, default: str = "") -> str:
     return str(value or default)
 
 
-def guest_of(variables: dict[str, Any]) -> Guest:
+def guest_of(variables: dict[str, Any]) -> InventoryGuest:
     """Return the guest with these variables, from which all its fields follow. Raises KeyError."""
-    return Guest(
+    return InventoryGuest(
         site=variables["proxmox_site"] or "",
         vmid=variables["proxmox_vmid"],
         name=variables["proxmox_name"] or "",
@@ -172,28 +175,23 @@ def guest_of(variables: dict[str, Any]) -> Guest:
     )
 
 
-def plain_name(guest: Guest, kind: str) -> str:
+def plain_name(guest: InventoryGuest, kind: str) -> str:
     """Return the name of that kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text."""
     name = guest.name or "vm"
-    names = {
-        "name": guest.name,
-        "vmid": f"vm-{guest.vmid}",
-        "name_vmid": f"{name}_{guest.vmid}",
-    }
+    names = {"name": guest.name, "vmid": f"vm-{guest.vmid}", "name_vmid": f"{name}_{guest.vmid}"}
     if guest.site and guest.name:
         names["site_name"] = f"{guest.site}_{guest.name}"
     return names.get(kind, "")
 
 
 def unique_names(
-    guests: Sequence[Guest],
-    wanted: Sequence[str],
+    guests: Sequence[InventoryGuest], wanted: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return a unique host name for each guest, and warnings about names that had to change.
+    """Return a unique host name for each guest, and warnings about changed names.
 
     `wanted` are the preferred names, in the order of the guests; an empty or impossible one becomes
-    `vm-<vmid>`. When several guests want one name, each of them becomes `name_<vmid>`, and where
-    that is still shared (two sites) `name_<vmid>_<site>`.
+    `vm-<vmid>`. When several guests want one name, each of them becomes `name_<vmid>`, and if that
+    is still shared (two sites) `name_<vmid>_<site>`.
     """
     base: list[str] = []
     warnings: list[str] = []
@@ -212,12 +210,8 @@ def unique_names(
             name = names[index]
             if counts[name] > 1 or means_something_else(name):
                 site = guest.site or "site"
-                names[index] = form.format(
-                    name=base[index],
-                    vmid=guest.vmid,
-                    site=site,
-                )
-    # A VM may already have the name that another one just got: adding the VMID keeps them apart.
+                names[index] = form.format(name=base[index], vmid=guest.vmid, site=site)
+    # A VM may already have the name that another VM just got: adding the VMID keeps them apart.
     used: set[str] = set()
     for index, guest in enumerate(guests):
         while names[index] in used:
@@ -248,7 +242,7 @@ def means_something_else(name: str) -> bool:
 
 
 def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return a warning for each name that could not be used as it is."""
+    """Return a warning for each name that could not be used unchanged."""
     changed: dict[str, list[str]] = {}
     for old, new in zip(base, names, strict=True):
         if old != new:
@@ -263,17 +257,17 @@ def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def group_names(
-    guests: Sequence[Guest],
+    guests: Sequence[InventoryGuest],
     kinds: Collection[str],
     sanitize: Sanitize,
     prefix: str = PREFIX,
 ) -> tuple[list[list[str]], list[str]]:
     """Return the groups of each guest, and warnings.
 
-    The tag that names the tenant makes no group of its own where the tenant has one: both would
-    have the same guests. Two values never share a group because sanitizing made them alike (tenants
-    `a-b` and `a_b`): the one that needed no change keeps the plain
-    name, the others get a short hash.
+    The tag of the tenant makes no group of its own if the guest has a group of its tenant: both
+    would have the same guests. Two values never share a group because sanitizing made them alike
+    (tenants `a-b` and `a_b`): the value that needed no change keeps the plain name, the others get
+    a short hash.
     """
     values = [_values(guest, kinds, prefix) for guest in guests]
     pairs: set[Pair] = set()
@@ -286,11 +280,7 @@ def group_names(
     return groups, warnings
 
 
-def _values(
-    guest: Guest,
-    kinds: Collection[str],
-    prefix: str,
-) -> list[Pair]:
+def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[Pair]:
     """Return pairs of kind and value, for example ("node", "pve1")."""
     tags = dict.fromkeys(guest.tags)
     config = guest.variables.get("proxmox_config") or {}
@@ -315,10 +305,7 @@ def _values(
     return pairs
 
 
-def _group_table(
-    pairs: Collection[Pair],
-    sanitize: Sanitize,
-) -> tuple[dict[Pair, str], list[str]]:
+def _group_table(pairs: Collection[Pair], sanitize: Sanitize) -> tuple[dict[Pair, str], list[str]]:
     """Return the name of the group of each pair, and warnings about names that need a hash."""
     by_name: dict[str, list[Pair]] = {}
     for kind, value in sorted(pairs):
@@ -354,13 +341,9 @@ def is_harmless(text: str) -> bool:
     return _HARMLESS.fullmatch(text) is not None
 
 
-def shortened(
-    warnings: Sequence[str],
-    what: str,
-    maximum: int = MAX_WARNINGS,
-) -> list[str]:
+def shortened(warnings: Sequence[str], what: str, maximum: int = MAX_WARNINGS) -> list[str]:
     """Return the first warnings and the number of the others: thousands of VMs may be alike."""
-    left = len(warnings) - maximum
-    if left <= 0:
+    remaining = len(warnings) - maximum
+    if remaining <= 0:
         return list(warnings)
-    return [*warnings[:maximum], f"and {left} more {what}"]
+    return [*warnings[:maximum], f"and {remaining} more {what}"]

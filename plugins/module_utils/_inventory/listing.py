@@ -10,6 +10,7 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import ApiError
+from .._vm.kind import VM
 
 Rows = list[dict[str, Any]]
 
@@ -19,7 +20,7 @@ def listed(client: Client) -> Rows:
     attempted = "Could not list the VMs"
     answer = client.get("cluster", "resources", type="vm", attempted=attempted)
     rows = checked_rows(answer, attempted)
-    return [dict(row) for row in rows if row.get("type") == "qemu"]
+    return [dict(row) for row in rows if row.get("type") == VM.type]
 
 
 def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:

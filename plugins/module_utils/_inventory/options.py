@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from .._cluster.tenant import PREFIX, blank_owner, is_blank
 from .._core.errors import ConfigurationError
-from .._core.shown import shown
+from .._core.shown import formatted
 from .._guest.addresses import FAMILIES, AddressRule, parse_subnets
 from .compatible import COMMUNITY_PROXMOX
 from .details import DETAILS, Limits
-from .hosts import GROUP_KINDS, Choice
+from .hosts import GROUP_KINDS, GuestFilter
 
 # Option -> environment variable. An empty value means unset, except for tenant, tenants and prefix.
 ENVIRONMENT: Mapping[str, str] = {
@@ -51,7 +51,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "keyed_groups": "PROXMOX_INVENTORY_KEYED_GROUPS",
     "leading_separator": "PROXMOX_INVENTORY_LEADING_SEPARATOR",
 }
-ADDRESS = "proxmox_address | default('')"  # what `ansible_host` is without the option
+ADDRESS = "proxmox_address | default('')"  # the default of `ansible_host`
 _TENANT = re.compile(r"^[a-z0-9_\-+.]+$")
 _PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$")
 _LOOKUP = re.compile(r"\b(?:lookup|query|q)\s*\(")
@@ -71,7 +71,9 @@ Trust = Callable[[Value], Value]
 
 @dataclass(frozen=True)
 class Expressions:
-    """The options in Jinja: those of a constructed inventory, the filters, and `ansible_host`."""
+    """The options in Jinja: the options of a constructed inventory, the filters, and
+    `ansible_host`.
+    """
 
     filters: tuple[str, ...] = ()
     ansible_host: str = ADDRESS
@@ -83,9 +85,9 @@ class Expressions:
 
     @property
     def filters_look_elsewhere(self) -> bool:
-        """Whether a filter reads something else than options, such as an environment variable.
+        """Whether a filter reads more than options, such as an environment variable.
 
-        What it chose cannot be shown later from a cache: it might choose other VMs then.
+        The chosen VMs then cannot be shown later from a cache: the filter might choose other VMs.
         """
         return any(_LOOKUP.search(one) for one in self.filters)
 
@@ -94,7 +96,7 @@ class Expressions:
 class InventoryOptions:
     """The options of the inventory, validated."""
 
-    choice: Choice
+    choice: GuestFilter
     tenant_prefix: str
     group_by: tuple[str, ...]
     hostnames: tuple[str, ...]
@@ -118,7 +120,7 @@ def read_options(
     reader = _Reader(get, environ, trust)
     group_by = reader.several("group_by", GROUP_KINDS)
     return InventoryOptions(
-        choice=Choice(
+        choice=GuestFilter(
             tenants=_tenants(reader),
             nodes=reader.several("nodes"),
             pools=reader.several("pools"),
@@ -165,10 +167,7 @@ class _Reader:
     """Values by name, with their place for messages; an empty value counts as not set."""
 
     def __init__(
-        self,
-        get: Callable[[str], Any],
-        environ: Mapping[str, str],
-        trust: Trust[Any],
+        self, get: Callable[[str], Any], environ: Mapping[str, str], trust: Trust[Any]
     ) -> None:
         self._get = get
         self._environ = environ
@@ -187,15 +186,16 @@ class _Reader:
         return self._trust(text), variable
 
     def owner(self, name: str) -> str:
-        """Return an option that says whose VMs are shown, or an empty text where it is not set.
+        """Return an option that names the owner of the shown VMs, or an empty text if it is not
+        set.
 
-        Raises ValidationFailed where it is set without a value: every tenant's VMs would be shown.
+        Raises ValidationFailed if it is set without a value: every tenant's VMs would be shown.
         """
         self.require_named(name)
         return self.text(name)
 
     def require_named(self, name: str) -> None:
-        """Raise ValidationFailed where the option or, without it, its variable holds nothing."""
+        """Raise ValidationFailed if the option or, without it, its variable is blank."""
         value = self._get(name)
         if value is not None:
             if isinstance(value, str) and is_blank(value):
@@ -205,15 +205,12 @@ class _Reader:
         if is_blank(self._environ.get(variable, PREFIX)):
             raise blank_owner(name, variable)
 
-    def expressions(
-        self,
-        name: str,
-        separator: str = "",
-    ) -> tuple[str, ...]:
+    def expressions(self, name: str, separator: str = "") -> tuple[str, ...]:
         """Return the list of expressions.
 
         A text is a JSON list, or one expression, or several with the separator. An expression of
-        the file is left as it is: on ansible-core 2.19 it carries the mark that makes it one.
+        the file is not changed: on ansible-core 2.19 it carries the mark that makes it an
+        expression.
         """
         value, where = self.raw(name)
         if isinstance(value, str):
@@ -245,11 +242,7 @@ class _Reader:
     def text(self, name: str) -> str:
         return str(self.raw(name)[0] or "").strip()
 
-    def several(
-        self,
-        name: str,
-        allowed: Sequence[str] = (),
-    ) -> tuple[str, ...] | None:
+    def several(self, name: str, allowed: Sequence[str] = ()) -> tuple[str, ...] | None:
         """Return the list, or None when it is not set; a text is JSON or separated by commas."""
         value, where = self.raw(name)
         if not where:
@@ -265,20 +258,15 @@ class _Reader:
             return found
         for text in found:
             if text not in allowed:
-                raise wrong(f"{where} holds {shown(text)}", f"Use {', '.join(allowed)}")
+                raise wrong(f"{where} holds {formatted(text)}", f"Use {', '.join(allowed)}")
         return found
 
-    def one_of(
-        self,
-        name: str,
-        allowed: Sequence[str],
-        default: str,
-    ) -> str:
+    def one_of(self, name: str, allowed: Sequence[str], default: str) -> str:
         value, where = self.raw(name)
         if not where:
             return default
         if str(value) not in allowed:
-            raise wrong(f"{where} is {shown(value)}", f"Use {' or '.join(allowed)}")
+            raise wrong(f"{where} is {formatted(value)}", f"Use {' or '.join(allowed)}")
         return str(value)
 
     def flag(self, name: str, default: bool) -> bool:
@@ -287,17 +275,11 @@ class _Reader:
             return default
         word = str(value).strip().lower()
         if word not in _TRUE + _FALSE:
-            answer = f"{where} is {shown(value)}, which is neither true nor false"
+            answer = f"{where} is {formatted(value)}, which is neither true nor false"
             raise wrong(answer, "Write true or false")
         return word in _TRUE
 
-    def number(
-        self,
-        name: str,
-        default: float,
-        minimum: float,
-        maximum: float,
-    ) -> float:
+    def number(self, name: str, default: float, minimum: float, maximum: float) -> float:
         value, where = self.raw(name)
         if not where:
             return default
@@ -307,13 +289,13 @@ class _Reader:
             number = float("nan")
         if not minimum <= number <= maximum:
             limits = f"from {minimum:g} to {maximum:g}"
-            answer = f"{where} is {shown(value)}, which is not a number {limits}"
+            answer = f"{where} is {formatted(value)}, which is not a number {limits}"
             raise wrong(answer, "Correct it")
         return number
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:
-    """Return the values as texts, without those that are None or blank.
+    """Return the values as texts, without values that are None or blank.
 
     A text is returned itself, with the marks that Ansible gave it.
     """
@@ -336,7 +318,7 @@ def wrong(answer: str, next_step: str) -> ConfigurationError:
     )
 
 
-def check_names(given: Collection[str], known: Collection[str]) -> None:
+def require_known_options(given: Collection[str], known: Collection[str]) -> None:
     """Raise ConfigurationError for an unknown option: a misspelt tenant would show every VM."""
     for name in given:
         if name in known:
@@ -378,7 +360,7 @@ def _prefix(reader: _Reader) -> str:
 
 
 def _lower(tags: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return each tag as it is and in lower case, once."""
+    """Return each tag in its own spelling and in lower case, once."""
     if tags is None:
         return None
     spellings: dict[str, None] = {}

@@ -31,8 +31,7 @@ class Listing:
     @property
     def shows_guests(self) -> bool:
         """Whether there is any VM or container that the user may see."""
-        kinds = {row.get("type") for row in self.rows}
-        return not kinds.isdisjoint(("qemu", "lxc"))
+        return any("vmid" in row for row in self.rows)
 
     @property
     def offline(self) -> frozenset[str]:
@@ -46,15 +45,13 @@ class Listing:
 
 
 def open_clients(
-    options: Mapping[str, Any],
-    environ: Mapping[str, str],
-    read_file: ReadFile | None = None,
+    options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
 ) -> tuple[dict[str, Client], list[Listing]]:
     """Return a client for each site by name, and a listing with the error of each unusable site.
 
-    These are all sites, or the one that the options name; without sites there is one with the name
-    ''. No request is made. Raises ConfigurationError for an error that is not about one of several
-    sites.
+    These are all sites, or the site that the options name; without sites there is one named ''.
+    No request is made. Raises ConfigurationError for an error that does not concern a single
+    site of several.
     """
     names: list[str] = []
     host = str(options.get("host") or "")
@@ -89,7 +86,7 @@ def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
             place = f"site {site}"
         attempted = f"Could not list the VMs of {place}"
         try:
-            # Without a type: the same answer then has the nodes, with those that are down.
+            # Without a type: the same answer then has the nodes, including nodes that are down.
             answer = client.get("cluster", "resources", attempted=attempted)
             rows = checked_rows(answer, attempted)
             return Listing(site, _completed(client, rows))
@@ -99,21 +96,14 @@ def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
     return side_by_side(read_one, list(clients), MAX_SITES_AT_ONCE)
 
 
-def _completed(
-    client: Client,
-    rows: Sequence[Mapping[str, Any]],
-) -> tuple[Mapping[str, Any], ...]:
-    """Return the rows with what nodes say of VMs that are too new for the listing.
+def _completed(client: Client, rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows, with the figures that nodes report of VMs that are too new for the listing.
 
-    One request for each node that has some; usually there are none. Raises FleetError.
+    One request for each node with such VMs; usually there are none. Raises FleetError.
     """
     nodes = nodes_to_ask(rows)
     if not nodes:
         return tuple(rows)
-    answers = side_by_side(
-        lambda node: listed_on(client, node),
-        nodes,
-        NODES_AT_ONCE,
-    )
+    answers = side_by_side(lambda node: listed_on(client, node), nodes, NODES_AT_ONCE)
     of_nodes = dict(zip(nodes, answers, strict=True))
     return tuple(with_figures(rows, of_nodes))

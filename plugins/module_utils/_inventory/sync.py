@@ -15,12 +15,16 @@ from typing import Any
 
 from .._api.client import Client
 from .._api.settings import ENVIRONMENT, ReadFile
+from .._cluster.restoring import seems_bare
+from .._cluster.state import cluster_state_of
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, PermissionDenied
-from .cache_policy import reusable
+from .._core.shown import counted
+from .._vm.kind import VM
+from .cache_policy import EarlierSync, reusable
 from .details import fetch_details
-from .hosts import Guest, guest_of, read_guests
+from .hosts import InventoryGuest, guest_of, read_guests
 from .options import InventoryOptions
-from .sites import Listing, open_clients, read_listings
+from .sites import Listing, read_listings
 
 # The form of the cached text; a cache of another form is ignored.
 FORM = 5
@@ -28,7 +32,7 @@ FORM = 5
 # Seconds by which the clocks of controllers that share a cache may differ.
 CLOCK_SLACK = 60.0
 
-IsWanted = Callable[[Guest], tuple[bool, str]]
+IsWanted = Callable[[InventoryGuest], tuple[bool, str]]
 """Returns whether a guest passes the filters, and why that is undecided, or an empty text."""
 
 # Errors of a site that answers, but refuses the request.
@@ -46,19 +50,19 @@ class Sync:
     """The chosen guests, and the details of each by its key with the time `taken` of the request.
 
     `read` is when each site was read last. A site that did not answer this time makes the sync
-    incomplete; those of its former guests that are not shown are `hidden`. Times are in seconds.
+    incomplete; its former guests that are not shown are `hidden`. Times are in seconds.
     """
 
-    guests: tuple[Guest, ...]
+    guests: tuple[InventoryGuest, ...]
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     is_complete: bool = True
     taken: float = 0.0
     read: dict[str, float] = field(default_factory=dict)
-    hidden: tuple[Guest, ...] = ()
+    hidden: tuple[InventoryGuest, ...] = ()
 
     @property
-    def known(self) -> tuple[Guest, ...]:
+    def known(self) -> tuple[InventoryGuest, ...]:
         """All guests as their sites listed them last."""
         return (*self.guests, *self.hidden)
 
@@ -110,7 +114,7 @@ class Sync:
             return None
 
 
-# What is known before the first sync.
+# The sync before the first one.
 _NOTHING = Sync(guests=())
 
 
@@ -123,8 +127,8 @@ def fingerprint(
 ) -> str:
     """Return a text that differs whenever other VMs or other details could be shown.
 
-    No secret is part of it, nor how often a request is tried, how hosts are named and grouped, and
-    which address is chosen: an old sync serves all of these. The `extra_vars` count only where a
+    It contains no secret. It also ignores the number of retries, the naming and grouping of hosts,
+    and the choice of the address: an old sync serves all of these. The `extra_vars` count only if a
     filter may read them. Raises ConfigurationError for a sites file that cannot be read.
     """
     filters = list(map(str, options.expressions.filters))
@@ -164,33 +168,26 @@ def _relevant_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_sync(
-    connection: Mapping[str, Any],
-    environ: Mapping[str, str],
+    clients: Mapping[str, Client],
+    unusable: Sequence[Listing],
     options: InventoryOptions,
     is_wanted: IsWanted,
-    read_file: ReadFile | None = None,
     old: Sync | None = None,
+    *,
     refetch: bool = False,
 ) -> Sync:
-    """Return the VMs of all sites; with `stale: allow` a dead site has those of the `old` sync.
+    """Return the VMs of all sites; with `stale: allow` a dead site has its VMs of the `old` sync.
 
-    Details of a VM that has not changed since the old sync are taken from there, unless `refetch`.
-    Raises FleetError for a site that cannot be read, unless the options allow it.
+    `clients` and `unusable` come from `open_clients`; the clients are closed at the end. Details of
+    a VM that has not changed since the old sync are taken from there, unless `refetch`. Raises
+    FleetError for a site that cannot be read, unless the options allow it.
     """
-    clients, unusable = open_clients(connection, environ, read_file)
     try:
         must_answer = options.dead_site == "fail" or not clients
         if must_answer:
             _raise_first(unusable)
         listings = [*read_listings(clients), *unusable]
-        return _sync_of(
-            listings,
-            clients,
-            options,
-            is_wanted,
-            old or _NOTHING,
-            refetch=refetch,
-        )
+        return _sync_of(listings, clients, options, is_wanted, old or _NOTHING, refetch=refetch)
     finally:
         for client in clients.values():
             client.close()
@@ -217,8 +214,8 @@ def _sync_of(
     now = time.time()
     read = {listing.site: now for listing in listings if listing.error is None}
     former = [guest for guest in old.known if guest.site not in read]
-    shown: list[Guest] = []
-    hidden: list[Guest] = []
+    shown: list[InventoryGuest] = []
+    hidden: list[InventoryGuest] = []
     details: dict[str, dict[str, Any]] = {}
     for guest in former:
         if guest.site in stale and is_wanted(guest)[0]:
@@ -236,12 +233,7 @@ def _sync_of(
     for listing in listings:
         offline.update((listing.site, node) for node in listing.offline)
     fetched = fetch_details(
-        clients,
-        missing,
-        options.fetch,
-        options.limits,
-        earlier=earlier,
-        offline=offline,
+        clients, missing, options.fetch, options.limits, earlier=earlier, offline=offline
     )
     for key, one in fetched.items():
         details[key] = {**one, "taken": now}
@@ -265,9 +257,7 @@ def _unverified(clients: Mapping[str, Client]) -> list[str]:
 
 
 def _without_answer(
-    listings: Sequence[Listing],
-    options: InventoryOptions,
-    old: Sync,
+    listings: Sequence[Listing], options: InventoryOptions, old: Sync
 ) -> tuple[set[str], list[str]]:
     """Return the sites without an answer whose guests of the old sync are shown, and warnings.
 
@@ -301,36 +291,29 @@ def _without_answer(
 
 
 def _reusable(
-    old: Sync,
-    guests: Sequence[Guest],
-    options: InventoryOptions,
-    now: float,
+    old: Sync, guests: Sequence[InventoryGuest], options: InventoryOptions, now: float
 ) -> dict[str, dict[str, Any]]:
     """Return the details of the old sync that are still valid, by key."""
     if not options.fetch:
         return {}
     return reusable(
         guests,
-        earlier={guest.key: guest for guest in old.known},
-        details=old.details,
-        kinds=options.fetch,
-        max_age=options.limits.max_age,
-        passed=old.ages(now),
-        now=now,
+        EarlierSync({guest.key: guest for guest in old.known}, old.details, old.ages(now)),
+        options.fetch,
+        options.limits.max_age,
+        now,
     )
 
 
 def choose(
-    listings: Sequence[Listing],
-    options: InventoryOptions,
-    is_wanted: IsWanted,
-) -> tuple[list[Guest], list[str]]:
+    listings: Sequence[Listing], options: InventoryOptions, is_wanted: IsWanted
+) -> tuple[list[InventoryGuest], list[str]]:
     """Return the chosen guests of all sites, and warnings.
 
     Warnings are about sites without a VM, and about guests that were left out because a filter
     could not be decided.
     """
-    chosen: list[Guest] = []
+    chosen: list[InventoryGuest] = []
     undecided: list[str] = []
     reasons: list[str] = []
     warnings: list[str] = []
@@ -338,6 +321,7 @@ def choose(
         if listing.error is None and not listing.shows_guests:
             hint = "where there are some, the user lacks VM.Audit"
             warnings.append(f"{_name(listing)} shows no VM at all: {hint}")
+        warnings += _restored(listing)
         guests = read_guests(listing.rows, listing.site, options.tenant_prefix)
         for guest in filter(options.choice.takes, guests):
             wanted, reason = is_wanted(guest)
@@ -351,14 +335,26 @@ def choose(
     return chosen, warnings
 
 
+def _restored(listing: Listing) -> list[str]:
+    """Return a warning for each VM whose name, tags and groups a restore has not written yet."""
+    warnings: list[str] = []
+    # a large cluster has few VMs of this kind
+    rows = [row for row in listing.rows if not row.get("tags") and not row.get("maxdisk")]
+    for vmid, row in sorted(cluster_state_of(rows, {VM.type}).vms.items()):
+        if seems_bare(row):
+            warnings.append(
+                f"VM {vmid} of {_name(listing)} has neither name, tags nor disks, as during a"
+                " restore: a host may be missing until it is complete"
+            )
+    return warnings
+
+
 def _left_out(names: Sequence[str], reason: str) -> str:
     """Return the warning about guests for which a filter could not be decided."""
     listed = ", ".join(names[:_MAX_NAMES])
     if len(names) > _MAX_NAMES:
         listed += " ..."
-    number = "1 VM"
-    if len(names) > 1:
-        number = f"{len(names)} VMs"
+    number = counted(len(names), "VM")
     return f"left out {number} for which a filter could not be decided ({listed}): {reason}"
 
 

@@ -14,10 +14,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.compatible im
     groups_of,
     listed_facts,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import Guest, read_guests
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
+    InventoryGuest,
+    read_guests,
+)
 
 
-def guest(**row: Any) -> Guest:
+def guest(**row: Any) -> InventoryGuest:
     base = {"type": "qemu", "vmid": 100, "name": "web1", "node": "pve1", "status": "running"}
     (found,) = read_guests([{**base, **row}])
     return found
@@ -31,10 +34,7 @@ def guest(**row: Any) -> Guest:
             {"status": "paused", "node": "PVE-1.x"},
             ["proxmox_all_qemu", "proxmox_pve_1_x_qemu", "proxmox_all_running"],
         ),
-        (
-            {"status": "unknown"},
-            ["proxmox_all_qemu", "proxmox_pve1_qemu", "proxmox_all_unknown"],
-        ),
+        ({"status": "unknown"}, ["proxmox_all_qemu", "proxmox_pve1_qemu", "proxmox_all_unknown"]),
         ({"template": 1, "pool": "Front-End"}, ["proxmox_all_templates", "proxmox_pool_front_end"]),
     ],
 )
@@ -81,11 +81,7 @@ def test_interfaces_are_those_of_the_agent() -> None:
     config = {"proxmox_config": {"net1": "virtio=BB"}}
     facts = all_facts(guest().with_variables({"proxmox_interfaces": rows, **config}))
     assert facts["proxmox_agent_interfaces"] == [
-        {
-            "name": "eth0",
-            "mac-address": "aa",
-            "ip-addresses": ["10.0.0.5/24", "2001:db8::5/64"],
-        }
+        {"name": "eth0", "mac-address": "aa", "ip-addresses": ["10.0.0.5/24", "2001:db8::5/64"]}
     ]
     planned = guest().with_variables({"proxmox_interfaces": rows[2:], **config})
     assert "proxmox_agent_interfaces" not in all_facts(planned)

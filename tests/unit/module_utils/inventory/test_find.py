@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core import errors
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import (
-    find_row,
-    find_vm,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.listing import (
-    Rows,
-    checked_rows,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import find_row, find_vm
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.listing import Rows, checked_rows
 
 
 def row(vmid: int, name: str, tags: str = "") -> dict[str, Any]:
@@ -95,14 +89,14 @@ class Known:
     def __init__(self, rows: Rows, nodes: dict[str, dict[int, str]]) -> None:
         self._rows = rows
         self._nodes = nodes
-        self.asked: list[tuple[str, float]] = []
+        self.asked: list[str] = []
 
-    def rows(self, since: float) -> Rows:
-        self.asked.append(("listing", since))
+    def rows(self) -> Rows:
+        self.asked.append("listing")
         return self._rows
 
-    def node_rows(self, node: str, since: float) -> Rows:
-        self.asked.append((node, since))
+    def node_rows(self, node: str) -> Rows:
+        self.asked.append(node)
         return [{"vmid": vmid, "name": name} for vmid, name in self._nodes[node].items()]
 
 
@@ -117,19 +111,19 @@ NODES = {"pve1": {100: "web1"}, "pve2": {101: "web2", 102: "db1"}}
 @pytest.mark.parametrize(
     ("term", "vmid", "asked"),
     [
-        ("db1", 102, [("listing", 0.0), ("pve2", 0.0)]),
-        ("102", 102, [("listing", 0.0)]),
-        ("web1", 100, [("listing", 0.0), ("listing", 5.0), ("pve1", 5.0), ("pve2", 5.0)]),
-        ("web2", 101, [("listing", 0.0), ("listing", 5.0), ("pve1", 5.0), ("pve2", 5.0)]),
+        ("db1", 102, ["listing", "pve2"]),
+        ("102", 102, ["listing"]),
+        ("web1", 100, ["listing", "pve1", "pve2"]),
+        ("web2", 101, ["listing", "pve1", "pve2"]),
     ],
 )
-def test_a_name_is_that_on_the_node(term: str, vmid: int, asked: list[tuple[str, float]]) -> None:
+def test_a_name_is_that_on_the_node(term: str, vmid: int, asked: list[str]) -> None:
     known = Known(STALE, NODES)
-    found = find_vm(known, term, "", "tenant_", since=0.0, now=5.0)
+    found = find_vm(known, term, "", "tenant_")
     assert found["vmid"] == vmid
     assert known.asked == asked
 
 
 def test_a_vm_is_not_found_under_the_name_of_a_removed_one() -> None:
     with pytest.raises(errors.NotFound):
-        find_vm(Known(STALE, NODES), "old", "", "tenant_", since=0.0, now=5.0)
+        find_vm(Known(STALE, NODES), "old", "", "tenant_")

@@ -30,8 +30,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import 
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.details import detail_variables
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
     GROUP_KINDS,
-    Choice,
-    Guest,
+    GuestFilter,
+    InventoryGuest,
     group_names,
     is_harmless,
     plain_name,
@@ -50,7 +50,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     choose,
     fingerprint,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
     connection_spec,
 )
 
@@ -66,7 +66,7 @@ def row(vmid: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def guest(vmid: int, **more: Any) -> Guest:
+def guest(vmid: int, **more: Any) -> InventoryGuest:
     return read_guests([row(vmid, **more)], more.pop("site", ""))[0]
 
 
@@ -160,28 +160,28 @@ class TestChoice:
         ],
     )
     def test_a_tenant_matches_exactly(self, tags: str, taken: bool) -> None:
-        assert Choice(tenants=["acme"]).takes(guest(100, tags=tags)) is taken
+        assert GuestFilter(tenants=["acme"]).takes(guest(100, tags=tags)) is taken
 
     @pytest.mark.parametrize(
         ("choice", "taken"),
         [
-            (Choice(), True),
-            (Choice(nodes=["pve1"]), True),
-            (Choice(nodes=["pve2"]), False),
-            (Choice(pools=["p1"]), True),
-            (Choice(pools=["p"]), False),
-            (Choice(pools=[]), False),
-            (Choice(statuses=["stopped"]), False),
-            (Choice(tags=["db", "web"]), True),
-            (Choice(tags=["we"]), False),
-            (Choice(templates=False), True),
+            (GuestFilter(), True),
+            (GuestFilter(nodes=["pve1"]), True),
+            (GuestFilter(nodes=["pve2"]), False),
+            (GuestFilter(pools=["p1"]), True),
+            (GuestFilter(pools=["p"]), False),
+            (GuestFilter(pools=[]), False),
+            (GuestFilter(statuses=["stopped"]), False),
+            (GuestFilter(tags=["db", "web"]), True),
+            (GuestFilter(tags=["we"]), False),
+            (GuestFilter(templates=False), True),
         ],
     )
-    def test_the_other_choices(self, choice: Choice, taken: bool) -> None:
+    def test_the_other_choices(self, choice: GuestFilter, taken: bool) -> None:
         assert choice.takes(guest(100, tags="web", pool="p1")) is taken
 
     def test_templates(self) -> None:
-        assert not Choice(templates=False).takes(guest(100, template=1))
+        assert not GuestFilter(templates=False).takes(guest(100, template=1))
 
 
 class TestNames:
@@ -196,7 +196,7 @@ class TestNames:
         ],
     )
     def test_kinds(self, kind: str, name: str) -> None:
-        assert plain_name(Guest("n", 7, "vm7", "pve1", "running"), kind) == name
+        assert plain_name(InventoryGuest("n", 7, "vm7", "pve1", "running"), kind) == name
 
     @pytest.mark.parametrize(
         ("wanted", "expected", "warned"),
@@ -260,7 +260,7 @@ class TestNames:
         assert warnings
 
     def test_one_name_and_vmid_on_two_sites(self) -> None:
-        guests = [Guest("n", 7, "a", "", ""), Guest("s", 7, "a", "", "")]
+        guests = [InventoryGuest("n", 7, "a", "", ""), InventoryGuest("s", 7, "a", "", "")]
         assert unique_names(guests, ["a", "a"])[0] == ["a_7_n", "a_7_s"]
 
 
@@ -571,7 +571,7 @@ class TestSync:
     LISTING = Listing("", tuple(row(number, tags="tenant_acme") for number in range(100, 108)))
 
     def test_a_filter_that_cannot_be_decided_leaves_out(self) -> None:
-        def is_wanted(one: Guest) -> tuple[bool, str]:
+        def is_wanted(one: InventoryGuest) -> tuple[bool, str]:
             return (False, "boom") if one.vmid % 2 else (one.vmid < 105, "")
 
         chosen, warnings = choose([self.LISTING], self.OPTIONS, is_wanted)

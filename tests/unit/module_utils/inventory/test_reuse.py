@@ -10,28 +10,36 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.cache_policy import (
+    EarlierSync,
     age_limit,
     has_changed,
-    is_worth_asking,
+    needs_request,
     reusable,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import Guest, read_guests
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.hosts import (
+    InventoryGuest,
+    read_guests,
+)
 
 ADDRESSES = {"addresses": [["10.0.0.5", 24, "eth0", "", "agent"]]}
 
 
-def guest(vmid: int = 1, **more: Any) -> Guest:
+def guest(vmid: int = 1, **more: Any) -> InventoryGuest:
     row = {"type": "qemu", "vmid": vmid, "name": "a", "node": "pve1", "status": "running", **more}
     return read_guests([row])[0]
 
 
 def reused(
-    details: dict[str, Any], after: list[Guest], max_age: float = 3600.0, age: float = 100.0
+    details: dict[str, Any],
+    after: list[InventoryGuest],
+    max_age: float = 3600.0,
+    age: float = 100.0,
 ) -> list[str]:
     """Return the keys whose details still hold after 100 s; the details are `age` seconds old."""
     before = {f"/{vmid}": guest(vmid, uptime=50000) for vmid in range(1, 7)}
     known = {key: {**one, "taken": 9000.0 - age} for key, one in details.items()}
-    return sorted(reusable(after, before, known, ["addresses"], max_age, {"": 100.0}, 9000.0))
+    earlier = EarlierSync(before, known, {"": 100.0})
+    return sorted(reusable(after, earlier, ["addresses"], max_age, 9000.0))
 
 
 def test_only_the_details_of_unchanged_vms_hold() -> None:
@@ -111,10 +119,10 @@ def test_what_counts_as_a_change(more: dict[str, Any], seconds: float, changed: 
 def test_what_is_worth_another_look(
     details: dict[str, Any], uptime: int, age: float, worth: bool
 ) -> None:
-    assert is_worth_asking(details, guest(uptime=uptime), ["addresses"], age) is worth
+    assert needs_request(details, guest(uptime=uptime), ["addresses"], age) is worth
 
 
 def test_a_stopped_vm_and_a_template_have_nothing_to_ask_for() -> None:
-    assert not is_worth_asking({}, guest(status="stopped"), ["addresses"], 5000)
-    assert not is_worth_asking({}, guest(template=1, uptime=100), ["addresses"], 5000)
-    assert not is_worth_asking({"config": {}}, guest(uptime=100), ["config"], 5000)
+    assert not needs_request({}, guest(status="stopped"), ["addresses"], 5000)
+    assert not needs_request({}, guest(template=1, uptime=100), ["addresses"], 5000)
+    assert not needs_request({"config": {}}, guest(uptime=100), ["config"], 5000)
