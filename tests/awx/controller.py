@@ -62,6 +62,10 @@ class Controller:
         self._lock = threading.Lock()
         self._next = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        for name, kind in rules.FACTS["preloaded_types"].items():
+            self._add("credential_types", {"name": name, "kind": kind, "managed": True})
+        for name, kind in rules.FACTS["preloaded_credentials"].items():
+            self.create_credential(name, kind)
 
     def __enter__(self) -> Controller:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -94,6 +98,28 @@ class Controller:
     def create_user(self, name: str) -> Item:
         return self._add("users", {"username": name})
 
+    def create_credential(self, name: str, kind: str) -> Item:
+        number = self.named("credential_types", kind).id
+        return self._add("credentials", {"name": name, "credential_type": number})
+
+    def members_of(self, team: str) -> set[str]:
+        """Return the users of a team."""
+        users = self.members[self.named("teams", team).roles["member_role"]].get("users", [])
+        return {self.items[number].name for number in users}
+
+    def updates_before(self, template: Item) -> list[str]:
+        """Return the inventory sources that AWX updates before a job of this template starts.
+
+        The job fails without having started if an update fails: gen_dep_for_job and
+        process_job_dep_failures of awx/main/scheduler/task_manager.py.
+        """
+        return [
+            source.name
+            for source in self.all("inventory_sources")
+            if source.values["update_on_launch"]
+            and source.values["inventory"] == template.values["inventory"]
+        ]
+
     def granted(self, team: Item) -> set[tuple[str, str, str]]:
         """Return what a team may do, as endpoint, name and role."""
         found = set()
@@ -116,6 +142,8 @@ class Controller:
         endpoint, number, part = found["endpoint"], found["id"], found["part"]
         with self._lock:
             try:
+                if endpoint == "me":
+                    return 200, _page([{"username": "admin", "is_superuser": True}])
                 if endpoint == "roles":
                     return self._role(method, int(number), part, body)
                 if number is None:
@@ -145,23 +173,50 @@ class Controller:
             if item.endpoint not in endpoints:
                 continue
             values = {**item.values, "id": item.id}
-            if not all(str(values.get(key)) == value for key, value in wanted.items()):
+            if not all(self._matches(values, key, value) for key, value in wanted.items()):
                 continue
             if not alternatives or any(str(values.get(k)) == v for k, v in alternatives.items()):
                 yield item
+
+    def _matches(self, values: Mapping[str, Any], key: str, wanted: str) -> bool:
+        name, _unused, rest = key.partition("__")
+        if name in ("page_size", "order_by", "page"):
+            return True
+        if rest == "in":
+            return str(values.get(name)) in wanted.split(",")
+        if rest:
+            related = self.items.get(values.get(name) or 0)
+            return related is not None and self._matches(related.values, rest, wanted)
+        return str(values.get(name)) == wanted
 
     def _one(self, method: str, item: Item | None, part: str | None, body: Any) -> tuple[int, Any]:
         if item is None:
             return 404, {"detail": "Not found."}
         if part == "survey_spec" and ENDPOINTS[item.endpoint].get("survey"):
             return self._survey(method, item, body)
+        if part == "create_approval_template" and method == "POST":
+            made = self._add("workflow_approval_templates", body)
+            item.values["unified_job_template"] = made.id
+            return 201, self._shown(made)
+        if part == "users" and item.endpoint == "teams" and method == "GET":
+            numbers = self.members[item.roles["member_role"]].get("users", [])
+            return 200, _page([self._shown(self.items[number]) for number in numbers])
         if part is not None:
             return self._links(method, item, part, body)
+        if method == "DELETE":
+            self._remove(item)
+            return 204, None
         if method == "PATCH":
             item.values = self._checked(item.endpoint, {**item.values, **body}, set(body))
         elif method != "GET":
             return 405, {"detail": "Method not allowed."}
         return 200, self._shown(item)
+
+    def _remove(self, item: Item) -> None:
+        del self.items[item.id]
+        for other in self.items.values():
+            for linked in other.links.values():
+                linked[:] = [number for number in linked if number != item.id]
 
     def _survey(self, method: str, item: Item, body: Any) -> tuple[int, Any]:
         if method == "POST":
@@ -178,11 +233,19 @@ class Controller:
         if target is None:
             return 404, {"detail": "Not found."}
         linked = item.links.setdefault(part, [])
+        if part == "galaxy_credentials" and method == "POST":
+            kind = self.items[self.items[body["id"]].values["credential_type"]]
+            if kind.values["kind"] != "galaxy":
+                raise Refused(f"Credential must be a Galaxy credential, not {kind.name}.")
         return self._association(method, linked, target, body)
 
     def _role(self, method: str, number: int, part: str | None, body: Any) -> tuple[int, Any]:
         if part not in ("users", "teams") or number not in self.members:
             return 404, {"detail": "Not found."}
+        refused = rules.FACTS["roles_not_for_teams"]
+        for item in self.all("organizations") if part == "teams" else []:
+            if number in [item.roles[role] for role in refused]:
+                raise Refused("You cannot assign an Organization participation role to a team.")
         return self._association(method, self.members[number].setdefault(part, []), part, body)
 
     def _association(
@@ -257,12 +320,20 @@ class Controller:
 
     def _check_credentials(self, values: dict[str, Any], _given: set[str]) -> None:
         kind = self.items[values["credential_type"]].values
-        known = {one["id"]: one["type"] for one in kind["inputs"]["fields"]}
+        known = {one["id"]: one["type"] for one in kind["inputs"].get("fields", [])}
         for name, value in values["inputs"].items():
             if name not in known:
                 raise Refused(f"inputs: {name} is not a field of {kind['name']}")
             if not isinstance(value, _TYPES["bool" if known[name] == "boolean" else "str"]):
                 raise Refused(f"inputs: {name} is not a {known[name]}")
+
+    def _check_notification_templates(self, values: dict[str, Any], _given: set[str]) -> None:
+        kind = values["notification_type"]
+        defaults = rules.FACTS["notification_defaults"].get(kind, {})
+        values["notification_configuration"] = {**defaults, **values["notification_configuration"]}
+        errors = rules.notification_errors(kind, values["notification_configuration"])
+        if errors:
+            raise Refused(errors[0])
 
     def _check_job_templates(self, values: dict[str, Any], _given: set[str]) -> None:
         if values["playbook"] not in self.playbooks:
@@ -282,8 +353,12 @@ class Controller:
             self._check_answers(values)
 
     def _check_workflow_job_template_nodes(self, values: dict[str, Any], _given: set[str]) -> None:
-        if values["unified_job_template"]:
-            self._check_answers(values)
+        number = values["unified_job_template"]
+        if not number or self.items[number].endpoint == "workflow_approval_templates":
+            return
+        self._check_answers(values)
+        if values["job_type"] and not self.items[number].values["ask_job_type_on_launch"]:
+            raise Refused("job_type: Field is not configured to prompt on launch.")
 
     def _check_answers(self, values: dict[str, Any]) -> None:
         template = self.items[values["unified_job_template"]]
@@ -297,6 +372,9 @@ class Controller:
     def _shown(self, item: Item) -> dict[str, Any]:
         url = f"/api/v2/{item.endpoint}/{item.id}/"
         related = {"survey_spec": f"{url}survey_spec/"}
+        number = item.values.get("unified_job_template")
+        if number:
+            related["unified_job_template"] = f"/api/v2/{self.items[number].endpoint}/{number}/"
         summary = {"object_roles": {role: {"id": number} for role, number in item.roles.items()}}
         shown = {
             **item.values,
@@ -308,17 +386,27 @@ class Controller:
         }
         if item.endpoint == "credentials":
             shown["inputs"] = self._without_secrets(item)
+        if item.endpoint == "notification_templates":
+            shown["notification_configuration"] = _without_passwords(item)
         if item.endpoint == "projects":
             shown["scm_revision"] = "0" * 40
         return shown
 
     def _without_secrets(self, item: Item) -> dict[str, Any]:
         kind = self.items[item.values["credential_type"]].values
-        secret = {one["id"] for one in kind["inputs"]["fields"] if one.get("secret")}
+        secret = {one["id"] for one in kind["inputs"].get("fields", []) if one.get("secret")}
         return {
             name: ENCRYPTED if name in secret and value else value
             for name, value in item.values["inputs"].items()
         }
+
+
+def _without_passwords(item: Item) -> dict[str, Any]:
+    kinds = rules.FACTS["notification_types"][item.values["notification_type"]]
+    return {
+        name: ENCRYPTED if kinds.get(name) == "password" and value else value
+        for name, value in item.values["notification_configuration"].items()
+    }
 
 
 def _identity(item: Item) -> tuple[Any, ...]:

@@ -47,3 +47,15 @@ def job_template(name: str, kind: str) -> dict[str, Any]:
     (found,) = [one for one in named if kind in one["scopes"]]
     template: dict[str, Any] = found
     return template
+
+
+def nodes_of(workflow: dict[str, Any], *, approval: bool) -> dict[str, dict[str, Any]]:
+    """Return the nodes of a workflow as AWX gets them, with or without the approval."""
+    found = {}
+    for node in workflow["nodes"]:
+        if node.get("only_with_approval") and not approval:
+            continue
+        other = node.get("success_nodes_with_approval") if approval else None
+        links = {"success_nodes": other} if other else {}
+        found[node["identifier"]] = {**node, **links}
+    return found

@@ -25,7 +25,7 @@ import yaml
 
 from tests.awx import rules
 from tests.awx.credential import inject
-from tests.awx.data import HOME, job_template, read, survey_of
+from tests.awx.data import HOME, job_template, nodes_of, read, survey_of
 
 _SCRIPT = "#!/usr/bin/env python3\n# -*- coding: utf-8 -*-\nprint(r'''{data}''')\n"
 LOGIN_TYPE: dict[str, Any] = read("credential_types")[0]
@@ -50,6 +50,15 @@ class Finished:
                 return {k: v for k, v in event["event_data"][figure].items() if v}
         raise AssertionError(f"the job has no recap: {self.output}")
 
+    @property
+    def artifacts(self) -> dict[str, Any]:
+        """Return what the job set with set_stats: AWX takes it from the last event."""
+        for event in self.events:
+            if event["event"] == "playbook_on_stats":
+                found: dict[str, Any] = event["event_data"].get("artifact_data", {})
+                return found
+        return {}
+
     def results(self, module: str, *, failed: bool = False) -> list[tuple[str, dict[str, Any]]]:
         """Return host and result of each task with a module that did not fail, or that failed."""
         kind = "runner_on_failed" if failed else "runner_on_ok"
@@ -58,6 +67,19 @@ class Finished:
             for event in self.events
             if event["event"] == kind and event["event_data"]["resolved_action"] == module
         ]
+
+
+@dataclass
+class Workflow:
+    """A workflow that has ended: the jobs of its nodes, in the order in which they ran."""
+
+    jobs: dict[str, Finished] = field(default_factory=dict, repr=False)
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        return {identifier: job.status for identifier, job in self.jobs.items()}
 
 
 class Job:
@@ -105,33 +127,53 @@ class Job:
         assert rules.answer_errors(survey or {"spec": []}, given) == []
         return self.send(template["playbook"], rules.job_variables({}, survey, given))
 
-    def run_workflow(self, name: str, tenant: str, answers: Mapping[str, Any]) -> dict[str, int]:
-        """Run a workflow as AWX does, and return the status of each node that ran.
+    def run_workflow(
+        self, name: str, tenant: str, answers: Mapping[str, Any], *, approve: bool | None = None
+    ) -> Workflow:
+        """Run a workflow as AWX does, with an approval node if `approve` is not None.
 
-        Its answers are variables of every node, over those of the node and its template.
+        The variables of a node are those of its job template, answers of the node, artifacts of the
+        nodes before it, and the variables and answers of the workflow, each over those before.
         """
         (workflow,) = [one for one in read("workflows") if one["name"] == name]
         survey = {"name": "", "description": "", "spec": workflow["survey"]}
         given = {**_defaults(survey), **answers}
         assert rules.answer_errors(survey, given) == []
-        nodes = {node["identifier"]: node for node in workflow["nodes"]}
-        reached = {
-            target
-            for node in workflow["nodes"]
-            for target in (*node.get("success_nodes", []), *node.get("failure_nodes", []))
-        }
-        waiting = [identifier for identifier in nodes if identifier not in reached]
-        ended: dict[str, int] = {}
-        while waiting:
-            node = nodes[waiting.pop(0)]
-            template = job_template(node["job_template"], "tenant")
-            own = survey_of(template, "tenant")
-            fixed = {template["tenant_variable"]: tenant, "estate_tenant": tenant}
-            variables = rules.job_variables(fixed, own, {**node.get("extra_data", {}), **given})
-            status = self.send(template["playbook"], variables).status
-            ended[node["identifier"]] = status
-            waiting += node.get("failure_nodes" if status else "success_nodes", [])
-        return ended
+        nodes = nodes_of(workflow, approval=approve is not None)
+        fixed = {**workflow["extra_vars"], **given}
+        done = Workflow()
+
+        def run(identifier: str) -> bool:
+            node = nodes[identifier]
+            if "approval" in node:
+                return not approve
+            job = self._run_node(node, tenant, done.artifacts, fixed)
+            done.jobs[identifier] = job
+            done.artifacts |= job.artifacts
+            return job.status != 0
+
+        _ended, done.failed = rules.walk(nodes, run)
+        return done
+
+    def _run_node(
+        self,
+        node: Mapping[str, Any],
+        tenant: str,
+        artifacts: Mapping[str, Any],
+        fixed: Mapping[str, Any],
+    ) -> Finished:
+        template = job_template(node["job_template"], "tenant")
+        own = survey_of(template, "tenant")
+        given = node.get("extra_data", {})
+        asked = {one["variable"] for one in own.get("spec", [])}
+        assert set(given) <= asked, "AWX ignores variables that the job template does not ask for"
+        variables = {template["tenant_variable"]: tenant, "estate_tenant": tenant}
+        variables = rules.job_variables(variables, own, given) | {**artifacts, **fixed}
+        options = []
+        if "job_type" in node:
+            assert template["job_type_on_launch"], "AWX ignores what the job template does not ask"
+            options = ["--check"] if node["job_type"] == "check" else []
+        return self.send(template["playbook"], variables, options)
 
     def launch(
         self,
@@ -219,11 +261,7 @@ class Running:
         assert self._worker.stdout is not None
         with self._worker.stdout as line:
             ansible_runner.run(
-                streamer="process",
-                _input=line,
-                quiet=True,
-                event_handler=self._note,
-                **self._given,
+                streamer="process", _input=line, quiet=True, event_handler=self._note, **self._given
             )
 
     def _note(self, event: Mapping[str, Any]) -> bool:

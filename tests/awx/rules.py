@@ -9,7 +9,7 @@ Each function returns the errors as texts, none where AWX accepts the value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +133,11 @@ def _question_errors(question: Mapping[str, Any]) -> Iterator[str]:
     default = question.get("default", "")
     if default != "" and not isinstance(default, _DEFAULT_TYPES.get(kind, (str,))):
         yield f"default {default!r} is of another type"
-    if kind not in ("multiplechoice", "multiselect"):
-        return
+    if kind in ("multiplechoice", "multiselect"):
+        yield from _choice_errors(question, default)
+
+
+def _choice_errors(question: Mapping[str, Any], default: Any) -> Iterator[str]:
     if not question.get("choices"):
         yield "choices are missing"
     elif default not in ("", *question["choices"]):
@@ -190,6 +193,67 @@ def job_variables(
         if default is not None and not list(_value_errors(question, default)):
             variables[question["variable"]] = default
     return {**variables, **answers}
+
+
+def notification_errors(kind: str, configuration: Mapping[str, Any]) -> list[str]:
+    """Return what AWX refuses of a notification template."""
+    fields = FACTS["notification_types"].get(kind)
+    if fields is None:
+        return [f"notification_type: {kind} is not a valid choice."]
+    missing = [name for name in fields if name not in configuration]
+    if missing:
+        return [f"Missing required fields for Notification Configuration: {missing}."]
+    types = FACTS["notification_value_types"]
+    return [
+        f"Configuration field '{name}' incorrect type, expected {wanted}."
+        for name, wanted in fields.items()
+        if type(configuration[name]).__name__ != types[wanted]
+    ]
+
+
+def next_nodes(node: Mapping[str, Any], failed: bool) -> list[str]:
+    """Return the nodes of a workflow that follow a job that has ended."""
+    links = "failure_nodes" if failed else "success_nodes"
+    return [*node.get(links, []), *node.get("always_nodes", [])]
+
+
+def walk(
+    nodes: Mapping[str, Mapping[str, Any]], run: Callable[[str], bool]
+) -> tuple[dict[str, bool], bool]:
+    """Run the nodes of a workflow, each after a node that leads to it.
+
+    `run` returns whether the job of a node failed. Return that by node, and whether AWX calls the
+    workflow failed.
+    """
+    targets = {
+        target
+        for node in nodes.values()
+        for failed in (True, False)
+        for target in next_nodes(node, failed)
+    }
+    waiting = [identifier for identifier in nodes if identifier not in targets]
+    ended: dict[str, bool] = {}
+    while waiting:
+        identifier = waiting.pop(0)
+        ended[identifier] = run(identifier)
+        waiting += next_nodes(nodes[identifier], ended[identifier])
+    failed_nodes = {identifier for identifier, failed in ended.items() if failed}
+    return ended, has_workflow_failed(nodes, failed_nodes)
+
+
+def has_workflow_failed(nodes: Mapping[str, Mapping[str, Any]], failed: Set[str]) -> bool:
+    """Return whether AWX calls a workflow failed, given the nodes whose jobs failed.
+
+    It does if one of them has no node that follows a failure: what handles a failure hides it.
+    """
+    return any(not next_nodes(nodes[identifier], failed=True) for identifier in failed)
+
+
+def sliced(hosts: Iterable[str], number: int) -> list[list[str]]:
+    """Return the hosts of each of `number` slices: by name, each takes every n-th."""
+    names = sorted(hosts)
+    number = min(number, len(names))
+    return [names[offset::number] for offset in range(number)]
 
 
 def schedule_errors(rrule: str) -> list[str]:

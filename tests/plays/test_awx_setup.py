@@ -29,6 +29,29 @@ SETTINGS: dict[str, Any] = {
     "awx_login": LOGIN,
     "awx_tenants": {"acme": {"users": ["ann"]}},
 }
+# Every option: AWX checks what they are.
+OPTIONS: dict[str, Any] = {
+    "awx_approval": True,
+    "awx_approval_timeout": 3600,
+    "awx_auditors": ["bob"],
+    "awx_galaxy_credentials": ["Ansible Galaxy"],
+    "awx_job_timeout": 600,
+    "awx_job_timeouts": {"Provision VMs": 7200},
+    "awx_labels": ["proxmox"],
+    "awx_notifications": [
+        {
+            "name": "chat",
+            "type": "slack",
+            "configuration": {"token": "s3cret-2", "channels": ["#pve"]},
+        },
+        {
+            "name": "hook",
+            "type": "webhook",
+            "configuration": {"url": "https://hook.example.com", "headers": {}},
+            "events": ["success", "error", "approval"],
+        },
+    ],
+}
 
 
 @pytest.fixture
@@ -70,11 +93,11 @@ def state(awx: Controller) -> list[tuple[Any, ...]]:
 
 
 def test_a_second_run_changes_nothing(awx: Controller, setup: Player) -> None:
-    assert play(setup).expect().changed > 20
+    assert play(setup, **OPTIONS).expect().changed > 20
     before = state(awx)
     awx.writes.clear()
 
-    again = play(setup).expect()
+    again = play(setup, **OPTIONS).expect()
     assert again.changed == 0, again.output
     assert state(awx) == before
     for item in (*awx.all("job_templates"), *awx.all("workflow_job_templates")):
@@ -82,6 +105,63 @@ def test_a_second_run_changes_nothing(awx: Controller, setup: Player) -> None:
 
     check_what_is_there(awx)
     check_what_a_tenant_may(awx)
+    check_options(awx)
+
+    # A second user by hand, and a user who is not listed any more: the list is the truth. Without
+    # a list, members are not touched.
+    added = awx.named("users", "bob").id
+    for team in ("acme: operators", "Proxmox VE: operators"):
+        member = awx.named("teams", team).roles["member_role"]
+        awx.members[member].setdefault("users", []).append(added)
+    less = {**OPTIONS, "awx_approval": False, "awx_tenants": {"acme": {"users": []}}}
+    play(setup, **less).expect()
+    assert awx.members_of("acme: operators") == set()
+    assert awx.members_of("Proxmox VE: operators") == {"bob"}
+    check_without_approval(awx)
+
+
+def check_options(awx: Controller) -> None:
+    nodes = {node.name: node for node in awx.all("workflow_job_template_nodes")}
+    assert nodes["check"].links["success_nodes"] == [nodes["plan"].id]
+    assert nodes["plan"].values["job_type"] == "check"
+    approval = awx.items[nodes["approve"].values["unified_job_template"]]
+    assert approval.endpoint == "workflow_approval_templates"
+    assert approval.values["timeout"] == 3600
+    workflow = awx.named("workflow_job_templates", f"acme: {read('workflows')[0]['name']}")
+    label = awx.all("labels")[0]
+    for template in awx.all("job_templates"):
+        expected = 7200 if template.name.endswith("Provision VMs") else 600
+        assert template.values["timeout"] == expected
+        assert [awx.items[number].name for number in template.links["labels"]] == [label.name]
+    fleet, tenant = (awx.named("organizations", name) for name in ("Proxmox VE", "Proxmox VE acme"))
+    galaxy = awx.named("credentials", "Ansible Galaxy")
+    assert fleet.links["galaxy_credentials"] == tenant.links["galaxy_credentials"] == [galaxy.id]
+    chat, hook = (
+        awx.named("notification_templates", f"Proxmox VE: {name}").id for name in ("chat", "hook")
+    )
+    assert fleet.links["notification_templates_error"] == [chat, hook]
+    assert fleet.links["notification_templates_approvals"] == [hook]
+    assert "notification_templates_error" not in tenant.links
+    readers = {("organizations", one.name, "auditor") for one in (fleet, tenant)}
+    assert awx.granted(awx.named("teams", "Proxmox VE: auditors")) == readers
+    assert awx.members_of("Proxmox VE: auditors") == {"bob"}
+    approvers = awx.granted(awx.named("teams", "Proxmox VE: operators"))
+    assert (workflow.endpoint, workflow.name, "approval") in approvers
+    granted = {name for _kind, name, _role in awx.granted(awx.named("teams", "acme: operators"))}
+    assert "acme: Provision VMs" not in granted
+    assert not {name for name in granted if "failed change" in name}
+
+
+def check_without_approval(awx: Controller) -> None:
+    nodes = {node.name: node for node in awx.all("workflow_job_template_nodes")}
+    assert not {"plan", "approve"} & set(nodes)
+    assert nodes["check"].links["success_nodes"] == [nodes["snapshot"].id]
+    granted = {name for _kind, name, _role in awx.granted(awx.named("teams", "acme: operators"))}
+    assert "acme: Provision VMs" in granted
+    approvers = {
+        role for _kind, _name, role in awx.granted(awx.named("teams", "Proxmox VE: operators"))
+    }
+    assert "approval" not in approvers
 
 
 def check_what_is_there(awx: Controller) -> None:
@@ -95,11 +175,17 @@ def check_what_is_there(awx: Controller) -> None:
     source = awx.named("inventory_sources", "acme: Proxmox VE")
     assert source.values["source_vars"] == '{"PROXMOX_TENANT": "acme"}'
     assert awx.named("inventory_sources", "Proxmox VE: Proxmox VE").values["source_vars"] == ""
-    undo = awx.named("workflow_job_template_nodes", "undo")
-    assert awx.named("workflow_job_template_nodes", "change").links["failure_nodes"] == [undo.id]
-    (snapshots,) = [one for one in awx.all("schedules") if "snapshots" in one.name]
-    assert snapshots.values["enabled"] is False
-    assert all(one.values["enabled"] for one in awx.all("schedules") if one is not snapshots)
+    nodes = {node.name: node for node in awx.all("workflow_job_template_nodes")}
+    assert nodes["change"].links["failure_nodes"] == [nodes["undo"].id]
+    assert nodes["undo"].links["always_nodes"] == [nodes["failed"].id]
+    (workflow,) = awx.all("workflow_job_templates")
+    assert json.loads(workflow.values["extra_vars"]) == read("workflows")[0]["extra_vars"]
+    # No login is needed before a job starts: "Check requirements" says what is wrong with one.
+    for template in awx.all("job_templates"):
+        assert awx.updates_before(template) == []
+    # Nightly snapshots and a login of AWX for the rotation of tokens are options that are not set.
+    off = {one.name for one in awx.all("schedules") if not one.values["enabled"]}
+    assert off == {"acme: Take snapshots every night", "Proxmox VE: Rotate tokens every week"}
 
 
 def check_what_a_tenant_may(awx: Controller) -> None:
@@ -164,7 +250,9 @@ def test_a_change_by_hand_is_undone_and_a_secret_kept(awx: Controller, setup: Pl
 @pytest.mark.long
 def test_two_tenants_have_nothing_in_common(awx: Controller, setup: Player) -> None:
     tenants = {"acme": {"users": ["ann"]}, "globex": {"users": ["bob"]}}
-    play(setup, awx_tenants=tenants, awx_nightly_snapshots=True).expect()
+    awx.create_credential("AWX login", "Red Hat Ansible Automation Platform")
+    all_schedules = {"awx_nightly_snapshots": True, "awx_controller_credential": "AWX login"}
+    play(setup, awx_tenants=tenants, **all_schedules).expect()
     granted = [awx.granted(awx.named("teams", f"{name}: operators")) for name in tenants]
     assert not granted[0] & granted[1]
     assert len(granted[0]) == len(granted[1])
@@ -181,6 +269,30 @@ def test_what_is_missing_is_said_before_anything_is_created(
     assert "extensions/execution_environment" in output
     wrong = {**SETTINGS, "awx_tenants": {"Acme": {}}}
     assert "'Acme' cannot be a tenant" in player.play(SETUP, **wrong).expect(2).output
+    for wrong, text in (
+        ({"awx_approvals": True}, "awx_approvals is not a variable of pve.fleet"),
+        ({"awx_tenants": {"acme": {"user": ["ann"]}}}, "unknown user."),
+        ({"awx_job_timeouts": {"Provision": 60}}, "awx_job_timeouts names Provision."),
+        ({"awx_notifications": [{"name": "chat", "type": "slack"}]}, "Correct chat."),
+    ):
+        assert text in player.play(SETUP, **{**SETTINGS, **wrong}).expect(2).output
     output = player.play(SETUP, **SETTINGS).expect(2).output
     assert "ansible-galaxy collection install awx.awx" in output
+    assert awx.writes == []
+
+
+def test_what_does_not_exist_is_named_before_the_first_write(
+    awx: Controller, setup: Player
+) -> None:
+    for mode in ([], ["--check"]):
+        refused = {"awx_controller_credential": "AWX login"}
+        output = play(setup, *mode, **refused).expect(2).output
+        assert "AWX has no credential with the name 'AWX login'" in output
+    tenants = {"acme": {"users": ["ann", "zoe"]}, "globex": {"users": ["noone"]}}
+    output = play(setup, "--check", awx_tenants=tenants).expect(2).output
+    assert "AWX has no user zoe, noone." in output
+    wrong = {"controller_oauthtoken": "wrong"}
+    output = play(setup, "--check", awx_connection=wrong).expect(2).output
+    assert "AWX could not be asked" in output
+    assert "Invalid authentication credentials" in output
     assert awx.writes == []

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,19 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from packaging.requirements import Requirement
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT, resolve
+from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.variables import (
+    Given,
+    find_unknown,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.variables import FAMILIES
 from tests.awx import rules
 from tests.awx.credential import inject
-from tests.awx.data import HOME, job_template, read, survey_of
+from tests.awx.data import HOME, job_template, nodes_of, read, survey_of
+from tests.tools import awx_collection
 
 SCHEMA = json.loads((Path(rules.__file__).parent / "data.schema.json").read_text(encoding="utf-8"))
 FILES = ("credential_types", "job_templates", "workflows", "schedules")
@@ -147,7 +155,9 @@ def test_the_rules_refuse_a_question_as_awx_does(change: dict[str, Any], error: 
 
 def test_a_tenant_can_neither_answer_nor_override_whose_vms() -> None:
     workflow_variables = {
-        question["variable"] for one in read("workflows") for question in one["survey"]
+        variable
+        for one in read("workflows")
+        for variable in (*one["extra_vars"], *(question["variable"] for question in one["survey"]))
     }
     own = [one for one in TEMPLATES if "tenant" in one["scopes"]]
     assert len(own) >= 5
@@ -178,11 +188,44 @@ def test_survey_variables_are_those_of_the_roles(repo: Path) -> None:
             known |= set(entry["options"])
     # Read by a playbook itself.
     known |= {"tenant_state", "preflight_tenant", "snapshot_policy_force"}
+    known |= {"rotate_tenants", "rotate_expires_within"}
     asked = {one["variable"] for template in TEMPLATES for one in template.get("survey", [])}
     asked |= {
         template["tenant_variable"] for template in TEMPLATES if "tenant_variable" in template
     }
     assert asked - known == set()
+
+
+def test_every_variable_is_known_and_documented(repo: Path) -> None:
+    known = set(FAMILIES["awx"].variables)
+    files = [repo / "playbooks" / "awx_setup.yml", *(HOME / "tasks").glob("*.yml")]
+    files += (HOME / "vars").glob("*.yml")
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    used = {name for text in texts for name in re.findall(r"(?<![\w.'])awx_[a-z]\w+", text)}
+    assert used - {"awx_setup"} == known
+    guide = (repo / "docs" / "awx.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(awx_\w+)`", guide.partition("## Credential types")[0])) >= known
+
+
+def test_variables_that_awx_gives_to_a_job_are_not_refused() -> None:
+    # awx_meta_vars in awx/main/models/unified_jobs.py and jobs.py
+    for name in (
+        "awx_execution_node",
+        "awx_job_id",
+        "awx_job_scm_branch",
+        "awx_job_launch_type",
+        "awx_job_template_name",
+        "awx_project_revision",
+        "awx_project_scm_branch",
+        "awx_inventory_id",
+        "awx_user_email",
+        "awx_schedule_id",
+        "awx_workflow_job_name",
+        "awx_parent_job_schedule_name",
+    ):
+        assert list(find_unknown([FAMILIES["awx"]], Given([name], [name]))) == []
+    for name in ("awx_job_timeoutz", "awx_job_templates", "awx_inventory_files", "awx_userz"):
+        assert list(find_unknown([FAMILIES["awx"]], Given([name], [name]))) != []
 
 
 def test_every_job_template_has_a_playbook_in_the_project(repo: Path) -> None:
@@ -193,8 +236,12 @@ def test_every_job_template_has_a_playbook_in_the_project(repo: Path) -> None:
             for one in yaml.safe_load(text)
             if "ansible.builtin.import_playbook" in one
         ]
-        estate, name = imported
+        estate, *others = imported
         assert estate == "read_estate.yml"
+        if template["playbook"] == "rotate.yml":
+            assert others == [], "it repeats the entry point of a role for each tenant"
+            continue
+        (name,) = others
         assert name.startswith("pve.fleet.")
         assert (repo / "playbooks" / f"{name.removeprefix('pve.fleet.')}.yml").is_file()
 
@@ -224,24 +271,64 @@ def test_the_rules_refuse_a_schedule_as_awx_does(rrule: str, error: str) -> None
     assert error in rules.schedule_errors(rrule)[0]
 
 
-def test_a_workflow_undoes_a_failed_change_and_nothing_else() -> None:
-    for workflow in read("workflows"):
-        nodes = {node["identifier"]: node for node in workflow["nodes"]}
-        seen: set[str] = set()
-        for node in workflow["nodes"]:
-            leads_to = {*node.get("success_nodes", []), *node.get("failure_nodes", [])}
-            assert leads_to <= seen, "AWX links only nodes that exist"
-            seen.add(node["identifier"])
-            template = job_template(node["job_template"], "tenant")
-            answers = {**_example(workflow["survey"]), **node.get("extra_data", {})}
-            survey = survey_of(template, "tenant") or {"spec": []}
-            asked = {one["variable"] for one in survey["spec"]}
-            used = {name: value for name, value in answers.items() if name in asked}
-            assert rules.answer_errors(survey, used) == [], "a required answer is missing"
-        assert nodes["check"]["success_nodes"] == ["snapshot"]
-        assert "failure_nodes" not in nodes["check"]
-        assert "failure_nodes" not in nodes["snapshot"]
-        assert nodes["change"]["failure_nodes"] == nodes["verify"]["failure_nodes"] == ["undo"]
+(WORKFLOW,) = read("workflows")
+
+
+@pytest.mark.parametrize("approval", [False, True])
+def test_a_workflow_is_accepted_by_awx(approval: bool) -> None:
+    seen: set[str] = set()
+    for node in nodes_of(WORKFLOW, approval=approval).values():
+        leads_to = {*rules.next_nodes(node, True), *rules.next_nodes(node, False)}
+        assert leads_to <= seen, "AWX links only nodes that exist"
+        seen.add(node["identifier"])
+        if "approval" in node:
+            continue
+        template = job_template(node["job_template"], "tenant")
+        answers = {**_example(WORKFLOW["survey"]), **node.get("extra_data", {})}
+        survey = survey_of(template, "tenant") or {"spec": []}
+        asked = {one["variable"] for one in survey["spec"]}
+        used = {name: value for name, value in answers.items() if name in asked}
+        assert rules.answer_errors(survey, used) == [], "a required answer is missing"
+        assert set(node.get("extra_data", {})) <= asked, "AWX ignores other variables"
+        assert "job_type" not in node or template["job_type_on_launch"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "ran", "failed"),
+    [
+        (set(), ["check", "snapshot", "change", "verify"], False),
+        ({"check"}, ["check"], True),
+        ({"snapshot"}, ["check", "snapshot"], True),
+        ({"change", "failed"}, ["check", "snapshot", "change", "undo", "failed"], True),
+        ({"verify", "failed"}, ["check", "snapshot", "change", "verify", "undo", "failed"], True),
+        ({"change", "undo", "failed"}, ["check", "snapshot", "change", "undo", "failed"], True),
+    ],
+)
+def test_a_workflow_fails_with_its_change(fails: set[str], ran: list[str], failed: bool) -> None:
+    ended, status = rules.walk(nodes_of(WORKFLOW, approval=False), fails.__contains__)
+    assert list(ended) == ran
+    assert status == failed
+
+
+def test_a_refused_approval_ends_the_workflow() -> None:
+    ended, failed = rules.walk(nodes_of(WORKFLOW, approval=True), {"approve"}.__contains__)
+    assert list(ended) == ["check", "plan", "approve"]
+    assert failed
+
+
+def test_awx_calls_a_workflow_successful_whose_failure_is_handled() -> None:
+    """As in has_workflow_failed of awx/main/scheduler/dag_workflow.py."""
+    nodes: dict[str, dict[str, Any]] = {"change": {"failure_nodes": ["undo"]}, "undo": {}}
+    assert rules.walk(nodes, {"change"}.__contains__) == ({"change": True, "undo": False}, False)
+    nodes["undo"] = {"always_nodes": ["failed"]}
+    nodes["failed"] = {}
+    assert rules.walk(nodes, {"change", "failed"}.__contains__)[1]
+
+
+def test_slices_are_cut_as_awx_does() -> None:
+    """As in get_sliced_hosts of awx/main/models/inventory.py, at most one slice for each host."""
+    assert rules.sliced(["c", "a", "b"], 2) == [["a", "c"], ["b"]]
+    assert rules.sliced(["b", "a"], 4) == [["a"], ["b"]]
 
 
 def _example(survey: list[dict[str, Any]]) -> dict[str, Any]:
@@ -249,28 +336,51 @@ def _example(survey: list[dict[str, Any]]) -> dict[str, Any]:
     return {one["variable"]: one.get("default", "web1") for one in survey}
 
 
-def test_the_execution_environment_is_of_version_3(repo: Path) -> None:
+def test_the_execution_environment_has_versions(repo: Path) -> None:
     home = repo / "extensions" / "execution_environment"
     definition = yaml.safe_load((home / "execution-environment.yml").read_text(encoding="utf-8"))
     assert definition["version"] == 3
-    assert set(definition["dependencies"]) == {"ansible_core", "ansible_runner", "galaxy"}
-    needed = yaml.safe_load((home / definition["dependencies"]["galaxy"]).read_text("utf-8"))
+    image, tag = definition["images"]["base_image"]["name"].rsplit(":", 1)
+    assert tag != "latest", image
+    parts = definition["dependencies"]
+    packages = [*parts["python"]]
+    packages += [parts[name]["package_pip"] for name in ("ansible_core", "ansible_runner")]
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", package) for package in packages), packages
+    # What the collection needs is among them, in a version that it accepts.
+    pinned = {one.name: str(one.specifier)[2:] for one in map(Requirement, parts["python"])}
+    needed = (repo / "meta" / "ee-requirements.txt").read_text(encoding="utf-8").splitlines()
+    for one in (Requirement(line) for line in needed if not line.startswith("#")):
+        assert one.specifier.contains(pinned[one.name]), one
+
+    collections = yaml.safe_load((home / parts["galaxy"]).read_text("utf-8"))
     project = yaml.safe_load((HOME / "project/collections/requirements.yml").read_text("utf-8"))
+    version = yaml.safe_load((repo / "galaxy.yml").read_text("utf-8"))["version"]
     assert (
-        needed["collections"]
+        collections["collections"]
         == project["collections"]
         == [
-            {"name": "pve.fleet"},
-            {"name": "awx.awx"},
+            {"name": "pve.fleet", "version": version},
+            {"name": "awx.awx", "version": awx_collection.VERSION},
         ]
     )
 
 
-def test_ansible_builder_accepts_the_execution_environment(repo: Path, tmp_path: Path) -> None:
+def test_ansible_builder_uses_a_python_that_can_run_ansible(repo: Path, tmp_path: Path) -> None:
+    """In the base image, /usr/bin/python3 is Python 3.9. ansible-core 2.18 needs 3.11 or newer."""
     pytest.importorskip("ansible_builder")
     home = repo / "extensions" / "execution_environment"
     command = [sys.executable, "-m", "ansible_builder", "create", "--context", str(tmp_path)]
+    command += ["--output-filename", "Containerfile"]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     kept = (tmp_path / "_build" / "requirements.yml").read_text(encoding="utf-8")
     assert kept == (home / "requirements.yml").read_text(encoding="utf-8")
+
+    text = (tmp_path / "Containerfile").read_text(encoding="utf-8")
+    given = dict(re.findall(r'^ARG (\w+)="(.*)"$', text, re.MULTILINE))
+    image = re.search(r"python-3(\d+):", given["EE_BASE_IMAGE"])
+    assert image
+    assert given["PYCMD"] == f"/usr/bin/python3.{image[1]}"
+    assert int(image[1]) >= 11
+    assert "ansible-core==2.18." in given["ANSIBLE_INSTALL_REFS"]
+    assert "RUN $PYCMD -m pip install --no-cache-dir $ANSIBLE_INSTALL_REFS" in text
