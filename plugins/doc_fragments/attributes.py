@@ -9,7 +9,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     """The fragments `pve.fleet.attributes` and `pve.fleet.attributes.<name>`."""
 
-    # What every module says about itself.
+    # The attributes that every module has.
     DOCUMENTATION = r"""
 options: {}
 attributes:

@@ -15,16 +15,15 @@ class ModuleDocFragment:
 options:
   host:
     description:
-      - Where the API of Proxmox VE is, as a host name or address, with or without a
-        port, or as a URL with or without C(/api2/json).
-      - Any node of the cluster will do.
+      - Host name, address or URL of any node, with or without a port and C(/api2/json).
       - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
         E(PVE_ENDPOINT).
     type: str
     aliases: [api_host, endpoint, url]
   port:
     description:
-      - The port of the API, when O(host) does not hold one. The default is V(8006).
+      - The port of the API, V(8006) by default. It overrides a port in O(host) of the
+        site or environment, and must not contradict one of the same place.
       - Environment variable E(PROXMOX_PORT).
     type: int
   user:
@@ -35,7 +34,7 @@ options:
     aliases: [api_user]
   password:
     description:
-      - The password of O(user). An API token is quicker and can be limited and revoked.
+      - The password of O(user). An API token is quicker and can be revoked.
       - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
     type: str
     aliases: [api_password]
@@ -43,6 +42,7 @@ options:
     description:
       - The API token, as V(user@realm!id) or as its bare id, which is then joined to
         O(user).
+      - It wins over a password of the same place.
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
     aliases: [api_token_id]
@@ -71,40 +71,43 @@ options:
     aliases: [ca_bundle]
   client_cert:
     description:
-      - A client certificate to show, as a path to a PEM file, for a proxy in front
-        of the API that demands one.
+      - A client certificate for a proxy in front of the API, as a path to a PEM file.
       - Environment variable E(PROXMOX_CLIENT_CERT).
     type: path
   client_key:
     description:
-      - The key of O(client_cert), as a path to a PEM file, when the certificate's file
-        does not hold it.
+      - The key of O(client_cert), if that file does not have it.
       - Environment variable E(PROXMOX_CLIENT_KEY).
     type: path
   timeout:
     description:
-      - Seconds to wait for the answer to one request. The default is V(30).
-      - A connection must be made within this time, and within 10 seconds at most.
+      - Seconds to wait for the answer to one request, V(30) by default; for a connection
+        at most 10.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
   retries:
     description:
-      - How often a request is tried in all when the network or a proxy fails. Left
-        out, it is tried for O(retry_timeout).
+      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout)
+        limits them.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
   retry_timeout:
     description:
-      - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox
-        VE fails for a while. The default is V(30).
+      - Seconds to retry for if the network, a proxy or Proxmox VE fails, V(30) by default.
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
   lock_timeout:
     description:
-      - Seconds to retry for when Proxmox VE refuses a request because of a lock. The
-        default is V(60).
+      - Seconds to retry for if a lock is held, V(60) by default.
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
+  require_tenant:
+    description:
+      - Whether a task that writes must have a tenant, unless it is an administrative
+        one, see the guide on security. V(true) of the task, the site or the environment
+        counts. The default is V(false).
+      - Environment variable E(PROXMOX_REQUIRE_TENANT).
+    type: bool
   site:
     description:
       - The name of the site to work on, one of O(sites) or of O(sites_file), instead
@@ -116,9 +119,8 @@ options:
     type: str
   sites:
     description:
-      - Several Proxmox VE clusters, each with the options above and a name.
-      - An option of the task wins over the one of the site, and the site wins over
-        the environment.
+      - Several clusters, each with a name and the options of the connection. An option
+        of the task wins over that of the site, and the site over the environment.
     type: list
     elements: dict
     suboptions:
@@ -177,6 +179,9 @@ options:
       lock_timeout:
         description: See O(lock_timeout).
         type: float
+      require_tenant:
+        description: See O(require_tenant).
+        type: bool
       node:
         description:
           - The node to use on this site when nothing else names or chooses one.
@@ -209,8 +214,7 @@ options:
         type: raw
   sites_file:
     description:
-      - A YAML file with the list of O(sites), so that a task does not have to contain
-        it.
+      - A YAML file with the list of O(sites).
       - Environment variable E(PROXMOX_SITES_FILE).
     type: path
 requirements:
@@ -230,9 +234,7 @@ notes:
 options:
   host:
     description:
-      - Where the API of Proxmox VE is, as a host name or address, with or without a
-        port, or as a URL with or without C(/api2/json).
-      - Any node of the cluster will do.
+      - Host name, address or URL of any node, with or without a port and C(/api2/json).
       - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
         E(PVE_ENDPOINT).
     type: str
@@ -242,7 +244,8 @@ options:
         key: host
   port:
     description:
-      - The port of the API, when O(host) does not hold one. The default is V(8006).
+      - The port of the API, V(8006) by default. It overrides a port in O(host) of the
+        site or environment, and must not contradict one of the same place.
       - Environment variable E(PROXMOX_PORT).
     type: int
     ini:
@@ -259,7 +262,7 @@ options:
         key: user
   password:
     description:
-      - The password of O(user). An API token is quicker and can be limited and revoked.
+      - The password of O(user). An API token is quicker and can be revoked.
       - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
     type: str
     aliases: [api_password]
@@ -270,6 +273,7 @@ options:
     description:
       - The API token, as V(user@realm!id) or as its bare id, which is then joined to
         O(user).
+      - It wins over a password of the same place.
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
     aliases: [api_token_id]
@@ -310,8 +314,7 @@ options:
         key: ca_path
   client_cert:
     description:
-      - A client certificate to show, as a path to a PEM file, for a proxy in front
-        of the API that demands one.
+      - A client certificate for a proxy in front of the API, as a path to a PEM file.
       - Environment variable E(PROXMOX_CLIENT_CERT).
     type: path
     ini:
@@ -319,8 +322,7 @@ options:
         key: client_cert
   client_key:
     description:
-      - The key of O(client_cert), as a path to a PEM file, when the certificate's file
-        does not hold it.
+      - The key of O(client_cert), if that file does not have it.
       - Environment variable E(PROXMOX_CLIENT_KEY).
     type: path
     ini:
@@ -328,8 +330,8 @@ options:
         key: client_key
   timeout:
     description:
-      - Seconds to wait for the answer to one request. The default is V(30).
-      - A connection must be made within this time, and within 10 seconds at most.
+      - Seconds to wait for the answer to one request, V(30) by default; for a connection
+        at most 10.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
     ini:
@@ -337,8 +339,8 @@ options:
         key: timeout
   retries:
     description:
-      - How often a request is tried in all when the network or a proxy fails. Left
-        out, it is tried for O(retry_timeout).
+      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout)
+        limits them.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
     ini:
@@ -346,8 +348,7 @@ options:
         key: retries
   retry_timeout:
     description:
-      - Seconds to retry for, with growing pauses, when the network, a proxy or Proxmox
-        VE fails for a while. The default is V(30).
+      - Seconds to retry for if the network, a proxy or Proxmox VE fails, V(30) by default.
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
     ini:
@@ -355,13 +356,22 @@ options:
         key: retry_timeout
   lock_timeout:
     description:
-      - Seconds to retry for when Proxmox VE refuses a request because of a lock. The
-        default is V(60).
+      - Seconds to retry for if a lock is held, V(60) by default.
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
     ini:
       - section: inventory_proxmox
         key: lock_timeout
+  require_tenant:
+    description:
+      - Whether a task that writes must have a tenant, unless it is an administrative
+        one, see the guide on security. V(true) of the task, the site or the environment
+        counts. The default is V(false).
+      - Environment variable E(PROXMOX_REQUIRE_TENANT).
+    type: bool
+    ini:
+      - section: inventory_proxmox
+        key: require_tenant
   site:
     description:
       - The name of the site to work on, one of O(sites) or of O(sites_file), instead
@@ -376,9 +386,8 @@ options:
         key: site
   sites:
     description:
-      - Several Proxmox VE clusters, each with the options above and a name.
-      - An option of the task wins over the one of the site, and the site wins over
-        the environment.
+      - Several clusters, each with a name and the options of the connection. An option
+        of the task wins over that of the site, and the site over the environment.
     type: list
     elements: dict
     suboptions:
@@ -437,6 +446,9 @@ options:
       lock_timeout:
         description: See O(lock_timeout).
         type: float
+      require_tenant:
+        description: See O(require_tenant).
+        type: bool
       node:
         description:
           - The node to use on this site when nothing else names or chooses one.
@@ -469,13 +481,267 @@ options:
         type: raw
   sites_file:
     description:
-      - A YAML file with the list of O(sites), so that a task does not have to contain
-        it.
+      - A YAML file with the list of O(sites).
       - Environment variable E(PROXMOX_SITES_FILE).
     type: path
     ini:
       - section: inventory_proxmox
         key: sites_file
+requirements:
+  - python >= 3.10
+  - proxmoxer >= 2.2.0, < 3
+  - requests >= 2.28.0
+  - PyYAML >= 6.0
+notes:
+  - Where an option has several environment variables, the first of them that is set
+    counts, in the order in which they are listed, and the others are ignored.
+  - An empty option or environment variable of the connection counts as not set.
+  - When both a token and a password are given in the same place, the token is used.
+  - Proxies and C(.netrc) from the environment are not used.
+"""
+
+    VARIABLES = r"""
+options:
+  host:
+    description:
+      - Host name, address or URL of any node, with or without a port and C(/api2/json).
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
+        E(PVE_ENDPOINT).
+    type: str
+    aliases: [api_host, endpoint, url]
+    vars:
+      - name: ansible_pve_host
+  port:
+    description:
+      - The port of the API, V(8006) by default. It overrides a port in O(host) of the
+        site or environment, and must not contradict one of the same place.
+      - Environment variable E(PROXMOX_PORT).
+    type: int
+    vars:
+      - name: ansible_pve_port
+  user:
+    description:
+      - The user with its realm, for example V(root@pam).
+      - Environment variables E(PROXMOX_USER), E(PROXMOX_USERNAME), E(PVE_USERNAME).
+    type: str
+    aliases: [api_user]
+    vars:
+      - name: ansible_pve_user
+  password:
+    description:
+      - The password of O(user). An API token is quicker and can be revoked.
+      - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
+    type: str
+    aliases: [api_password]
+    vars:
+      - name: ansible_pve_password
+  token_id:
+    description:
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to
+        O(user).
+      - It wins over a password of the same place.
+      - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
+    type: str
+    aliases: [api_token_id]
+    vars:
+      - name: ansible_pve_token_id
+  token_secret:
+    description:
+      - The secret of the API token.
+      - Environment variables E(PROXMOX_TOKEN_SECRET), E(PVE_TOKEN_SECRET).
+    type: str
+    aliases: [api_token_secret]
+    vars:
+      - name: ansible_pve_token_secret
+  validate_certs:
+    description:
+      - Whether the certificate of the API must be signed by a trusted CA and hold the
+        name of O(host). The default is V(true).
+      - V(false) gives a warning; set O(ca_path) instead.
+      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
+        E(PVE_INSECURE_SKIP_VERIFY).
+    type: bool
+    vars:
+      - name: ansible_pve_validate_certs
+  ca_path:
+    description:
+      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text
+        itself. On a node it is C(/etc/pve/pve-root-ca.pem).'
+      - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
+        have no effect.
+      - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
+    type: str
+    aliases: [ca_bundle]
+    vars:
+      - name: ansible_pve_ca_path
+  client_cert:
+    description:
+      - A client certificate for a proxy in front of the API, as a path to a PEM file.
+      - Environment variable E(PROXMOX_CLIENT_CERT).
+    type: path
+    vars:
+      - name: ansible_pve_client_cert
+  client_key:
+    description:
+      - The key of O(client_cert), if that file does not have it.
+      - Environment variable E(PROXMOX_CLIENT_KEY).
+    type: path
+    vars:
+      - name: ansible_pve_client_key
+  timeout:
+    description:
+      - Seconds to wait for the answer to one request, V(30) by default; for a connection
+        at most 10.
+      - Environment variable E(PROXMOX_TIMEOUT).
+    type: float
+    vars:
+      - name: ansible_pve_timeout
+  retries:
+    description:
+      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout)
+        limits them.
+      - Environment variable E(PROXMOX_RETRIES).
+    type: int
+    vars:
+      - name: ansible_pve_retries
+  retry_timeout:
+    description:
+      - Seconds to retry for if the network, a proxy or Proxmox VE fails, V(30) by default.
+      - Environment variable E(PROXMOX_RETRY_TIMEOUT).
+    type: float
+    vars:
+      - name: ansible_pve_retry_timeout
+  lock_timeout:
+    description:
+      - Seconds to retry for if a lock is held, V(60) by default.
+      - Environment variable E(PROXMOX_LOCK_TIMEOUT).
+    type: float
+    vars:
+      - name: ansible_pve_lock_timeout
+  require_tenant:
+    description:
+      - Whether a task that writes must have a tenant, unless it is an administrative
+        one, see the guide on security. V(true) of the task, the site or the environment
+        counts. The default is V(false).
+      - Environment variable E(PROXMOX_REQUIRE_TENANT).
+    type: bool
+    vars:
+      - name: ansible_pve_require_tenant
+  site:
+    description:
+      - The name of the site to work on, one of O(sites) or of O(sites_file), instead
+        of O(host).
+      - Without it the site that is marked as the default is used, or the one named
+        V(default), or the only one.
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
+        is ignored where no sites are defined.
+    type: str
+    vars:
+      - name: ansible_pve_site
+  sites:
+    description:
+      - Several clusters, each with a name and the options of the connection. An option
+        of the task wins over that of the site, and the site over the environment.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: The name of the site.
+        type: str
+        required: true
+      default:
+        description: Whether the site is used when none is named.
+        type: bool
+      host:
+        description: See O(host).
+        type: str
+        aliases: [api_host, endpoint, url]
+      port:
+        description: See O(port).
+        type: int
+      user:
+        description: See O(user).
+        type: str
+        aliases: [api_user]
+      password:
+        description: See O(password).
+        type: str
+        aliases: [api_password]
+      token_id:
+        description: See O(token_id).
+        type: str
+        aliases: [api_token_id]
+      token_secret:
+        description: See O(token_secret).
+        type: str
+        aliases: [api_token_secret]
+      validate_certs:
+        description: See O(validate_certs).
+        type: bool
+      ca_path:
+        description: See O(ca_path).
+        type: str
+        aliases: [ca_bundle]
+      client_cert:
+        description: See O(client_cert).
+        type: path
+      client_key:
+        description: See O(client_key).
+        type: path
+      timeout:
+        description: See O(timeout).
+        type: float
+      retries:
+        description: See O(retries).
+        type: int
+      retry_timeout:
+        description: See O(retry_timeout).
+        type: float
+      lock_timeout:
+        description: See O(lock_timeout).
+        type: float
+      require_tenant:
+        description: See O(require_tenant).
+        type: bool
+      node:
+        description:
+          - The node to use on this site when nothing else names or chooses one.
+          - Without a site this is the environment variable E(PROXMOX_NODE), or E(PVE_NODE_SELECTOR)
+            with preferred nodes, separated by commas.
+        type: str
+        aliases: [default_node]
+      nodes:
+        description:
+          - The nodes that VMs of this site may be placed on. Left out, all nodes of
+            the cluster.
+          - A VM that is on another node already can be managed, and stays there.
+        type: list
+        elements: str
+      storages:
+        description: The storages that this site may use for new disks, images and clones.
+          Left out, all storages.
+        type: list
+        elements: str
+      bridges:
+        description: The bridges and VNets that network cards of this site may use.
+          Left out, all of them.
+        type: list
+        elements: str
+      max_vms_per_node:
+        description:
+          - The most VMs on a node of this site, one number or a dictionary of nodes
+            and their numbers.
+          - It holds for tasks that do not say it in C(placement).
+        type: raw
+    vars:
+      - name: ansible_pve_sites
+  sites_file:
+    description:
+      - A YAML file with the list of O(sites).
+      - Environment variable E(PROXMOX_SITES_FILE).
+    type: path
+    vars:
+      - name: ansible_pve_sites_file
 requirements:
   - python >= 3.10
   - proxmoxer >= 2.2.0, < 3

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the items of a fleet: made from that of a VM, because they are the same options
-once more.
+"""Documentation of the items of a fleet: copied from the options of a VM, because they are the
+same.
 """
 
 from __future__ import annotations

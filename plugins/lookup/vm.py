@@ -13,10 +13,9 @@ version_added: 0.1.0
 short_description: Gather facts of a VM by name or VMID
 description:
   - Returns a VM as the cluster's listing shows it, with the keys of M(pve.fleet.vm_info).
-  - The listing is read once in a run of Ansible and reused by later lookups. If it does not contain
-    the VM, it is read again.
+  - Each lookup reads the listing once, for all of its terms.
   - The listing can show a VM under the name of a removed VM for some seconds, so a name is checked
-    on the node of the VM. This takes one request for each node in a run of Ansible.
+    on the node of the VM. This takes one request for each node.
 extends_documentation_fragment:
   - pve.fleet.connection.plugin
 options:
@@ -37,11 +36,6 @@ options:
       - How the tag of a tenant begins. The default is V(tenant_).
       - Environment variable E(PROXMOX_TENANT_PREFIX).
     type: str
-  refresh:
-    description: Whether to ask Proxmox VE even when the listing is known from an earlier lookup of
-      this run.
-    type: bool
-    default: false
 seealso:
   - module: pve.fleet.vm_info
 """
@@ -65,7 +59,6 @@ _raw:
 """
 
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,11 +70,10 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils._api.client import connect
 from ..module_utils._cluster.tenant import PREFIX, blank_owner, is_blank
 from ..module_utils._core.errors import FleetError
-from ..module_utils._entry.start import read_sites_file
-from ..module_utils._inventory.find import find_vm
+from ..module_utils._entry.sites_file import read_sites_file
+from ..module_utils._inventory.find import OneReading, find_vm
 from ..module_utils._inventory.options import ENVIRONMENT
-from ..module_utils._spec.connection_options import connection_spec
-from ..plugin_utils._listing import SharedListing
+from ..module_utils._spec.generated.connection import connection_spec
 
 display = Display()
 
@@ -94,7 +86,7 @@ class LookupModule(LookupBase):
     ) -> list[Any]:
         """Return the facts of each VM.
 
-        Raises AnsibleLookupError with one line that says what to do.
+        Raises AnsibleLookupError with one line that names the next step.
         """
         self.set_options(var_options=variables, direct=options)
         connection = {name: self.get_option(name) for name in connection_spec()}
@@ -104,23 +96,17 @@ class LookupModule(LookupBase):
             with connect(connection, os.environ, read_file=read_sites_file) as client:
                 for warning in client.connection.warnings:
                     display.warning(warning)
-                began = time.time()
-                since = began if self.get_option("refresh") else 0.0
-                listing = SharedListing(client)
-                found = []
-                for term in terms:
-                    row = find_vm(listing, str(term), tenant, prefix, since=since, now=began)
-                    found.append(wrap_var(row))
-                return found
+                answers = OneReading(client)
+                found = [find_vm(answers, str(term), tenant, prefix) for term in terms]
+                return [wrap_var(row) for row in found]
         except FleetError as error:
             raise AnsibleLookupError(f"{error.message} ({error.category})") from None
 
     def _owner(self, name: str, given: Mapping[str, Any]) -> str:
-        """Return an option that the inventory has too, from where the inventory has it, or an empty
+        """Return an option that the inventory has too, from the inventory's sources, or an empty
         text.
 
-        Raises ValidationFailed where it is given without a value: VMs of every tenant would be
-        found.
+        Raises ValidationFailed if it is given without a value: VMs of every tenant would be found.
         """
         value = self.get_option(name)
         if value is None and name not in given:

@@ -17,16 +17,15 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.errors import UnsupportedError
 
-from ..module_utils._entry.start import Entry
+from ..module_utils._entry.module import Entry
 
-# where a failed module's result has its error in a form of its own, so that failed_when and texts
-# find it so
+# the place of the error in a failed module's result, so that failed_when and texts find it there
 try:
     from ansible._internal._errors._captured import AnsibleModuleCapturedError as captured
 except ImportError:
     captured = None
 
-_PROFILE = "legacy"  # what a module gets that declares no other
+_PROFILE = "legacy"  # the profile of a module that declares no other
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,16 +40,12 @@ class Checked:
 
 
 def as_a_module_gets(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as they are once they have been written as JSON and read by a module:
-    plain data.
-    """
+    """Return the arguments in the form in which a module reads them from JSON: plain data."""
     return _passed_on(arguments, "CONTROLLER_TO_MODULE", vault_to_text=True)
 
 
 def as_a_module_returns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result as it is once a module has printed it as JSON and the controller has
-    read it.
-    """
+    """Return a result in the form in which the controller reads a module's JSON."""
     plain = _passed_on(result, "MODULE_TO_CONTROLLER")
     if captured is not None:
         captured.normalize_result_exception(plain)
@@ -97,14 +92,14 @@ def check(entry: Entry, name: str, arguments: Mapping[str, Any], repeated: bool 
 
 
 def without_secrets(text: str, checked: Checked) -> str:
-    """Return the text with stars where a module would print them."""
+    """Return the text with the same stars that a module would print."""
     return str(remove_values(text, set(checked.secrets)))
 
 
 def finished(
     values: Mapping[str, Any], checked: Checked, warnings: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return the result of a task, with stars where a module would print them."""
+    """Return the result of a task, with a module's stars in place of secrets."""
     result = dict(values)
     if checked.repeated:
         result["invocation"] = {"module_args": checked.params}

@@ -8,31 +8,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from multiprocessing import util
+from typing import NamedTuple
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
 from ..module_utils._core.clock import Clock
-from ._prefetch import Prefetcher
 
-# Proxmox VE closes a connection that is idle for five seconds. One that it closes just as a write
-# is sent would leave open whether the write happened.
+# Proxmox VE closes a connection that is idle for five seconds. If it closes a connection just as a
+# write is sent, it is unknown whether the write happened.
 LONGEST_IDLE = 3.0
 MAXIMUM = 8  # clients at once
 
 Key = tuple[Connection, tuple[tuple[str, str], ...]]
 
 
-@dataclass
-class Kept:
-    """A client, what it learned from the items of a loop, and when it was last returned, in
-    seconds.
-    """
+class _PooledClient(NamedTuple):
+    """A client, and when it was last returned, in seconds of the clock."""
 
     client: Client
-    prefetcher: Prefetcher = field(default_factory=Prefetcher)
-    returned: float = 0.0
+    returned: float
 
 
 class Clients:
@@ -44,53 +39,51 @@ class Clients:
         self._clock = clock or Clock()
         self._make = make
         self._pid = 0
-        self._kept: dict[Key, Kept] = {}
+        self._pool: dict[Key, _PooledClient] = {}
 
     @contextmanager
-    def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Kept]:
+    def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Client]:
         """Lend a client for this connection. After an error it is closed and not lent again.
 
-        `environment` is what the task sets: TLS reads variables too, so connections differ by it.
+        `environment` are the variables that the task sets: TLS reads variables too, so connections
+        differ by them.
         """
         self._forget_others()
         key = (connection, tuple(sorted(environment.items())))
-        kept = self._kept.pop(key, None)
-        self.stop_guessing()
-        if kept is None:
-            kept = Kept(self._make(connection))
-        else:
-            kept.client.requests.clear()  # the record is one of a task
-            if self._clock.monotonic() - kept.returned > LONGEST_IDLE:
-                kept.client.close()
+        client = self._take(key) or self._make(connection)
         try:
-            yield kept
+            yield client
         except BaseException:
-            kept.client.close()
+            client.close()
             raise
-        kept.returned = self._clock.monotonic()
-        self._kept[key] = kept
-        for oldest in list(self._kept)[:-MAXIMUM]:
-            self._kept.pop(oldest).client.close()
+        self._pool[key] = _PooledClient(client, self._clock.monotonic())
+        for oldest in list(self._pool)[:-MAXIMUM]:
+            self._pool.pop(oldest).client.close()
 
-    def stop_guessing(self) -> None:
-        """Let no other client use what it has asked for the next item."""
-        for kept in self._kept.values():
-            kept.prefetcher.stop_guessing()
+    def _take(self, key: Key) -> Client | None:
+        """Return the client that is kept for this connection, if there is one."""
+        pooled = self._pool.pop(key, None)
+        if pooled is None:
+            return None
+        pooled.client.requests.clear()  # the record is one of a task
+        if self._clock.monotonic() - pooled.returned > LONGEST_IDLE:
+            pooled.client.close()
+        return pooled.client
 
     def close(self) -> None:
         """Close all connections of this process."""
         if self._pid != os.getpid():
             return
-        for kept in self._kept.values():
-            kept.client.close()
-        self._kept.clear()
+        for pooled in self._pool.values():
+            pooled.client.close()
+        self._pool.clear()
 
     def _forget_others(self) -> None:
-        """Forget what another process opened: a connection must never be used by two."""
+        """Forget the clients of another process: two processes must never use one connection."""
         if self._pid == os.getpid():
             return
         self._pid = os.getpid()
-        self._kept = {}
+        self._pool = {}
         util.Finalize(self, self.close, exitpriority=10)
 
 

@@ -13,9 +13,7 @@ from ansible.plugins.callback import CallbackBase
 
 
 def differences(result: Mapping[str, Any]) -> str:
-    """Return the differences of a failed result in the form in which Ansible prints those of
-    others.
-    """
+    """Return the differences of a failed result in the form in which Ansible prints differences."""
     found = result.get("diff")
     if not result.get("failed") or not found:
         return ""

@@ -11,36 +11,45 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
-# What the interpreter or the loader of programs reads when a process starts.
+# Variables that the interpreter or the loader of programs reads when a process starts.
 _AT_THE_START = ("PYTHON", "LD_", "DYLD_", "OPENSSL_")
 
 
-def why_a_module(
-    *,
-    switched_off: bool,
-    libraries_are_here: bool,
-    connection: str,
-    becomes_another: bool,
-    in_background: bool,
-    interpreter: str,
-    environment: Mapping[str, str],
-) -> str:
+@dataclass(frozen=True)
+class Circumstances:
+    """The circumstances that decide on which side a task runs.
+
+    `connection` is the name of the connection plugin. `interpreter` is the Python that is set for
+    the task, or an empty text. `environment` are the variables that the task sets.
+    """
+
+    switched_off: bool
+    libraries_are_here: bool
+    connection: str
+    becomes_another: bool
+    in_background: bool
+    interpreter: str
+    environment: Mapping[str, str]
+
+
+def why_a_module(task: Circumstances) -> str:
     """Return why the task needs a process of its own, in words, or an empty text."""
-    if switched_off:
+    if task.switched_off:
         return "pve_fleet_in_process is false"
-    if not libraries_are_here:
+    if not task.libraries_are_here:
         return "the controller's Python lacks proxmoxer or another library of the module"
-    if connection != "local":
-        return f"the connection is {connection}"
-    if becomes_another:
+    if task.connection != "local":
+        return f"the connection is {task.connection}"
+    if task.becomes_another:
         return "it becomes another user"
-    if in_background:
+    if task.in_background:
         return "it is asynchronous"
-    if not is_own_python(interpreter):
-        return f"the interpreter is {interpreter}"
-    late = sorted(name for name in environment if name.startswith(_AT_THE_START))
+    if not is_own_python(task.interpreter):
+        return f"the interpreter is {task.interpreter}"
+    late = sorted(name for name in task.environment if name.startswith(_AT_THE_START))
     if late:
         return f"only a new process respects {', '.join(late)}"
     return ""
@@ -48,9 +57,9 @@ def why_a_module(
 
 @lru_cache
 def is_own_python(interpreter: str, own: str = sys.executable) -> bool:
-    """Return whether the interpreter that a user set is the one that runs here.
+    """Return whether the interpreter that a user set is the running one.
 
-    An interpreter that Ansible is to find may be this one.
+    An interpreter that Ansible discovers may be this one.
     """
     if not interpreter or interpreter.startswith("auto"):
         return True

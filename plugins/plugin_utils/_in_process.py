@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib import import_module
 from typing import Any, ClassVar
 
 from ansible import constants
@@ -24,16 +23,15 @@ from ansible.utils.vars import merge_hash
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
-from ..module_utils._entry.start import COUNTING, Entry
-from . import _arguments, _diffs, _eligibility, _interrupted, _prefetch, _progress
-from ._clients import CLIENTS, Kept
-from ._gc import gc_slowed
+from ..module_utils._entry.module import COUNTING, Entry, Mode
+from . import _arguments, _diffs, _eligibility, _interrupted, _progress
+from ._clients import CLIENTS
 
-try:  # all that is heavy, once and before the workers are forked
+try:  # load heavy modules once, before the workers are forked
     import proxmoxer.core
     import requests
 
-    from ..module_utils._api import transport
+    from ..module_utils._api.http import transport
 except ImportError:
     LIBRARIES_ARE_HERE = False  # a module reports which one is missing
 else:
@@ -43,18 +41,9 @@ _arguments.as_a_module_returns(_arguments.as_a_module_gets({}))
 
 display = Display()
 
-# What a file imports at its first need, so that a process of its own does not load it in vain. Here
-# it is loaded before the workers are forked.
-_LATE = {
-    "_api.client": ("_api.limiting", "_api.path_templates", "_core.classify"),
-    "_vm.live.find": ("_vm.desired.unread",),
-    "_vm.run": ("_vm.apply", "_vm.create.make", "_vm.live.moving"),
-}
-# Libraries that a file imports at its first need, for the same reason.
-_LATE_LIBRARIES = ("concurrent.futures.thread", "difflib", "uuid", "yaml")
-# What localhost has without an inventory. Ansible sets this variable itself, over any other value.
+# The interpreter of localhost without an inventory. Ansible sets this variable itself, over any
+# other value.
 _PLAYBOOK_PYTHON = "{{ ansible_playbook_python }}"
-_ROOMS = f"{__package__.rpartition('.')[0]}.module_utils"
 
 
 class InProcess(ActionBase):
@@ -64,16 +53,6 @@ class InProcess(ActionBase):
 
     _supports_check_mode = True
     _supports_async = True
-
-    def __init_subclass__(cls) -> None:
-        """Load what the module of this action plugin may import later."""
-        super().__init_subclass__()
-        for library in _LATE_LIBRARIES:
-            import_module(library)
-        for file, late in _LATE.items():
-            if f"{_ROOMS}.{file}" in sys.modules:
-                for name in late:
-                    import_module(f"{_ROOMS}.{name}")
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
@@ -95,9 +74,9 @@ class InProcess(ActionBase):
         return self._with_differences(merge_hash(result, found))
 
     def _hide(self, found: dict[str, Any]) -> None:
-        """Treat a task that returns a secret as one with C(no_log), whether it says so or not.
+        """Treat a task that returns a secret like a task with C(no_log), whether it says so or not.
 
-        A registered variable has the secret all the same.
+        A registered variable still has the secret.
         """
         if any(found.get(key) for key in self.ENTRY.returned_secrets):
             self._task.no_log = True  # up to ansible-core 2.18 the result has it from here
@@ -106,23 +85,22 @@ class InProcess(ActionBase):
     def _with_differences(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result.
 
-        Where the task failed, print its differences, which Ansible leaves out then.
+        If the task failed, print its differences, which Ansible leaves out then. Ansible prints
+        them itself with `failed_when: false`.
         """
-        if self._task.diff and not self._task.no_log:
-            text = _diffs.differences(result)
-            if text:
-                display.display(text)
+        hidden = (not self._task.diff, self._task.no_log, self._task.failed_when == [False])
+        if any(hidden):
+            return result
+        text = _diffs.differences(result)
+        if text:
+            display.display(text)
         return result
 
     def _as_a_module(self, variables: dict[str, Any]) -> dict[str, Any]:
         """Run the module as if there were no action plugin."""
-        CLIENTS.stop_guessing()
         self._pass_on_counting()
         in_background = self._task.async_val and not self._connection.has_native_async
-        with gc_slowed():
-            found: dict[str, Any] = self._execute_module(
-                task_vars=variables, wrap_async=in_background
-            )
+        found: dict[str, Any] = self._execute_module(task_vars=variables, wrap_async=in_background)
         if not in_background:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         if found.get("failed") and "error" not in found:
@@ -130,18 +108,14 @@ class InProcess(ActionBase):
         return found
 
     def _pass_on_counting(self) -> None:
-        """Let a module on another host count its requests too, where the controller does."""
+        """Let a module on another host count its requests too, if the controller does."""
         if not os.environ.get(COUNTING):
             return
         given = list(self._task.environment or ())
         if {COUNTING: "1"} not in given:
             self._task.environment = [*given, {COUNTING: "1"}]
 
-    def _here(
-        self,
-        variables: Mapping[str, Any],
-        environment: Mapping[str, str],
-    ) -> dict[str, Any]:
+    def _here(self, variables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
         """Run the module's work in this process."""
         entry = self.ENTRY
         name = self._task.action
@@ -158,17 +132,14 @@ class InProcess(ActionBase):
 
         @contextmanager
         def lend(connection: Connection) -> Iterator[Client]:
-            with CLIENTS.lend(connection, environment) as kept:
-                with self._composed(kept, variables, checked.params) as client:
-                    yield client.noted(notes)
+            with CLIENTS.lend(connection, environment) as client:
+                yield self._watched(client, variables).noted(notes)
 
         with self._reported(notes, variables):
             outcome = entry.perform(
                 checked.params,
                 os.environ,
-                check_mode=bool(self._task.check_mode),
-                diff=bool(self._task.diff),
-                verbosity=display.verbosity,
+                Mode(bool(self._task.check_mode), bool(self._task.diff), display.verbosity),
                 lend=lend,
                 given=given,
             )
@@ -185,26 +156,17 @@ class InProcess(ActionBase):
             return nullcontext()
         return _interrupted.reported(notes, str(self._task.action), _host(variables))
 
-    def _composed(
-        self,
-        kept: Kept,
-        variables: Mapping[str, Any],
-        params: Mapping[str, Any],
-    ) -> AbstractContextManager[Client]:
-        """Lend a client with the layers that this task wants: progress, and prefetch in a loop."""
-        client = kept.client
-        if self._is_watched(variables):
-            watcher = _progress.Watcher(client, display.display, _host(variables))
-            client = client.watched(watcher)
-        if "ansible_loop_var" not in variables:
-            kept.prefetcher = _prefetch.Prefetcher()
-            return nullcontext(client)
-        return kept.prefetcher.item(client, self._task.action, params)
+    def _watched(self, client: Client, variables: Mapping[str, Any]) -> Client:
+        """Return the client, which shows progress if this task wants it."""
+        if not self._is_watched(variables):
+            return client
+        watcher = _progress.Watcher(client, display.display, _host(variables))
+        return client.watched(watcher)
 
     def _failed(self, values: dict[str, Any], checked: _arguments.Checked) -> dict[str, Any]:
         """Return the values of a failed task.
 
-        A traceback is shown where a module would not return it.
+        A traceback is printed if a module would not return it.
         """
         failed = {"failed": True, **values}
         traceback = failed.get("exception")
@@ -222,7 +184,7 @@ class InProcess(ActionBase):
         if self._task.delegate_to:
             place = delegated.get(self._task.delegate_to, variables)
         switch = self._setting(variables, "pve_fleet_in_process", "PVE_FLEET_IN_PROCESS")
-        return _eligibility.why_a_module(
+        circumstances = _eligibility.Circumstances(
             switched_off=switch is False,
             libraries_are_here=LIBRARIES_ARE_HERE and not self.ENTRY.missing_library(),
             connection=str(getattr(self._connection, "transport", "")),
@@ -231,6 +193,7 @@ class InProcess(ActionBase):
             interpreter=self._interpreter(variables, place),
             environment=environment,
         )
+        return _eligibility.why_a_module(circumstances)
 
     def _interpreter(self, variables: Mapping[str, Any], place: Mapping[str, Any]) -> str:
         """Return the interpreter that is set for the place of the task, or an empty text."""
@@ -247,12 +210,14 @@ class InProcess(ActionBase):
             return False
         if constants.BECOME_ALLOW_SAME_USER:
             return True
-        here = self._get_remote_user()
-        there = self.get_become_option("become_user")
-        return here != there or not here
+        login_user = self._get_remote_user()
+        become_user = self.get_become_option("become_user")
+        return login_user != become_user or not login_user
 
     def _environment(self) -> dict[str, str]:
-        """Return what the keyword `environment` of play, block and task sets, templated."""
+        """Return the variables that the keyword `environment` of play, block and task sets,
+        templated.
+        """
         found: dict[str, Any] = {}
         self._compute_environment_string(found)
         return {str(name): str(value) for name, value in found.items()}

@@ -1,7 +1,8 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a task had done when it was interrupted, and what Proxmox VE still does for it.
+"""Reports the finished steps of an interrupted task, and the Proxmox VE tasks that still run for
+it.
 
 An interrupted task returns no result, so its process writes a report before it ends. A worker of
 Ansible has no terminal any more: the report goes to the standard error of the process that forked
@@ -58,18 +59,18 @@ class TaskNotes:
         return self._about.setdefault(label, TaskNotes())
 
     def complete(self) -> None:
-        """Note that all that this VM needed was done."""
+        """Note that the work on this VM is complete."""
         self._is_complete = True
 
     def running(self) -> list[str]:
-        """Return the tasks that run, as far as their end was not seen: what each does, and UPID."""
+        """Return the tasks whose end was not seen: a description and the UPID of each."""
         found = [f"{describe_task(parse_upid(upid))}, {upid}" for upid in list(self._running)]
         for label, notes in list(self._about.items()):
             found += [f"{label}: {line}" for line in notes.running()]
         return found
 
     def lines(self) -> list[str]:
-        """Return what is done and what still runs, none where nothing was started."""
+        """Return the finished steps and the running tasks, none if nothing was started."""
         complete: list[str] = []
         started: list[str] = []
         for label, notes in list(self._about.items()):
@@ -86,7 +87,7 @@ class TaskNotes:
 
 
 def _section(title: str, entries: list[str]) -> list[str]:
-    """Return a title with its entries, nothing where there are none."""
+    """Return a title with its entries, nothing if there are none."""
     if not entries:
         return []
     shown = entries[:SHOWN]
@@ -96,7 +97,7 @@ def _section(title: str, entries: list[str]) -> list[str]:
 
 
 def report(notes: TaskNotes, module: str, host: str) -> str:
-    """Return the text for a task that is interrupted, an empty one where nothing was started."""
+    """Return the text for a task that is interrupted, an empty one if nothing was started."""
     lines = notes.lines()
     if not lines:
         return ""
@@ -107,7 +108,9 @@ def report(notes: TaskNotes, module: str, host: str) -> str:
 
 @contextmanager
 def reported(notes: TaskNotes, module: str, host: str, stderr: int = STDERR) -> Iterator[None]:
-    """While a task runs, let SIGINT and SIGTERM write the report before they do what they did."""
+    """While a task runs, let SIGINT and SIGTERM write the report before their former handlers
+    run.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

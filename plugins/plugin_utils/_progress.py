@@ -18,7 +18,7 @@ from ..module_utils._api.upid import Upid, parse_upid
 from ..module_utils._core.clock import Clock
 from ..module_utils._core.errors import FleetError
 
-FIRST_AFTER = 1.5  # seconds; what is over sooner needs no line
+FIRST_AFTER = 1.5  # seconds; a shorter task needs no line
 LINE_EVERY = 1.0  # seconds, over all processes of a play
 LOG_EVERY = 3.0  # seconds between two looks at a task's log
 LOG_PAGE = 500
@@ -72,7 +72,7 @@ def is_wanted(
 
 
 def percent(line: str) -> float | None:
-    """Return the percentage in a line of a task's log, or None where the line has none."""
+    """Return the percentage in a line of a task's log, or None if the line has none."""
     shares = _PERCENT.findall(line)
     if shares:
         share = float(shares[-1])
@@ -88,7 +88,7 @@ def percent(line: str) -> float | None:
 
 
 def describe_task(task: Upid) -> str:
-    """Return what a task of Proxmox VE does, in words: on which VM and node."""
+    """Return a description of a task of Proxmox VE: its work, its VM and its node."""
     what = WORDS.get(task.type, task.type)
     if task.id.isdigit():
         what = f"{what} of VM {task.id}"
@@ -168,7 +168,7 @@ class Watcher:
         return self._shares.get(task.text)
 
     def _new_lines(self, task: Upid) -> list[str]:
-        """Return the lines of the log since the last look, none where it cannot be read."""
+        """Return the lines of the log since the last look, none if it cannot be read."""
         start = self._lines.get(task.text, 0)
         path = ("nodes", task.node, "tasks", task.text, "log")
         try:

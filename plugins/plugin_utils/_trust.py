@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which texts Ansible reads as templates: those of the operator, never those of a tenant."""
+"""Decides which texts Ansible reads as templates: the operator's texts, never a tenant's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ except ImportError:
 _TEMPLATE_STARTS = ("{{", "{%")
 
 
-class Marker:
+class TrustMarker:
     """Marks values so that Ansible reads nothing in them as a template or an expression.
 
     A text of harmless characters needs no mark. On ansible-core 2.19 it is trusted, so that an
@@ -74,7 +74,7 @@ def _trusted_text(text: str) -> Any:
 
 
 def _with_texts(value: Any, change: Callable[[str], Any]) -> Any:
-    """Return a copy of nested data in which each text is what `change` returns for it."""
+    """Return a copy of nested data in which `change` has replaced each text."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

@@ -31,6 +31,7 @@ def connection_spec() -> Spec:
         "retries": {"type": "int"},
         "retry_timeout": {"type": "float"},
         "lock_timeout": {"type": "float"},
+        "require_tenant": {"type": "bool"},
         "site": {"type": "str"},
         "sites": {
             "type": "list",
@@ -52,6 +53,7 @@ def connection_spec() -> Spec:
                 "retries": {"type": "int"},
                 "retry_timeout": {"type": "float"},
                 "lock_timeout": {"type": "float"},
+                "require_tenant": {"type": "bool"},
                 "node": {"type": "str", "aliases": ["default_node"]},
                 "nodes": {"type": "list", "elements": "str"},
                 "storages": {"type": "list", "elements": "str"},

@@ -1,0 +1,75 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from node.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: node_settings_info
+short_description: Gather information about the settings of a node
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns the settings of a node as module M(pve.fleet.node) declares them. Four requests are
+    made.
+  - The token needs C(Sys.Audit) on C(/).
+extends_documentation_fragment:
+  - pve.fleet.node_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.node
+"""
+
+EXAMPLES = r"""
+- name: Read the settings of a node
+  pve.fleet.node_settings_info:
+    node: pve1
+  register: found
+
+- name: Show its name servers
+  ansible.builtin.debug:
+    msg: "{{ found.settings.dns.servers }}"
+
+- name: Declare them for another node
+  pve.fleet.node:
+    node: pve2
+    dns: "{{ found.settings.dns }}"
+    timezone: "{{ found.settings.timezone }}"
+  when: found.settings.dns.search != ''
+"""
+
+RETURN = r"""
+node:
+  description: Name of the node.
+  returned: success
+  type: str
+  sample: pve1
+settings:
+  description: Its settings, as the options of M(pve.fleet.node) declare them.
+  returned: success
+  type: dict
+  sample: {description: Rack 4, startall_onboot_delay: 0, timezone: UTC}
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import (
+    node_settings_info_spec,
+)
+
+ENTRY = Entry(run_info, node_settings_info_spec(), name="node_settings_info")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
