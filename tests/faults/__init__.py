@@ -1,5 +1,5 @@
-"""Every write that the collection makes, met by every fault that the simulator can make.
+"""Every write that the collection makes, combined with every fault that the simulator can make.
 
-`python -m tests.faults` runs the whole table. `scenarios` says how each write comes about, `faults`
-what happens to it, `world` reads what is there afterwards, and `table` judges.
+`python -m tests.faults` runs the whole table. `scenarios` are the tasks that make the writes,
+`faults` are the faults, `world` reads the cluster afterwards, and `table` judges.
 """

@@ -17,7 +17,7 @@ def _run(keys: list[str]) -> Report:
 
 
 def _printed(report: Report, key: str) -> Report:
-    """Print what was found in a scenario, as soon as it is known."""
+    """Print the findings of a scenario at once."""
     for finding in report.findings:
         print(finding)
     print(f"{key}: {report.combinations} combinations", flush=True)

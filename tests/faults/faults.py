@@ -1,4 +1,4 @@
-"""What can happen to a write, as rules of the simulator, and what may follow.
+"""Faults of a write, as rules of the simulator, and the allowed results.
 
 The texts of refusals are PVE's own, from `../shared/pve/BEHAVIOUR.md` and PVE's source, which is
 named beside them.
@@ -7,14 +7,14 @@ named beside them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .scenarios import MINE, Scenario, bystander
-from .world import Machine
+from .scenarios import MINE, VMID, Scenario, bystander
+from .world import VmState
 
-# Beside what the fault allows: the run may have reached the state all the same.
+# Allowed in addition to the fault's own categories: the run may still have reached the state.
 LOST = ("NetworkError", "NodeUnhealthy", "TaskTimeout")
 
 
@@ -32,6 +32,7 @@ class Write:
     task: str | None  # the type of its task
     has_digest: bool  # PVE itself refuses it when the VM changed since it was read
     look: tuple[str, int] | None  # the last GET about the VM before it: path, and which of them
+    reads: tuple[str, ...] = ()  # of the last write: the routes of the GETs after it
 
     @property
     def label(self) -> str:
@@ -52,7 +53,9 @@ class Write:
 
     @property
     def destroys(self) -> bool:
-        """Whether it takes away what cannot be had back, and PVE itself compares nothing."""
+        """Whether it destroys something that cannot be restored, without a comparison by PVE
+        itself.
+        """
         if "/qemu/" not in self.path:
             return False
         return self.method == "DELETE" or self.route.endswith(("/rollback", "/template"))
@@ -68,11 +71,11 @@ Rules = Callable[[Write], list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that happens.
+    """One fault.
 
-    `rules` are the simulator's. `categories` may be those of the failure, `must_fail` says that the
-    run cannot succeed. `alters` names what the fault itself does to the VM: then another end than
-    that of a run without faults is right, but never harm to another VM.
+    `rules` are the simulator's. `categories` may be the category of the failure, `must_fail` says
+    that the run cannot succeed. `alters` says that the fault itself changes the VM: then the result
+    may differ from a run without faults, but no other VM may be harmed.
     """
 
     key: str
@@ -85,6 +88,7 @@ class Fault:
     after: tuple[tuple[str, str, Any], ...] = ()  # control requests that end it
     earlier: Callable[[Write], list[tuple[str, str, Any]]] = lambda _write: []  # before all
     late: tuple[tuple[str, str, Any], ...] = ()  # when everything is prepared
+    is_read: bool = False  # it meets the reads after the last write, which is done
 
 
 def _rule(**what: Any) -> Rules:
@@ -109,11 +113,11 @@ def _task(**what: Any) -> Rules:
 
 
 def _unseen(control: Callable[[Write], list[list[Any]]]) -> Rules:
-    """Steer in the last moment in which the run can still notice it.
+    """Steer at the last moment at which the run can still notice it.
 
-    With a digest PVE compares when it does the write. Without one, that is the look at the VM right
-    before the write: nothing protects from what comes between the two. A write that destroys has
-    such a look; others have it where they are the first.
+    With a digest PVE compares when it does the write. Without one, the last moment is the look at
+    the VM right before the write: nothing protects against a change between the two. A write that
+    destroys has such a look; others have it if they are the first.
     """
 
     def rules(write: Write) -> list[dict[str, Any]]:
@@ -142,6 +146,29 @@ def _can_notice(write: Write) -> bool:
 
 def _has_task(write: Write) -> bool:
     return write.task is not None
+
+
+def _changes_subject(write: Write) -> bool:
+    """Whether it changes a VM that existed before. Tidy and a list that prunes look for VMs with a
+    tag or a marker: they warn about a VM that a restore writes.
+    """
+    scenario = write.scenario
+    if scenario.module == "tidy" or scenario.options.get("prune"):
+        return False
+    is_there = write.vmid == VMID and VMID in scenario.there
+    return is_there and _changes_vm(write)
+
+
+def _can_notice_restore(write: Write) -> bool:
+    """Whether the last look reads the VM. Before a snapshot it reads the abilities of the storages;
+    PVE's lock on the configuration file then protects a VM under restore from the write.
+    """
+    return _can_notice(write) and not write.route.endswith("/snapshot")
+
+
+def _restored(begins: bool) -> tuple[tuple[str, str, Any], ...]:
+    """Root restores that VM from a backup, or has done so."""
+    return (("PUT", f"/vms/{VMID}", {"restored": begins}),)
 
 
 def _node(write: Write) -> str:
@@ -200,10 +227,7 @@ FAULTS: tuple[Fault, ...] = (
     *(Fault(f"status {status}", _rule(status=status)) for status in (502, 503, 595, 596, 599)),
     Fault("status 503 for long", _rule(status=503, times=None), must_fail=True),
     Fault(
-        "locked for a moment",
-        _rule(status=500, message=_LOCKED, times=2),
-        (),
-        applies=_changes_vm,
+        "locked for a moment", _rule(status=500, message=_LOCKED, times=2), (), applies=_changes_vm
     ),
     Fault(
         "locked for long",
@@ -216,7 +240,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "lock time-out in the task",
         _task(fail=_LOCK_FILE),
-        ("Locked", "TaskFailed"),  # a migration ends as "migration aborted", whatever the cause
+        ("Locked", "TaskFailed"),  # a migration always ends as "migration aborted"
         applies=_has_task,
     ),
     Fault(
@@ -297,6 +321,23 @@ FAULTS: tuple[Fault, ...] = (
         alters=True,
     ),
     Fault(
+        "being restored",
+        lambda _write: [{"method": "GET", "path": "^/cluster/resources$", "delay_ms": 1}],
+        ("Locked",),
+        must_fail=True,
+        applies=lambda write: write.number == 0 and _changes_subject(write),
+        late=_restored(True),
+        after=_restored(False),
+    ),
+    Fault(
+        "a restore begins",
+        _unseen(lambda _write: [list(control) for control in _restored(True)]),
+        ("Locked",),
+        must_fail=True,
+        applies=lambda write: _can_notice_restore(write) and _changes_subject(write),
+        after=_restored(False),
+    ),
+    Fault(
         "number taken",
         _steer(lambda write: [["POST", f"/vms/{write.vmid}", _foreign(write)]]),
         (),
@@ -322,10 +363,36 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
+# Faults of all reads after the last write: the changes are made.
+_UNREAD: Mapping[str, Mapping[str, Any]] = {
+    "read refused": {"status": 500, "message": "no reason at all"},
+    # pve-access-control, RPCEnvironment.pm: check
+    "read forbidden": {"status": 403, "message": "Permission check failed (/, Sys.Audit)"},
+    "read dropped": {"drop": "before"},
+    "read of a node that is down": {"status": 595, "message": "No route to host"},
+}
+
+
+def read_faults(write: Write) -> list[Fault]:
+    """Return the faults of every route that is read after the last write."""
+    return [
+        _unread(f"{key}: {route}", route, what)
+        for route in write.reads
+        for key, what in _UNREAD.items()
+    ]
+
+
+def _unread(key: str, route: str, what: Mapping[str, Any]) -> Fault:
+    """Return the fault that meets each read of a route once the last write is sent."""
+    pattern = re.sub(r"\\\{\w+\\\}", ".+", re.escape(route))
+    rule = {"method": "GET", "path": f"^{pattern}$", "times": None, **what}
+    return Fault(key, _steer(lambda _write: [["POST", "/faults", rule]]), is_read=True)
+
+
 _TASK_BREAKS = ("lock time-out in the task", "task fails", "quorum lost")
 
-# Where the next run cannot reach the state, because of what PVE itself leaves behind: scenario,
-# faults, reason. The error of each names the way out. docs/promises.md lists them.
+# Cases in which the next run cannot reach the state because of leftovers of PVE itself: scenario,
+# faults, reason. The error of each names the next step. docs/promises.md lists them.
 KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "roll back",
@@ -371,6 +438,6 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 
 
-def theirs(machine: Machine) -> bool:
+def theirs(machine: VmState) -> bool:
     """Whether a VM is another tenant's."""
     return bool(machine.tags) and MINE not in machine.tags

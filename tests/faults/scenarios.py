@@ -1,7 +1,7 @@
-"""How each write comes about: what is there before, and the task that makes the write.
+"""The origin of each write: the cluster before, and the task that makes the write.
 
-Every place in the collection that makes a request which writes has at least one scenario whose
-fault-free run comes by there; a test compares (`test_fault_table.py`).
+Every place in the collection that makes a write request has at least one scenario whose fault-free
+run uses it; a test compares (`test_fault_table.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,26 @@ LIMITS = {"task_timeout": 60, "lock_timeout": 20}
 
 ISO_URL = "https://cloud.debian.org/images/cloud/trixie/latest/debian-13-genericcloud-amd64.qcow2"
 _GRANT = {"user": "ops@pve", "role": "PVEVMUser"}
+_SID = "vm:20101"
+_RESOURCE = ("ha_resource", {"sid": _SID, "request_state": "stopped"})
+_PLACE = {"name": "faulty", "type": "node-affinity", "nodes": ["pve1"], "resources": [_SID]}
+_RULE = ("ha_rule", _PLACE)
+_UPLOAD = {"storage": "local", "node": "pve1", "src": __file__, "filename": "faulty.iso"}
+_DISK: Mapping[str, Any] = {"volume": "local-lvm:vm-20999-faulty", "node": "pve1"}
+_STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
+_JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
+_KEY = {"type": "usb", "name": "faulty"}
+_ENTRIES = [{"node": "pve1", "id": "0529:0001"}]
+_SERVER = {"name": "faulty", "type": "graphite", "server": "10.99.0.50", "server_port": 2003}
+_INFLUX = {**_SERVER, "type": "influxdb", "token": "first"}
+_MAIL = {"type": "sendmail", "name": "faulty", "mailto": ["ops@example.com"]}
+_MATCHER = {"name": "faulty", "target": ["mail-to-root"]}
+_REALM = {
+    "name": "faulty",
+    "type": "openid",
+    "issuer_url": "https://sso.example.com",
+    "client_id": "proxmox",
+}
 _DOWNLOAD = {"storage": "local", "node": "pve1", "content": "import", "source_url": ISO_URL}
 
 BLANK: Mapping[str, Any] = {
@@ -42,10 +62,10 @@ BLANK: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """A task and what is there before it.
+    """A task and the cluster before it.
 
-    `there` are VMs, as entries of a cluster file, by number. `before` are tasks that are done by
-    our own modules. `name` and `tenant` say whose VM it is about; without a name it is about none.
+    `there` are VMs, as entries of a cluster file, by VMID. `before` are tasks done by our own
+    modules. `name` and `tenant` identify the VM of the task; without a name it concerns no VM.
     """
 
     key: str
@@ -57,7 +77,7 @@ class Scenario:
     tenant: str | None = TENANT
 
     def prepare(self, lab: Lab) -> None:
-        """Make what is there before."""
+        """Create the VMs and run the tasks that come before."""
         for vmid, entry in {**BYSTANDERS, **self.there}.items():
             lab.simulator.ask("POST", f"/vms/{vmid}", dict(entry))
         if self.module == "realm_sync":
@@ -68,7 +88,7 @@ class Scenario:
 
 
 def machine(running: bool = False, **config: Any) -> dict[int, dict[str, Any]]:
-    """Return the subject as it is before, with other options; None takes one away."""
+    """Return the VM of the task in its first state, with other options; None removes an option."""
     merged = {**BLANK["config"], **config}
     merged = {key: value for key, value in merged.items() if value is not None}
     return {VMID: {**BLANK, "running": running, "config": merged}}
@@ -111,6 +131,11 @@ def access(key: str, module: str, *before: Mapping[str, Any], **options: Any) ->
     """Return a scenario of a module for users and rights; `before` are tasks of that module."""
     tasks = tuple((module, one) for one in before)
     return Scenario(key, module, options, before=tasks, name=None)
+
+
+def ha(key: str, module: str, *before: tuple[str, Mapping[str, Any]], **options: Any) -> Scenario:
+    """Return a scenario of a module for the HA manager, or for backup jobs."""
+    return Scenario(key, module, options, before=before, name=None)
 
 
 def download(key: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
@@ -222,6 +247,22 @@ SCENARIOS: tuple[Scenario, ...] = (
     pool("change a pool", {"comment": "a"}, comment="b", vms=[20101]),
     pool("take out of a pool", {"storages": ["ceph", "local"]}, storages=["local"], exact=True),
     pool("delete a pool", {"storages": ["ceph"]}, state="absent", force=True),
+    access("upload a file", "volume", **_UPLOAD, task_timeout=60),
+    access(
+        "delete a file",
+        "volume",
+        _UPLOAD,
+        volume="local:iso/faulty.iso",
+        node="pve1",
+        state="absent",
+    ),
+    access("allocate a disk", "volume", **_DISK, vmid=20999, size="1G"),
+    access(
+        "delete a disk", "volume", {**_DISK, "vmid": 20999, "size": "1G"}, **_DISK, state="absent"
+    ),
+    access("define a storage", "storage", **_STORAGE, content=["iso"], nodes=["pve1"]),
+    access("change a storage", "storage", _STORAGE, name="faulty", content=["iso"]),
+    access("remove a storage", "storage", _STORAGE, name="faulty", state="absent"),
     access("create a group", "group", name="faulty", comment="c"),
     access("change a group", "group", {"name": "faulty"}, name="faulty", comment="c"),
     access("delete a group", "group", {"name": "faulty"}, name="faulty", state="absent"),
@@ -285,6 +326,62 @@ SCENARIOS: tuple[Scenario, ...] = (
         owner="ops@pve",
         name="faulty",
         state="absent",
+    ),
+    ha("create an HA resource", "ha_resource", sid=_SID, request_state="stopped"),
+    ha("change an HA resource", "ha_resource", _RESOURCE, sid=_SID, max_restart=2),
+    ha("remove an HA resource", "ha_resource", _RESOURCE, sid=_SID, state="absent"),
+    ha("create an HA rule", "ha_rule", _RESOURCE, **_PLACE),
+    ha("change an HA rule", "ha_rule", _RESOURCE, _RULE, name="faulty", comment="c"),
+    ha("delete an HA rule", "ha_rule", _RESOURCE, _RULE, name="faulty", state="absent"),
+    access(
+        "change the network of a node",
+        "node_network",
+        {"node": "pve1", "interfaces": [{"name": "vmbr7", "type": "bridge"}]},
+        node="pve1",
+        interfaces=[
+            {"name": "vmbr8", "type": "bridge"},
+            {"name": "vmbr2", "comments": "c"},
+            {"name": "vmbr7", "state": "absent"},
+        ],
+    ),
+    ha("create a backup job", "backup_job", **_JOB),
+    ha("change a backup job", "backup_job", ("backup_job", _JOB), name="faulty", comment="c"),
+    ha("delete a backup job", "backup_job", ("backup_job", _JOB), name="faulty", state="absent"),
+    access("create a mapping", "mapping", **_KEY, map=_ENTRIES),
+    access("change a mapping", "mapping", {**_KEY, "map": _ENTRIES}, **_KEY, description="c"),
+    access("delete a mapping", "mapping", {**_KEY, "map": _ENTRIES}, **_KEY, state="absent"),
+    access("create a metric server", "metric_server", **_SERVER),
+    access("change a metric server", "metric_server", _SERVER, name="faulty", mtu=9000),
+    access("delete a metric server", "metric_server", _SERVER, name="faulty", state="absent"),
+    access(
+        "write a token",
+        "metric_server",
+        _INFLUX,
+        name="faulty",
+        token="second",
+        update_secrets="always",
+    ),
+    access("create an endpoint", "notification_endpoint", **_MAIL),
+    access("change an endpoint", "notification_endpoint", _MAIL, **_MAIL, comment="c", test=True),
+    access("delete an endpoint", "notification_endpoint", _MAIL, **_MAIL, state="absent"),
+    access("create a matcher", "notification_matcher", **_MATCHER),
+    access("change a matcher", "notification_matcher", _MATCHER, name="faulty", mode="any"),
+    access("delete a matcher", "notification_matcher", _MATCHER, name="faulty", state="absent"),
+    access("create a realm", "realm", **_REALM),
+    access("change a realm", "realm", _REALM, name="faulty", comment="c"),
+    access("delete a realm", "realm", _REALM, name="faulty", state="absent"),
+    access("enable a repository", "apt_repository", node="pve1", handle="test"),
+    access(
+        "disable a repository", "apt_repository", node="pve1", handle="enterprise", state="disabled"
+    ),
+    access(
+        "change the settings of a node",
+        "node",
+        node="pve1",
+        description="d",
+        dns={"search": "lab.test", "servers": ["10.99.0.53"]},
+        hosts=[{"address": "10.99.0.60", "names": ["backup"]}],
+        timezone="Europe/Vienna",
     ),
     download("download", filename="f.qcow2"),
     download("remove a download", {"filename": "f.qcow2"}, filename="f.qcow2", state="absent"),

@@ -1,4 +1,4 @@
-"""Runs the table: each write of each scenario with each fault, and judges what is left behind."""
+"""Runs the table: each write of each scenario with each fault, and judges the result."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from tests.fast_time import fast_time
 from tests.modules.estate_lab import Lab, open_lab
 
-from .faults import FAULTS, KNOWN, Fault, Write, theirs
+from .faults import FAULTS, KNOWN, Fault, Write, read_faults, theirs
 from .scenarios import BYSTANDERS, SCENARIOS, VMID, Scenario
 from .world import World, read_world
 
@@ -47,7 +47,7 @@ _TASKS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What went wrong in one combination; `kind` is what is counted."""
+    """A mistake in one combination; findings are counted by `kind`."""
 
     kind: str
     fault: str
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What the table came to."""
+    """The result of the table."""
 
     writes: int = 0
     faults: set[str] = field(default_factory=set)
@@ -84,15 +84,16 @@ def is_known(write: Write, fault: Fault, kind: str) -> bool:
     )
 
 
-KINDS = ("lost", "duplicated", "foreign", "false successes")
+KINDS = ("lost", "duplicated", "foreign", "false successes", "unreported")
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A scenario's run without faults."""
+    """A scenario's run without faults; `done` are the steps that it reports."""
 
     writes: tuple[Write, ...]
     world: World
+    done: frozenset[str]
 
 
 @contextmanager
@@ -103,8 +104,8 @@ def open_table() -> Iterator[Lab]:
 
 
 def baseline(lab: Lab, scenario: Scenario) -> Baseline:
-    """Run a scenario without faults until two runs made the same writes; return these, and what
-    they led to.
+    """Run a scenario without faults until two runs made the same writes; return the writes and
+    their result.
 
     On a busy machine an answer may come too late, and its write is then sent again.
     """
@@ -129,6 +130,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         lab.simulator.reset_log()
         result = lab.run(scenario.module, **scenario.options)
     assert not result.get("failed"), (scenario.key, result)
+    log = lab.simulator.log()
     world = read_world(lab)
     made = world.named(scenario.name, scenario.tenant) if scenario.name else []
     vmid = VMID if VMID in scenario.there else None
@@ -137,10 +139,12 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
     counted: Counter[tuple[str, str]] = Counter()
     writes: list[Write] = []
     look: tuple[str, int] | None = None
-    for row in lab.simulator.log():
+    reads: dict[str, None] = {}  # since the last write
+    for row in log:
         key = (row["method"], row["path"])
         counted[key] += 1
         if row["method"] == "GET":
+            reads[row["route"]] = None
             if f"/qemu/{vmid}/" in row["path"]:
                 look = (row["path"], counted[key])
             continue
@@ -159,7 +163,19 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
             assert look is not None, f"{write.label}: the VM was not read right before"
         writes.append(write)
         look = None
-    return Baseline(tuple(writes), world)
+        reads.clear()
+    writes[-1] = replace(writes[-1], reads=tuple(reads))
+    return Baseline(tuple(writes), world, frozenset(reported(result)))
+
+
+def reported(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the steps that a result reports: done, or sent with an outcome that is not known."""
+    error = result.get("error") or {}
+    for part in (result, error, *(result.get("vms") or ())):
+        if isinstance(part, Mapping):
+            yield from part.get("done") or ()
+            yield from (part.get("error") or {}).get("unverified") or ()
+    yield from error.get("unverified") or ()
 
 
 def _number_in(path: str) -> int | None:
@@ -167,11 +183,21 @@ def _number_in(path: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def combine(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[Finding]:
-    """Run one combination, and again where the fault did not come about.
+class _Runs(NamedTuple):
+    """The results of both runs, the seconds that the first one took, and the world after each."""
 
-    A list makes its requests in any order, and a task may end before the first look at it: then
-    nothing is proved, whatever the run led to.
+    first: Mapping[str, Any]
+    taken: float
+    between: World
+    second: Mapping[str, Any]
+    after: World
+
+
+def combine(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[Finding]:
+    """Run one combination, and again if the fault did not occur.
+
+    A list makes its requests in any order, and a task may end before the first look at it: then the
+    result of the run proves nothing.
     """
     for _try in range(_TRIES):
         findings = _combine_once(lab, base, write, fault)
@@ -181,8 +207,8 @@ def combine(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[Findin
 
 
 def _combine_once(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[Finding] | None:
-    """Run the task with the fault, then the same task without, and judge both; None where the fault
-    did not come about.
+    """Run the task with the fault, then the same task without, and judge both; None if the fault
+    did not occur.
     """
     scenario = write.scenario
     options = {**scenario.options, **fault.options}
@@ -199,28 +225,20 @@ def _combine_once(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[
         started = clock.monotonic()
         first = lab.run(scenario.module, **options)
         taken = clock.monotonic() - started
-        met = any(rule["done"] for rule in lab.simulator.ask("GET", "/faults"))
+        done = [bool(rule["done"]) for rule in lab.simulator.ask("GET", "/faults")]
+        met = all(done) if fault.is_read else any(done)
         lab.simulator.clear_faults()
         for control in fault.after:
             lab.simulator.ask(*control)
         await_forgotten(lab)
+        if fault.is_read:
+            await_tasks(lab)
         between = read_world(lab)
         second = lab.run(scenario.module, **scenario.options)
     if not met:
         return None
-    after = read_world(lab)
     judge = Judge(base, write, fault, before)
-    judge.failure(first)
-    if taken > DEADLINE:
-        judge.found("too long", f"{taken:.0f} s")
-    if not first.get("failed") and not fault.alters:
-        judge.reached("false successes", between)
-    if fault.alters:
-        judge.explained(second)
-    else:
-        judge.rerun(second, after)
-    judge.harm(between)
-    judge.harm(after, planned_again=True)
+    judge.both(fault, _Runs(first, taken, between, second, read_world(lab)))
     return [finding for finding in judge.findings if not is_known(write, fault, finding.kind)]
 
 
@@ -230,8 +248,14 @@ def await_forgotten(lab: Lab) -> None:
         time.sleep(0.01)
 
 
+def await_tasks(lab: Lab) -> None:
+    """Wait for the tasks at work: a run that cannot read how they end leaves them behind."""
+    while any("endtime" not in row for row in lab.client.get("cluster", "tasks")):
+        time.sleep(0.01)
+
+
 class Judge:
-    """Compares what is there with what may be there."""
+    """Compares the cluster with the allowed results."""
 
     def __init__(self, base: Baseline, write: Write, fault: Fault, before: World) -> None:
         self.base = base
@@ -244,6 +268,23 @@ class Judge:
         """Note a finding."""
         self.findings.append(Finding(kind, self.fault.key, self.write.label, text))
 
+    def both(self, fault: Fault, runs: _Runs) -> None:
+        """Judge the run with the fault, and the run after it."""
+        if fault.is_read:
+            self.unread(runs.first)
+        else:
+            self.failure(runs.first)
+        if runs.taken > DEADLINE:
+            self.found("too long", f"{runs.taken:.0f} s")
+        if not runs.first.get("failed") and not fault.alters:
+            self.reached("false successes", runs.between)
+        if fault.alters:
+            self.explained(runs.second)
+        else:
+            self.rerun(runs.second, runs.after)
+        self.harm(runs.between)
+        self.harm(runs.after, planned_again=True)
+
     def failure(self, result: Mapping[str, Any]) -> None:
         """The first run: it has the right category, or has not failed."""
         if "exception" in result and "Traceback" in str(result["exception"]):
@@ -254,8 +295,20 @@ class Judge:
         elif result["error"]["category"] not in self.fault.categories:
             self.found("wrong category", f"{result['error']['category']}: {result['msg']}")
 
+    def unread(self, result: Mapping[str, Any]) -> None:
+        """The first run, whose writes are done: if it fails, it reports all of them."""
+        if "exception" in result:
+            self.found("wrong category", str(result["exception"])[-600:])
+        if not result.get("failed"):
+            return
+        if not result["changed"]:
+            self.found("unreported", f"changed is false: {result['msg']}")
+        missing = self.base.done - set(reported(result))
+        if missing:
+            self.found("unreported", f"{sorted(missing)}: {result['msg']}")
+
     def reached(self, kind: str, world: World) -> None:
-        """What is there equals what a run without faults leads to."""
+        """The cluster equals the result of a run without faults."""
         different = list(differences(self._goal(self.base.world), self._goal(world)))
         if different:
             self.found(kind, "; ".join(different))
@@ -271,17 +324,17 @@ class Judge:
             self.found("leaked", ", ".join(sorted(leaked)))
 
     def explained(self, result: Mapping[str, Any]) -> None:
-        """Where the fault changed the VM, the second run may fail, but with a cause."""
+        """If the fault changed the VM, the second run may fail, but with a cause."""
         if result.get("failed") and result["error"]["category"] in ("InternalError", "ApiError"):
             self.found("wrong category", f"the next run: {result['msg']}")
 
     def harm(self, world: World, planned_again: bool = False) -> None:
         """No other VM changed, none is lost, none is there twice."""
-        for vmid, machine in self.before.machines.items():
+        for vmid, vm in self.before.vms.items():
             if vmid == VMID or vmid in self._meant():
                 continue
-            kind = "foreign" if theirs(machine) else "lost"
-            if world.machines.get(vmid) != machine:
+            kind = "foreign" if theirs(vm) else "lost"
+            if world.vms.get(vmid) != vm:
                 self.found(kind, f"VM {vmid} is not what it was")
         for vmid in BYSTANDERS:
             if vmid == self.write.vmid and self.fault.key.startswith("deleted"):
@@ -291,7 +344,7 @@ class Judge:
                 self.found("lost", f"volumes of VM {vmid}")
         name, tenant = self.write.scenario.name, self.write.scenario.tenant
         if name is not None and len(world.named(name, tenant)) > 1:
-            numbers = [machine.vmid for machine in world.named(name, tenant)]
+            numbers = [vm.vmid for vm in world.named(name, tenant)]
             self.found("duplicated", f"{name} of {tenant}: {numbers}")
         self._reused(world)
         self._subject(world, planned_again)
@@ -305,26 +358,26 @@ class Judge:
         return meant
 
     def _reused(self, world: World) -> None:
-        """A VM that another client made under the number is as it was made."""
+        """A VM that another client created with the VMID is unchanged."""
         if self.fault.key not in ("deleted and its number reused", "number taken"):
             return
-        machine = world.machines.get(self.write.vmid or 0)
-        if machine is None or machine.name != "theirs" or "tenant_globex" not in machine.tags:
-            self.found("foreign", f"VM {self.write.vmid} of another tenant: {machine}")
+        vm = world.vms.get(self.write.vmid or 0)
+        if vm is None or vm.name != "theirs" or "tenant_globex" not in vm.tags:
+            self.found("foreign", f"VM {self.write.vmid} of another tenant: {vm}")
         elif f"ceph:vm-{self.write.vmid}-disk-0" not in {name for _node, name in world.volumes}:
             self.found("foreign", f"the disk of VM {self.write.vmid} of another tenant is gone")
-        elif machine.config.get("cores") != "1" or machine.running:
+        elif vm.config.get("cores") != "1" or vm.running:
             self.found("foreign", f"VM {self.write.vmid} of another tenant was changed")
 
     def _subject(self, world: World, planned_again: bool) -> None:
         """The subject and its disks are there, unless the task or the fault removes them."""
-        old = self.before.machines.get(VMID)
+        old = self.before.vms.get(VMID)
         if old is None or self.fault.key.startswith("deleted"):
             return
-        stays = VMID in self.base.world.machines
-        gone = VMID not in world.machines
-        # A new plan may prune the VM under its new name: the list does not have that one either.
-        # An unfinished VM is removed because of its marker, whatever its name.
+        stays = VMID in self.base.world.vms
+        gone = VMID not in world.vms
+        # A new plan may prune the VM under its new name: the list does not have that name either.
+        # An unfinished VM is removed because of its marker, regardless of its name.
         scenario = self.write.scenario
         by_choice = scenario.options.get("prune") or scenario.module == "tidy"
         pruned = planned_again and by_choice
@@ -334,7 +387,7 @@ class Judge:
             self.found("foreign", f"VM {VMID} was removed, although it is another tenant's")
         if not stays:
             return
-        if gone or world.machines[VMID].identity != old.identity:
+        if gone or world.vms[VMID].identity != old.identity:
             self.found("lost", f"VM {VMID}")
         kept = {key for key in self.before.volumes if f"-{VMID}-" in key[1]}
         kept &= set(self.base.world.volumes)
@@ -343,22 +396,22 @@ class Judge:
             self.found("lost", f"volumes {sorted(name for _node, name in missing)}")
 
     def _goal(self, world: World) -> dict[str, Any]:
-        """What the task is about, in a form that can be compared."""
+        """The objects of the task, in a form that can be compared."""
         scenario = self.write.scenario
         found: dict[str, Any] = {"access": world.access}
         if scenario.name is None:
             found["pools"] = world.pools
         names = {scenario.name, "neighbour"} - {None}
         for name in sorted(str(one) for one in names):
-            machines = world.named(name, scenario.tenant)
-            found[name] = [machine.comparable() for machine in machines]
+            vms = world.named(name, scenario.tenant)
+            found[name] = [vm.comparable() for vm in vms]
         if scenario.module == "storage_download":
             found["files"] = sorted(name for _node, name in world.volumes if ":import/" in name)
         return found
 
 
 def differences(wanted: Any, found: Any, where: str = "") -> Iterator[str]:
-    """Say where two values differ."""
+    """Yield the differences between two values, each with its path."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         for key in sorted({*wanted, *found}):
             yield from differences(wanted.get(key), found.get(key), f"{where}/{key}")
@@ -375,11 +428,11 @@ def run_scenario(lab: Lab, scenario: Scenario, share: int = 1, shift: int = 0) -
     assert base.writes, f"{scenario.key} writes nothing"
     report = Report(writes=len(base.writes))
     for write in base.writes:
-        for number, fault in enumerate(FAULTS):
+        for number, fault in enumerate((*FAULTS, *read_faults(write))):
             if not fault.applies(write) or (number + write.number + shift) % share:
                 continue
             report.combinations += 1
-            report.faults.add(fault.key)
+            report.faults.add(fault.key.partition(":")[0])
             report.findings += combine(lab, base, write, fault)
     return report
 

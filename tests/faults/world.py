@@ -1,4 +1,6 @@
-"""What is there: every VM with its configuration, snapshots and disks, every pool and volume."""
+"""The state of the cluster: every VM with its configuration, snapshots and disks, every pool and
+volume.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 
 from tests.modules.estate_lab import Lab
 
-# What PVE makes up for each VM, or what changes by itself.
+# Options that PVE generates for each VM or changes itself.
 VOLATILE = ("digest", "meta", "vmgenid", "smbios1", "snaptime", "runningcpu")
 _MAC = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}")
 _DRIVE = re.compile(r"^(?:(?:scsi|virtio|sata|ide|efidisk|tpmstate|unused)\d+|vmstate)$")
@@ -18,8 +20,8 @@ _RUN = re.compile(r" run=\w+")
 
 
 @dataclass(frozen=True)
-class Machine:
-    """One VM as PVE has it; `config` without what PVE makes up, volumes by their storage."""
+class VmState:
+    """One VM as PVE has it; `config` without generated options, volumes by their storage."""
 
     vmid: int
     name: str
@@ -28,7 +30,7 @@ class Machine:
     config: dict[str, Any]
     pending: tuple[str, ...]
     snapshots: Mapping[str, Mapping[str, Any]]
-    identity: str  # the uuid in smbios1: another VM with that number has another one
+    identity: str  # the uuid in smbios1: it differs for another VM with that VMID
 
     @property
     def tags(self) -> set[str]:
@@ -45,7 +47,7 @@ class Machine:
         return {_own(volume) for volume in named if ":" in volume}
 
     def comparable(self) -> dict[str, Any]:
-        """The VM without its number and without what differs from run to run."""
+        """The VM without its VMID and without values that differ from run to run."""
         config = {}
         for key, value in self.config.items():
             text = _RUN.sub("", _MAC.sub("MAC", str(value)))
@@ -63,25 +65,25 @@ class Machine:
 class World:
     """All of it at one moment."""
 
-    machines: dict[int, Machine]
+    vms: dict[int, VmState]
     volumes: Mapping[tuple[str, str], int]  # (node, empty on a shared storage; volume): bytes
     pools: Mapping[str, Any]
     access: Mapping[str, Any]
 
-    def named(self, name: str, tenant: str | None) -> list[Machine]:
+    def named(self, name: str, tenant: str | None) -> list[VmState]:
         """The VMs of that name that are a tenant's."""
         tag = f"tenant_{tenant}"
         return [
             one
-            for one in self.machines.values()
+            for one in self.vms.values()
             if one.name == name and (tenant is None or tag in one.tags)
         ]
 
     def leaked(self) -> set[str]:
-        """Volumes with the number of a VM that no VM names, and those of VMs that are gone."""
+        """Volumes with the VMID of a VM that no VM names, and volumes of VMs that are gone."""
         used: set[str] = set()
-        for machine in self.machines.values():
-            used |= machine.volumes()
+        for vm in self.vms.values():
+            used |= vm.volumes()
         return {
             volume
             for _node, volume in self.volumes
@@ -90,15 +92,15 @@ class World:
 
 
 def _own(volume: str) -> str:
-    """The volume without the one that it is a linked clone of."""
+    """The volume without the name of its base, if it is a linked clone."""
     storage, _colon, path = volume.partition(":")
     return f"{storage}:{path.rpartition('/')[2]}"
 
 
 def read_world(lab: Lab) -> World:
-    """Return what is there, past the API: faults and late listings do not touch it."""
+    """Return the cluster, read past the API: faults and late listings do not affect it."""
     asked = lab.simulator.ask
-    machines = {int(row["vmid"]): _machine(row) for row in asked("GET", "/vms")}
+    vms = {int(row["vmid"]): _vm(row) for row in asked("GET", "/vms")}
     volumes = {(one["node"], one["volid"]): one["size"] for one in asked("GET", "/volumes")}
     pools = {
         name: {
@@ -108,7 +110,7 @@ def read_world(lab: Lab) -> World:
         }
         for name, pool in asked("GET", "/pools").items()
     }
-    return World(machines, volumes, pools, _access(lab))
+    return World(vms, volumes, pools, _access(lab))
 
 
 def _access(lab: Lab) -> dict[str, Any]:
@@ -128,17 +130,17 @@ def _access(lab: Lab) -> dict[str, Any]:
 
 
 def _sorted(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows in an order of their own, whatever the order of the answer."""
+    """Return rows sorted by content, independent of the order of the answer."""
     return sorted((dict(row) for row in rows), key=lambda row: json.dumps(row, sort_keys=True))
 
 
-def _machine(row: Mapping[str, Any]) -> Machine:
+def _vm(row: Mapping[str, Any]) -> VmState:
     config = row["config"]
     snapshots = {
         name: {key: value for key, value in kept.items() if key not in VOLATILE}
         for name, kept in row["snapshots"].items()
     }
-    return Machine(
+    return VmState(
         vmid=int(row["vmid"]),
         name=str(config.get("name", "")),
         node=row["node"],

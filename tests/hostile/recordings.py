@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.backend import ProxmoxerTransport
+from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
@@ -48,7 +48,7 @@ class Recording:
 
 
 def _question(request: Request) -> Question:
-    values = {key: _TIME.sub("TIME", value) for key, value in request.values.items()}
+    values = {key: _TIME.sub("TIME", str(value)) for key, value in request.values.items()}
     return request.method, request.path, tuple(sorted(values.items()))
 
 

@@ -19,15 +19,8 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader, lookup_loader
 
-from tests.faults.scenarios import (
-    LIMITS,
-    NAME,
-    SCENARIOS,
-    TENANT,
-    VMID,
-    Scenario,
-    machine,
-)
+from tests.declared import minimal_tasks
+from tests.faults.scenarios import LIMITS, NAME, SCENARIOS, TENANT, VMID, Scenario, machine
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 
@@ -106,7 +99,7 @@ def _lookup(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
 
     def find() -> dict[str, Any]:
         plugin = lookup_loader.get("pve.fleet.vm")
-        given = {**lab.connection, **options, "refresh": True}
+        given = {**lab.connection, **options}
         return {"found": _plain(plugin.run(terms, variables={}, **given))}
 
     return _guarded(find)
@@ -261,7 +254,7 @@ READING: tuple[Subject, ...] = (
                     "size": 9,
                     "storage": "ceph",
                     "import_from": "local:import/debian-13-genericcloud-amd64.qcow2",
-                },
+                }
             ],
             **LIMITS,
         },
@@ -288,4 +281,17 @@ READING: tuple[Subject, ...] = (
     Subject("nothing to change", "vm", {**_MINE, "cores": 1, "wait_for": "address"}, RUNNING),
 )
 
-SUBJECTS: tuple[Subject, ...] = (*map(of_scenario, SCENARIOS), *READING)
+_CHOSEN: tuple[Subject, ...] = (*map(of_scenario, SCENARIOS), *READING)
+
+
+def declared() -> tuple[Subject, ...]:
+    """Return a subject for each module that has no other: the task of its declaration."""
+    chosen = {subject.kind for subject in _CHOSEN}
+    return tuple(
+        Subject(f"the task of {name}", name, options)
+        for name, options in minimal_tasks().items()
+        if name not in chosen
+    )
+
+
+SUBJECTS: tuple[Subject, ...] = (*_CHOSEN, *declared())

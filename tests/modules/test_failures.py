@@ -115,6 +115,20 @@ def test_parts_that_fail_are_reported_alike(quiet: Lab) -> None:
     assert alone["vms"][0]["error"] == alone["error"]
 
 
+def test_a_secret_in_the_place_of_a_token_id_is_not_shown(lab: Lab) -> None:
+    secret = lab.connection["token_secret"]
+    swapped = {"token_id": secret, "token_secret": lab.connection["token_id"]}
+    site = {"name": "a", "host": lab.connection["host"], **swapped}
+    refused = run_module("vm_info", {**lab.connection, **swapped}, verbosity=3)
+    unknown = run_module("vm_info", {**lab.connection, "api_token_id": secret, "nosuch": 1})
+    of_site = run_module("vm_info", {"sites": [site]}, verbosity=3)
+    for result in (refused, unknown, of_site):
+        assert result["failed"]
+        assert secret not in str(result)
+    assert "token_id and token_secret are swapped" in refused["msg"]
+    assert "token_id and token_secret are swapped" in of_site["msg"]
+
+
 @pytest.mark.parametrize(
     ("module", "options"),
     [

@@ -17,26 +17,35 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
-from tests.faults.table import (
-    FAULTS,
-    KNOWN,
-    SCENARIOS,
-    Report,
-    open_table,
-    run_scenario,
-    total,
-)
+from tests.faults.table import FAULTS, KNOWN, SCENARIOS, Report, open_table, run_scenario, total
 from tests.modules.estate_lab import Lab
 
 # One of this number of combinations is run each time; a change of the table changes which.
-SHARE = 20
+SHARE = 30
 # Requests of a run that gives way to another one: tests of their own make them.
 ELSEWHERE = {
-    ("_vm/create/make.py", "_remove"): "test_quota.py, test_place_race.py",
+    ("_guest/create/new_guest.py", "remove"): "test_quota.py, test_place_race.py",
+    # The name of an archive has the second of the backup, so that no two runs end alike.
+    ("_backup/make/guest.py", "_take"): "test_backup.py",
+    ("_backup/make/guest.py", "_remove"): "test_backup.py",
     # Before PVE 9.2, where a token cannot get another secret.
     ("_access/successor.py", "give"): "test_token.py",
+    # Commands in a guest: no module writes them.
+    ("_connection/agent.py", "_kill"): "tests/plays/test_connections.py",
+    ("_connection/agent.py", "_run"): "tests/plays/test_connections.py",
+    ("_connection/agent.py", "_write_part"): "tests/plays/test_connections.py",
+    ("_connection/agent.py", "ping"): "tests/plays/test_connections.py",
+    # Not in the table yet: containers, and what follows a failure of another write.
+    ("_container/plan/planner.py", "moved_disks"): "test_container.py",
+    ("_guest/plan/creation.py", "plan_restore"): "test_container.py",
+    ("_firewall/plan.py", "_group_step"): "test_firewall.py",
+    ("_node/network/plan.py", "discard_step"): "test_node_network.py",
+    ("_node/network/resource.py", "_discarded"): "test_node_network.py",
+    ("_node/network/resource.py", "_restored"): "test_node_network.py",
+    ("_storage/volume/plan.py", "_fetch"): "test_volume.py",
+    ("_storage/volume/plan.py", "_plan_attributes"): "test_volume.py",
     # It writes a file of the machine that runs the task.
-    ("_vm/live/snippets.py", "_write_step"): "test_snippets_visible.py",
+    ("_vm/plan/snippets.py", "write_step"): "test_snippets_visible.py",
 }
 Place = tuple[str, str]
 
@@ -52,6 +61,13 @@ def judged(report: Report) -> None:
     assert [str(finding) for finding in report.findings] == []
 
 
+def part_of(table: Lab, shift: int) -> list[Report]:
+    return [
+        run_scenario(table, scenario, SHARE, shift + index)
+        for index, scenario in enumerate(SCENARIOS)
+    ]
+
+
 @pytest.fixture(scope="module")
 def part(table: Lab) -> tuple[Report, set[Place]]:
     """A part of the table, and the places in the source that its runs came by."""
@@ -61,9 +77,7 @@ def part(table: Lab) -> tuple[Report, set[Place]]:
         mock.patch.object(Client, "write", noting(passed, Client.write)),
         mock.patch.object(Client, "task", noting(passed, Client.task)),
     ):
-        reports = [
-            run_scenario(table, scenario, SHARE, index) for index, scenario in enumerate(SCENARIOS)
-        ]
+        reports = part_of(table, 0)
     return total(reports), passed
 
 
@@ -73,6 +87,11 @@ def test_a_part_of_the_table(part: tuple[Report, set[Place]]) -> None:
     judged(report)
     # A list makes its writes in any order, so that a rare fault may be left out.
     assert len(report.faults) >= len(FAULTS) - 3
+
+
+@pytest.mark.slow
+def test_another_part_of_the_table(table: Lab) -> None:
+    judged(total(part_of(table, SHARE // 2)))
 
 
 @pytest.mark.long

@@ -21,7 +21,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._api.answers import READS, form_of
+from ansible_collections.pve.fleet.plugins.module_utils._api.answers.calls import form_of
+from ansible_collections.pve.fleet.plugins.module_utils._api.answers.generated.answers import READS
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from tests.cases import cases
 from tests.faults.table import open_table
@@ -51,27 +52,57 @@ PARTS_OF_VALUES = 40
 # Readers that need a race, a fault or a slow task to come by, with the calls they read: other tasks
 # read the answers to these.
 READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
+    ("module_utils/_access/own_loss.py", "_loss"): ("access/roles",),
+    ("module_utils/_access/own_loss.py", "_own_row"): ("access/users",),
     ("module_utils/_access/successor.py", "read_rights"): ("access/acl",),
     ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
-    ("module_utils/_cluster/allocation.py", "with_allocations"): ("storage",),
+    ("module_utils/_cluster/storages/allocation.py", "with_allocations"): ("storage",),
+    ("module_utils/_cluster/restoring.py", "_look_for_restore"): (
+        "nodes/*/tasks",
+        "access/permissions",
+    ),
+    ("module_utils/_cluster/restoring.py", "_read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_cluster/state.py", "_placed_again"): ("cluster/resources",),
     ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
+    ("module_utils/_cluster/visible.py", "hidden_storages"): ("access/permissions",),
     ("module_utils/_estate/read.py", "_members"): ("pools",),
     ("module_utils/_fleet/execute.py", "_is_running"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_datacenter/replication.py", "precheck"): ("cluster/resources",),
+    ("module_utils/_ha/checks.py", "_read_groups"): (),  # of Proxmox VE 8 only
     ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
     ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
     ("module_utils/_snapshot/untracked.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
     ("module_utils/_snapshot/untracked.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
     ("module_utils/_tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_vm/create/cloning.py", "chained_stores"): ("storage",),
-    ("module_utils/_vm/create/make.py", "_is_ours"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_vm/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_vm/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_vm/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_vm/live/requirements.py", "_volumes_of_snapshot"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_vm/live/requirements.py", "check_pool"): ("pools",),
-    ("module_utils/_vm/live/snippets.py", "_ask"): (
+    ("module_utils/_tenant/leaving/unreferenced.py", "without_snapshots"): (
+        "nodes/*/qemu/*/snapshot",
+        "nodes/*/qemu/*/config",
+    ),
+    ("module_utils/_guest/create/new_guest.py", "is_created"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_guest/live/linked_clones.py", "_clones_on"): ("nodes/*/storage/*/content",),
+    ("module_utils/_vm/gather/reads.py", "_volumes_of"): ("nodes/*/qemu/*/config",),
+    ("connection/pct.py", "_address"): ("cluster/status",),
+    ("module_utils/_access/own_loss.py", "_pools_left"): ("cluster/resources",),
+    ("module_utils/_backup/make/guest.py", "_foreign_reason"): (),  # the text of a configuration
+    ("module_utils/_backup/make/run.py", "_offsets"): ("nodes/*/time",),
+    ("module_utils/_connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
+    ("module_utils/_connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_connection/place.py", "find_place"): ("cluster/resources",),
+    ("module_utils/_container/gather/facts.py", "_of_volume"): (),
+    ("module_utils/_container/live/addresses.py", "read_addresses"): (),  # the guest's own answer
+    ("module_utils/_firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_firewall/read.py", "read_known"): ("nodes/*/network",),
+    ("module_utils/_firewall/read.py", "read_one"): (),  # by no subject yet
+    ("module_utils/_firewall/resource.py", "look"): ("cluster/firewall/options",),
+    ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
+    ("module_utils/_guest/live/steps.py", "_await_template"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_storage/volume/run.py", "_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet
+    ("module_utils/_vm/live/snippets.py", "list_snippets"): (
         "nodes/*/storage/*/content",
         "access/permissions",
     ),
@@ -146,9 +177,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         yield Recorded(lab, place, recordings, readers, list(all_spots(recordings)))
 
 
-def all_spots(
-    recordings: list[Recording],
-) -> Iterator[tuple[int, str, tuple[str, ...], Spot]]:
+def all_spots(recordings: list[Recording]) -> Iterator[tuple[int, str, tuple[str, ...], Spot]]:
     """Return each place in each answer: subject, method, path, keys."""
     for number, recording in enumerate(recordings):
         for (method, path, _values), answers in recording.answers.items():
