@@ -28,6 +28,7 @@ PARTS: dict[str, PART] = {
     "noop_loop": single_tasks.noop_loop,
     "process_loop": single_tasks.process_loop,
     "noop_forks": single_tasks.noop_forks,
+    "operations": single_tasks.operations,
     "create": single_tasks.create,
     "clone_start": single_tasks.clone_start,
     "snapshot": single_tasks.snapshot,

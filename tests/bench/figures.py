@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,12 @@ class Figure:
     @property
     def high(self) -> float:
         return max(self.values)
+
+    def percentile(self, share: int) -> float:
+        """Return the value that this share of the runs, in percent, does not exceed."""
+        ordered = sorted(self.values)
+        place = math.ceil(len(ordered) * share / 100)
+        return ordered[max(place - 1, 0)]
 
     def scaled(self, factor: float) -> Figure:
         """Return each value times the factor."""

@@ -45,13 +45,13 @@ KEYS: dict[str, Key] = {
     "process_loop_ratio": Key(
         "process_loop",
         "No change, a loop over 20 VMs as processes: the peer's time over ours",
-        1,
+        0.6,
         at_least=True,
     ),
     "noop_forks_ratio": Key(
         "noop_forks",
         "No change, 60 hosts with 10 forks: the peer's time over ours",
-        6,
+        7,
         at_least=True,
     ),
     "clone_start_over_server": Key(
@@ -100,8 +100,7 @@ KEYS: dict[str, Key] = {
     ),
     **{
         f"slices{number}_{what}_over_list": Key(
-            "slices",
-            f"60 VMs {meaning} as 60 hosts in {of}: time of the jobs over that of a list",
+            "slices", f"60 VMs {meaning} as 60 hosts in {of}: time of the jobs over that of a list"
         )
         for what, meaning in (("create", "created"), ("noop", "unchanged"))
         for number, of in ((1, "1 slice"), (2, "2 slices"), (4, "4 slices"))

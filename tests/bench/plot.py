@@ -19,6 +19,7 @@ SINGLE = (
     "noop_loop",
     "process_loop",
     "noop_forks",
+    "operations",
     "create",
     "clone_start",
     "snapshot",

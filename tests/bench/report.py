@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.bench.figures import OURS
+from tests.bench.figures import OURS, Figure
 from tests.bench.keys import KEYS
 
 Environment = tuple[tuple[str, str], ...]
@@ -43,11 +43,29 @@ def page(results: Mapping[str, Any]) -> str:
         MEANING,
         "## What was to be reached\n",
         *_reach(results, parts),
+        "\n## Single operations\n",
+        *_operations(parts),
         "\n## All figures\n",
         *_rows(parts),
     ]
     text += ["\n## Notes\n", *_notes(parts), "\n## Conditions\n", *_conditions(parts)]
     return "\n".join(text) + "\n"
+
+
+def _operations(parts: Mapping[str, Any]) -> list[str]:
+    """Return the time of an operation on one VM that half and nearly all of the tasks keep."""
+    if "operations" not in parts:
+        return ["Not measured yet."]
+    lines = [
+        "| operation | side | P50 | P95 | slowest | requests |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in parts["operations"]["rows"]:
+        times = Figure(tuple(row["seconds"]["values"]))
+        shown = (times.percentile(50), times.percentile(95), times.high)
+        cells = " | ".join(f"{_short(value)} s" for value in shown)
+        lines.append(f"| {row['what']} | {row['side']} | {cells} | {row['requests']} |")
+    return lines
 
 
 def slices(results: Mapping[str, Any]) -> str:
@@ -215,7 +233,8 @@ def _versions(found: Mapping[str, str]) -> str:
 
 def _ordered(parts: Mapping[str, Any]) -> list[str]:
     known = list(dict.fromkeys(key.part for key in KEYS.values()))
-    order = ["noop_loop", "process_loop", "noop_forks", "create", "clone_start", "snapshot"]
+    order = ["noop_loop", "process_loop", "noop_forks", "operations"]
+    order += ["create", "clone_start", "snapshot"]
     order += [name for name in known if name not in order]
     return [name for name in order if name in parts] + [name for name in parts if name not in order]
 

@@ -149,7 +149,6 @@ class Side:
         tasks: Sequence[Task],
         *,
         hosts: Sequence[str] = (),
-        forks: int = 5,
         variables: Mapping[str, Any] | None = None,
         watch_memory: bool = False,
         environment: Mapping[str, str] | None = None,
@@ -184,13 +183,7 @@ class Side:
             BENCH_TIMES=str(times),
             **(environment or {}),
         )
-        command = [
-            str(self.python.parent / "ansible-playbook"),
-            "-i",
-            str(inventory),
-            "--forks",
-            str(forks),
-        ]
+        command = [str(self.python.parent / "ansible-playbook"), "-i", str(inventory)]
         command += ["-e", "@variables.json", "play.json"]
         simulator.reset_log()
         ran = run(command, self.place, seen, watch_memory=watch_memory)

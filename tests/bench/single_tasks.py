@@ -6,10 +6,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.bench.figures import Measured, ratio
-from tests.bench.parts import Bench, in_no_time, row_of_plays, server_seconds, tasks_cluster, ways
+from tests.bench.figures import Figure, Measured, Row, ratio
+from tests.bench.parts import (
+    TASK_MS,
+    Bench,
+    in_no_time,
+    row_of_plays,
+    server_seconds,
+    tasks_cluster,
+    ways,
+)
 
 KVM, SNAP = "community.proxmox.proxmox_kvm", "community.proxmox.proxmox_snap"
+VM_INFO = "community.proxmox.proxmox_vm_info"
 IN_A_LOOP = 20
 HOSTS, FORKS = 60, 10
 
@@ -85,6 +94,7 @@ def noop_forks(bench: Bench) -> Measured:
     hosts = [f"web-{number:02}" for number in range(HOSTS)]
     ours = {"name": "Ours", "pve.fleet.vm": ours_vm("{{ inventory_hostname }}")}
     peers = {"name": "Peer's", KVM: peers_vm("{{ inventory_hostname }}")}
+    forks = {"ANSIBLE_FORKS": str(FORKS)}
     measured = Measured()
     with tasks_cluster() as simulator:
         with in_no_time(simulator):
@@ -94,10 +104,57 @@ def noop_forks(bench: Bench) -> Measured:
         for _turn in range(bench.runs):
             for side, plays in found.items():
                 tasks = ways(side, ours, [peers])
-                plays.append(side.play(simulator, tasks, hosts=hosts, forks=FORKS).expect(0))
+                played = side.play(simulator, tasks, hosts=hosts, environment=forks)
+                plays.append(played.expect(0))
     what = f"no change, {HOSTS} hosts, {FORKS} forks"
     measured.rows += [row_of_plays(what, side, plays, units=HOSTS) for side, plays in found.items()]
     measured.keys["noop_forks_ratio"] = ratio(measured.rows[1].seconds, measured.rows[0].seconds)
+    return measured
+
+
+OPERATIONS = 40
+
+
+def operations(bench: Bench) -> Measured:
+    """Power on, describe, reconfigure and power off, one task for each VM: how much tasks differ.
+
+    Memory of a stopped VM is what is reconfigured, so that both sides make one write.
+    """
+    names = [f"op-{number:02}" for number in range(OPERATIONS)]
+    whats: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "reconfigure": (
+            {"pve.fleet.vm": {"memory": "2G"}},
+            {KVM: {"node": "pve1", "memory": 2048, "update": True}},
+        ),
+        "power on": (
+            {"pve.fleet.vm": {"state": "started"}},
+            {KVM: {"node": "pve1", "state": "started"}},
+        ),
+        "describe": ({"pve.fleet.vm_info": {}}, {VM_INFO: {"node": "pve1"}}),
+        "power off": (
+            {"pve.fleet.vm": {"state": "stopped"}},
+            {KVM: {"node": "pve1", "state": "stopped", "force": True}},
+        ),
+    }
+    measured = Measured()
+    for side in (bench.ours, bench.peer):
+        with tasks_cluster() as simulator:
+            with in_no_time(simulator):
+                made = {"name": "Make", "pve.fleet.vm": ours_vm("{{ item }}"), "loop": names}
+                bench.ours.play(simulator, [made]).expect(OPERATIONS)
+            for what, (ours, peers) in whats.items():
+                [(module, options)] = ways(side, ours, [peers])[0].items()
+                tasks = [{"name": name, module: {"name": name, **options}} for name in names]
+                played = side.play(simulator, tasks)
+                played.expect(0 if what == "describe" else OPERATIONS)
+                times = tuple(task["ended"] - task["began"] for task in played.tasks)
+                each = round(played.requests / OPERATIONS)
+                measured.rows.append(Row(what, side.name, Figure(times), each))
+    on, off = TASK_MS["qmstart"] / 1000, TASK_MS["default"] / 1000
+    measured.notes.append(
+        f"{OPERATIONS} tasks each, one after the other. Of these times the server's own task takes"
+        f" {on:g} s to power on and {off:g} s to power off."
+    )
     return measured
 
 

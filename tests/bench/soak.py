@@ -76,22 +76,10 @@ def measure(runs: int) -> Soaked:
         return Soaked(runs, warm[0], _now()[0], warm[1], _now()[1])
 
 
-class _Lent:
-    """The client of a kept connection, while it is lent."""
-
-    def __init__(self, kept: AbstractContextManager[Any]) -> None:
-        self._kept = kept
-
-    def __enter__(self) -> Any:
-        return self._kept.__enter__().client
-
-    def __exit__(self, *failure: Any) -> bool | None:
-        return self._kept.__exit__(*failure)
-
-
 def _run(connection: dict[str, Any], number: int) -> None:
     """One run as a task in the controller's process does it; of ten, one changes and one fails."""
     from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+    from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mode
     from ansible_collections.pve.fleet.plugins.modules.vm import ENTRY
     from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
     from ansible_collections.pve.fleet.plugins.plugin_utils._clients import CLIENTS
@@ -104,12 +92,12 @@ def _run(connection: dict[str, Any], number: int) -> None:
         options["name"] = "never"
 
     def lend(wanted: Any) -> AbstractContextManager[Client]:
-        return _Lent(CLIENTS.lend(wanted, {}))
+        return CLIENTS.lend(wanted, {})
 
     given = _arguments.as_a_module_gets({**connection, **options})
     checked = _arguments.check(ENTRY, "pve.fleet.vm", given)
     outcome = ENTRY.perform(
-        checked.params, {}, check_mode=False, diff=True, verbosity=0, lend=lend, given=given
+        checked.params, {}, Mode(check=False, diff=True, verbosity=0), lend=lend, given=given
     )
     assert outcome.failed == (number % 10 == 2), outcome.values
 
