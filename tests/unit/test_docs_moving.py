@@ -24,10 +24,11 @@ from ansible_collections.pve.fleet.plugins.doc_fragments.connection import (
 from ansible_collections.pve.fleet.plugins.doc_fragments.inventory import (
     ModuleDocFragment as Inventory,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
-from ansible_collections.pve.fleet.plugins.module_utils._spec.storage_download_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_download import (
     storage_download_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.modules import vm_info
 from tests.bench.environment import HOME
@@ -61,6 +62,7 @@ def _ours(section: str) -> Mapping[str, Any]:
     connection = _documented(Connection.DOCUMENTATION)
     specs: dict[str, Mapping[str, Any]] = {
         "Connection": connection,
+        "proxmox": container_spec(),
         "proxmox_kvm": vm_spec(),
         "proxmox_snap": snapshot_spec(),
         "proxmox_template": storage_download_spec(),
@@ -132,6 +134,7 @@ def test_timeout_is_never_the_replacement_of_timeout() -> None:
         if row.option == "timeout"
     ]
     assert found == [
+        ("proxmox", "task_timeout"),
         ("proxmox_kvm", "task_timeout"),
         ("proxmox_snap", "task_timeout"),
         ("proxmox_template", "task_timeout"),
@@ -175,10 +178,12 @@ def test_recorded_options_are_those_of_the_collection() -> None:
     plugins = home / "plugins"
     fragment = plugins / "doc_fragments" / "proxmox.py"
     assert list(_written(fragment, "DOCUMENTATION")) == PEER["options"]["Connection"]
-    for module in ("proxmox_kvm", "proxmox_snap", "proxmox_template", "proxmox_vm_info"):
+    modules = ("proxmox", "proxmox_kvm", "proxmox_snap", "proxmox_template", "proxmox_vm_info")
+    for module in modules:
         options = _written(plugins / "modules" / f"{module}.py", "DOCUMENTATION")
         if module == "proxmox_kvm":
             assert options["state"]["choices"] == PEER["states"]
+        if module in ("proxmox", "proxmox_kvm"):
             options |= _written(fragment, "SELECTION")
         assert sorted(options) == PEER["options"][module]
     inventory = _written(plugins / "inventory" / "proxmox.py", "DOCUMENTATION")

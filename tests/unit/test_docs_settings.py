@@ -35,7 +35,8 @@ def settings(environment: str) -> dict[str, Any]:
 
 def rows() -> list[list[str]]:
     text = (DOCS / "settings.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^\| (`.*) \|$", text, re.M)
+    table = text.partition("| setting |")[2].partition("\n\n")[0]
+    lines = re.findall(r"^\| (`.*) \|$", table, re.M)
     return [[cell.strip().replace("`", "") for cell in line.split(" | ")] for line in lines]
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._api import transport
+from ansible_collections.pve.fleet.plugins.module_utils._api.http import transport
+from ansible_collections.pve.fleet.plugins.module_utils._api.http.transport import tls_context
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import resolve
-from ansible_collections.pve.fleet.plugins.module_utils._api.transport import tls_context
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import TASKS
 from tests.tools import tables
 
 
@@ -25,20 +24,23 @@ def test_a_page_has_the_tables_of_the_code(repo: Path, page: str) -> None:
 
 
 def test_a_page_without_a_mark_is_found() -> None:
-    with pytest.raises(ValueError, match="no marks for the table 'reboots'"):
+    with pytest.raises(ValueError, match="no marks for the table 'options by purpose'"):
         tables.with_tables("docs/vm.md", "nothing")
 
 
 def test_every_declared_option_is_in_the_table_of_reboots() -> None:
-    named = {name.partition(":")[0] for name in tables.OPTIONS}
-    assert named == tables.declared("") | {"description", "tags"}
-    assert tables.declared("disks") <= set(tables.DISKS)
-    assert tables.declared("nics") <= set(tables.NICS)
+    for part, given in (("", tables.OPTIONS), ("disks", tables.DISKS), ("nics", tables.NICS)):
+        named = {name.partition(":")[0] for name in tables.changes(part, given)}
+        assert named >= tables.declared(part).keys()
 
 
-def test_every_task_of_a_feature_exists() -> None:
-    rows = tables.tasks().splitlines()[2:]
-    assert len(rows) == len([name for name in tables._PURPOSES if name in TASKS])
+def test_a_change_that_the_guest_can_refuse_has_its_own_row() -> None:
+    rows = dict(row.strip("| ").split(" | ", 1) for row in tables.reboots().splitlines()[2:])
+    assert rows["`memory`, more"] == "reboot | at once | reboot"
+    assert rows["`memory`, less"] == "reboot | if the guest releases it | reboot"
+    assert rows["`balloon`, to 0"] == rows["`balloon`, from 0"] == "reboot | reboot | reboot"
+    released = "if the guest releases it"
+    assert rows["`state: absent` of a card"] == f"{released} | {released} | reboot"
 
 
 def test_the_table_of_privileges_names_what_preflight_checks() -> None:

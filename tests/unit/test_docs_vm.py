@@ -11,7 +11,7 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
     connection_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
@@ -32,7 +32,7 @@ def examples() -> Iterator[dict[str, Any]]:
 def test_example_is_accepted(options: dict[str, Any]) -> None:
     checked = ArgumentSpecValidator(vm_spec()).validate(options)
     assert not checked.error_messages
-    assert read_options(checked.validated_parameters).desired.name == options["name"]
+    assert read_options(checked.validated_parameters).desired.guest.name == options["name"]
 
 
 def test_page_has_many_examples() -> None:

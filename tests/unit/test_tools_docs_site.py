@@ -25,7 +25,8 @@ def test_a_link_to_a_file_that_is_not_a_page_leads_to_the_repository() -> None:
     known = {"docs/vm.md", "docs/tenants.md", "docs/tenants.svg"}
     text = """\
 [a](vm.md#disks) ![b](tenants.svg) [c](examples/estate.yml) [d](https://example.com/x) [e](#here)
-[f](../playbooks) [g](../README.md#tenants)
+[f](../playbooks) [g](../README.md#tenants) [i](../plugins/modules/vm.py)
+[j](../roles/provision/meta/argument_specs.yml)
 
 ```markdown
 [h](examples/estate.yml)
@@ -40,6 +41,8 @@ def test_a_link_to_a_file_that_is_not_a_page_leads_to_the_repository() -> None:
         "#here",
         f"{repository()}/tree/main/playbooks",
         f"{repository()}/blob/main/README.md#tenants",
+        "../reference/vm_module.rst",
+        "../reference/provision_role.rst",
         "examples/estate.yml",
     ]
 
@@ -76,11 +79,19 @@ def test_every_guide_and_role_is_on_the_site(repo: Path, tmp_path: Path) -> None
     write_pages(source_files(repo), tmp_path)
     written = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*.md")}
     entrance = (HERE / "index.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^((?:docs/|[A-Z_]+$)\S*)$", entrance, re.MULTILINE))
+    entry = r"^(?:[^`\n]+ <)?((?:docs/|(?=[A-Z_]+$))[^\s>]+)>?$"
+    listed = set(re.findall(entry, entrance, re.MULTILINE))
     guides = {page for page in written if not page.startswith(("roles/", "docs/decisions/0"))}
     assert guides - {"index.md"} == {f"{name}.md" for name in listed}
     roles = {path.parent.name for path in (repo / "roles").glob("*/README.md")}
     assert {page.split("/")[1] for page in written if page.startswith("roles/")} == roles
+
+
+def test_every_module_and_role_is_on_the_page_of_all(repo: Path) -> None:
+    text = (repo / "docs" / "index.md").read_text(encoding="utf-8")
+    modules = {file.stem for file in (repo / "plugins" / "modules").glob("*.py")}
+    roles = {path.parent.name for path in (repo / "roles").glob("*/README.md")}
+    assert modules | roles <= set(re.findall(r"`pve\.fleet\.(\w+)`", text))
 
 
 def test_the_estate_on_the_first_page_has_variables_of_the_role(repo: Path) -> None:
@@ -99,7 +110,7 @@ def test_each_terminal_is_on_a_page(repo: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["terminal", "drift", "export", "metrics"])
+@pytest.mark.parametrize("name", ["terminal", "terminal-narrow", "drift", "export", "metrics"])
 def test_a_terminal_shows_what_a_run_prints(name: str) -> None:
     """Drift and metrics have times and addresses of the run in them: their texts differ."""
     terminal = pytest.importorskip("tests.tools.docs_site.terminal", reason="rich is not here")

@@ -36,13 +36,18 @@ _BELOW = """
 0*
 ```
 """
-# What a reader of the site opens. The README is for those who read it in the repository.
+# Pages of the site. The README is only for readers of the repository.
 _PAGE = re.compile(r"docs/.+\.md|roles/[^/]+/README\.md|(CONTRIBUTING|CODE_OF_CONDUCT)\.md")
 _PICTURE = re.compile(r"docs/.+\.(svg|png)")
 _FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
-# The theme shows the contents of a page itself, and an error where the page does so too.
+# The theme shows the contents of a page itself, and an error if the page does so too.
 _CONTENTS = re.compile(r"^\.\. contents::\n(?: +.*\n)*\n?", re.MULTILINE)
 _REFERENCE_TITLE = "Modules, plugins and roles"
+# A link to a plugin or to the specification of a role leads to its page of the reference.
+_PLUGIN = re.compile(
+    r"plugins/(?P<kind>modules|inventory|callback|lookup|filter)/(?P<name>\w+)\.py"
+)
+_ROLE = re.compile(r"roles/(?P<name>\w+)/meta/argument_specs\.yml")
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 
@@ -92,6 +97,9 @@ def with_addresses(page: str, text: str, known: set[str]) -> str:
         place = os.path.normpath(os.path.join(os.path.dirname(page), name))
         if place in known:
             return link[0]
+        described = reference_page(place)
+        if described is not None:
+            return f"]({os.path.relpath(described, os.path.dirname(page))}{mark}{anchor})"
         kind = "tree" if (REPO / place).is_dir() else "blob"
         return f"]({outside}/{kind}/main/{place}{mark}{anchor})"
 
@@ -102,6 +110,21 @@ def with_addresses(page: str, text: str, known: set[str]) -> str:
         end = fence.end()
     parts.append(_LINK.sub(address, text[end:]))
     return "".join(parts)
+
+
+def reference_page(place: str) -> str | None:
+    """Return the page of the reference that describes a file, or None.
+
+    `place` and the result are paths: `plugins/modules/vm.py`, `reference/vm_module.rst`.
+    """
+    plugin = _PLUGIN.fullmatch(place)
+    if plugin is not None:
+        kind = "module" if plugin["kind"] == "modules" else plugin["kind"]
+        return f"reference/{plugin['name']}_{kind}.rst"
+    role = _ROLE.fullmatch(place)
+    if role is not None:
+        return f"reference/{role['name']}_role.rst"
+    return None
 
 
 def repository() -> str:
@@ -130,7 +153,7 @@ def write_reference(target: Path) -> None:
 
 
 def for_the_theme(text: str) -> str:
-    """Return a page of the reference without its contents, the first one with a plain title."""
+    """Return a page of the reference without its contents; the first page gets a plain title."""
     text = _CONTENTS.sub("", text)
     underline = "=" * len(_REFERENCE_TITLE)
     return text.replace("Pve.Fleet\n=========\n", f"{_REFERENCE_TITLE}\n{underline}\n")

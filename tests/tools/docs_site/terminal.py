@@ -24,28 +24,30 @@ from tests.demo.__main__ import environment
 from tests.demo.lab import Lab
 from tests.tools.stage import COPY, REPO, stage
 
-COLUMNS = 104
+WIDE, NARROW = 104, 54
 PROVISION = ("ansible-playbook", "pve.fleet.provision", "-e", "@estate.yml")
 EDIT = ("cores: 1", "cores: 2")
 
 # The tasks whose output is shown; the others check the input.
 _SHOWN = (
-    "Create and update the virtual machines",
-    "Show the summary",
-    "Show what differs",
-    "Write the estate",
-    "Show what the estate does not have",
-    "Write the metrics",
+    "Create and update the virtual machines]",
+    "Show the summary]",
+    "Show what differs]",
+    "Write the estate]",
+    "Show what the estate does not have]",
+    "Write the metrics]",
 )
+_RECAP = "PLAY RECAP"
 _COLOURS = {"changed": "yellow", "ok": "green", "+": "green", "-": "red", "$": "bold"}
 
 
 class Screen:
     """A terminal in an empty directory, with the estate of the first page of the site."""
 
-    def __init__(self, directory: Path, lab: Lab) -> None:
+    def __init__(self, directory: Path, lab: Lab, parts: Sequence[str]) -> None:
         self.directory = directory
         self.lab = lab
+        self.parts = parts
         self.lines: list[str] = []
         collections = str(COPY.parents[2])
         seen = environment(directory, lab)
@@ -60,10 +62,10 @@ class Screen:
         """Run a playbook, and show the tasks that do something."""
         output = self._run(command, status)
         if shown:
-            self.lines += [f"$ {' '.join(command)}", *_shortened(output), ""]
+            self.lines += [f"$ {' '.join(command)}", *_shortened(output, self.parts), ""]
 
     def show(self, command: str) -> None:
-        """Run a command of the shell, and show all that it prints."""
+        """Run a command of the shell, and show its output."""
         output = self._run(("sh", "-c", command), 0)
         self.lines += [f"$ {command}", *output.splitlines(), ""]
 
@@ -118,16 +120,27 @@ def metrics(screen: Screen) -> None:
 
 @dataclass(frozen=True)
 class Picture:
-    """What a picture shows, in words, and how it comes about."""
+    """The title of a picture for people who do not see it, and the commands that it records.
+
+    `parts` are texts in the headings of the plays and tasks whose output is shown.
+    """
 
     title: str
     record: Callable[[Screen], None]
+    columns: int = WIDE
+    parts: Sequence[str] = (*_SHOWN, _RECAP)
 
 
 PICTURES = {
     "terminal": Picture(
         "Two VMs are created, a second run changes nothing, a preview shows what an edit changes",
         first_page,
+    ),
+    "terminal-narrow": Picture(
+        "Two VMs are created, a second run changes nothing, a preview shows what an edit changes",
+        first_page,
+        columns=NARROW,
+        parts=_SHOWN,
     ),
     "drift": Picture("A VM has other memory than the estate says, and one is not in it", drift),
     "export": Picture("Two VMs become an estate, and a run with it changes nothing", export),
@@ -163,19 +176,18 @@ def estate() -> str:
 def recorded(name: str) -> list[str]:
     """Return the lines of a terminal."""
     with tempfile.TemporaryDirectory() as directory, Lab() as lab:
-        screen = Screen(Path(directory), lab)
+        screen = Screen(Path(directory), lab, PICTURES[name].parts)
         PICTURES[name].record(screen)
     return screen.lines[:-1]
 
 
-def _shortened(output: str) -> list[str]:
-    """Return the lines of the tasks that are shown, and of the recap."""
+def _shortened(output: str, parts: Sequence[str]) -> list[str]:
+    """Return the lines of the plays and tasks whose heading contains one of the parts."""
     lines: list[str] = []
     shown = False
     for line in output.splitlines():
         if line.startswith(("PLAY", "TASK")):
-            recap = line.startswith("PLAY RECAP")
-            shown = recap or any(f"{task}]" in line for task in _SHOWN)
+            shown = any(part in line for part in parts)
         if shown and line.strip():
             lines.append(line.rstrip("* ").replace("    rescued=0    ignored=0", ""))
     return lines
@@ -183,7 +195,8 @@ def _shortened(output: str) -> list[str]:
 
 def drawn(name: str, lines: list[str]) -> str:
     """Return the picture of a terminal with these lines."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    width = PICTURES[name].columns
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     for line in lines:
         console.print(Text(line, style=_style(line)), soft_wrap=False)
     picture = console.export_svg(title="pve.fleet", theme=MONOKAI, unique_id=name)

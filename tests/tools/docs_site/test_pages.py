@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The documentation site in a real browser. `make docs` builds the site and runs this; it is
-skipped where there is no Chromium.
+skipped without Chromium.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,29 +17,37 @@ import pytest
 
 from tests.modules.browser import Browser, open_browser
 from tests.tools.docs_site.__main__ import HTML, SITE
+from tests.tools.docs_site.conf import html_baseurl
+from tests.tools.stage import REPO
 
-# Pages that people write; those of the reference are alike, so that some of them are enough.
+# Pages written by people; pages of the reference are alike, so that some of them are enough.
 GUIDES = sorted(
     page.relative_to(HTML).as_posix()
     for page in HTML.rglob("*.html")
     if page.relative_to(HTML).parts[0] not in ("reference", "_static")
 )
 REFERENCE = ("reference/index.html", "reference/vm_module.html", "reference/proxmox_inventory.html")
+# Pages without a source of their own.
+UNEDITED = ("genindex.html", "search.html", "reference/index.html")
 NARROW, WIDE = 400, 1400
 
 LINKS = "[...document.querySelectorAll('a[href], img[src]')].map(one => one.href || one.src)"
-# What Sphinx, the theme or docutils write into a page where something is wrong with it.
+# Marks of Sphinx, the theme or docutils for an error in a page.
 MARKED = "article .system-message, article .problematic"
 ERRORS = f"""[...document.querySelectorAll('{MARKED}')]
   .concat([...document.querySelectorAll('article p')].filter(one => /^ERROR/.test(one.textContent)))
   .map(one => one.textContent)"""
 HIDDEN_WIDTH = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# A guide that each word finds; pages for developers, such as decisions, come after the guides.
 SEARCHES = {
     "tenant": "docs/tenants.html",
     "quota": "docs/placement.html",
     "rollback": "docs/snapshots.html",
+    "snapshot": "docs/snapshots.html",
+    "vm": "docs/vm.html",
     "ssh_keys": "docs/cloud-init.html",
 }
+DEVELOPERS = ("docs/decisions/", "docs/architecture.html", "CONTRIBUTING.html")
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +97,63 @@ def test_a_page_opens_on_narrow_and_wide_screens(
 
 
 @pytest.mark.parametrize("word", SEARCHES)
-def test_the_search_finds_the_page(browser: Browser, word: str) -> None:
+def test_the_search_ranks_guides_before_pages_for_developers(browser: Browser, word: str) -> None:
     browser.open(HTML / "search.html", width=WIDE)
     browser.evaluate(f"(Search.performSearch('{word}'), 1)")
-    found = "[...document.querySelectorAll('ul.search a')].map(one => one.href)"
-    # The results come one after the other; the time limit of every test ends a search in vain.
-    while not any(SEARCHES[word] in address for address in browser.evaluate(found)):
+    # Results arrive one after another, and Sphinx writes the status line after the last one.
+    # `Search._pulse_status` is not a sign of the end: its pending timer counts on.
+    while not browser.evaluate("Search.status.innerText"):
         time.sleep(0.1)
+    addresses = browser.evaluate(
+        "[...document.querySelectorAll('ul.search a')].map(one => one.href)"
+    )
+    first = [url.removeprefix(HTML.as_uri()) for url in addresses[:10]]
+    assert any(SEARCHES[word] in url for url in first), first
+    assert not [url for url in first if any(page in url for page in DEVELOPERS)], first
+
+
+VISIBLE = "[...document.querySelectorAll('{}')].filter(one => one.offsetWidth > 0).length"
+
+
+def test_the_first_screen_has_three_ways_to_start(browser: Browser) -> None:
+    browser.open(HTML / "index.html", width=WIDE)
+    bottom = "one => one.getBoundingClientRect().bottom"
+    found = browser.evaluate(f"[...document.querySelectorAll('.sd-card')].map({bottom})")
+    assert len(found) == 3
+    assert max(found) < 500
+
+
+@pytest.mark.parametrize(("width", "shown"), [(NARROW, "for-phones"), (WIDE, "for-screens")])
+def test_a_phone_has_a_narrow_picture_of_the_terminal(
+    browser: Browser, width: int, shown: str
+) -> None:
+    browser.open(HTML / "index.html", width=width)
+    assert browser.evaluate(VISIBLE.format(f"img.{shown}")) == 1
+    assert browser.evaluate(VISIBLE.format("img.for-phones, img.for-screens")) == 1
+
+
+def test_copy_buttons_are_visible_without_a_mouse(browser: Browser) -> None:
+    browser.open(HTML / "docs/vm.html", width=NARROW)
+    opacity = "getComputedStyle(document.querySelector('button.copybtn')).opacity"
+    assert float(browser.evaluate(opacity)) > 0.5
+
+
+def test_a_wide_table_shows_that_it_continues(browser: Browser) -> None:
+    """Some phones show no scroll bar, so that the shadow is the sign."""
+    browser.open(HTML / "docs/benchmarks.html", width=NARROW)
+    tables = "[...document.querySelectorAll('.table-wrapper')]"
+    wide = f"{tables}.filter(one => one.scrollWidth > one.clientWidth)"
+    assert browser.evaluate(f"{wide}.length") > 0
+    images = browser.evaluate(f"{wide}.map(one => getComputedStyle(one).backgroundImage)")
+    assert all("radial-gradient" in image for image in images)
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *REFERENCE])
+def test_a_page_names_its_source_and_its_picture_for_other_sites(page: str) -> None:
+    text = (HTML / page).read_text(encoding="utf-8")
+    for source in re.findall(r'href="[^"]*/edit/main/([^"]+)"', text):
+        assert (REPO / source).is_file()
+    assert ("/edit/main/" in text) == (page not in UNEDITED)
+    if page not in ("genindex.html", "search.html"):
+        assert f'property="og:url" content="{html_baseurl}{page}"' in text
+        assert (HTML / "_images/report.png").is_file()

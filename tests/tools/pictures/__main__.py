@@ -21,7 +21,7 @@ from tests.tools.stage import REPO
 HERE = Path(__file__).resolve().parent
 DOCS = REPO / "docs"
 SOURCES = sorted(HERE.glob("*.yml"))
-# How large a picture is where there is room. Its own coordinates are those of a narrow screen.
+# The width of a picture on a wide screen. Its own coordinates fit a narrow screen.
 SHOWN_WIDTH = 600
 
 

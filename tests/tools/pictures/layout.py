@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the boxes, texts and arrows of a picture are (pure). README.md describes a source.
+"""The places of the boxes, texts and arrows of a picture (pure). README.md describes a source.
 
-Lengths are those of the picture's own coordinates: pixels where it is shown in its size.
+Lengths use the picture's own coordinates: pixels if it is shown in its size.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LINE = 18
 PADDING = 13
 # Between the tip of an arrow and a text without a box.
 PLAIN_INDENT = 8
-# What a line of text is below its middle, so that it looks centred.
+# The offset of a line of text below its middle, so that it looks centred.
 BASELINE = 5
-# What lets an arrow pass, and what stops it.
+# A gate lets an arrow pass or stops it.
 GATES = ("open", "shut")
 GATE_WIDTH, GATE_HEIGHT = 16, 34
 Point = tuple[float, float]
@@ -209,8 +209,8 @@ def _arrow(given: Mapping[str, Any], boxes: Mapping[str, Box]) -> Arrow:
 
 
 def _way(given: Mapping[str, Any], start: Box, end: Box) -> tuple[Point, ...]:
-    """Return the points of an arrow: straight where the boxes face each other, else with a bend,
-    or around other boxes where a lane is given.
+    """Return the points of an arrow: straight if the boxes face each other, else with a bend, or
+    around other boxes if a lane is given.
     """
     lane = given.get("lane")
     if lane is not None:
@@ -229,7 +229,7 @@ def _way(given: Mapping[str, Any], start: Box, end: Box) -> tuple[Point, ...]:
 
 
 def _shared(first: float, last: float, other_first: float, other_last: float) -> float | None:
-    """Return the middle of what two ranges share, or None."""
+    """Return the middle of the overlap of two ranges, or None."""
     low, high = max(first, other_first), min(last, other_last)
     if low >= high:
         return None
@@ -259,7 +259,7 @@ def _bent(start: Box, end: Box) -> tuple[Point, ...]:
 
 
 def _label(arrow: Arrow, text: str, side: str) -> Text:
-    """Return the label of an arrow: beside a part that goes down, above one that goes across."""
+    """Return the label of an arrow: beside a vertical part, above a horizontal one."""
     (x, y), (other_x, other_y) = arrow.points[-2:]
     middle_y = (y + other_y) / 2
     if x != other_x:
