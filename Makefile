@@ -20,7 +20,7 @@ STAMP := $(VENV)/.built
 REQUIREMENTS := requirements-dev.txt $(filter-out tests/requirements-bench%,$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
-LINTERS := lint-ruff lint-licenses lint-types lint-density lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity
+LINTERS := lint-ruff lint-licenses lint-types lint-nesting lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity
 
 # Linters run side by side where this make can keep their outputs apart.
 AT_ONCE := $(if $(filter output-sync,$(.FEATURES)),--jobs=$(JOBS) --output-sync=target)
@@ -33,7 +33,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env lint $(LINTERS) format stage density test test-slow unit test-long faults schema simulator fidelity demo bench build docs clean options matrix release
+.PHONY: help env lint $(LINTERS) format stage test test-slow unit integration test-long faults schema simulator fidelity demo bench build docs clean options matrix release
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,9 +51,6 @@ $(STAMP): $(REQUIREMENTS)
 lint: $(STAMP) ## Run every linter, to the end also when one fails
 	@$(MAKE) --keep-going $(AT_ONCE) $(LINTERS)
 
-density: $(STAMP) ## How dense the code of each room is
-	@$(PY) -m tests.tools.density plugins
-
 lint-ruff: $(STAMP) ## Python: errors, imports, format
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -70,10 +67,10 @@ lint-types: $(STAMP) ## Python: types
 	@mkdir -p $(dir $(PLUGINS_LINK)) && ln -sfn ../../../../../plugins $(PLUGINS_LINK)
 	$(PY) -m mypy -p ansible_collections.pve.fleet.plugins -p tests
 
-lint-density: $(STAMP) ## Python: rooms that are too dense, conditional expressions within others
-	@$(PY) -m tests.tools.density $(or $(ARGS),--check)
+lint-nesting: $(STAMP) ## Python: conditional expressions within others
+	@$(PY) -m tests.tools.nesting
 
-lint-words: $(STAMP) ## Idioms that hinder a reader; ARGS="docs roles" lists those of some directories
+lint-words: $(STAMP) ## Idioms and sentence structures that hinder a reader; ARGS="docs roles" lists those of some directories
 	@$(PY) -m tests.tools.idioms $(ARGS)
 
 lint-yaml: $(STAMP) ## YAML: syntax and form
@@ -95,7 +92,10 @@ lint-ansible: stage ## Roles and playbooks: ansible-lint, profile production
 	cd $(COPY) && $(IN_COPY) ansible-lint --offline --nocolor
 
 sanity: stage ## ansible-test sanity, without an ignore file
-	$(PY) -m tests.tools.sanity $(ARGS)
+	$(PY) -m tests.tools.ansible_test sanity $(ARGS)
+
+integration: stage ## ansible-test integration: module vm on the simulated Proxmox VE
+	$(PY) -m tests.tools.ansible_test integration $(ARGS)
 
 test: $(STAMP) ## Every test that is marked neither slow nor long
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not long" $(ARGS)
@@ -133,9 +133,11 @@ bench: $(STAMP) ## Measure beside community.proxmox, about 30 minutes; ARGS="--o
 schema: $(STAMP) ## Write the facts about VM options anew from the official API schema
 	$(PY) -m tests.tools.pack_schema
 	$(PY) -m tests.tools.make_schema
+	$(PY) -m tests.tools.make_answers
 
-options: $(STAMP) ## Write specifications and documentation from the declared options, tests/tools/options
+options: $(STAMP) ## Write modules, specifications and documentation from the declarations, tests/tools/options
 	$(PY) -m tests.tools.make_options
+	$(PY) -m tests.tools.tables
 
 build: $(STAMP) ## The collection artifact, in build/
 	@mkdir -p build

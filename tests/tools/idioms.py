@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds idioms that readers of this repository have to read twice.
+"""Finds idioms and sentence structures that readers of this repository must read twice.
 
-``python -m tests.tools.idioms`` fails for each that ``idioms.yml`` does not allow, and
-``python -m tests.tools.idioms DIRECTORY...`` looks below these directories only.
+``python -m tests.tools.idioms`` fails for an idiom that ``idioms.yml`` does not allow, and if the
+share of sentence structures (see ``sentences.py``) reaches the limit in ``idioms.yml``. With
+``DIRECTORY...`` it lists the hits below these directories only.
 """
 
 from __future__ import annotations
@@ -18,12 +19,19 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
+from tests.tools import sentences
 from tests.tools.stage import REPO, source_files
 
 SETTINGS = Path(__file__).with_name("idioms.yml")
 SUFFIXES = {".py", ".md", ".yml", ".j2"}
 # These files name what they look for.
-_SELF = {"tests/tools/idioms.py", "tests/tools/idioms.yml", "tests/unit/test_tools_idioms.py"}
+_SELF = {
+    "tests/tools/idioms.py",
+    "tests/tools/idioms.yml",
+    "tests/tools/sentences.py",
+    "tests/unit/test_tools_idioms.py",
+    "tests/unit/test_tools_sentences.py",
+}
 
 # Each idiom and what to write instead. A blank stands for white space, an underscore or a comment
 # mark.
@@ -53,8 +61,7 @@ _FINE = re.compile(
 )
 _PATTERNS = {
     idiom: re.compile(
-        rf"(?<![A-Za-z])(?:{idiom})(?![A-Za-z])".replace(" ", r"[\s_#]+"),
-        re.IGNORECASE,
+        rf"(?<![A-Za-z])(?:{idiom})(?![A-Za-z])".replace(" ", r"[\s_#]+"), re.IGNORECASE
     )
     for idiom in IDIOMS
 }
@@ -111,16 +118,31 @@ def split_allowed(
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is found and return 1 where it is too much."""
+    """Print the findings and return 1 if there are too many."""
     settings = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
     findings, complaints = split_allowed(find_in_repository(), settings["allowed"])
+    shares, hits = sentences.measure(sentences.read_files())
     roots = [argument.rstrip("/") for argument in arguments]
     if roots:
         complaints = []
         findings = [finding for finding in findings if _is_below(finding.file, roots)]
+        hits = [hit for hit in hits if _is_below(hit.passage.file, roots)]
+        complaints.extend(str(hit) for hit in hits)
+    else:
+        print("\n".join(str(share) for share in shares))
+        complaints.extend(_judge_share(shares[-1], settings["sentences_limit"]))
     lines = [str(finding) for finding in findings]
     print("\n".join([*complaints, *lines, f"{len(findings)} idioms in all"]))
     return 1 if complaints or findings else 0
+
+
+def _judge_share(total: sentences.Share, limit: float) -> Iterator[str]:
+    """Yield a complaint if the share of all rooms reaches the limit (percent)."""
+    if total.percent >= limit:
+        yield (
+            f"{total.percent:.1f} % of the docstrings and comments have a sentence structure that"
+            f' must be below {limit} %; ARGS="plugins/modules" lists the hits'
+        )
 
 
 def _is_below(file: str, roots: Sequence[str]) -> bool:

@@ -27,12 +27,14 @@ from tests.tools.stage import COPY, REPO, stage
 SEMANTIC = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
 )
-# Where the number of the version stands, with the text around it.
+# The places of the version's number, with the text around it.
 PLACES = {
     "galaxy.yml": "version: {}\n",
     "README.md": "pve-fleet-{}.tar.gz",
+    "extensions/execution_environment/requirements.yml": "- name: pve.fleet\n    version: {}\n",
+    "playbooks/awx/project/collections/requirements.yml": "- name: pve.fleet\n    version: {}\n",
 }
-# What antsibull-changelog writes.
+# Files that antsibull-changelog writes.
 CHANGELOGS = ("changelogs", "CHANGELOG.md", "CHANGELOG.rst")
 
 NEXT_STEPS = """\
@@ -56,7 +58,7 @@ To take it back before step 3: git tag -d {version} && git reset --hard HEAD^
 
 
 class Refused(Exception):
-    """The release cannot be made; the text says why and what to do."""
+    """The release is not possible; the text is the cause and the next step."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -79,7 +81,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def check(version: str) -> None:
-    """Raise Refused where this version cannot be released from this clone."""
+    """Raise Refused if this version cannot be released from this clone."""
     if not SEMANTIC.fullmatch(version):
         raise Refused("it is not a semantic version, such as 1.0.0 or 1.1.0-beta.1")
     if _git("status", "--porcelain"):
@@ -95,7 +97,7 @@ def check(version: str) -> None:
 
 
 def write_version(version: str) -> None:
-    """Write the version wherever it stands."""
+    """Write the version in all its places."""
     old = current_version()
     for name, around in PLACES.items():
         path = REPO / name
@@ -109,15 +111,13 @@ def current_version() -> str:
 
 
 def write_changelog(version: str) -> None:
-    """Make the changelog of the fragments, in the copy where Ansible finds the collection."""
+    """Create the changelog from the fragments, in the copy in which Ansible finds the
+    collection.
+    """
     stage()
     tool = Path(sys.executable).parent / "antsibull-changelog"
     paths = os.pathsep.join([str(tool.parent), os.environ.get("PATH", os.defpath)])
-    environment = {
-        **os.environ,
-        "PATH": paths,
-        "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2]),
-    }
+    environment = {**os.environ, "PATH": paths, "ANSIBLE_COLLECTIONS_PATH": str(COPY.parents[2])}
     command = [str(tool), "release", "--version", version]
     subprocess.run(command, cwd=COPY, env=environment, check=True)
     shutil.rmtree(REPO / "changelogs" / "fragments")
@@ -128,7 +128,7 @@ def write_changelog(version: str) -> None:
 
 
 def commit_and_tag(version: str) -> None:
-    """Commit what was written, and tag it."""
+    """Commit the written files, and tag the commit."""
     _git("add", "--", *PLACES, *CHANGELOGS)
     _git("commit", "--quiet", "--message", f"Release {version}")
     _git("tag", "--annotate", "--message", f"pve.fleet {version}", version)
@@ -163,7 +163,7 @@ def _copy_back(source: Path, target: Path) -> None:
 
 
 def _git(*words: str) -> str:
-    """Return what git prints."""
+    """Return the output of git."""
     found = subprocess.run(["git", *words], cwd=REPO, check=True, capture_output=True, text=True)
     return found.stdout.strip()
 

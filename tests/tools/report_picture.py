@@ -87,7 +87,7 @@ def _aged(report: dict[str, Any], days: int) -> dict[str, Any]:
 
 
 def _change(lab: Any) -> None:
-    """Do what others do to a cluster: a VM by hand, another size, a snapshot; and backups."""
+    """Change the cluster as other users do: a VM by hand, another size, a snapshot; and backups."""
     machines = {machine.name: machine for machine in lab.machines()}
     lab.make_vm("scratch", net0="virtio,bridge=vmbr0")
     web = machines["acme-web1"]

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps a copy of the working tree where Ansible's tools want it:
+"""Keeps a copy of the working tree in the directory that Ansible's tools require:
 ``build/ansible_collections/pve/fleet``.
 
 ansible-test refuses a linked directory, and it asks git for the files, so the copy is a git
-repository of its own. Only what changed is copied, and what the tools leave in the copy (caches,
-virtual environments) stays there.
+repository of its own. Only changed files are copied, and files of the tools (caches, virtual
+environments) stay in the copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEPT = {".git", ".ansible", ".mypy_cache", ".ruff_cache", "tests/output"}
 
 
 def source_files(repo: Path = REPO) -> list[str]:
-    """Return the files of the working tree, relative: tracked ones and new ones that are not
+    """Return the files of the working tree, relative: tracked files and new files that are not
     ignored.
     """
     listing = subprocess.run(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools import idioms
+from tests.tools import idioms, sentences
 from tests.tools.idioms import Finding, find_idioms, split_allowed
 
 
@@ -79,11 +79,25 @@ def test_what_a_directory_holds_is_listed(
 ) -> None:
     found = [Finding("docs/b.md", 2, "shall", "shall"), Finding("README.md", 2, "shall", "shall")]
     monkeypatch.setattr(idioms, "find_in_repository", lambda: found)
+    monkeypatch.setattr(sentences, "read_files", list)
     assert idioms.main([directory]) == expected
     assert ("docs/b.md:2: 'shall'" in capsys.readouterr().out) == bool(expected)
+
+
+def test_share_of_sentence_structures_at_the_limit_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(idioms, "find_in_repository", list)
+    monkeypatch.setattr(idioms, "split_allowed", lambda _findings, _allowed: ([], []))
+    for hit, expected in ((0, 0), (100, 1)):
+        shares = [sentences.Share("in all", 100, hit)]
+        monkeypatch.setattr(sentences, "measure", lambda _files, shares=shares: (shares, []))
+        assert idioms.main([]) == expected
+    assert "100.0 % of the docstrings and comments" in capsys.readouterr().out
 
 
 def test_an_idiom_that_is_not_allowed_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Finding("docs/b.md", 2, "shall", "shall")]
     monkeypatch.setattr(idioms, "find_in_repository", lambda: found)
+    monkeypatch.setattr(sentences, "read_files", list)
     assert idioms.main([]) == 1

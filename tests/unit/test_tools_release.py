@@ -88,6 +88,27 @@ def test_a_release_has_version_changelog_tag_artifact_and_checksum(clone: Path) 
     assert (empty.returncode, "no changelog fragment" in empty.stderr) == (2, True)
 
 
+def test_fragments_describe_changes_between_releases(repo: Path) -> None:
+    """Software that was never released has no corrections and no deprecations."""
+    changes = yaml.safe_load((repo / "changelogs" / "changelog.yaml").read_text("utf-8"))
+    if changes["releases"]:
+        return
+    files = (repo / "changelogs" / "fragments").glob("*.yml")
+    fragments = [yaml.safe_load(file.read_text("utf-8")) for file in files]
+    sections = set[str]().union(*fragments)
+    assert "release_summary" in sections
+    assert sections <= {"release_summary", "major_changes", "minor_changes", "known_issues"}
+    assert (
+        sum(
+            len(entries)
+            for one in fragments
+            for entries in one.values()
+            if isinstance(entries, list)
+        )
+        <= 40
+    )
+
+
 def test_a_clone_with_changes_is_not_released(clone: Path) -> None:
     (clone / "README.md").write_text("changed", encoding="utf-8")
     refused = release(clone, "1.0.0")

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs ``ansible-test sanity`` over the staged copy, without containers: ``python -m
-tests.tools.sanity [ARGS]``.
+"""Runs ansible-test over the staged copy, without containers: ``python -m tests.tools.ansible_test
+sanity [ARGS]``, or ``integration``.
 
 ansible-test builds virtual environments and downloads a pip installer for each. That download is
-the only thing that does not come from a package index, so the installer is provided here, from what
-Python itself carries (ensurepip).
+the only thing that does not come from a package index, so the installer is provided here, from
+Python's own copy (ensurepip).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from types import SimpleNamespace
 from tests.tools.stage import stage
 
 # ansible-test runs this file instead of the get-pip.py it would download. It clears PIP_* from the
-# environment, so on networks with a certificate authority of their own the system's bundle has to
-# be named here.
+# environment, so on networks with a certificate authority of their own the system's bundle must be
+# named here.
 _BOOTSTRAP = '''\
 """Installs pip from ensurepip, then the version that was asked for when an index offers it."""
 import ensurepip
@@ -59,9 +59,9 @@ def wanted_pip(python_version: str) -> str:
 
 
 def provide_pip_installer(python_version: str) -> None:
-    """Put the installer where ansible-test looks first.
+    """Put the installer into the first place that ansible-test searches.
 
-    A file that is already there is respected.
+    An existing file is kept.
     """
     name = f"get_pip_{wanted_pip(python_version).replace('.', '_')}.py"
     path = Path("~/.ansible/test/cache", name).expanduser()
@@ -70,23 +70,18 @@ def provide_pip_installer(python_version: str) -> None:
         path.write_text(_BOOTSTRAP, encoding="utf-8")
 
 
-def main(arguments: list[str]) -> int:
+def main(command: str, *arguments: str) -> int:
+    """Run a command of ansible-test; return its exit status."""
     python_version = f"{sys.version_info.major}.{sys.version_info.minor}"
     provide_pip_installer(python_version)
     bin_directory = Path(sys.executable).parent
     environment = dict(os.environ)
     # For shellcheck, which pip installed beside ansible-test.
     environment["PATH"] = os.pathsep.join([str(bin_directory), environment.get("PATH", os.defpath)])
-    command = [
-        str(bin_directory / "ansible-test"),
-        "sanity",
-        "--venv",
-        "--python",
-        python_version,
-        *arguments,
-    ]
-    return subprocess.run(command, cwd=stage(), env=environment, check=False).returncode
+    tool = [str(bin_directory / "ansible-test"), command, "--venv", "--python", python_version]
+    done = subprocess.run([*tool, *arguments], cwd=stage(), env=environment, check=False)
+    return done.returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The form of YAML and Python in generated files, shared by the generators."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+# Columns of a written line; a fragment is indented when it is embedded.
+MAX_LINE = 100
+
+_SETTINGS = Path(__file__).parents[2] / "pyproject.toml"
+LICENSE = """\
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""
+
+
+def formatted(sources: Mapping[Path, str]) -> dict[Path, str]:
+    """Return Python files in the form that `make lint` wants, by one call of ruff."""
+    settings = ["--quiet", "--no-cache", "--config", str(_SETTINGS)]
+    with TemporaryDirectory() as folder:
+        for path, text in sources.items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "ruff", "format", *settings, folder]
+        subprocess.run(command, capture_output=True, check=True)
+        return {path: Path(folder, path).read_text(encoding="utf-8") for path in sources}
+
+
+class Source(str):
+    """Text that pprint writes without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _InOneLine(list[Any]):
+    """A list that YAML shows in brackets."""
+
+    def __repr__(self) -> str:
+        return f"brackets({super().__repr__()})"
+
+
+def in_one_line(value: Any) -> Any:
+    """Return a short list as a list that YAML shows in brackets."""
+    if not isinstance(value, list) or len(", ".join(map(str, value))) > 70:
+        return value
+    return _InOneLine(value)
+
+
+class _InBraces(dict[str, Any]):
+    """A dictionary that YAML shows in braces."""
+
+    def __repr__(self) -> str:
+        return f"braces({super().__repr__()})"
+
+
+def in_braces(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a dictionary that YAML shows in braces, including nested values."""
+    return _InBraces(value)
+
+
+def fits_in_braces(value: Mapping[str, Any]) -> bool:
+    """Return whether five lines hold a dictionary in braces; a long word makes a line too long."""
+    text = yaml.dump(in_braces(value), Dumper=_Dumper, sort_keys=False, width=MAX_LINE - 35)
+    lines = text.splitlines()
+    return len(lines) <= 5 and max(map(len, lines)) < MAX_LINE - 18
+
+
+def compact(value: Any) -> Any:
+    """Return data that is short enough as YAML shows it in brackets and braces."""
+    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, width=1000)
+    if len(text) > MAX_LINE - 20:
+        return value
+    if isinstance(value, dict):
+        return _InBraces(value)
+    return _InOneLine(value) if isinstance(value, list) else value
+
+
+class _Dumper(yaml.SafeDumper):
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent(dumper: yaml.SafeDumper, data: _InOneLine) -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+
+
+def _represent_braces(dumper: yaml.SafeDumper, data: _InBraces) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=True)
+
+
+_Dumper.add_representer(_InOneLine, _represent)
+_Dumper.add_representer(_InBraces, _represent_braces)
+
+
+def dumped_by_key(data: Mapping[str, Any]) -> str:
+    """Return a dictionary as YAML, each key in lines as long as the linters allow."""
+    return "".join(dumped({key: value}) for key, value in data.items())
+
+
+def dumped(data: Any) -> str:
+    """Return YAML as the linters want it.
+
+    PyYAML breaks a line behind the word that passes `width`, so lines are longer than that by one
+    word.
+    """
+    known = repr(data)
+    if known not in _DUMPED:
+        _DUMPED[known] = _dump(data)
+    return _DUMPED[known]
+
+
+# PyYAML is slow, and tests write the same files again and again.
+_DUMPED: dict[str, str] = {}
+
+
+def _dump(data: Any) -> str:
+    width, text = MAX_LINE, ""
+    while width > 60:
+        text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=width, allow_unicode=True)
+        if max(map(len, text.splitlines()), default=0) <= MAX_LINE:
+            break
+        width -= 2
+    return text
