@@ -1,13 +1,32 @@
-"""How many made-up cases a test tries: few in `make test`, all in `make test-long`."""
+"""How many cases a test tries: few in `make test`, more in `make test-slow`, all in
+`make test-long`.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import pytest
+from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 
 
 def cases(full: T, short: T) -> T:
-    """Return all where PVE_FLEET_CASES is set, as `make test-long` does: a number, or a table."""
+    """Return all if PVE_FLEET_CASES is set, as `make test-long` does: a number, or a table."""
     return full if os.environ.get("PVE_FLEET_CASES") else short
+
+
+def repeated(values: Iterable[Any], *, first: int = 1) -> list[Any]:
+    """Return parameters of a test: the first ones run in `make test`, the others are slow.
+
+    It is for values that show the same behaviour again, such as more random seeds.
+    """
+    found = [one if isinstance(one, ParameterSet) else pytest.param(one) for one in values]
+    slow = [
+        pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.slow])
+        for one in found[first:]
+    ]
+    return [*found[:first], *slow]

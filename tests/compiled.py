@@ -31,7 +31,7 @@ class Compiled:
         self._known: dict[tuple[str, bytes], CodeType] = {}
 
     def compile(self, source: bytes, filename: str, **options: Any) -> CodeType:
-        """Do what the function of that name does; Ansible calls it with the same options always."""
+        """Replace the function of that name; Ansible always calls it with the same options."""
         code = self._known.get((filename, source))
         if code is None:
             code = self._of_the_run(source, filename, options)
@@ -54,7 +54,7 @@ class Compiled:
 
 @functools.cache
 def keep_compiled(home: Path) -> Compiled:
-    """Let Ansible in this process use what others have compiled."""
+    """Make Ansible in this process use the results that others have compiled."""
     compiled = Compiled(home)
     _collection_finder.compile = compiled.compile
     return compiled

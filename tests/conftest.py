@@ -4,10 +4,10 @@
 """Makes the working tree importable and runnable as the collection ``pve.fleet``, for this process
 and its children.
 
-Ansible finds collections below a directory named ``ansible_collections``. A temporary one with a
-single link to the repository does; nothing is installed or copied, so an edit is tested at once.
-This happens when the file is imported, before any test module is collected, because test modules
-import ``ansible_collections.pve.fleet`` at their top.
+Ansible finds collections below a directory named ``ansible_collections``. A temporary directory
+that links to the repository is enough; nothing is installed or copied, so an edit is tested at
+once. This happens when the file is imported, before any test module is collected, because test
+modules import ``ansible_collections.pve.fleet`` at their top.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _test_home() -> Path:
 
 
 def _prepare_environment(home: Path) -> None:
-    """Set what Ansible reads, here and in subprocesses, and drop what the developer's shell would
-    add.
+    """Set the configuration of Ansible, here and in subprocesses, and drop the developer's own
+    variables.
     """
     for name in list(os.environ):
         if name.startswith(("PROXMOX_", "PVE_", "ANSIBLE_")) and not name.startswith("PVE_FLEET_"):
@@ -63,7 +63,7 @@ def _prepare_environment(home: Path) -> None:
         ANSIBLE_LOCALHOST_WARNING="false",
         ANSIBLE_NOCOLOR="true",
         ANSIBLE_RETRY_FILES_ENABLED="false",
-        # What processes of modules compile is kept below it, as for users.
+        # Modules keep compiled code below it, as for users.
         XDG_CACHE_HOME=str(home / "cache"),
     )
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -99,9 +99,8 @@ _load_collections(_home)
 hypothesis.settings.register_profile("fleet", deadline=None)
 hypothesis.settings.load_profile("fleet")
 
-# What pytest and Python compile of the tests is kept in `__pycache__`, which Git ignores. Else each
-# of many workers compiles all of it in each run: twice the time of everything else before the first
-# test.
+# Compiled tests are kept in `__pycache__`, which Git ignores. Otherwise each of many workers
+# compiles all of it in each run: twice the time of everything else before the first test.
 sys.dont_write_bytecode = False
 
 
@@ -124,15 +123,15 @@ def shared(repo: Path) -> Path:
 
 
 def pytest_configure() -> None:
-    """Start the simulated clusters of this process from one that has the simulator loaded."""
+    """Start the simulated clusters of this process from a process that has the simulator loaded."""
     from tests.simulator.process import start_from_one_process
 
     start_from_one_process()
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was loaded out of later collections of garbage: it lives to the end, and processes
-    that are forked need not copy it.
+    """Exclude loaded objects from later collections of garbage: they live to the end, and forked
+    processes need not copy them.
     """
     gc.collect()
     gc.freeze()

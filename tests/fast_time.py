@@ -25,7 +25,7 @@ class FastTime:
         self._ahead = 0.0
 
     def monotonic(self) -> float:
-        """Return real seconds and those that were skipped."""
+        """Return the real and the skipped seconds."""
         return time.monotonic() + self._ahead
 
     def sleep(self, seconds: float) -> None:

@@ -28,7 +28,7 @@ TIMED_LINE = re.compile(r"(?m)^(proxmox_\w+_seconds(_sum)?(\{.*\})?) .*$")
 
 @dataclass(frozen=True)
 class Text:
-    """What is in a file: values by name and labels, and the types of families."""
+    """The content of a file: values by name and labels, and the types of families."""
 
     values: dict[Key, float]
     types: dict[str, str]
@@ -45,7 +45,9 @@ class Text:
         return self.values[metric, tuple(sorted(labels.items()))]
 
     def has(self, metric: str, /, **labels: str) -> bool:
-        """Return whether there is a sample of that name, with labels one with exactly these."""
+        """Return whether there is a sample of that name; with labels, a sample with exactly
+        these.
+        """
         if labels:
             return (metric, tuple(sorted(labels.items()))) in self.values
         return any(key[0] == metric for key in self.values)
@@ -63,8 +65,8 @@ class Text:
 
 
 def read_text(text: str) -> Text:
-    """Return what a file has. Fails for a series or a header that is there twice, and for a sample
-    before its header, as promtool does.
+    """Return the content of a file. Fails for a series or a header that is there twice, and for a
+    sample before its header, as promtool does.
     """
     headers = [line.split(" ")[:3] for line in text.split("\n") if line.startswith("# ")]
     numbers = Counter((kind, name) for _mark, kind, name in headers)

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live import making
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live import creation as making
 from tests.fast_time import FastTime
 from tests.modules.estate_lab import Lab, open_lab
 

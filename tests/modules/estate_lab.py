@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client, connect
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import Numbers
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.vmids import VmidAllocator
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
@@ -72,7 +72,7 @@ class Lab:
 def first_number(name: str, tenant: str | None = None) -> int:
     """Return the VMID that a new VM of that name gets where no other VM has it."""
     tag = tenant and f"tenant_{tenant}"
-    return next(Numbers((10000, 99999), tag, name).order())
+    return next(VmidAllocator((10000, 99999), tag, name).order())
 
 
 @contextlib.contextmanager

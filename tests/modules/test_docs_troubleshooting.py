@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.unit.test_docs_links import anchors
@@ -41,6 +42,7 @@ def web1(running: Lab, fast: None) -> Iterator[Lab]:
     running.simulator.clear_faults()
     running.simulator.steer("/cluster", {"quorate": True})
     running.simulator.steer("/nodes/pve1", {"online": True})
+    running.simulator.steer(f"/vms/{VMID}", {"restored": False})
     running.simulator.steer(f"/vms/{VMID}", {"lock": None})
 
 
@@ -124,6 +126,14 @@ def strange(lab: Lab) -> Result:
     return lab.run("vm", name="strange1", tenant="acme", cores=2)
 
 
+def restore_failed(lab: Lab) -> Result:
+    lab.simulator.steer(f"/vms/{VMID}", {"restored": True})
+    tasks = ("nodes", "pve1", "tasks")
+    for row in lab.client.get(*tasks, vmid=VMID, source="active"):
+        lab.client.write("DELETE", *tasks, row["upid"])
+    return lab.run("vm", **WEB1, cores=2)
+
+
 def without_address(lab: Lab) -> Result:
     return lab.run("vm", name="mute1", state="started", wait_for="address", wait_timeout=2)
 
@@ -172,6 +182,8 @@ SYMPTOMS: Mapping[str, Callable[[Lab], Result]] = {
     "Can't lock file, got timeout": answered(500, LOCK_FILE),
     "VM is locked": steered(f"/vms/{VMID}", lock="backup"),
     "It is still being made": steered(f"/vms/{VMID}", lock="clone"),
+    "It is being restored": steered(f"/vms/{VMID}", restored=True),
+    "A restore of it has failed": restore_failed,
     "Unable to find configuration file": answered(500, GONE),
     "Detected modified configuration": answered(500, MODIFIED),
     "It does not belong to tenant": strange,
@@ -203,10 +215,12 @@ def test_every_symptom_of_the_page_is_made() -> None:
     assert sorted(headings) == sorted(messages()) == sorted(SYMPTOMS)
 
 
-def test_every_category_of_the_readme_leads_somewhere() -> None:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
-    table = readme.partition("| `error.category` | meaning |")[2].partition("\n## ")[0]
-    rows = PAGE.partition("| `error.category` | look under |")[2].partition("\n## ")[0]
-    named = r"`([A-Z]\w+)`"
-    assert set(re.findall(named, rows)) == set(re.findall(named, table))
-    assert set(re.findall(r"\(#([^)]+)\)", rows)) <= anchors(PAGE)
+def categories(kind: type[FleetError]) -> set[str]:
+    return {kind.category}.union(*(categories(child) for child in kind.__subclasses__()))
+
+
+def test_every_category_of_the_code_leads_somewhere() -> None:
+    table = PAGE.partition("| `error.category` | meaning | look under |")[2].partition("\n## ")[0]
+    named = re.findall(r"`([A-Z]\w+)`", table)
+    assert set(named) == categories(FleetError)
+    assert set(re.findall(r"\(#([^)]+)\)", table)) <= anchors(PAGE)

@@ -161,11 +161,7 @@ def load(_args: list[str]) -> None:
     compiled = keep_compiled(Path(os.environ[HOME_VARIABLE]))
     for file in sorted((below / "plugins").rglob("*.py")):
         compiled.compile(
-            source=file.read_bytes(),
-            filename=str(file),
-            mode="exec",
-            flags=0,
-            dont_inherit=True,
+            source=file.read_bytes(), filename=str(file), mode="exec", flags=0, dont_inherit=True
         )
     load_rooms(below)
     kept_payloads().mkdir(parents=True, exist_ok=True)

@@ -35,12 +35,7 @@ def run(
     """
     if not usual or command[0] not in FORKED:
         return subprocess.run(
-            command,
-            cwd=directory,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=directory, env=environment, capture_output=True, text=True, check=False
         )
     process = start(command, directory, environment)
     output, errors = process.communicate()

@@ -44,7 +44,7 @@ WANTED = {
     "guides and reasons": r"docs/(decisions/)?[\w-]+\.md",
     "pictures of the guides": r"docs/[\w-]+\.(svg|png)",
     "schemas of results": r"docs/\w+\.schema\.json",
-    "examples": r"docs/examples/[\w/.]+\.yml",
+    "examples": r"docs/examples/([\w/.]+\.yml|ansible\.cfg)",
 }
 # A release adds these to the changelog, and empties the directory of fragments.
 RELEASED = {"CHANGELOG.md", "CHANGELOG.rst", "changelogs/fragments/.keep"}

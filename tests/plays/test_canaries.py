@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from ansible_collections.pve.fleet.plugins.module_utils._spec.connection_options import (
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
     connection_spec,
 )
 from tests.cases import cases
@@ -46,6 +47,71 @@ PLANTED: Mapping[str, str] = {
     "vms.cloud_init.user_data": "#cloud-config\npassword: canary-vms-user-data-8\n",
     "user_password": "canary-user-9",
     "current_secret": "canary-current-14",
+    "vault_password": "canary-vault-15",
+    "root_password": "canary-root-16",
+    "server_password": "canary-server-17",
+    "keyring": "[client.admin]\nkey = canary-keyring-18\n",
+    "encryption_key": '{"kdf": null, "data": "canary-encryption-19"}',
+    "master_pubkey": "canary-master-20",
+    "bind_password": "canary-bind-21",
+    "client_secret": "canary-client-22",
+    "token": "canary-influx-23",
+    "otel_headers": "canary-headers-24",
+    "smtp_password": "canary-smtp-25",
+}
+_OFF = {"disable": True}  # Proxmox VE connects to no server then
+_STORAGE: Mapping[str, Any] = {**_OFF, "server": "192.0.2.9", "username": "u@pbs"}
+_REALM: Mapping[str, Any] = {"server1": "ldap.example.com", "base_dn": "dc=example,dc=com"}
+# The tasks of modules whose secrets belong to some types only, each with its secrets.
+TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
+    "storage": (
+        ({"name": "c1", "type": "cifs", "share": "iso", **_STORAGE}, ("server_password",)),
+        ({"name": "c2", "type": "rbd", "monhost": ["192.0.2.9"], **_OFF}, ("keyring",)),
+        (
+            {"name": "c3", "type": "pbs", "datastore": "d", **_STORAGE},
+            ("server_password", "encryption_key", "master_pubkey"),
+        ),
+    ),
+    "realm": (
+        (
+            {"name": "c1", "type": "ldap", "user_attr": "uid", "bind_dn": "cn=a", **_REALM},
+            ("bind_password",),
+        ),
+        (
+            {"name": "c2", "type": "openid", "issuer_url": "https://a.example", "client_id": "p"},
+            ("client_secret",),
+        ),
+    ),
+    "metric_server": (
+        (
+            {"name": "c1", "type": "influxdb", "server": "192.0.2.9", "server_port": 8086, **_OFF},
+            ("token",),
+        ),
+        (
+            {
+                "name": "c2",
+                "type": "opentelemetry",
+                "server": "192.0.2.9",
+                "server_port": 4318,
+                **_OFF,
+            },
+            ("otel_headers",),
+        ),
+    ),
+    "notification_endpoint": (
+        (
+            {
+                "name": "c1",
+                "type": "smtp",
+                "server": "mail.example.com",
+                "from_address": "a@example.com",
+                "mailto": ["b@example.com"],
+                "username": "u",
+            },
+            ("smtp_password",),
+        ),
+        ({"name": "c2", "type": "gotify", "server": "https://a.example"}, ("token",)),
+    ),
 }
 # The specification of module vms does not have them: they are of VMs in a list.
 OF_VMS = ("vms.cloud_init.password", "vms.cloud_init.user_data")
@@ -54,9 +120,7 @@ BESIDE = ("canary-url-10", "canary-key-11", "canary-class-12", "canary-broken-13
 # The password of root@pam in the demo cluster, with which some tasks log in.
 RIGHT_PASSWORD = "fleetpw123"
 CANARIES = (
-    "canary-user-data-6",
-    "canary-vms-user-data-8",
-    *(text for text in PLANTED.values() if "\n" not in text),
+    *(re.findall(r"canary-[a-z-]+-\d+", text)[0] for text in PLANTED.values()),
     *BESIDE,
     TOKEN_SECRET,
     RIGHT_PASSWORD,
@@ -105,11 +169,17 @@ def own_secrets(module: str) -> list[str]:
     return [*found, *OF_VMS] if module == "vms" else found
 
 
-def with_own(module: str, place: Path) -> dict[str, Any]:
-    """Return the options of a task that works, with the module's own secrets in it."""
-    options = dict(MINIMAL[module])
-    for path in own_secrets(module):
-        if path == "current_secret":  # for another state; in the refused task it is planted too
+def tasks_of(module: str, place: Path) -> Iterator[dict[str, Any]]:
+    """Yield the options of tasks that work, with the module's own secrets in them."""
+    for options, paths in TYPED.get(module, ((MINIMAL[module], tuple(own_secrets(module))),)):
+        yield with_secrets(options, paths, place)
+
+
+def with_secrets(options: Mapping[str, Any], paths: Iterable[str], place: Path) -> dict[str, Any]:
+    """Return the options with secrets in them, and with the options that these need."""
+    options = dict(options)
+    for path in paths:
+        if path in ("current_secret", "vault_password"):  # the refused task has them
             continue
         options = planted(options, path, PLANTED[path])
         if path.endswith("user_data"):
@@ -123,7 +193,15 @@ def with_own(module: str, place: Path) -> dict[str, Any]:
 
 def rows(module: str, place: Path) -> list[Row]:
     """Return the tasks of a module: those that work, and what can go wrong before and after."""
-    options = with_own(module, place)
+    return [
+        row
+        for number, options in enumerate(tasks_of(module, place))
+        for row in rows_of(module, f"{module} {number}", options, place)
+    ]
+
+
+def rows_of(module: str, label: str, options: dict[str, Any], place: Path) -> list[Row]:
+    """Return the rows of one task."""
     by_password = {"user": "root@pam", "token_id": "", "token_secret": ""}
     everything = {**options, "nosuch": 1}
     for path, value in PLANTED.items():
@@ -136,21 +214,21 @@ def rows(module: str, place: Path) -> list[Row]:
     sites = {"host": "", "sites": [{**site, "host": DEAD}, {**other, "host": DEAD}]}
     key = str(place / "client.pem")
     return [
-        Row(f"{module}: foreseen", module, options, {"check_mode": True}),
-        Row(f"{module}: works", module, {**options, **login}),
-        Row(f"{module}: again", module, options),
-        Row(f"{module}: refused", module, everything),
-        Row(f"{module}: wrong token", module, {**options, "token_secret": PLANTED["token_secret"]}),
-        Row(f"{module}: wrong password", module, {**options, **wrong}),
-        Row(f"{module}: unreachable", module, {**options, **wrong, "host": DEAD, "retries": 1}),
-        Row(f"{module}: unknown site", module, {**options, **sites, "site": "c"}),
-        Row(f"{module}: dead site", module, {**options, **sites, "site": "a", "retries": 1}),
+        Row(f"{label}: foreseen", module, options, {"check_mode": True}),
+        Row(f"{label}: works", module, {**options, **login}),
+        Row(f"{label}: again", module, options),
+        Row(f"{label}: refused", module, everything),
+        Row(f"{label}: wrong token", module, {**options, "token_secret": PLANTED["token_secret"]}),
+        Row(f"{label}: wrong password", module, {**options, **wrong}),
+        Row(f"{label}: unreachable", module, {**options, **wrong, "host": DEAD, "retries": 1}),
+        Row(f"{label}: unknown site", module, {**options, **sites, "site": "c"}),
+        Row(f"{label}: dead site", module, {**options, **sites, "site": "a", "retries": 1}),
         Row(
-            f"{module}: URL",
+            f"{label}: URL",
             module,
             {**options, "host": f"https://root:canary-url-10@127.0.0.1:{DEAD[-1]}"},
         ),
-        Row(f"{module}: client key", module, {**options, "client_cert": key, "client_key": key}),
+        Row(f"{label}: client key", module, {**options, "client_cert": key, "client_key": key}),
     ]
 
 
@@ -285,10 +363,7 @@ def play(place: Path, table: list[Row], simulator: Simulator, *arguments: str) -
             },
             "no_log": True,
         },
-        {
-            "keep": {"content": results, "dest": "results.json"},
-            "no_log": True,
-        },
+        {"keep": {"content": results, "dest": "results.json"}, "no_log": True},
     ]
     login = {"host": simulator.url, "ca_path": simulator.ca, "token_id": TOKEN_ID}
     plays = [
@@ -350,12 +425,9 @@ def test_what_a_module_keeps_is_private(place: Path) -> None:
     table = [Row("make", "vm", MINIMAL["vm"]), *rows("vm", place)[:2], PARTICULAR[0]]
     with Simulator("--cluster", DEMO, "--lag-s", "0", "--auth-delay-s", "0") as simulator:
         play(place, table, simulator, "-e", "pve_fleet_in_process=false")
-    kept = list((place / "written/home/.cache/pve.fleet").rglob("*"))
-    assert any(file.is_file() for file in kept)
-    for file in (*kept, place / "snippets" / "user.yml"):
-        mode = stat.S_IMODE(file.stat().st_mode)
-        assert mode & 0o007 == 0, (file, oct(mode))
-    assert not [file for file in kept if stat.S_IMODE(file.stat().st_mode) & 0o077]
+    assert not list((place / "written/home/.cache").rglob("pve*"))
+    mode = stat.S_IMODE((place / "snippets" / "user.yml").stat().st_mode)
+    assert mode & 0o007 == 0, oct(mode)
 
 
 def test_every_secret_option_is_planted() -> None:
@@ -442,10 +514,15 @@ def test_no_canary_of_the_lookup_comes_out(place: Path, cluster: Simulator) -> N
 
 
 def test_every_plugin_is_here(repo: Path) -> None:
-    """A new plugin has tests of its own above; `replaced` names variables and reads no secret."""
+    """A new plugin has tests of its own above.
+
+    `replaced` and `mistakes` are about names of variables and their choices, `edited` about the
+    checksum of a file: they read no secret.
+    """
     plugins = {
         f"{kind}/{file.stem}"
         for kind in ("inventory", "lookup")
         for file in (repo / "plugins" / kind).glob("*.py")
     }
-    assert plugins == {"inventory/proxmox", "lookup/replaced", "lookup/vm"}
+    without_secrets = {"lookup/edited", "lookup/mistakes", "lookup/replaced"}
+    assert plugins == {"inventory/proxmox", "lookup/vm", *without_secrets}

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import Played, Player, diffs
 
@@ -285,7 +286,7 @@ def test_an_interrupted_run_is_completed(lab: Lab, player: Player, web: str) -> 
     assert player.play(IMAGE, **said).expect().changed == 0
 
 
-@pytest.mark.parametrize("in_process", ["true", "false"])
+@pytest.mark.parametrize("in_process", repeated(["true", "false"]))
 def test_a_misspelt_option_of_the_template_is_named_and_nothing_else(
     player: Player, web: str, in_process: str
 ) -> None:

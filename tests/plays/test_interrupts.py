@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ansible-playbook is ended in the middle of a list of 20 VMs; the next run completes them.
 
-Of each kind of end there are several moments: 20 in `make test`, 200 in `make test-long`.
+Of each kind of end there are several moments: 10 in `make test`, 20 with `make test-slow`, 200 in
+`make test-long`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import os
 import random
 import re
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +22,12 @@ from typing import Any
 
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, repeated
 from tests.fast_time import fast_time
 from tests.faults.world import World, read_world
 from tests.modules.estate_lab import Lab, open_lab
 from tests.plays.commands import start
+from tests.plays.interrupting import End, await_that, end, kill
 from tests.simulator.forks import Forked
 
 SEEDS = cases(full=200, short=20)
@@ -39,19 +40,6 @@ OPTIONS: dict[str, Any] = {
 }
 QUICK = ("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0", "--cleanup-s", "0")
 _UPID = re.compile(r"UPID:\S+")
-
-
-@dataclass(frozen=True)
-class End:
-    """A way to end ansible-playbook: a signal, and whether its worker gets it as well."""
-
-    signal: signal.Signals
-    worker_too: bool = False
-
-    @property
-    def leaves_worker(self) -> bool:
-        """Whether the worker continues without the process that started it."""
-        return self.signal is signal.SIGKILL and not self.worker_too
 
 
 ENDS = (End(signal.SIGINT), End(signal.SIGTERM), End(signal.SIGKILL, worker_too=True))
@@ -93,12 +81,6 @@ def play(lab: Lab, directory: Path, options: dict[str, Any] | None = None) -> Fo
     return start(command, directory, {**os.environ, **quiet, **connection})
 
 
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has forked."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    return [int(word) for word in text.split()]
-
-
 def working_in(directory: Path) -> list[int]:
     """Return the processes whose working directory this is."""
     found: list[int] = []
@@ -109,31 +91,6 @@ def working_in(directory: Path) -> list[int]:
             if Path(os.readlink(entry / "cwd")) == directory:
                 found.append(int(entry.name))
     return found
-
-
-def end(process: Forked, how: End) -> None:
-    """End ansible-playbook, and its workers where that is said."""
-    workers = children(process.pid) if process.poll() is None else []
-    process.send_signal(how.signal)
-    if how.worker_too:
-        kill(workers, how.signal)
-    process.wait()
-
-
-def kill(workers: list[int], number: signal.Signals) -> None:
-    """Send a signal to the workers that still run."""
-    for worker in workers:
-        with suppress(ProcessLookupError):
-            os.kill(worker, number)
-
-
-def await_that(condition: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    for _look in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come to that")
 
 
 def tasks(lab: Lab) -> list[dict[str, Any]]:
@@ -173,7 +130,7 @@ def section(report: str, title: str) -> list[str]:
     return [line.strip() for line in found[1].splitlines()] if found else []
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", repeated(range(SEEDS), first=10))
 def test_the_next_run_completes_what_was_interrupted(
     seed: int, ground: Ground, tmp_path: Path
 ) -> None:
@@ -197,7 +154,7 @@ def test_the_next_run_completes_what_was_interrupted(
         (machine,) = world.named(name, TENANT)
         assert machine.comparable() == wanted.comparable()
         assert " run=" not in machine.config.get("description", "")
-    assert len(world.machines) == len(ground.world.machines)
+    assert len(world.vms) == len(ground.world.vms)
     assert world.leaked() == ground.world.leaked()
     assert len(made(lab)) == len(NAMES)
     assert active(lab) == set()

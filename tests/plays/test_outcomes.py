@@ -111,13 +111,7 @@ def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
     ]
     assert sorted(
         row["name"] for row in rows if row["name"] in ("c1", "c2", "c3", "c4", "c5", "late")
-    ) == [
-        "c2",
-        "c3",
-        "c4",
-        "c5",
-        "late",
-    ]
+    ) == ["c2", "c3", "c4", "c5", "late"]
 
 
 # Module snapshot.

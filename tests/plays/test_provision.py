@@ -7,9 +7,7 @@ Proxmox VE.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,33 +15,17 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import repeated
+from tests.demo.__main__ import EXAMPLES
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import DEPROVISION, PROVISION, Player, diffs, machine, vm, writes
 
-
-@pytest.fixture(scope="module")
-def installed(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the collection is installed from its artifact."""
-    target = tmp_path_factory.mktemp("installed")
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(target)}
-    galaxy = ("ansible-galaxy", "collection")
-    subprocess.run([*galaxy, "build", "--output-path", target, repo], check=True, env=environment)
-    (artifact,) = target.glob("pve-fleet-*.tar.gz")
-    subprocess.run(
-        [*galaxy, "install", "--offline", "-p", target, artifact], check=True, env=environment
-    )
-    return target
+# The whole life of an estate; tests/plays/test_artifact.py repeats it with the installed artifact.
 
 
-# The whole life of an estate, with the installed collection.
-
-
-def test_life_of_the_example_estate(installed: Path, lab: Lab, tmp_path: Path) -> None:
-    examples = installed / "ansible_collections" / "pve" / "fleet" / "docs" / "examples"
-    estate = tmp_path / "estate.yml"
-    estate.write_text((examples / "estate.yml").read_text(encoding="utf-8"), encoding="utf-8")
-    environment = {**lab.environment, "ANSIBLE_COLLECTIONS_PATH": str(installed)}
-    player = Player(tmp_path, environment, usual=False)
+def test_life_of_the_example_estate(player: Player, lab: Lab) -> None:
+    estate = player.directory / "estate.yml"
+    estate.write_text((EXAMPLES / "estate.yml").read_text(encoding="utf-8"), encoding="utf-8")
     said = ("-e", "@estate.yml", "--diff")
 
     mark = lab.mark()
@@ -228,7 +210,7 @@ def test_only_the_named_tenants_are_worked_on(player: Player, lab: Lab) -> None:
     assert [one.name for one in lab.machines() if one.name.startswith("t-")] == ["t-acm"]
 
 
-@pytest.mark.parametrize("in_process", ["true", "false"])
+@pytest.mark.parametrize("in_process", repeated(["true", "false"]))
 def test_no_secret_is_shown(stranger: Player, lab: Lab, in_process: str) -> None:
     secret = {"user": "ops", "password": "hunter2-own"}
     estate = [
@@ -285,8 +267,4 @@ def test_documented_privileges_suffice(repo: Path, stranger: Player, lab: Lab) -
     )
     assert {
         name: (outcome.refusal, outcome.result[0]["changed"]) for name, outcome in outcomes.items()
-    } == {
-        "made": ("", True),
-        "changed": ("", True),
-        "removed": ("", True),
-    }
+    } == {"made": ("", True), "changed": ("", True), "removed": ("", True)}

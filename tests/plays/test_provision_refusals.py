@@ -105,8 +105,7 @@ REFUSED: dict[str, Refusal] = {
         "Name the tenants in provision_tenants, or set provision_all=true",
     ),
     "a removal of a part of a name": Refusal(
-        {"vms": [vm("a", tenant="acme")], "tasks": "absent", "tenants": "acm"},
-        "tenants names acm",
+        {"vms": [vm("a", tenant="acme")], "tasks": "absent", "tenants": "acm"}, "tenants names acm"
     ),
 }
 
@@ -135,7 +134,7 @@ def test_estate_must_be_given_once(player: Player, lab: Lab) -> None:
         "has no value. Write a dictionary"
         in player.play(PROVISION, provision_vm=None).expect(2).output
     )
-    both = player.play(PROVISION, provision_vms=[], provision_vm={"cores": 1}).expect(2)
+    both = player.play(PROVISION, provision_vms=[vm("a")], provision_vm={"cores": 1}).expect(2)
     assert "Both are: remove one." in both.output
     assert lab.requests_since(mark) == []
 
@@ -145,9 +144,7 @@ def test_misspelt_variable_of_the_tenants_is_refused(player: Player, lab: Lab) -
     refused = player.play(
         PROVISION, provision_vms=[vm("a", tenant="acme")], provision_tenant="acme"
     )
-    message = (
-        "provision_tenant is not a variable of this role, so the run would work on every tenant."
-    )
+    message = "provision_tenant is not a variable of pve.fleet (did you mean 'provision_tenants'?)"
     assert message in refused.expect(2).output
     assert lab.requests_since(mark) == []
 
@@ -236,7 +233,7 @@ def test_each_wrong_vm_is_named_and_nothing_is_written(player: Player, lab: Lab)
     assert misfits({name: outcome.failure_of(name) for name in UNFIT}, UNFIT) == {}
     assert {row["action"] for row in outcome.result} == {"failed"}
     assert "7 of 7 VMs failed" in outcome.refusal
-    assert "And 2 more." in outcome.refusal
+    assert len(outcome.refusal) < 4000
     assert writes(lab, mark) == []
 
 
@@ -266,11 +263,7 @@ def test_connection_that_does_not_work(
             {**right, "host": "ht!tp://x y"}, "ConfigurationError", "host"
         ),
         "no credentials": Failure({"host": right["host"]}, "ConfigurationError", "token"),
-        "wrong token": Failure(
-            {**right, "token_secret": wrong},
-            "AuthenticationError",
-            "token",
-        ),
+        "wrong token": Failure({**right, "token_secret": wrong}, "AuthenticationError", "token"),
         "wrong CA": Failure({**right, "ca_path": str(other_ca)}, "NetworkError", "ca_path"),
         "unreachable port": Failure(
             {**right, "host": f"127.0.0.1:{free_port}", "retries": 1}, "NetworkError", "port"

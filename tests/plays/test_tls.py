@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, repeated
 from tests.certificates import Authority, Pair, self_signed
 from tests.plays.commands import run
 from tests.plays.inventory_helpers import Lister, one_line
@@ -191,15 +191,12 @@ def _unbroken(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", repeated(WAYS))
 def test_modules_refuse_it(doors: Doors, tmp_path: Path, way: str) -> None:
     """One module that reads, and one that writes."""
     doors.forget()
     tasks = [
-        {
-            f"pve.fleet.{module}": {**MINIMAL[module], **doors.options(case)},
-            "ignore_errors": True,
-        }
+        {f"pve.fleet.{module}": {**MINIMAL[module], **doors.options(case)}, "ignore_errors": True}
         for case in CASES
         for module in ("vm_info", "pool")
     ]
@@ -293,7 +290,7 @@ def test_the_lookup_refuses_it(doors: Doors, tmp_path: Path) -> None:
 UNVERIFIED = "is not verified (validate_certs=false)"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", repeated(WAYS))
 @pytest.mark.parametrize("verified", [True, False])
 def test_verification_off_warns_once_a_run(
     simulator: Simulator, tmp_path: Path, verified: bool, way: str

@@ -10,35 +10,59 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import parse
+from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.canonical import check_parts
 from ansible_collections.pve.fleet.plugins.module_utils._schema.check import (
-    check_options,
-    check_part,
     disputed,
+    find_part_refusal,
+    find_refusals,
     taken_by,
     unknown_option,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
+    LXC,
     MOST,
     NAMED,
     format_of,
     rule_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._schema.qemu import OPTIONS
+from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.qemu import OPTIONS
 from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import (
     BY_VERSION,
     NEWEST,
     RELEASE,
-    judges,
+    deciding_versions,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.canonical import check_parts
 from tests import needs
-from tests.tools import make_schema
+from tests.tools import make_answers, make_schema
 
 
 @needs.tool("ruff")
 def test_the_generated_files_are_fresh() -> None:
     assert make_schema.TARGET.read_text(encoding="utf-8") == make_schema.render()
     assert make_schema.OLDER_TARGET.read_text(encoding="utf-8") == make_schema.render_older()
+    assert make_schema.LXC_TARGET.read_text(encoding="utf-8") == make_schema.render_lxc()
+    assert make_schema.GUESTS_TARGET.read_text(encoding="utf-8") == make_schema.render_guests()
+    assert make_answers.TARGET.read_text(encoding="utf-8") == make_answers.render()
+
+
+@pytest.mark.parametrize(
+    ("form", "mistake"),
+    [
+        ("{reads: exitstatus}", "the schema does not type exitstatus"),
+        ("{reads: pid, more: {pstart: whole}}", "the schema has pstart as whole: move it to reads"),
+        ("{read: pid}", "read is not a part of a record"),
+    ],
+)
+def test_fields_of_answers_come_from_the_schema(form: str, mistake: str) -> None:
+    text = f"{{reads: {{'nodes/*/tasks': {{rows: {form}}}}}, writes: {{}}}}"
+    with pytest.raises(make_answers.DeclarationError, match=mistake):
+        make_answers.render(text)
+
+
+def test_an_answer_of_an_unknown_path_is_a_mistake() -> None:
+    text = "{reads: {'nodes/*/turtles': unchanged}, writes: {}}"
+    with pytest.raises(make_answers.DeclarationError, match="has no such path"):
+        make_answers.render(text)
 
 
 def _facts(rules: Any) -> Any:
@@ -78,7 +102,7 @@ def test_the_facts_of_8_4_are_those_of_the_reference(shared: Path) -> None:
 def test_a_server_is_judged_by_its_version_or_its_neighbours(
     server: Any, expected: list[Any]
 ) -> None:
-    assert list(judges(server)) == expected
+    assert list(deciding_versions(server)) == expected
 
 
 BY_SERVER: list[tuple[str, str, set[tuple[int, int]]]] = [
@@ -111,9 +135,9 @@ def test_who_takes_what(key: str, value: str, takers: set[tuple[int, int]]) -> N
     assert disputed({key: value, "memory": "512"}) == (
         {key} if 0 < len(takers) < len(BY_VERSION) else set()
     )
-    assert bool(check_options({key: value})) == (not takers)
+    assert bool(find_refusals({key: value})) == (not takers)
     for version in BY_VERSION:
-        assert bool(check_options({key: value}, version)) == (version not in takers)
+        assert bool(find_refusals({key: value}, version)) == (version not in takers)
 
 
 NEW_NAMES: list[tuple[str, str]] = [
@@ -138,24 +162,24 @@ def test_a_name_that_no_known_version_has_is_left_to_a_newer_one(key: str, value
     assert taken_by(key, value) == []
     assert disputed({key: value}) == {key}
     assert unknown_option(key, value)
-    assert not check_options({key: value})
+    assert not find_refusals({key: value})
     for server in (*BY_VERSION, RELEASE):
-        assert check_options({key: value}, server)
+        assert find_refusals({key: value}, server)
     for newer in ((*RELEASE[:2], RELEASE[2] + 1), (NEWEST[0], NEWEST[1] + 1), (NEWEST[0] + 1, 0)):
-        assert not check_options({key: value}, newer)
-        assert check_options({"cores": "0"}, newer)
+        assert not find_refusals({key: value}, newer)
+        assert find_refusals({"cores": "0"}, newer)
 
 
 def test_a_later_release_of_a_version_may_have_what_the_next_one_has() -> None:
     tunnel = {"net0": "virtio,host-tunnel=1"}
-    assert check_options(tunnel, (9, 1, 11))
-    assert not check_options(tunnel, (9, 1, 12))
-    assert check_options(tunnel, (8, 4, 20))
+    assert find_refusals(tunnel, (9, 1, 11))
+    assert not find_refusals(tunnel, (9, 1, 12))
+    assert find_refusals(tunnel, (8, 4, 20))
 
 
 def test_a_version_between_two_known_ones_gets_the_benefit_of_the_doubt() -> None:
-    assert not check_options({"allow-ksm": "0", "scsi0": "local-lvm:8,cyls=4"}, (9, 0))
-    assert check_options({"cores": "0"}, (9, 0))
+    assert not find_refusals({"allow-ksm": "0", "scsi0": "local-lvm:8,cyls=4"}, (9, 0))
+    assert find_refusals({"cores": "0"}, (9, 0))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +207,7 @@ def test_a_property_string_is_read_as_pve_reads_it(key: str, text: str, reason: 
     """A part of blanks is skipped, a key twice or without a value is not (JSONSchema.pm,
     parse_property_string).
     """
-    assert check_options({key: text}, NEWEST).get(key) == reason
+    assert find_refusals({key: text}, NEWEST).get(key) == reason
 
 
 @pytest.mark.parametrize(
@@ -213,7 +237,7 @@ def test_a_property_string_is_read_as_pve_reads_it(key: str, text: str, reason: 
 def test_a_refusal_has_the_words_of_pve_and_words_for_people(
     key: str, name: str, text: str, refusal: tuple[str, str, str]
 ) -> None:
-    assert check_part(key, name, text) == refusal
+    assert find_part_refusal(key, name, text) == refusal
     with pytest.raises(ValidationFailed) as raised:
         check_parts(key, {name: text})
     assert (refusal[1] or refusal[0]) in raised.value.answer
@@ -223,8 +247,8 @@ def test_a_refusal_has_the_words_of_pve_and_words_for_people(
 def test_a_sub_key_goes_by_the_name_that_every_version_takes() -> None:
     for text in ("1,freeze-fs=0", "1,guest-fsfreeze=0", "1,freeze-fs-on-backup=0"):
         assert parse(text, format_of("agent") or {}) == {"enabled": "1", "freeze-fs-on-backup": "0"}
-    assert check_part("agent", "freeze-fs-on-backup", "0") is None
-    assert check_part("scsi0", "cyls", "x")
+    assert find_part_refusal("agent", "freeze-fs-on-backup", "0") is None
+    assert find_part_refusal("scsi0", "cyls", "x")
 
 
 def test_every_named_format_that_we_describe_is_one_of_the_schema() -> None:
@@ -263,7 +287,43 @@ def test_what_pve_refuses_we_refuse_first(shared: Path) -> None:
             for key, value in vector["params"].items()
             if key not in ("node", "vmid", "pool")
         }
-        refused = check_options(options, NEWEST)
+        refused = find_refusals(options, NEWEST)
         expected = {key for key in vector.get("errors") or {} if key not in ("vmid", "pool")}
         assert set(refused) == expected, (options, refused)
     assert judged > 100
+
+
+# Answers of a recorded PVE 9.2 to the creation of a container.
+REFUSED_OF_CONTAINERS = {
+    "hostname": ("bad_name", "value does not look like a valid DNS name"),
+    "memory": ("8", "value must have a minimum value of 16"),
+    "cores": ("0", "value must have a minimum value of 1"),
+    "net0": ("bridge=vmbr0", "name: property is missing and it is not optional"),
+    "net1": ("name=eth0,tag=5000", "tag: value must have a maximum value of 4094"),
+    "net2": (
+        "name=eth0,ip=10.0.0.1",
+        "ip: value does not look like a valid ipv4 network configuration",
+    ),
+    "mp0": ("images:1", "mp: property is missing and it is not optional"),
+    "mp1": ("images:1,mp=/a/../b", "mp: /a/../b contains illegal character sequences"),
+    "features": ("nesting=2", "nesting: type check ('boolean') failed - got '2'"),
+    "tags": ("a b;!c", "invalid characters in tag '!c'"),
+}
+
+
+def test_options_of_containers_have_the_answers_of_a_recorded_pve() -> None:
+    options = {key: text for key, (text, _reason) in REFUSED_OF_CONTAINERS.items()}
+    reasons = {key: reason for key, (_text, reason) in REFUSED_OF_CONTAINERS.items()}
+    assert find_refusals(options, (9, 2), LXC) == reasons
+
+
+def test_options_of_containers_by_version() -> None:
+    oci = {"entrypoint": "/bin/app", "env": "A=1"}
+    assert find_refusals(oci, (9, 2), LXC) == {}
+    assert find_refusals(oci, (9, 1), LXC) == {}
+    assert sorted(find_refusals(oci, (8, 4), LXC)) == ["entrypoint", "env"]
+    net = {"net0": "name=eth0,host-managed=1"}
+    assert find_refusals(net, (8, 4), LXC)
+    assert not find_refusals(net, (9, 1), LXC)
+    assert rule_of("scsi0", schema=LXC) is None
+    assert rule_of("mp256", schema=LXC) is None

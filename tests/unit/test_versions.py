@@ -64,6 +64,14 @@ def test_documentation_names_the_same_packages(repo: Path) -> None:
     assert documented_requirements(repo) == [f"python >= {needed_python(repo)}", *packages]
 
 
+def test_integration_tests_install_the_same(repo: Path) -> None:
+    """ansible-test installs this file alone, so that it cannot refer to the other one."""
+    pinned = (repo / "tests" / "requirements-test.txt").read_text(encoding="utf-8").splitlines()
+    lines = (repo / "tests/integration/requirements.txt").read_text("utf-8").splitlines()
+    assert [one for one in lines if not one.startswith("#") and one not in pinned] == []
+    assert needed_packages(repo).keys() <= {one.partition("==")[0] for one in lines}
+
+
 def test_readme_names_the_same_versions(repo: Path) -> None:
     text = " ".join((repo / "README.md").read_text(encoding="utf-8").split())
     for name, versions in needed_packages(repo).items():

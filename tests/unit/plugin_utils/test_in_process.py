@@ -11,7 +11,6 @@ import os
 import sys
 from pathlib import Path
 from typing import Any, cast
-from unittest import mock
 
 import pytest
 
@@ -21,12 +20,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.request import Requ
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.start import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.plugin_utils import (
     _arguments,
     _clients,
     _eligibility,
-    _in_process,
     _progress,
 )
 from tests.fake_api import FakeApi
@@ -44,7 +42,7 @@ FITS: dict[str, Any] = {
 
 
 def test_what_needs_no_process_of_its_own() -> None:
-    assert _eligibility.why_a_module(**FITS) == ""
+    assert _eligibility.why_a_module(_eligibility.Circumstances(**FITS)) == ""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,7 @@ def test_what_needs_no_process_of_its_own() -> None:
     ],
 )
 def test_what_needs_a_process_of_its_own(differs: dict[str, Any], why: str) -> None:
-    assert why in _eligibility.why_a_module(**{**FITS, **differs})
+    assert why in _eligibility.why_a_module(_eligibility.Circumstances(**{**FITS, **differs}))
 
 
 def test_which_interpreter_is_the_controllers_own(tmp_path: Path) -> None:
@@ -153,7 +151,7 @@ class Log(FakeApi):
 
 def closed(client: Client) -> int:
     """Return how often the connections of a client were closed."""
-    return cast(Log, client._parts.transport).closed
+    return cast(Log, client._layers.transport).closed
 
 
 PVE = Connection(parse_endpoint("https://pve:8006", None), user="root@pam", password="x")
@@ -168,8 +166,8 @@ def clients() -> _clients.Clients:
 
 
 def lent(clients: _clients.Clients, connection: Connection = PVE, **environment: str) -> Any:
-    with clients.lend(connection, environment) as kept:
-        return kept.client
+    with clients.lend(connection, environment) as client:
+        return client
 
 
 def test_the_next_item_finds_the_connection_open(clients: _clients.Clients) -> None:
@@ -180,18 +178,6 @@ def test_the_next_item_finds_the_connection_open(clients: _clients.Clients) -> N
     assert not closed(first)
     assert lent(clients, OTHER) is not first
     assert lent(clients, SSL_CERT_FILE="/ca.pem") is not first
-
-
-def test_an_item_in_a_process_of_its_own_ends_the_guesses_of_those_here(
-    clients: _clients.Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_in_process, "CLIENTS", clients)
-    with clients.lend(PVE, {}) as kept:
-        assert kept.prefetcher._guesses
-    action = mock.Mock()
-    action._execute_module.return_value = {"changed": True}
-    assert _in_process.InProcess._as_a_module(action, {}) == {"changed": True}
-    assert not kept.prefetcher._guesses
 
 
 def test_an_idle_connection_is_opened_again(clients: _clients.Clients) -> None:
@@ -207,7 +193,7 @@ def test_a_client_with_trouble_is_not_lent_again(
 ) -> None:
     def use() -> None:
         with clients.lend(PVE, {}) as lent_now:
-            kept.append(lent_now.client)
+            kept.append(lent_now)
             raise error
 
     kept: list[Any] = []

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""PVE's words for kinds of guests stand in the file of the kind only.
+
+All other code takes the word from the row of a listing or from a `Kind`, so that it serves every
+kind of guests.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+# The package qemu-guest-agent is software of the guest and no kind of guests.
+WORD = re.compile(r"(?<![A-Za-z])(?:qemu|lxc)(?!-guest-agent|[A-Za-z])")
+EXCEPTIONS = {
+    "module_utils/_container/kind.py": "the kind itself",
+    "module_utils/_vm/kind.py": "the kind itself",
+    "module_utils/_api/generated/guests.py": "generated: the words of paths in the API schema",
+    "module_utils/_api/answers/generated/answers.py": "generated: the paths of the API schema",
+    "module_utils/_schema/generated/qemu.py": "generated: names of CPUs and formats of the schema",
+    "module_utils/_schema/generated/lxc.py": "generated: names of formats of the schema",
+    "module_utils/_schema/check.py": "the check of such a format",
+    "module_utils/_inventory/compatible.py": "groups that community.proxmox creates without a host",
+}
+
+# The rooms whose work is on VMs by its options: a list of VMs, an estate, drift from it, what
+# interrupted runs left. The others know of VMs no more than their kind.
+ROOMS_OF_VMS = ("_drift", "_entry", "_estate", "_fleet", "_tidy", "_vm")
+OF_VM = re.compile(r"^\s*from \.+_vm\.(?!kind import)(\S+) import", re.MULTILINE)
+
+
+def words_in(source: str) -> Iterator[str]:
+    """Yield the texts of a file with PVE's word for a kind, without docstrings."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if id(node) not in docstrings and WORD.search(node.value):
+            yield node.value
+
+
+FOUND = {
+    str(file.relative_to(PLUGINS)): list(words_in(file.read_text(encoding="utf-8")))
+    for folder in ("module_utils", "plugin_utils")
+    for file in sorted((PLUGINS / folder).rglob("*.py"))
+}
+
+
+def test_only_a_kind_has_pves_word_for_it() -> None:
+    others = FOUND.keys() - EXCEPTIONS.keys()
+    assert {name: FOUND[name] for name in sorted(others) if FOUND[name]} == {}
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_is_needed(name: str) -> None:
+    assert FOUND[name]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('path = ("nodes", node, "qemu", vmid)', ["qemu"]),
+        ('path = f"/nodes/{node}/lxc/{vmid}"', ["/lxc/"]),
+        ('groups = ["proxmox_all_qemu"]', ["proxmox_all_qemu"]),
+        ('"""As qemu-server does."""', []),
+        ('step = "Install qemu-guest-agent"', []),
+    ],
+)
+def test_texts_with_the_word_are_found(source: str, found: list[str]) -> None:
+    assert list(words_in(source)) == found
+
+
+def test_other_rooms_know_the_kind_of_vms_only() -> None:
+    found: dict[str, list[str]] = {}
+    for file in sorted((PLUGINS / "module_utils").rglob("*.py")):
+        name = file.relative_to(PLUGINS / "module_utils")
+        modules = OF_VM.findall(file.read_text(encoding="utf-8"))
+        if modules and name.parts[0] not in ROOMS_OF_VMS:
+            found[str(name)] = modules
+    assert found == {}
+
+
+def test_imports_of_vms_are_found() -> None:
+    lines = ("from .._vm.kind import VM", "from .._vm.run import A", "  from ..._vm.model import B")
+    text = "\n".join(lines)
+    assert OF_VM.findall(text) == ["run", "model"]
