@@ -59,7 +59,8 @@ PLANTED: Mapping[str, str] = {
     "otel_headers": "canary-headers-24",
     "smtp_password": "canary-smtp-25",
 }
-_OFF = {"disable": True}  # Proxmox VE connects to no server then
+# Proxmox VE connects to no server then, except to one for OpenTelemetry.
+_OFF = {"disable": True}
 _STORAGE: Mapping[str, Any] = {**_OFF, "server": "192.0.2.9", "username": "u@pbs"}
 _REALM: Mapping[str, Any] = {"server1": "ldap.example.com", "base_dn": "dc=example,dc=com"}
 # The tasks of modules whose secrets belong to some types only, each with its secrets.
@@ -88,13 +89,7 @@ TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
             ("token",),
         ),
         (
-            {
-                "name": "c2",
-                "type": "opentelemetry",
-                "server": "192.0.2.9",
-                "server_port": 4318,
-                **_OFF,
-            },
+            {"name": "c2", "type": "opentelemetry", "server": "10.99.0.6", "server_port": 4318},
             ("otel_headers",),
         ),
     ),
