@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_vm_that_the_login_may_not_see_stops_the_removal_before_any_write(lab: L
     assert state_of(lab) == before
 
 
-def test_vm_removed_by_another_run_after_any_request_is_no_stray(lab: Lab) -> None:
+def test_vm_removed_by_another_run_after_any_request_is_not_a_stray(lab: Lab) -> None:
     """Proxmox VE takes a VM out of its pool when it removes it (qemu-server: PVE/API2/Qemu.pm,
     destroy_vm), so an answer from before names a VM that a later one lacks.
     """
@@ -93,8 +94,8 @@ def test_vm_removed_by_another_run_after_any_request_is_no_stray(lab: Lab) -> No
         number += 1
         do(lab, "tenant", name="initech")
         vm = do(lab, "vm", name="app1", memory="1G", **OWN)["vm"]
-        absent = {"name": "app1", "state": "absent", "tenant": "initech"}
-        more = run_with(lab, number, lambda absent=absent: do(lab, "vm", **absent), **GONE)
+        absent: dict[str, Any] = {"name": "app1", "state": "absent", "tenant": "initech"}
+        more = run_with(lab, number, partial(do, lab, "vm", **absent), **GONE)
         assert machines(lab) == {}, (number, vm["vmid"])
         assert not do(lab, "tenant", **GONE)["changed"]
     assert number > 10

@@ -77,7 +77,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     reader = CachingReader(client)
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster))
-    # After the guests: a VM that is removed meanwhile must not look like a member without a VM.
+    # After the guests: a VM that is removed in between must not look like a member without a VM.
     facts = with_pool(facts, tenant, reader)
     require_established(tenant, facts, f"{tenant.label} was not removed")
     guests = read_guests(tenant, facts, client)
