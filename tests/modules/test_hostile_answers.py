@@ -79,7 +79,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/qemu/*/snapshot",
         "nodes/*/qemu/*/config",
     ),
-    ("module_utils/_guest/create/new_guest.py", "is_created"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/create/new_guest.py", "_read_complete"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),

@@ -44,8 +44,7 @@ def run_token(params: Mapping[str, Any], client: Api, check_mode: bool = False) 
     """Bring a token to the desired state; the result has its secret if PVE returned one."""
     keeper = SecretKeeper(client)
     rotates = params.get("state") == "rotated"
-    if params.get("successor") and not rotates:
-        raise _refused_successor("successor was refused", "it goes with state=rotated only")
+    _require_rotated(params, rotates)
     work = rotate if rotates else _run
     try:
         result = work(params, keeper, check_mode)
@@ -62,16 +61,28 @@ def _run(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> R
     """Do the work of the engine."""
 
     def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
-        if keeper.owner_is_missing and change.creates:
-            raise NotFound(
-                attempted=f"Token '{token_id(desired.keys)}' was not created",
-                answer=f"there is no user '{desired.keys['owner']}'",
-                next_step="Create the user first",
-                reason="unknown user",
-            )
+        _require_owner(desired, change, keeper.owner_is_missing)
         return precheck_token(client, desired, change)
 
     return run(replace(TOKEN, precheck=precheck), params, keeper, check_mode)
+
+
+def _require_rotated(params: Mapping[str, Any], rotates: bool) -> None:
+    """Raise ValidationFailed for a successor of a token that is not rotated (pure)."""
+    if params.get("successor") and not rotates:
+        raise _refused_successor("successor was refused", "it goes with state=rotated only")
+
+
+def _require_owner(desired: DesiredResource, change: ResourceChange, is_missing: bool) -> None:
+    """Raise NotFound for a new token of a user that does not exist (pure)."""
+    if not is_missing or not change.creates:
+        return
+    raise NotFound(
+        attempted=f"Token '{token_id(desired.keys)}' was not created",
+        answer=f"there is no user '{desired.keys['owner']}'",
+        next_step="Create the user first",
+        reason="unknown user",
+    )
 
 
 def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._core.errors import PermissionDenied
@@ -33,15 +33,7 @@ def read_rights(client: Api, token: str, successor: str, began: str) -> list[Rig
     Raises PermissionDenied before any write if the caller cannot see all of them, which PVE does
     not report (API2/ACL.pm, read_acl), or cannot give one of them.
     """
-    if "Sys.Audit" not in held_on(client, "/access"):
-        raise PermissionDenied(
-            attempted=began,
-            answer="Proxmox VE does not show all rights without Sys.Audit on /access, and the"
-            " successor would lack those",
-            next_step="Use a user or token with Sys.Audit on /access",
-            reason="not all rights",
-            details={"privileges": ["Sys.Audit"]},
-        )
+    _require_all_visible(held_on(client, "/access"), began)
     found: list[Right] = []
     for entry in client.get("access", "acl", attempted="Could not read the rights") or []:
         grant = read_grant(entry)
@@ -50,6 +42,22 @@ def read_rights(client: Api, token: str, successor: str, began: str) -> list[Rig
     if found:
         _require_givable(client, found, began)
     return sorted(found)
+
+
+def _require_all_visible(held: Collection[str], began: str) -> None:
+    """Raise PermissionDenied if a caller with these privileges on /access may not see all rights
+    (pure).
+    """
+    if "Sys.Audit" in held:
+        return
+    raise PermissionDenied(
+        attempted=began,
+        answer="Proxmox VE does not show all rights without Sys.Audit on /access, and the"
+        " successor would lack those",
+        next_step="Use a user or token with Sys.Audit on /access",
+        reason="not all rights",
+        details={"privileges": ["Sys.Audit"]},
+    )
 
 
 def _require_givable(client: Api, rights: Sequence[Right], began: str) -> None:

@@ -35,6 +35,7 @@ _MIDDLE_OF_A_TEXT = re.compile(r"\s|https?://")
 # check_efi_vars).
 _EXPLAINED = re.compile(r"EFI disk without 'ms-cert")
 _LOG_PAGE, _LOG_PAGES = 500, 20
+_WELL = "OK"  # the exit status of a task without errors and warnings
 
 
 class NoNotes:
@@ -120,7 +121,10 @@ class TaskWaiter:
             if status.get("status") == "stopped":
                 exitstatus = str(status.get("exitstatus") or "")
                 self._notes.ended(one.task.text)
-                return _ended(self._reader, one.task, exitstatus, one.attempted)
+                log: list[str] = []
+                if exitstatus != _WELL:
+                    log = task_log(self._reader, one.task.text)
+                return _ended(one.task, exitstatus, log, one.attempted)
             if one.progress is not None:
                 one.progress(one.task.text, waited, str(status.get("status") or ""))
             if waited >= one.timeout:
@@ -158,7 +162,7 @@ class Tasks:
         while True:
             answer = self._sender.send(request)
             if not is_upid(answer):
-                return TaskResult("", "", "", "OK")
+                return TaskResult("", "", "", _WELL)
             try:
                 return self._waiter.wait(answer, timeout, request.attempted)
             except Locked as error:
@@ -232,11 +236,13 @@ def _log_lines(client: Reader, upid: str) -> Iterator[str]:
             return
 
 
-def _ended(client: Reader, task: Upid, exitstatus: str, attempted: str) -> TaskResult:
-    """Return how a task ended, with its warnings. Raises the error of its exit status."""
-    if exitstatus == "OK":
+def _ended(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskResult:
+    """Return how a task ended, with its warnings. Raises the error of its exit status (pure).
+
+    `log` is needed for every exit status but OK.
+    """
+    if exitstatus == _WELL:
         return TaskResult(task.text, task.node, task.type, exitstatus)
-    log = task_log(client, task.text)
     if exitstatus.startswith("WARNINGS"):
         return TaskResult(
             upid=task.text,

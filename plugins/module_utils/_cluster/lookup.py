@@ -115,6 +115,18 @@ def guard_tenant(
     )
 
 
+def require_unowned(label: str, tags: Iterable[str], prefix: str) -> None:
+    """Raise Conflict for a VM of a tenant: the task has none, and one is required for such a VM."""
+    if not tenants_of(tags, prefix):
+        return
+    raise Conflict(
+        attempted=f"{label} was refused",
+        answer="it has the tag of a tenant, the task has no tenant, and require_tenant is set",
+        next_step="Set tenant, or choose another name or vmid",
+        reason="require_tenant",
+    )
+
+
 def guard_source(
     row: VmRow,
     tags: Iterable[str],

@@ -130,17 +130,35 @@ def await_restored(
     A configuration that is still bare was left by a failed restore. Raises BeingRestored after
     `seconds`, at least after one look.
     """
-    client = client.direct()
+    config, restore = _watch_restore(client.direct(), path, seconds)
     node, vmid = str(path[1]), int(path[3])
-    restore = _Restore()
+    _require_ended(restore, attempted, vmid, node)
+    return config
+
+
+def _watch_restore(
+    client: Client, path: tuple[str | int, ...], seconds: float
+) -> tuple[dict[str, Any] | None, _Restore | None]:
+    """Return the last configuration, None if the VM is gone, and the restore that still writes
+    it.
+    """
+    node, vmid = str(path[1]), int(path[3])
+    config: dict[str, Any] | None = None
+    restore: _Restore | None = None
     for _left in poll(client.clock, seconds, longest=_LONGEST_PAUSE):
         config = _read_config(client, path)
         if config is None or not _is_being_written(config):
-            return config
+            return config, None
         restore = _look_for_restore(client, vmid, node)
         if restore.has_ended:  # the configuration was read before the task
-            return _read_config(client, path)
-    raise _being_restored(attempted, vmid, node, restore)
+            return _read_config(client, path), None
+    return config, restore
+
+
+def _require_ended(restore: _Restore | None, attempted: str, vmid: int, node: str) -> None:
+    """Raise BeingRestored for a VM that a restore still writes (pure)."""
+    if restore is not None:
+        raise _being_restored(attempted, vmid, node, restore)
 
 
 def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> None:
@@ -177,9 +195,11 @@ def find_restored(client: Client, rows: Iterable[VmRow]) -> dict[int, str]:
     return found
 
 
-def restore_began(attempted: str, vmid: int, node: str) -> BeingRestored:
-    """Return the error about a VM that was bare when it was read again before a write."""
-    return BeingRestored(
+def require_no_restore(config: Mapping[str, Any], attempted: str, vmid: int, node: str) -> None:
+    """Raise BeingRestored for a VM that is bare when it is read again before a write (pure)."""
+    if not is_bare(config):
+        return
+    raise BeingRestored(
         attempted=attempted,
         answer=f"{_label(vmid, node)} has neither name nor disks any more: a restore has started",
         next_step="Run this again when the restore is complete",
@@ -188,9 +208,13 @@ def restore_began(attempted: str, vmid: int, node: str) -> BeingRestored:
     )
 
 
-def restore_failed(attempted: str, vmid: int, node: str) -> RestoreFailed:
-    """Return the error about a VM that a failed restore has left without name and disks."""
-    return RestoreFailed(
+def require_restore_succeeded(
+    config: Mapping[str, Any] | None, attempted: str, vmid: int, node: str
+) -> None:
+    """Raise RestoreFailed for a VM that a failed restore has left without name and disks (pure)."""
+    if not is_bare(config):
+        return
+    raise RestoreFailed(
         attempted=attempted,
         answer=(
             f"{_label(vmid, node)} has the VMID that follows from this name, and neither name nor"

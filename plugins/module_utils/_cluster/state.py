@@ -282,6 +282,11 @@ def with_names(client: Client, cluster: ClusterState, *, missing: bool = False) 
     return ask_nodes(client, cluster, nodes - cluster.asked_nodes)
 
 
+def with_vm(cluster: ClusterState, row: VmRow) -> ClusterState:
+    """Return the cluster state with another row of a VM (pure)."""
+    return replace(cluster, vms={**cluster.vms, row.vmid: row})
+
+
 def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:
     """Return the cluster state without a VM that is gone (pure)."""
     vms = dict(cluster.vms)

@@ -12,7 +12,7 @@ one's change, unless both read them again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core import validate
@@ -182,13 +182,29 @@ def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
     if not desired.present:
         _require_removable(desired)
         return desired
+    newer = _newer_values(desired)
+    if newer:
+        _require_version(newer, client.version())
+    return desired
+
+
+def _newer_values(desired: DesiredResource) -> list[tuple[str, Version]]:
+    """Return the values of sub-keys that only some versions have, with their first version."""
+    found: list[tuple[str, Version]] = []
     for string in STRINGS:
         for key, text in desired.values.get(string.option, {}).items():
             sub_key = string.sub_key(key)
             since = sub_key.since_value(text)
-            if since > _ANY and client.version() < since:
-                raise _too_old(f"{string.option}.{sub_key.option}={text}", since, client.version())
-    return desired
+            if since > _ANY:
+                found.append((f"{string.option}.{sub_key.option}={text}", since))
+    return found
+
+
+def _require_version(newer: Sequence[tuple[str, Version]], version: Version) -> None:
+    """Raise NotSupported for a value that is newer than the server (pure)."""
+    for what, since in newer:
+        if version < since:
+            raise _too_old(what, since, version)
 
 
 def _too_old(what: str, since: Version, version: Version) -> NotSupported:

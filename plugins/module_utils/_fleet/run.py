@@ -17,7 +17,7 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .concurrency import ConcurrencyLimits
 from .execute import Executor, VmOutcome, preview_all
-from .items import Estate, PruneScope, read_estate
+from .items import Estate, PruneScope, VmItem, read_estate
 from .plan import (
     Planned,
     Planner,
@@ -141,13 +141,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
     params, items, scope = estate.params, estate.items, estate.scope
     limits = read_concurrency(params)
     batch = validate.number(params["reboot_batch"], 0, 1000, "reboot_batch")
-    if scope is not None and not items:
-        raise validate.refused(
-            "vms",
-            [],
-            f"is empty, and prune would remove all VMs with the {scope.label}",
-            "List the VMs with state=absent to remove all of them",
-        )
+    _require_kept(items, scope)
     if not items:
         return SiteWork([])
     planned_at = client.clock.monotonic()
@@ -179,6 +173,18 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
         else:
             outcomes += _prune(executor, reservations, client, scope, unwanted)
     return SiteWork(outcomes, planner.notes)
+
+
+def _require_kept(items: Sequence[VmItem], scope: PruneScope | None) -> None:
+    """Raise ValidationFailed for an empty list whose scope would be pruned as a whole (pure)."""
+    if scope is None or items:
+        return
+    raise validate.refused(
+        "vms",
+        [],
+        f"is empty, and prune would remove all VMs with the {scope.label}",
+        "List the VMs with state=absent to remove all of them",
+    )
 
 
 def read_concurrency(params: Mapping[str, Any]) -> ConcurrencyLimits:

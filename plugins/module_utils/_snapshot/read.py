@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.restoring import is_bare, require_restored, restore_began
+from .._cluster.restoring import is_bare, require_no_restore, require_restored
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
 from .._core.errors import FleetError, NotFound
@@ -82,10 +82,9 @@ def _name_of(kind: Kind, config: Mapping[str, Any], vmid: int) -> str:
 
 
 def read_owned(client: Client, vm: SnapshotVm) -> tuple[Identity, tuple[str, ...]]:
-    """Return the current identity and tags of a VM; one request."""
+    """Return the current identity and tags of a VM; one request. Raises BeingRestored."""
     config = client.get(*vm.path, "config", params={"current": 1})
-    if is_bare(config):
-        raise restore_began(f"{vm.label} was not changed", vm.vmid, vm.node)
+    require_no_restore(config, f"{vm.label} was not changed", vm.vmid, vm.node)
     texts = {key: str(value) for key, value in config.items()}
     name = _name_of(vm.kind, config, vm.vmid)
     disks = disks_of(vm.kind.disks_in(texts), {})

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .._api.upid import parse_upid
 from .._core.errors import AlreadyRunning, FleetError, PowerChanged, TaskTimeout
@@ -42,24 +42,33 @@ def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) 
     for _left in poll(client.clock, timeout, first=0.2):
         if _runs(client, vm):
             return warnings
+    _refuse_delay(attempted, timeout, upid or "")
+
+
+def _refuse_delay(attempted: str, timeout: int, upid: str) -> NoReturn:
+    """Raise TaskTimeout for a VM that does not run in time; `upid` is the task of its start
+    (pure).
+    """
     raise TaskTimeout(
         attempted=attempted,
         answer=f"it does not run after {timeout} s",
         next_step="Look at the VM's tasks and at the HA manager, then start it",
         reason="not running",
-        upid=upid or "",
+        upid=upid,
     )
 
 
-def require_same_power(client: Client, vm: SnapshotVm) -> None:
-    """Raise PowerChanged if another run has started or stopped the VM since it was read.
+def runs_or_starts(client: Client, vm: SnapshotVm) -> bool:
+    """Return whether the VM runs or is being started; one request for a VM that runs, else two."""
+    return _runs(client, vm) or running_task(client, vm.node, vm.vmid, START) is not None
 
-    A rollback stops the VM, and whether it starts it again was planned from that reading. One
-    request for a VM that runs, else two.
+
+def require_same_power(vm: SnapshotVm, now: bool) -> None:
+    """Raise PowerChanged if another run has started or stopped the VM since it was read; `now` is
+    whether it runs (pure).
+
+    A rollback stops the VM, and whether it starts it again was planned from that reading.
     """
-    now = _runs(client, vm)
-    if not now:
-        now = running_task(client, vm.node, vm.vmid, START) is not None
     if now == vm.tree.running:
         return
     verb = "started" if now else "stopped"

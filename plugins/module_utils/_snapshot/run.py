@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._cluster.restoring import find_restored, require_restored
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.storages.allocation import with_allocations
 from .._cluster.tenant import keep_owners, tenants_of
 from .._core import validate
-from .._core.errors import FleetError, ForeignTenant, Locked, PowerChanged, TaskTimeout, UnknownVm
+from .._core.errors import FleetError, ForeignTenant, PowerChanged, TaskTimeout, UnknownVm
 from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
@@ -30,11 +30,11 @@ from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, DesiredSnapshots, SnapshotVm, 
 from .plan import plan_snapshots
 from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
-from .restart import START, require_same_power
+from .restart import START, require_same_power, runs_or_starts
 from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
-from .storages import no_snapshots, require_state_room
+from .storages import require_snapshots, require_state_room
 from .summary import lines_of
-from .untracked import wait_for_unlocked
+from .untracked import locked, wait_for_unlocked
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -78,7 +78,7 @@ class SnapshotContext:
     def _require_same_power(self, vm: SnapshotVm) -> None:
         """Raise PowerChanged if the VM was started or stopped since, and is to run as before."""
         if self.desired.state == "rolled_back" and self.desired.restart:
-            require_same_power(self.client, vm)
+            require_same_power(vm, runs_or_starts(self.client, vm))
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -135,7 +135,7 @@ def _restored(context: SnapshotContext, chosen: Sequence[Target]) -> Iterable[st
     rows = restored_rows(context.client, context.cluster, context.owner)
     if not chosen and context.desired.state == "rolled_back":
         require_restored(context.client, rows, "No VM was rolled back")
-        raise _nothing_selected()
+        _refuse_empty_selection()
     return find_restored(context.client, rows).values()
 
 
@@ -214,8 +214,8 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
         planned_for = _as_finished(vm, desired.name or "")
     plan = plan_snapshots(desired, planned_for, rolled_back=rolled_back)
     takes = any(step.action == TAKE for step in plan.steps)
-    if takes and not has_snapshots(client, vm):
-        raise no_snapshots(vm)
+    if takes:
+        require_snapshots(vm, has_snapshots(client, vm))
     if takes and _with_memory(desired, vm):
         _require_room(context, vm)
 
@@ -267,8 +267,9 @@ def _before_rollback(
 _MAY_SEE = "the user or token has VM.Audit on the VMs"
 
 
-def _nothing_selected() -> UnknownVm:
-    return UnknownVm(
+def _refuse_empty_selection() -> NoReturn:
+    """Raise UnknownVm for a rollback of no VM (pure)."""
+    raise UnknownVm(
         attempted="No VM was rolled back",
         answer="no VM that is visible has this tenant and these tags",
         next_step=f"Check the spelling of tenant and tags, and that {_MAY_SEE}",
@@ -284,7 +285,7 @@ def _finish_running_task(context: SnapshotContext, vm: SnapshotVm) -> bool:
     is_rollback = kind == ROLL_BACK
     if upid is None:
         if is_rollback and context.desired.state == "rolled_back":
-            _wait_for_unlocked(client, vm)
+            _require_unlocked(vm, wait_for_unlocked(client, vm))
         return False
     try:
         attempted = f"The {kind} of {vm.label} did not end"
@@ -320,11 +321,10 @@ def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
     return found
 
 
-def _wait_for_unlocked(client: Client, vm: SnapshotVm) -> None:
-    try:
-        wait_for_unlocked(client, vm)
-    except Locked as error:
-        raise with_unlock_step(error, vm) from None
+def _require_unlocked(vm: SnapshotVm, is_unlocked: bool) -> None:
+    """Raise Locked for a VM that keeps the lock of a rollback (pure)."""
+    if not is_unlocked:
+        raise with_unlock_step(locked(vm), vm)
 
 
 def _as_finished(vm: SnapshotVm, name: str) -> SnapshotVm:

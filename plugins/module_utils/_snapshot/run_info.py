@@ -63,9 +63,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _read(client: Client, cluster: ClusterState, owner: Owner, target: Target) -> SnapshotVm:
-    if target.row is None:
-        raise target.error or FleetError()
-    vm = read_vm(client, VM, target.row, cluster)
+    vm = read_vm(client, VM, target.require_row(), cluster)
     owner.require_owned(vm.label, vm.tags, vm.vmid)
     target.require_name(vm.label, vm.name)
     return vm

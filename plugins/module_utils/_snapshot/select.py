@@ -59,6 +59,12 @@ class Target:
     error: FleetError | None = None
     called: str | None = None
 
+    def require_row(self) -> VmRow:
+        """Return the row of the VM. Raises the error of the search."""
+        if self.row is None:
+            raise self.error or FleetError()
+        return self.row
+
     def require_name(self, label: str, name: str) -> None:
         """Raise Conflict for a VM that has another name than the task says."""
         if self.called is None or name == self.called:
@@ -173,8 +179,13 @@ def _find(
             refuse_unread(cluster, label, owner.owns)
             restored = suspects(cluster, owner.tag, owner.prefix)
             require_restored(client, restored, f"{label} could not be found")
+    return _require_found(row, label), cluster
+
+
+def _require_found(row: VmRow | None, label: str) -> VmRow:
+    """Return the row of a VM. Raises UnknownVm if there is none (pure)."""
     if row is not None:
-        return row, cluster
+        return row
     raise UnknownVm(
         attempted=f"{label} was not found",
         answer="no VM of that name or number is visible",

@@ -81,6 +81,12 @@ def newest_only(disk: SnapshotDisk) -> bool:
     return disk.chained and disk.format == "qcow2"
 
 
+def require_snapshots(vm: SnapshotVm, has_snapshots: bool) -> None:
+    """Raise NotSupported if PVE cannot take snapshots of the VM."""
+    if not has_snapshots:
+        raise no_snapshots(vm)
+
+
 def no_snapshots(vm: SnapshotVm) -> NotSupported:
     """Return the error for a VM that PVE cannot take snapshots of, with the disks that prevent it.
 

@@ -49,16 +49,21 @@ def _has_changed(vm: SnapshotVm, config: Mapping[str, Any]) -> bool:
     return config.get("parent") != vm.tree.parent
 
 
-def wait_for_unlocked(client: Client, vm: SnapshotVm) -> None:
-    """Wait until a rollback of another run, of which no task is visible, has ended.
+def wait_for_unlocked(client: Client, vm: SnapshotVm) -> bool:
+    """Return whether a rollback of another run, of which no task is visible, ends in time.
 
-    Before that, it is unknown whether the VM must run afterwards. Raises Locked if the lock stays.
+    Before that, it is unknown whether the VM must run afterwards.
     """
     for _left in poll(client.clock, client.connection.lock_timeout, first=0.2):
         config = client.get(*vm.path, "config", params={"current": 1})
         if config.get("lock") != LOCK:
-            return
-    raise Locked(
+            return True
+    return False
+
+
+def locked(vm: SnapshotVm) -> Locked:
+    """Return the error about a VM that keeps the lock of a rollback (pure)."""
+    return Locked(
         attempted=f"{vm.label} was not rolled back",
         answer=f"VM is locked ({LOCK})",
         reason=f"locked ({LOCK})",

@@ -130,8 +130,14 @@ def _about_vm(
     if row is not None:
         guard_tenant(label, row.tags, tag, prefix, number=row.vmid)
         return replace(query, vmid=row.vmid), cluster
+    _require_removed(query, tag, label)
+    return query, cluster
+
+
+def _require_removed(query: Query, tag: str | None, label: str) -> None:
+    """Raise UnknownVm for a VM that does not exist, unless it may be a removed one (pure)."""
     if query.vmid is not None and tag is None:
-        return query, cluster
+        return
     raise UnknownVm(
         attempted=f"The tasks of {label} were not read",
         answer="no VM of that name or number is visible",

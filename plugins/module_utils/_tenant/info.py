@@ -33,8 +33,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     """
     name = params.get("name")
     prefix = str(params.get("tenant_prefix") or PREFIX).lower()
-    if name is not None and is_blank(name):
-        raise blank_owner("name")
+    _require_name(name)
     facts = read_facts(client)
     tags = tags_of(facts, prefix)
     if name is not None:
@@ -42,6 +41,12 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     now = client.clock.time()
     tenants = [show(tag, prefix, facts, now) for tag in sorted(tags)]
     return Result(False, {"tenants": tenants})
+
+
+def _require_name(name: str | None) -> None:
+    """Raise ValidationFailed for a name without a value (pure)."""
+    if name is not None and is_blank(name):
+        raise blank_owner("name")
 
 
 def tags_of(facts: TenantFacts, prefix: str) -> set[str]:

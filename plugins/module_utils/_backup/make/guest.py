@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..._api.tasks import find_task
 from ..._api.upid import is_upid
@@ -193,6 +193,11 @@ def _take_where_it_is(
         if _take(context, row, plan, outcome):
             return row
         row = _current(context, row, fresh=True)
+    _refuse_moving(row)
+
+
+def _refuse_moving(row: VmRow) -> NoReturn:
+    """Raise Conflict for a guest that moves again and again (pure)."""
     raise Conflict(
         attempted=f"Could not back up {label_of(row)}",
         answer="it moves from node to node",
@@ -208,16 +213,22 @@ def _current(context: BackupContext, row: VmRow, *, fresh: bool = False) -> VmRo
     """
     old = replace(context.cluster, read_at=float("-inf")) if fresh else context.cluster
     cluster = refreshed(context.client, old)
-    now = cluster.vms.get(row.vmid)
-    if now is None or now.type != row.type:
-        raise UnknownVm(
-            attempted=f"{label_of(row)} was not backed up",
-            answer="it no longer exists",
-            next_step="Run this again",
-            reason="unknown VM",
-        )
+    now = _require_listed(cluster, row)
     context.desired.owner.require_owned(label_of(row), now.tags, row.vmid)
     return replace(row, node=now.node, tags=now.tags)
+
+
+def _require_listed(cluster: ClusterState, row: VmRow) -> VmRow:
+    """Return the present row of a guest. Raises UnknownVm if it no longer exists (pure)."""
+    now = cluster.vms.get(row.vmid)
+    if now is not None and now.type == row.type:
+        return now
+    raise UnknownVm(
+        attempted=f"{label_of(row)} was not backed up",
+        answer="it no longer exists",
+        next_step="Run this again",
+        reason="unknown VM",
+    )
 
 
 def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> bool:
@@ -246,29 +257,31 @@ def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOut
     try:
         result = client.wait(upid, timeout=desired.timeout, attempted=attempted)
     except FleetError as error:
-        raise _explained(error) from None
+        raise error.on(answer=_cause_of(error)) from None
     outcome.duration = int(client.clock.monotonic() - began)
     outcome.warnings += result.warnings
     outcome.done.append(f"Back up {label_of(row)} to storage {desired.storage}")
-    found = find_new()
-    if not found:
-        raise Conflict(
-            attempted=f"The archive of {label_of(row)} was not found",
-            answer=f"the task ended well, but storage {desired.storage} lists no new archive",
-            next_step="Look at the log of the task, and that the token has VM.Backup on the guest",
-            reason="no archive",
-            upid=upid,
-        )
-    outcome.archive = max(found, key=lambda one: one.time)
+    outcome.archive = _require_archive(find_new(), row, desired.storage, upid)
     return True
 
 
-def _explained(error: FleetError) -> FleetError:
-    """Return the error of a task with the cause in its log: PVE ends it with C(job errors)."""
+def _require_archive(found: Sequence[Archive], row: VmRow, storage: str, upid: str) -> Archive:
+    """Return the newest of the new archives. Raises Conflict if there is none (pure)."""
+    if found:
+        return max(found, key=lambda one: one.time)
+    raise Conflict(
+        attempted=f"The archive of {label_of(row)} was not found",
+        answer=f"the task ended well, but storage {storage} lists no new archive",
+        next_step="Look at the log of the task, and that the token has VM.Backup on the guest",
+        reason="no archive",
+        upid=upid,
+    )
+
+
+def _cause_of(error: FleetError) -> str:
+    """Return the cause in the log of a failed task: PVE ends it with C(job errors)."""
     causes = [found.group(1) for found in map(_CAUSE.search, error.log) if found]
-    if not causes:
-        return error
-    return error.on(answer=causes[-1])
+    return causes[-1] if causes else error.answer
 
 
 def read_own(context: BackupContext, row: VmRow) -> list[Archive]:

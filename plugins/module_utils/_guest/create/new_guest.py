@@ -62,21 +62,42 @@ class NewGuest:
         """Return whether a request to create or clone with a lost answer has created the guest,
         once the guest is complete.
 
-        While a clone is being created, its configuration holds the lock only. Raises Conflict if
-        another guest has the VMID.
+        Raises Conflict if another guest has the VMID, TaskTimeout after `timeout` seconds.
         """
-        lock: object = None
+        config = self._read_complete(client, node, timeout)
+        if config is None:
+            return False
+        self._require_complete(config, timeout)
+        self.require_own(config)
+        return True
+
+    def _read_complete(self, client: Client, node: str, timeout: int) -> Mapping[str, Any] | None:
+        """Return the configuration with the VMID once nothing creates it, None if there is none;
+        after `timeout` seconds the last one.
+        """
+        config: Mapping[str, Any] = {}
         path = self.desired.kind.path(node, self.vmid, "config")
         for _left in poll(client.clock, timeout, first=1.0, longest=1.0):
             try:
                 config = client.get(*path)
             except NotFound:
-                return False
-            is_own, lock = self.is_marked(config), config.get("lock")
-            if is_own and not lock:
-                return True
-            if not is_own and lock not in CREATION_LOCKS:
-                raise self._is_not_own()
+                return None
+            if not self._is_in_creation(config):
+                break
+        return config
+
+    def _is_in_creation(self, config: Mapping[str, Any]) -> bool:
+        """Return whether the guest of this configuration may become the one of this run: while a
+        clone is being created, its configuration holds the lock only.
+        """
+        lock = config.get("lock")
+        return bool(lock) if self.is_marked(config) else lock in CREATION_LOCKS
+
+    def _require_complete(self, config: Mapping[str, Any], timeout: int) -> None:
+        """Raise TaskTimeout for a guest that is still being created."""
+        if not self._is_in_creation(config):
+            return
+        lock = config.get("lock")
         raise TaskTimeout(
             attempted=f"{self.label} is still being made",
             answer=f"its lock ({lock}) is held for more than {timeout} s",
@@ -99,8 +120,7 @@ class NewGuest:
             desired.tenant_prefix,
             number=actual.vmid,
         )
-        if seen is None or actual.identity.uuid != seen.identity.uuid:
-            raise self._is_not_own()
+        self._require_seen(actual, seen)
         client.task(
             "DELETE",
             *actual.path,
@@ -108,6 +128,11 @@ class NewGuest:
             attempted=f"Could not remove {actual.label}",
             timeout=timeout,
         )
+
+    def _require_seen(self, actual: Actual, seen: Actual | None) -> None:
+        """Raise Conflict for a guest that is not the one which this run has seen."""
+        if seen is None or actual.identity.uuid != seen.identity.uuid:
+            raise self._is_not_own()
 
     def _is_not_own(self) -> FleetError:
         return VmidTaken(

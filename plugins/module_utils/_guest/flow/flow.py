@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState
-from ..._cluster.visible import look_for
+from ..._cluster.visible import look_for, require_visible
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..hardware import AnyDesired
@@ -143,7 +143,8 @@ class Flow(Generic[AnyContext]):
             power.check_state(desired, None)
             return self.new(context, cluster)
         sight = look_for(context.client, cluster, desired.vmid)
-        plan = plan_gone(desired, sight, cluster)
+        require_visible(sight, desired.vmid, f"{desired.label} was not removed")
+        plan = plan_gone(desired, cluster)
         warnings = (*still_nameless(desired, searched), *plan.warnings)
         return GuestPlan(self, context, context, replace(plan, warnings=warnings), cluster)
 

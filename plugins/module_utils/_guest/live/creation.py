@@ -11,11 +11,11 @@ Behind that the notes have our marker until the run that makes the VM is done wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..._cluster.restoring import await_restored, is_bare, restore_failed
+from ..._cluster.restoring import await_restored, is_bare, require_restore_succeeded
 from ..._cluster.state import VmRow, guest_row
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._cluster.view import PATIENCE
@@ -82,8 +82,8 @@ def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
 
     An unfinished clone has the tags of its source; its marker names its future tenant.
     """
-    tags = parse_tags(str(config.get("tags") or ""))
     marker = split_notes(config.get("description"))[1]
+    tags = parse_tags(str(config.get("tags") or ""))
     if not marker.building or not marker.tenant:
         return tags
     own = tuple(tag for tag in tags if tag.lower() not in marker.inherited_tags)
@@ -119,8 +119,7 @@ def _await_restored(
     seconds = min(timeout, PATIENCE)
     path = desired.kind.path(node, vmid)
     config = await_restored(client, path, seconds=seconds, attempted=attempted)
-    if is_bare(config):
-        raise restore_failed(attempted, vmid, node)
+    require_restore_succeeded(config, attempted, vmid, node)
     return config
 
 
@@ -141,19 +140,21 @@ def await_name(
             row = guest_row(client, vmid)
             if not row:
                 return None
-            if row.get("type") != kind.type:
-                raise _is_of_another_kind(kind, vmid)
+            _require_kind(row, kind, vmid)
             node = str(row["node"])
             continue
         is_created = is_bare(config) or config.get("lock") not in CREATION_LOCKS
         has_name = bool(kind.name_in(config))
         if is_created or (has_name and not complete):
             return config
-    raise _still_in_creation(client, kind, node, vmid, timeout)
+    _refuse_unfinished(kind, node, vmid, timeout, _creation_tasks(client, kind, node))
 
 
-def _is_of_another_kind(kind: Kind, vmid: int) -> VmidTaken:
-    return VmidTaken(
+def _require_kind(row: Mapping[str, Any], kind: Kind, vmid: int) -> None:
+    """Raise Conflict for a VMID of a guest of the other kind (pure)."""
+    if row.get("type") == kind.type:
+        return
+    raise VmidTaken(
         attempted=f"{kind.noun} {vmid} could not be read",
         answer="a container has that number",
         next_step="Choose another vmid, or leave it out",
@@ -185,7 +186,8 @@ def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | N
         quiet = clock.monotonic() - since
         if quiet >= QUIET:
             return actual
-    raise _still_in_creation(client, actual.kind, actual.node, actual.vmid, timeout)
+    tasks = _creation_tasks(client, actual.kind, actual.node)
+    _refuse_unfinished(actual.kind, actual.node, actual.vmid, timeout, tasks)
 
 
 def _is_worked_on(client: Client, actual: Actual) -> bool:
@@ -235,17 +237,19 @@ def _creation_tasks(client: Client, kind: Kind, node: str) -> list[str]:
     return upids
 
 
-def _still_in_creation(
-    client: Client, kind: Kind, node: str, vmid: int, timeout: float
-) -> TaskTimeout:
-    tasks = _creation_tasks(client, kind, node)
+def _refuse_unfinished(
+    kind: Kind, node: str, vmid: int, timeout: float, tasks: Sequence[str]
+) -> NoReturn:
+    """Raise TaskTimeout for a VM that is still being created; `tasks` create guests on its node
+    (pure).
+    """
     running = ""
     if tasks:
         running = f"; tasks that run there: {', '.join(tasks)}"
     upid = ""
     if len(tasks) == 1:
         upid = tasks[0]
-    return TaskTimeout(
+    raise TaskTimeout(
         attempted=f"{kind.noun} {vmid} on node {node} could not be used yet",
         answer=f"it is still being made after {timeout:g} s{running}",
         next_step="Run this again when it is complete, or raise task_timeout",

@@ -6,22 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.locate import locate
-from ..._cluster.lookup import guard_tenant, namesakes
+from ..._cluster.lookup import guard_tenant, namesakes, require_unowned
 from ..._cluster.restoring import (
     await_restored,
     is_bare,
-    restore_began,
-    restore_failed,
+    require_no_restore,
+    require_restore_succeeded,
     seems_bare,
     suspects,
 )
-from ..._cluster.state import ClusterState, VmRow, with_names, without_vm
-from ..._cluster.tenant import is_of_others, tenants_of
+from ..._cluster.state import ClusterState, VmRow, with_names, with_vm, without_vm
+from ..._cluster.tenant import is_of_others
 from ..._core.errors import (
     BeingRestored,
     Conflict,
@@ -65,20 +65,25 @@ def find(context: GuestContext, cluster: ClusterState) -> tuple[Actual | None, C
         if row is None:
             break
         actual = read_found(context, row, cluster)
-        if actual is None:
-            cluster = without_vm(cluster, row.vmid)
-            continue
-        if not _is_another(actual, desired):
+        if actual is not None and not _is_another(actual, desired):
             return actual, cluster
-        if actual.name == desired.name:
-            cluster = _with_owner(cluster, row, actual.target, desired)
-            continue
-        # the listing has the name of the VM that had this number before
-        cluster = replace(cluster, asked_nodes=frozenset())
-        cluster = with_names(context.client.direct(), cluster)
+        cluster = _corrected(context, row, actual, cluster)
     if desired.vmid is not None:
         return None, cluster
     return _find_unclear(context, cluster)
+
+
+def _corrected(
+    context: GuestContext, row: VmRow, actual: Actual | None, cluster: ClusterState
+) -> ClusterState:
+    """Return the cluster state after a reading that did not find the task's VM in this row."""
+    if actual is not None and actual.name == context.guest.name:
+        return _with_owner(cluster, row, actual.target, context.guest)
+    if actual is None:
+        return without_vm(cluster, row.vmid)
+    # the listing has the name of the VM that had this number before
+    cluster = replace(cluster, asked_nodes=frozenset())
+    return with_names(context.client.direct(), cluster)
 
 
 def _find_unclear(
@@ -91,20 +96,28 @@ def _find_unclear(
     # a VM that is being created changes from look to look
     context = context.direct()
     for row in unclear(desired, cluster):
-        config = _await_name(context, row)
-        if config is None:
-            cluster = without_vm(cluster, row.vmid)
-            continue
-        named = replace(row, name=desired.kind.name_in(config), fresh=False)
-        if not is_desired(config, desired):
-            cluster = replace(cluster, vms={**cluster.vms, row.vmid: named})
-            continue
-        actual = read_found(context, named, cluster)
+        actual, named = _read_unclear(context, row, cluster)
         if actual is not None:
             return actual, cluster
-        cluster = without_vm(cluster, row.vmid)
+        cluster = without_vm(cluster, row.vmid) if named is None else with_vm(cluster, named)
     refuse_unread_vm(desired, cluster)
     return None, cluster
+
+
+def _read_unclear(
+    context: GuestContext, row: VmRow, cluster: ClusterState
+) -> tuple[Actual | None, VmRow | None]:
+    """Return the present VM of a row if it is the VM of the task, else its row with its name, None
+    if it is gone.
+    """
+    desired = context.guest
+    config = _await_name(context, row)
+    if config is None:
+        return None, None
+    named = replace(row, name=desired.kind.name_in(config), fresh=False)
+    if not is_desired(config, desired):
+        return None, named
+    return read_found(context, named, cluster), None
 
 
 def _await_name(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
@@ -113,10 +126,19 @@ def _await_name(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
 
     A VM that the task could have created is awaited to the end; any other for a short time, and
     returned without a name if that is not enough.
+
+    A VM that a restore may write is awaited until that ends. Raises BeingRestored: any name can
+    come back with the restore. Raises RestoreFailed for a bare VM with a VMID that follows from the
+    name: it is not there, and a new one would be its duplicate when the restore is repeated.
     """
     client = context.client
+    patience = _patience(context)
+    attempted = f"{context.guest.label} could not be found"
     if seems_bare(row):
-        return _await_restored(context, row)
+        config = await_restored(client, row.path, seconds=patience, attempted=attempted)
+        if row.vmid in (context.guest.likely_vmids or ()):
+            require_restore_succeeded(config, attempted, row.vmid, row.node)
+        return config
     numbers = context.guest.likely_vmids
     is_likely = numbers is None or row.vmid in numbers
     if row.own_name or is_likely:
@@ -127,24 +149,6 @@ def _await_name(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
         return await_name(client, context.guest.kind, row.vmid, row.node, seconds)
     except TaskTimeout:
         return {}
-
-
-def _await_restored(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
-    """Return the configuration of a VM that may be the one of the name once no restore writes it.
-
-    None if it is gone. Raises BeingRestored: any name can come back with the restore. Raises
-    RestoreFailed for a bare VM with a VMID that follows from the name: it is not there, and a new
-    one would be its duplicate when the restore is repeated.
-    """
-    desired = context.guest
-    attempted = f"{desired.label} could not be found"
-    config = await_restored(
-        context.client, row.path, seconds=_patience(context), attempted=attempted
-    )
-    likely = desired.likely_vmids or ()
-    if row.vmid in likely and is_bare(config):
-        raise restore_failed(attempted, row.vmid, row.node)
-    return config
 
 
 def _patience(context: GuestContext) -> float:
@@ -208,14 +212,7 @@ def read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actu
     label = f"{desired.kind.noun} {row.vmid} on node {row.node}"
     if row.own_name:
         label = f"{desired.kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
-    node = cluster.nodes.get(row.node)
-    if node is not None and not node.online:
-        raise NodeUnhealthy(
-            attempted=f"{label} could not be read",
-            answer="the node is offline",
-            next_step="Bring the node back, or wait until HA has moved the VM",
-            reason="node offline",
-        )
+    _require_online(cluster, row.node, f"{label} could not be read")
     try:
         actual = _read_complete(context, row)
     except UnknownVm:
@@ -229,9 +226,24 @@ def read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actu
     return actual
 
 
+def _require_online(cluster: ClusterState, node: str, attempted: str) -> None:
+    """Raise NodeUnhealthy if the node is down (pure)."""
+    row = cluster.nodes.get(node)
+    if row is None or row.online:
+        return
+    raise NodeUnhealthy(
+        attempted=attempted,
+        answer="the node is offline",
+        next_step="Bring the node back, or wait until HA has moved the VM",
+        reason="node offline",
+    )
+
+
 def _read_complete(context: GuestContext, row: VmRow) -> Actual | None:
-    """Return the present VM once nothing creates or restores it; None if it is gone."""
-    desired = context.guest
+    """Return the present VM once nothing creates or restores it; None if it is gone. Raises
+    BeingRestored.
+    """
+    desired, patience = context.guest, _patience(context)
     # The listing's power state is old; it is enough only if no decision depends on it.
     is_clear = row.status in ("running", "stopped")
     will_do = desired.state == "present" and is_clear
@@ -244,23 +256,16 @@ def _read_complete(context: GuestContext, row: VmRow) -> Actual | None:
         actual = await_creation(context.client.direct(), actual, timeout)
         listed = None
     if actual is not None and is_bare(actual.live):
-        actual = _read_restored(context, actual)
+        attempted = f"{actual.kind.noun} {actual.vmid} on node {actual.node} was not changed"
+        client = context.client.direct()
+        config = await_restored(client, actual.path, seconds=patience, attempted=attempted)
+        if config is None:
+            return None
+        actual = read_wherever(client, actual.kind, actual.vmid, actual.node, pool=actual.pool)
         listed = None
     if actual is not None and listed:
         return replace(actual, uptime=row.uptime, listed=not row.fresh)
     return actual
-
-
-def _read_restored(context: GuestContext, actual: Actual) -> Actual | None:
-    """Return the present VM once no restore writes it; None if it is gone. Raises BeingRestored."""
-    attempted = f"{actual.kind.noun} {actual.vmid} on node {actual.node} was not changed"
-    config = await_restored(
-        context.client, actual.path, seconds=_patience(context), attempted=attempted
-    )
-    if config is None:
-        return None
-    client = context.client.direct()
-    return read_wherever(client, actual.kind, actual.vmid, actual.node, pool=actual.pool)
 
 
 def _is_another(actual: Actual, desired: Guest) -> bool:
@@ -282,7 +287,7 @@ def _with_owner(
 ) -> ClusterState:
     """Return the cluster state with the tenant for which a VM is being made (pure)."""
     owned = replace(row, tags=owner_tags(config, desired.tenant_prefix))
-    return replace(cluster, vms={**cluster.vms, row.vmid: owned})
+    return with_vm(cluster, owned)
 
 
 def guard(desired: Guest, actual: Actual, known: Actual | None = None) -> None:
@@ -290,29 +295,18 @@ def guard(desired: Guest, actual: Actual, known: Actual | None = None) -> None:
 
     `known` is the VM as the plan has it. Raises BeingRestored if a restore has started since then.
     """
-    if known is not None and is_bare(actual.live) and not is_bare(known.live):
-        raise restore_began(f"{known.label} was not changed", actual.vmid, actual.node)
+    tags = owner_tags(actual.target, desired.tenant_prefix)
+    if known is not None and not is_bare(known.live):
+        require_no_restore(actual.live, f"{known.label} was not changed", actual.vmid, actual.node)
     if desired.only_unowned:
-        require_unowned(actual, owner_tags(actual.target, desired.tenant_prefix), desired)
+        require_unowned(actual.label, tags, desired.tenant_prefix)
     guard_tenant(
         actual.label,
-        owner_tags(actual.target, desired.tenant_prefix),
+        tags,
         desired.tenant_tag,
         desired.tenant_prefix,
         adopt=desired.adopt,
         number=actual.vmid,
-    )
-
-
-def require_unowned(actual: Actual, tags: Iterable[str], desired: Guest) -> None:
-    """Raise Conflict for a VM of a tenant: the task has none, and one is required for such a VM."""
-    if not tenants_of(tags, desired.tenant_prefix):
-        return
-    raise Conflict(
-        attempted=f"{actual.label} was refused",
-        answer="it has the tag of a tenant, the task has no tenant, and require_tenant is set",
-        next_step="Set tenant, or choose another name or vmid",
-        reason="require_tenant",
     )
 
 

@@ -12,7 +12,7 @@ with tasks of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._api.tasks import find_task
 from ..._api.upid import TaskResult, parse_upid
@@ -56,14 +56,12 @@ def _await_power(
     wanted = "stopped"
     if result.type == "hastart":
         wanted = "running"
-    given_up = False
+    current: Mapping[str, Any] = {}
     for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         node, current = _look(client, kind, node, vmid)
         if current.get("status") == wanted:
             return
-        managed = current.get("ha") or {}
-        given_up = managed.get("state") == "error"
-        if given_up:
+        if _has_given_up(current):
             break
     started = find_task(
         client,
@@ -74,9 +72,14 @@ def _await_power(
     )
     if started is not None:
         client.wait(started, timeout=0, attempted=began)  # raises the error of the task
-    if given_up:
-        raise _given_up(began, result)
-    raise _not_done(began, wanted, timeout, result)
+    _require_effort(current, began, result)
+    _refuse_delay(began, wanted, timeout, result)
+
+
+def _has_given_up(current: Mapping[str, Any]) -> bool:
+    """Return whether the HA manager does nothing with a VM of this status any more (pure)."""
+    managed = current.get("ha") or {}
+    return managed.get("state") == "error"
 
 
 def _look(client: Client, kind: Kind, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
@@ -119,7 +122,7 @@ def _await_arrival(
         client.wait(started, timeout=left, attempted=began)
         if _arrived(client, kind, vmid, target):
             return
-    raise _not_done(began, "there", timeout, result)
+    _refuse_delay(began, "there", timeout, result)
 
 
 def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:
@@ -130,8 +133,9 @@ def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:
     return not config.get("lock")
 
 
-def _not_done(began: str, wanted: str, timeout: float, result: TaskResult) -> TaskTimeout:
-    return TaskTimeout(
+def _refuse_delay(began: str, wanted: str, timeout: float, result: TaskResult) -> NoReturn:
+    """Raise TaskTimeout for work of the HA manager that took too long (pure)."""
+    raise TaskTimeout(
         attempted=began,
         answer=f"the HA manager took the request, but the VM is not {wanted} after {timeout:g} s",
         next_step="Look at the HA manager's status, then run this again: it continues from there",
@@ -140,8 +144,11 @@ def _not_done(began: str, wanted: str, timeout: float, result: TaskResult) -> Ta
     )
 
 
-def _given_up(began: str, result: TaskResult) -> TaskFailed:
-    return TaskFailed(
+def _require_effort(current: Mapping[str, Any], began: str, result: TaskResult) -> None:
+    """Raise TaskFailed if the HA manager has given the VM up (pure)."""
+    if not _has_given_up(current):
+        return
+    raise TaskFailed(
         attempted=began,
         answer="the HA manager has the VM in state error and does nothing with it",
         next_step=(

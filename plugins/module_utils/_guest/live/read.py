@@ -8,11 +8,10 @@ VM.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..._cluster.state import node_of, power_of
+from ..._cluster.state import node_of
 from ..._core.errors import (
     FleetError,
     NetworkError,
@@ -21,7 +20,7 @@ from ..._core.errors import (
     NotFound,
     UnknownVm,
 )
-from ..actual import actual_of
+from ..actual import actual_of, with_power
 from ..identity import require_name, require_same_creation, require_same_disks
 from ..kind import Kind
 from ..model import Actual, Guest
@@ -44,12 +43,13 @@ def read_actual(
 
     Raises NotFound if the VM is not on that node.
     """
-    rows = client.get(*kind.path(node, vmid, "pending"))
-    if status is not None:
-        return actual_of(kind, vmid, node, status, rows, pool=pool)
-    current = client.get(*kind.path(node, vmid, "status", "current"))
-    actual = actual_of(kind, vmid, node, power_of(current), rows, pool=pool)
-    return replace(actual, uptime=int(current.get("uptime") or 0))
+    path = kind.path(node, vmid)
+    current: Mapping[str, Any] | None = None
+    rows = client.get(*path, "pending")
+    if status is None:
+        current = client.get(*path, "status", "current")
+    actual = actual_of(kind, vmid, node, status or "", rows, pool=pool)
+    return actual if current is None else with_power(actual, current)
 
 
 def is_elsewhere(error: FleetError) -> bool:

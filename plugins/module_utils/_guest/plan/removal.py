@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..._cluster.state import ClusterState
-from ..._cluster.visible import Sight, require_visible
 from ..._core.errors import Conflict
 from ..._resource.plan import Plan, Step
 from ..hardware import DesiredGuest
@@ -47,9 +46,8 @@ def plan_removal(desired: DesiredGuest, actual: Actual, clones: LinkedClones) ->
     return replace(plan, warnings=(*plan.warnings, *clones.warnings))
 
 
-def plan_gone(desired: Guest, sight: Sight, cluster: ClusterState) -> Plan:
+def plan_gone(desired: Guest, cluster: ClusterState) -> Plan:
     """Return the plan for a guest that must be absent and does not exist: nothing to do."""
-    require_visible(sight, desired.vmid, f"{desired.label} was not removed")
     if not cluster.is_of_other_kind(desired.vmid):
         return Plan()
     other = desired.kind.other_noun

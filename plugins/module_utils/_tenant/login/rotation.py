@@ -266,24 +266,36 @@ def _only_login(login: Mapping[str, Any]) -> tuple[str, str]:
 def verify(tenant: Tenant, client: Client, token_id: str, secret: str | None) -> Result:
     """Raise if the login does not work, or has no right on the tenant's pool; one request."""
     attempted = f"The new login of {tenant.label} was not verified, so the old token stays"
-    if not secret:
-        raise ConfigurationError(
-            attempted=attempted,
-            answer=f"the secret of '{token_id}' is not known",
-            next_step="Set credentials_file, or current_token and current_secret",
-            reason="unknown secret",
-        )
-    connection = replace(client.connection, token_id=token_id, token_secret=secret, password="")
+    known = _require_secret(secret, token_id, attempted)
+    connection = replace(client.connection, token_id=token_id, token_secret=known, password="")
     with Client(connection, clock=client.clock) as other:
         path = f"/pool/{tenant.pool}"
         answer: Mapping[str, Any] = other.get(
             "access", "permissions", params={"path": path}, attempted=attempted
         )
-    if not (answer or {}).get(path):
-        raise AuthenticationError(
-            attempted=attempted,
-            answer=f"'{token_id}' has no right on {path}",
-            next_step="Run with state=present to give the tenant its rights, then again",
-            reason="no rights",
-        )
+    _require_rights((answer or {}).get(path), path, token_id, attempted)
     return Result()
+
+
+def _require_secret(secret: str | None, token_id: str, attempted: str) -> str:
+    """Return the secret. Raises ConfigurationError if it is not known (pure)."""
+    if secret:
+        return secret
+    raise ConfigurationError(
+        attempted=attempted,
+        answer=f"the secret of '{token_id}' is not known",
+        next_step="Set credentials_file, or current_token and current_secret",
+        reason="unknown secret",
+    )
+
+
+def _require_rights(held: object, path: str, token_id: str, attempted: str) -> None:
+    """Raise AuthenticationError for a login without a privilege on the path (pure)."""
+    if held:
+        return
+    raise AuthenticationError(
+        attempted=attempted,
+        answer=f"'{token_id}' has no right on {path}",
+        next_step="Run with state=present to give the tenant its rights, then again",
+        reason="no rights",
+    )

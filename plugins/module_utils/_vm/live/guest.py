@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # The awaited event, by the option wait_for.
 _AWAITED = {"agent": "the guest agent", "address": "an address"}
+_NO_AGENT = "agent not configured"
 _FIRST_PAUSE = 0.5  # seconds
 _CALL = 10.0  # seconds that one question to the agent may take
 
@@ -53,7 +54,7 @@ def read_addresses(
         return fallback, f"the VM is {actual.status}"
     if not agent_is_on(actual.live.get("agent", "")):
         # PVE says so only if the option is missing entirely
-        return fallback, "agent not configured"
+        return fallback, _NO_AGENT
     try:
         answer = client.get(*actual.path, "agent", "network-get-interfaces", tries=1, timeout=_CALL)
         return agent_addresses(answer), ""
@@ -86,24 +87,36 @@ def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dic
 
     Raises NotSupported at once if no agent is configured, TaskTimeout after the request's timeout.
     """
+    answer: dict[str, Any] = {}
     why = ""
     for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
         must_be_allowed = request.wait_for != "none"
         addresses, why = read_addresses(client, actual, must_be_allowed=must_be_allowed)
         answer = guest_report(actual, addresses, why, request.rule)
-        if _is_awaited(request, answer, why):
-            return answer
-        if why == "agent not configured":
-            raise NotSupported(
-                attempted=f"{actual.label} could not be waited for",
-                answer="it has no guest agent configured, so it cannot say when it is there",
-                next_step=(
-                    "Set agent=true and install qemu-guest-agent in the guest, or leave"
-                    " wait_for out"
-                ),
-                reason=why,
-            )
-    raise _too_late(actual, request, why)
+        if _is_awaited(request, answer, why) or why == _NO_AGENT:
+            break
+    _require_awaited(actual, request, answer, why)
+    return answer
+
+
+def _require_awaited(
+    actual: Actual, request: GuestRequest, answer: Mapping[str, Any], why: str
+) -> None:
+    """Raise NotSupported without an agent, GuestNotReady for a guest that is not as far as the
+    request says (pure).
+    """
+    if _is_awaited(request, answer, why):
+        return
+    if why != _NO_AGENT:
+        raise _too_late(actual, request, why)
+    raise NotSupported(
+        attempted=f"{actual.label} could not be waited for",
+        answer="it has no guest agent configured, so it cannot say when it is there",
+        next_step=(
+            "Set agent=true and install qemu-guest-agent in the guest, or leave wait_for out"
+        ),
+        reason=why,
+    )
 
 
 def _is_awaited(request: GuestRequest, answer: Mapping[str, Any], why: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..._core.errors import ConfigurationError, PermissionDenied
 from ..._core.poll import poll
@@ -101,10 +101,14 @@ def put_snippet(client: Client, step: Step) -> None:
     node = str(step.data["node"])
     write_content(file, step.data["content"])
     is_new = step.data["new"]
-    if not is_new or _appears(client, volume, node):
-        return
-    with contextlib.suppress(OSError):
-        os.unlink(file)
+    if is_new and not _appears(client, volume, node):
+        with contextlib.suppress(OSError):
+            os.unlink(file)
+        _refuse_unseen(volume, node, file)
+
+
+def _refuse_unseen(volume: str, node: str, file: str) -> NoReturn:
+    """Raise ConfigurationError for a new snippet that the node does not see (pure)."""
     raise ConfigurationError(
         attempted=f"Snippet {volume} could not be used",
         answer=(
