@@ -43,9 +43,6 @@ class ContainerKind(Kind):
     template_is_task: ClassVar[bool] = False
     schema: ClassVar[Schema] = LXC
 
-    def name_in(self, config: Mapping[str, Any]) -> str:
-        return str(config.get("hostname") or "")
-
     def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
         return show(config, keys)
 

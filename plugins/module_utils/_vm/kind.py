@@ -47,9 +47,6 @@ class VmKind(Kind):
     template_is_task: ClassVar[bool] = True
     schema: ClassVar[Schema] = QEMU
 
-    def name_in(self, config: Mapping[str, Any]) -> str:
-        return str(config.get("name") or "")
-
     def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
         return show(config, keys)
 

@@ -49,15 +49,21 @@ VmPlan: TypeAlias = GuestPlan[VmContext]
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a VM to the desired state and return the result; in check mode write nothing."""
-    options = read_vm_options(params)
-    context = VmContext(
-        client=client,
-        desired=options.desired,
-        settings=options.settings,
-        check_mode=check_mode,
-        cluster_view=ClusterView(client, {VM.type}),
+    context = context_of(read_vm_options(params), client, check_mode)
+    return apply_plan(VM_FLOW.plan(context, context.cluster_view.now()))
+
+
+def context_of(options: VmOptions, client: Client, check_mode: bool) -> VmContext:
+    """Return the context of a task on one VM. Raises FleetError."""
+    return prepared(
+        VmContext(
+            client=client,
+            desired=options.desired,
+            settings=options.settings,
+            check_mode=check_mode,
+            cluster_view=ClusterView(client, {VM.type}),
+        )
     )
-    return apply_plan(VM_FLOW.plan(prepared(context), context.cluster_view.now()))
 
 
 def read_vm_options(params: Mapping[str, Any]) -> VmOptions:

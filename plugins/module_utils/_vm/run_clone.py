@@ -14,7 +14,6 @@ from .._cluster.lookup import find_template, find_vm, templates_for, templates_n
 from .._cluster.restoring import remark_on_restored
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.unread import remark_on_unread
-from .._cluster.view import ClusterView
 from .._core import validate
 from .._core.errors import Conflict, NotFound
 from .._core.result import Result
@@ -27,7 +26,7 @@ from .context import VmContext
 from .desired.parse import VmOptions, read_options
 from .kind import VM
 from .model import Desired
-from .run import VM_FLOW, VmPlan, prepared
+from .run import VM_FLOW, VmPlan, context_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -41,15 +40,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     Of a finished clone, only the power state changes. Raises Conflict if the VM of that name or
     number was not cloned from the source.
     """
-    options = read_clone_options(params)
-    context = VmContext(
-        client=client,
-        desired=options.desired,
-        settings=options.settings,
-        check_mode=check_mode,
-        cluster_view=ClusterView(client, {VM.type}),
-    )
-    return apply_plan(plan_clone_vm(prepared(context), fetch_cluster_state(client, {VM.type})))
+    context = context_of(read_clone_options(params), client, check_mode)
+    return apply_plan(plan_clone_vm(context, fetch_cluster_state(client, {VM.type})))
 
 
 def plan_clone_vm(context: VmContext, cluster: ClusterState) -> VmPlan:

@@ -18,10 +18,9 @@ from typing import ClassVar
 
 from ..._core.errors import FleetError, ValidationFailed
 from ..._guest.config.change import Change, replace_refused
-from ..._guest.config.update import SubKeys, Update, applied
+from ..._guest.config.update import SubKeys, Update
 from ..._schema.formats import LXC, Schema
 from ..model import Desired
-from .actual import VOLUME
 from .environment import read_environment, render_environment
 from .volumes import change_volumes
 
@@ -31,27 +30,16 @@ _NIC = re.compile(r"^net(?=\d+$)")
 _BRIDGE = "vmbr0"
 
 
-def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-    """Return the change that makes `target` the desired configuration; it is empty for a `new`
-    container.
-
-    Raises FleetError for a difference that no change can remove.
-    """
-    change = all_changes(desired, target, new=new)
-    for error in change.drives.refused.values():
-        raise error
-    return change
-
-
 def all_changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-    """Return the same with the differences that PVE cannot change, in `drives.refused`."""
+    """Return the change that makes `target` the desired configuration; it is empty for a `new`
+    container. The differences that PVE cannot change are in `drives.refused`.
+    """
     update = _Update(desired, target, new)
     update.set_scalars()
     update.set_privilege()
     update.set_volumes()
     update.unset_options()
-    for key, wanted in desired.hardware.property_strings.items():
-        update.set_property_string(key, wanted)
+    update.set_property_strings()
     update.set_environment()
     update.predict_template()
     update.set_tags()
@@ -119,8 +107,3 @@ class _Update(Update):
                 merged[name] = value
         if merged != found:
             self.set_or_delete("env", render_environment(merged))
-
-
-def apply_to(change: Change, target: Mapping[str, str]) -> dict[str, str]:
-    """Return the configuration that the change leads to, as PVE would show it."""
-    return applied(change, target, filter(VOLUME.match, change.sets))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._cluster.tenant import parse_tags
+from ..._guest.config.view import show_options
 from ..._guest.marker import split_notes
 from ..._schema.formats import LXC
 from ..._schema.values import typed_option, typed_sub_keys
@@ -26,25 +27,19 @@ HIDDEN = frozenset("digest lock snapstate parent".split())
 
 def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
     """Return a configuration as plain data, all of it or only `keys`."""
-    chosen = set(config)
-    if keys is not None:
-        chosen &= set(keys)
-    shown: dict[str, Any] = {}
-    for key in sorted(chosen - HIDDEN):
-        value: Any = config[key]
+
+    def show_value(key: str, text: str) -> Any:
         if VOLUME.match(key):
-            value = _mount(key, config)
-        elif key == "env":  # often with passwords
-            value = dict.fromkeys(read_environment(value), "(set)")
-        elif key == "tags":
-            value = sorted(parse_tags(value))
-        elif key == "description":
-            value, _marker = split_notes(value)
-        else:
-            value = typed_option(key, value, LXC)
-        if value not in ("", [], {}):
-            shown[key] = value
-    return shown
+            return _mount(key, config)
+        if key == "env":  # often with passwords
+            return dict.fromkeys(read_environment(text), "(set)")
+        if key == "tags":
+            return sorted(parse_tags(text))
+        if key == "description":
+            return split_notes(text)[0]
+        return typed_option(key, text, LXC)
+
+    return show_options(config, keys, HIDDEN, show_value)
 
 
 def _mount(slot: str, config: Mapping[str, str]) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..._core.errors import ValidationFailed
 from ..._core.quantities import GIB, render_gib, render_size
 from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
-from ..._schema.formats import LXC, render_option
+from ..._schema.formats import LXC, Schema, render_option
 from ..model import Desired
 from .actual import is_volume, mounts, storage_of, volumes_in
 
@@ -37,8 +38,6 @@ def change_volumes(desired: Desired, target: Mapping[str, str], *, new: bool) ->
     if new and "rootfs" not in desired.hardware.slots:
         volumes.insert(0, Disk("rootfs"))
     update.change_all(volumes, target)
-    if desired.hardware.disks_exact:
-        update.detach_unlisted()
     return update.change
 
 
@@ -47,10 +46,18 @@ class _VolumeUpdate(VolumeUpdate):
     """The desired volumes beside those of the container, and the change that results from both."""
 
     desired: Desired
+    schema: ClassVar[Schema] = LXC
 
-    def as_desired(self, disk: Disk) -> str:
-        existing = self.existing.get(disk.slot, {})
-        return render_option(disk.slot, _as_desired(disk, existing), LXC)
+    def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
+        """Return the sub-keys of a mount, with the desired ones over the existing ones."""
+        after = with_options(disk, existing, LXC)
+        if disk.volume:
+            after["volume"] = disk.volume
+        elif disk.storage and disk.storage != storage_of(existing.get("volume", "")):
+            after["volume"] = f"{disk.storage}:new"
+        if disk.size is not None:
+            after["size"] = render_size(disk.size)
+        return after
 
     def detach_unlisted(self) -> None:
         """Detach the mount points that an exact list does not have."""
@@ -112,18 +119,6 @@ class _VolumeUpdate(VolumeUpdate):
             next_step=next_step,
             reason="volume",
         )
-
-
-def _as_desired(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
-    """Return the sub-keys of a mount, with the desired ones over the existing ones."""
-    after = with_options(disk, existing, LXC)
-    if disk.volume:
-        after["volume"] = disk.volume
-    elif disk.storage and disk.storage != storage_of(existing.get("volume", "")):
-        after["volume"] = f"{disk.storage}:new"
-    if disk.size is not None:
-        after["size"] = render_size(disk.size)
-    return after
 
 
 def paths_of_node(config: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,13 @@ from typing import Any
 from ..._core import validate
 from ..._core.quantities import parse_memory
 from ..._guest.desired.devices import SubKeys, add_open, addresses_of, declared
-from ..._guest.desired.gathered import Gathered, add_declared, add_open_options, in_canonical_form
+from ..._guest.desired.gathered import (
+    Closed,
+    Gathered,
+    add_declared,
+    add_open_options,
+    in_canonical_form,
+)
 from ..._schema.check import find_refusal
 from ..._schema.formats import LXC, rule_of
 from .values import TABLES
@@ -33,8 +39,13 @@ _OWN = {
     "password": "password",
     "ssh-public-keys": "ssh_keys",
 }
-_SET_BY_PVE = frozenset(("lock", "digest"))
-_DEVICE = re.compile(r"^(net|mp|dev|unused)\d+$")
+_CLOSED = Closed(
+    devices=re.compile(r"^(net|mp|dev|unused)\d+$"),
+    device_step="Use mounts, nics and devices",
+    set_by_pve=frozenset(("lock", "digest")),
+    pve_step="The API does not set it",
+    own=_OWN,
+)
 _VARIABLE = re.compile(r"\w+")
 _SLOTS = {"nics": re.compile(r"^net\d+$"), "devices": re.compile(r"^dev\d+$")}
 
@@ -48,7 +59,7 @@ def read_hardware(options: Mapping[str, Any]) -> Gathered:
             hardware.scalars[name] = parse_memory(options[name], what=name, least=least)
     if options["features"] is not None:
         hardware.property_strings["features"] = declared(TABLES, "features", options["features"])
-    add_open_options(options["options"] or {}, hardware, _require_open, LXC)
+    add_open_options(options["options"] or {}, hardware, _CLOSED, LXC)
     _add_devices("nics", options["nics"] or [], hardware)
     _add_devices("devices", options["devices"] or [], hardware)
     return in_canonical_form(hardware, LXC)
@@ -97,16 +108,3 @@ def _add_devices(place: str, items: Sequence[Mapping[str, Any]], hardware: Gathe
             values.update(addresses_of(key, item))
         add_open(f"{place}.{key}", item, values)
         hardware.property_strings[key] = values
-
-
-def _require_open(key: str, hardware: Gathered) -> None:
-    """Raise ValidationFailed for an option that has an option of its own."""
-    why = "cannot be set there"
-    if _DEVICE.match(key):
-        raise validate.refused("options", key, why, "Use mounts, nics and devices")
-    if key in _SET_BY_PVE:
-        raise validate.refused("options", key, why, "The API does not set it")
-    if key in _OWN:
-        raise validate.refused("options", key, why, f"Use {_OWN[key]}")
-    if key in hardware:
-        raise validate.refused("options", key, "is also set by an option of its own", "Set it once")

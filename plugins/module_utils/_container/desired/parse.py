@@ -10,14 +10,12 @@ Every refusal is a ValidationFailed, or a ConfigurationError for a name that no 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..._core import validate
-from ..._guest.desired.guest import is_exact, read_guest
+from ..._guest.desired.guest import GuestOptions, is_exact, options_of, read_guest
 from ..._guest.desired.presets import name_presets
 from ..._guest.desired.values import is_blank
-from ..._guest.settings import Settings, read_guest_request
 from ..kind import CONTAINER
 from ..model import Desired, Hardware
 from .hardware import read_environment, read_hardware
@@ -27,12 +25,7 @@ from .volumes import read_volumes
 _SHORTEST_PASSWORD = 5
 
 
-@dataclass(frozen=True)
-class ContainerOptions:
-    """The options of a task, read: the container as desired, and how the task works."""
-
-    desired: Desired
-    settings: Settings
+ContainerOptions: TypeAlias = GuestOptions[Desired]
 
 
 def read_options(params: Mapping[str, Any]) -> ContainerOptions:
@@ -43,10 +36,7 @@ def read_options(params: Mapping[str, Any]) -> ContainerOptions:
     plain = without_left_out(params)
     name_presets(plain, "mounts")
     options = checked(plain)
-    return ContainerOptions(
-        Desired(read_guest(CONTAINER, options), _hardware(options)),
-        Settings(options["task_timeout"], read_guest_request(options)),
-    )
+    return options_of(Desired(read_guest(CONTAINER, options), _hardware(options)), options)
 
 
 def _hardware(options: Mapping[str, Any]) -> Hardware:

@@ -19,12 +19,13 @@ from ..._core.errors import NotSupported, ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
 from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
-from ..._guest.flow.placed import Placed, require_room_for
+from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual, Source
 from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..._guest.plan.creation import Creation, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
 from ..._guest.plan.refusals import (
+    refuse_for_version,
     require_bridges,
     require_pool,
     require_root,
@@ -47,34 +48,8 @@ _OCI_SINCE = (9, 1)
 
 
 @dataclass(frozen=True)
-class Aim:
+class Aim(GuestAim[Origin]):
     """The configuration that a new container will have on any node."""
-
-    origin: Origin
-    change: Change
-    config: Mapping[str, str]
-
-    @property
-    def desired(self) -> Desired:
-        return self.origin.desired
-
-    @property
-    def label(self) -> str:
-        """How messages call the container."""
-        return f"New {self.desired.guest.label}"
-
-    @property
-    def nodes(self) -> frozenset[str] | None:
-        return self.origin.nodes
-
-    @property
-    def template(self) -> Actual | None:
-        return self.origin.template
-
-    @property
-    def bridges(self) -> frozenset[str]:
-        """The bridges that its node must have."""
-        return frozenset(CONTAINER.bridges_in(self.config))
 
     @property
     def figures(self) -> Figures:
@@ -310,16 +285,8 @@ def _require_version(label: str, change: Change, release: Release | None) -> Non
     refused = find_refusals(sets, release, LXC)
     if not refused:
         return
-    causes = ", ".join(f"{key} ({why})" for key, why in sorted(refused.items()))
-    version = f"{release[0]}.{release[1]}"
-    raise NotSupported(
-        attempted=f"{label} could not be planned",
-        answer=f"the server is PVE {version}, which does not take {causes}",
-        next_step="Leave that out for this server, or use a server whose version takes it",
-        reason=", ".join(sorted(refused)),
-        parameters=refused,
-        details={"version": version},
-    )
+    causes = [f"{key} ({why})" for key, why in sorted(refused.items())]
+    refuse_for_version(label, refused, causes, f"{release[0]}.{release[1]}")
 
 
 def _require_rights_of_root(

@@ -25,8 +25,8 @@ from ..._guest.plan.steps import (
     switch_protection,
 )
 from ..._resource.plan import Step
-from ..config.actual import mounts, volumes_in
-from ..config.changes import all_changes, apply_to, changes
+from ..config.actual import VOLUME, mounts, volumes_in
+from ..config.changes import all_changes
 from ..config.hotplug import waits_for_stop
 from ..kind import CONTAINER
 from ..model import Desired
@@ -39,26 +39,13 @@ class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
     """Plans containers."""
 
     kind = CONTAINER
+    update_type = Update[Desired]
+    volume = VOLUME
 
-    def changes(self, desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-        return changes(desired, target, new=new)
-
-    def all_changes(self, desired: Desired, target: Mapping[str, str]) -> Change:
-        return all_changes(desired, target)
-
-    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
-        return apply_to(change, target)
-
-    def update_of(
-        self,
-        desired: Desired,
-        actual: Actual,
-        change: Change,
-        after: Mapping[str, str],
-        *,
-        running: bool,
-    ) -> Update[Desired]:
-        return Update(desired, actual, change, after, running)
+    def all_changes(
+        self, desired: Desired, target: Mapping[str, str], *, new: bool = False
+    ) -> Change:
+        return all_changes(desired, target, new=new)
 
     def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         config: dict[str, str] = {}

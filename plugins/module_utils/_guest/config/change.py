@@ -66,6 +66,13 @@ class Change:
         return replace(self, sets=sets, deletes=self.deletes - {option})
 
 
+def possible(change: Change) -> Change:
+    """Return the change. Raises the FleetError of a difference that no change can remove."""
+    for error in change.drives.refused.values():
+        raise error
+    return change
+
+
 def replace_refused(change: Change, refused: Mapping[str, FleetError]) -> Change:
     """Return the change with these differences that cannot be removed, by key."""
     return replace(change, drives=replace(change.drives, refused=refused))

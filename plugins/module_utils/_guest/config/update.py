@@ -114,6 +114,11 @@ class Update:
                 unlisted.add(key)
         return unlisted
 
+    def set_property_strings(self) -> None:
+        """Set each property string of the task."""
+        for key, wanted in self.desired.hardware.property_strings.items():
+            self.set_property_string(key, wanted)
+
     def set_property_string(self, key: str, wanted: SubKeys) -> None:
         """Set the sub-keys that differ, over those of the guest; of a new property string all of
         them.

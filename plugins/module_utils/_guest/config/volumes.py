@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ..._core.errors import FleetError, ValidationFailed
 from ..._core.propstring import same
 from ..._core.quantities import read_size, readable_sizes, render_size
-from ..._schema.formats import Schema, canonical_sub_key, sub_keys_of
+from ..._schema.formats import Schema, canonical_sub_key, render_option, sub_keys_of
 from ..hardware import DesiredGuest, Disk
 from .change import DriveChange
 
@@ -23,6 +24,7 @@ from .change import DriveChange
 class VolumeUpdate:
     """The desired disks beside those of the guest, and the change that results from both."""
 
+    schema: ClassVar[Schema]
     desired: DesiredGuest
     existing: Mapping[str, Mapping[str, str]]  # sub-keys by slot
     sets: dict[str, str] = field(default_factory=dict)
@@ -62,18 +64,26 @@ class VolumeUpdate:
         """Change the options, the size and the storage of a disk."""
         raise NotImplementedError
 
-    def as_desired(self, disk: Disk) -> str:
-        """Return the desired form of a disk that cannot become it."""
+    def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
+        """Return the sub-keys of a disk that cannot become the desired one, as desired."""
+        raise NotImplementedError
+
+    def detach_unlisted(self) -> None:
+        """Detach the disks that an exact list does not have."""
         raise NotImplementedError
 
     def change_all(self, disks: Iterable[Disk], target: Mapping[str, str]) -> None:
-        """Change the listed disks, and remove listed volumes that no disk uses."""
+        """Change the listed disks, remove listed volumes that no disk uses, and detach unlisted
+        disks if the list is exact.
+        """
         for disk in disks:
             is_unused = disk.slot.startswith("unused")
             if not is_unused:
                 self._change_or_refuse(disk)
             elif disk.slot in target:
                 self.removed.add(disk.slot)
+        if self.desired.hardware.disks_exact:
+            self.detach_unlisted()
 
     def _change_or_refuse(self, disk: Disk) -> None:
         """Change a disk, or note why that is impossible, with its desired form."""
@@ -82,7 +92,8 @@ class VolumeUpdate:
         except ValidationFailed as error:
             self.refused[disk.slot] = error
             self.sets.pop(disk.slot, None)
-            self.after[disk.slot] = self.as_desired(disk)
+            desired = self.desired_options(disk, self.existing.get(disk.slot, {}))
+            self.after[disk.slot] = render_option(disk.slot, desired, self.schema)
 
     def _change(self, disk: Disk) -> None:
         """Create, update, detach or remove a disk."""

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,19 +56,40 @@ def add_declared(
             hardware.property_strings[key] = value
 
 
+@dataclass(frozen=True)
+class Closed:
+    """The options of PVE that the open-ended dictionary must not have, and why."""
+
+    devices: re.Pattern[str]  # the slots of devices
+    device_step: str  # the next step for a device
+    set_by_pve: frozenset[str]
+    pve_step: str  # the next step for an option that PVE sets
+    own: Mapping[str, str]  # options of the module itself, by PVE's names
+
+    def require_open(self, key: str, hardware: Gathered) -> None:
+        """Raise ValidationFailed for an option that has an option of its own."""
+        why = "cannot be set there"
+        if self.devices.match(key):
+            raise validate.refused("options", key, why, self.device_step)
+        if key in self.set_by_pve:
+            raise validate.refused("options", key, why, self.pve_step)
+        if key in self.own:
+            raise validate.refused("options", key, why, f"Use {self.own[key]}")
+        if key in hardware:
+            why = "is also set by an option of its own"
+            raise validate.refused("options", key, why, "Set it once")
+
+
 def add_open_options(
-    options: Mapping[str, Any],
-    hardware: Gathered,
-    require_open: Callable[[str, Gathered], None],
-    schema: Schema,
+    options: Mapping[str, Any], hardware: Gathered, closed: Closed, schema: Schema
 ) -> None:
     """Add the open-ended dictionary: any PVE option by its own name; null removes one.
 
-    `require_open` raises ValidationFailed for an option that has an option of its own.
+    Raises ValidationFailed for an option that is `closed`.
     """
     for raw_key, value in options.items():
         key = str(raw_key)
-        require_open(key, hardware)
+        closed.require_open(key, hardware)
         if value is None or is_blank(value):
             hardware.unset.add(key)
             continue

@@ -7,17 +7,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Generic
 
 from ..._cluster.quota import read_limits
 from ..._cluster.rules import Rules
 from ..._cluster.tenant import foreign_tag, tenant_tag
 from ..._cluster.vmids import read_vmid_ranges
 from ..._core import validate
+from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Guest, Source
+from ..settings import Settings, read_guest_request
 from .values import is_blank
+
+
+@dataclass(frozen=True)
+class GuestOptions(Generic[AnyDesired]):
+    """The options of a task, read: the guest as desired, and how the task works."""
+
+    desired: AnyDesired
+    settings: Settings
+
+
+def options_of(desired: AnyDesired, options: Mapping[str, Any]) -> GuestOptions[AnyDesired]:
+    """Return the desired guest with the settings in the checked options."""
+    return GuestOptions(desired, Settings(options["task_timeout"], read_guest_request(options)))
+
 
 # Options that `Guest` takes over unchanged.
 _PLAIN = (

@@ -57,6 +57,59 @@ class Aim(Protocol):
 AnyAim = TypeVar("AnyAim", bound=Aim)
 
 
+class GuestOrigin(Protocol):
+    """The origin of a new guest, as far as every aim has it."""
+
+    @property
+    def desired(self) -> Any:
+        """The desired guest, with what its source adds."""
+
+    @property
+    def nodes(self) -> frozenset[str] | None:
+        """The nodes on which the source can be used, None for any."""
+
+    @property
+    def template(self) -> Actual | None:
+        """The guest that it is a clone of."""
+
+
+AnyOrigin = TypeVar("AnyOrigin", bound=GuestOrigin)
+
+
+@dataclass(frozen=True)
+class GuestAim(Generic[AnyOrigin]):
+    """The configuration that a new guest will have on any node: the part that kinds share.
+
+    `change` makes an empty guest, or the copy of the template, the desired one.
+    """
+
+    origin: AnyOrigin
+    change: Change
+    config: Mapping[str, str]
+
+    @property
+    def desired(self) -> Any:
+        return self.origin.desired
+
+    @property
+    def nodes(self) -> frozenset[str] | None:
+        return self.origin.nodes
+
+    @property
+    def template(self) -> Actual | None:
+        return self.origin.template
+
+    @property
+    def label(self) -> str:
+        """How messages call the guest."""
+        return f"New {self.desired.guest.label}"
+
+    @property
+    def bridges(self) -> frozenset[str]:
+        """The bridges that its node must have."""
+        return frozenset(self.desired.guest.kind.bridges_in(self.config))
+
+
 @dataclass(frozen=True)
 class Placed(Generic[AnyAim]):
     """A new guest whose node was chosen, after every check that needs no write."""

@@ -10,6 +10,7 @@ Check mode shows the plan, and apply carries it out; nothing else decides the wr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
@@ -17,7 +18,8 @@ from typing import Any, Generic
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..._schema.check import find_refusals
-from ..config.change import Change
+from ..config.change import Change, possible
+from ..config.update import applied
 from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Actual
@@ -41,24 +43,23 @@ class Creating:
 
 
 class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
-    """Plans guests of one kind; each kind overrides the methods in which it differs."""
+    """Plans guests of one kind; each kind overrides the methods in which it differs.
+
+    `update_type` has the requests of its updates, `volume` matches the options with volumes.
+    """
 
     kind: Kind
+    update_type: type[AnyUpdate]
+    volume: re.Pattern[str]
 
     # -- the differences of the kinds
 
-    def changes(
+    def all_changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
     ) -> Change:
-        """Return the change that makes `target` the desired configuration."""
-        raise NotImplementedError
-
-    def all_changes(self, desired: AnyDesired, target: Mapping[str, str]) -> Change:
-        """Return the same with the differences that PVE cannot change."""
-        raise NotImplementedError
-
-    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
-        """Return the configuration that the change leads to."""
+        """Return the change that makes `target` the desired configuration, with the differences
+        that PVE cannot change.
+        """
         raise NotImplementedError
 
     def with_images(
@@ -70,18 +71,6 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     ) -> Change:
         """Return the change with the sizes of the images that new disks import."""
         return change
-
-    def update_of(
-        self,
-        desired: AnyDesired,
-        actual: Actual,
-        change: Change,
-        after: Mapping[str, str],
-        *,
-        running: bool,
-    ) -> AnyUpdate:
-        """Return the update by this change."""
-        raise NotImplementedError
 
     def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         """Return the expected state of a clone before it is configured."""
@@ -120,6 +109,19 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Add to the values before and after what the configuration does not show."""
 
     # -- what they share
+
+    def changes(
+        self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
+    ) -> Change:
+        """Return the change that makes `target` the desired configuration.
+
+        Raises FleetError for a difference that no change can remove.
+        """
+        return possible(self.all_changes(desired, target, new=new))
+
+    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
+        """Return the configuration that the change leads to."""
+        return applied(change, target, filter(self.volume.match, change.sets))
 
     def plan_update(
         self,
@@ -160,7 +162,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         after = self.applied(change, actual.target)
         stops = power.stops_first(desired.guest, actual)
         running = actual.running and not stops
-        update = self.update_of(desired, actual, change, after, running=running)
+        update = self.update_type(desired, actual, change, after, running)
         self.require_possible(update)
         waiting = self._waiting(update)
         switch = power.finish(
@@ -268,7 +270,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """
         change = self.all_changes(desired, actual.target)
         after = self.applied(change, actual.target)
-        update = self.update_of(desired, actual, change, after, running=actual.running)
+        update = self.update_type(desired, actual, change, after, actual.running)
         before = self.kind.shown(actual.target, change.keys)
         then = self.kind.shown(after, change.keys)
         self.add_unshown(update, (), before, then)

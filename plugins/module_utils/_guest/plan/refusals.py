@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import NoReturn
 
 from ..._api.settings import Connection
 from ..._cluster.site import require_own_bridges
 from ..._cluster.state import ClusterState
 from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
-from ..._core.errors import ConfigurationError, Conflict, PermissionDenied
+from ..._core.errors import ConfigurationError, Conflict, NotSupported, PermissionDenied
 from ..._resource.plan import Plan
 from ..hardware import DesiredGuest
 from ..model import Actual, Guest
@@ -95,6 +96,22 @@ def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str])
         answer=f"it would have the tags of several tenants: {', '.join(then)}",
         next_step="Remove the tag of the tenant that it leaves first",
         reason="several tenants",
+    )
+
+
+def refuse_for_version(
+    label: str, refused: Mapping[str, str], causes: Iterable[str], version: str
+) -> NoReturn:
+    """Raise NotSupported for options that the server's version of PVE does not take: why, by key,
+    and as a message shows it.
+    """
+    raise NotSupported(
+        attempted=f"{label} could not be planned",
+        answer=f"the server is PVE {version}, which does not take {', '.join(causes)}",
+        next_step="Leave that out for this server, or use a server whose version takes it",
+        reason=", ".join(sorted(refused)),
+        parameters=refused,
+        details={"version": version},
     )
 
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from ..._core.quantities import render_size
-from ..._guest.config.change import Change, without
+from ..._guest.config.change import Change, possible, without
 from ..._guest.config.update import SubKeys, Update, applied
 from ..._schema.formats import QEMU, Schema, parse_option, render_option
 from ..._schema.values import differing_sub_keys, hotplug_features
@@ -38,25 +38,20 @@ _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 
 def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-    """Return the change that makes `target` the desired configuration; it is empty for a `new` VM.
-
-    Raises FleetError for a difference that no change can remove.
-    """
-    change = all_changes(desired, target, new=new)
-    for error in change.drives.refused.values():
-        raise error
-    return change
+    """Return `all_changes`. Raises FleetError for a difference that no change can remove."""
+    return possible(all_changes(desired, target, new=new))
 
 
 def all_changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-    """Return the same with drives that cannot become the desired ones, in `drives.refused`."""
+    """Return the change that makes `target` the desired configuration; it is empty for a `new` VM.
+    Drives that cannot become the desired ones are in `drives.refused`.
+    """
     update = _Update(desired, target, new)
     update.set_scalars()
     update.set_agent()
     update.set_drives()
     update.unset_options()
-    for key, wanted in desired.hardware.property_strings.items():
-        update.set_property_string(key, wanted)
+    update.set_property_strings()
     update.set_boot()
     update.predict_boot()
     update.predict_machine()

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..._core.errors import ValidationFailed
 from ..._core.quantities import render_gib, render_size
 from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
-from ..._schema.formats import QEMU, render_option
+from ..._schema.formats import QEMU, Schema, render_option
 from ..model import Desired
 from .actual import CD, DISK, drives, is_cloud_init, is_disk, kind_of, storage_of
 
@@ -38,8 +39,6 @@ def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
     """
     update = _DriveUpdate(desired, drives(target))
     update.change_all(desired.hardware.disks, target)
-    if desired.hardware.disks_exact:
-        update.detach_unlisted()
     update.add_cloud_init_drive()
     update.add_efi_disk()
     return update.change
@@ -50,10 +49,22 @@ class _DriveUpdate(VolumeUpdate):
     """The desired drives beside the drives of the VM, and the change that results from both."""
 
     desired: Desired
+    schema: ClassVar[Schema] = QEMU
 
-    def as_desired(self, disk: Disk) -> str:
-        existing = self.existing.get(disk.slot, {})
-        return render_option(disk.slot, _as_desired(disk, existing))
+    def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
+        """Return the sub-keys of a drive, with the desired ones over the existing ones.
+
+        A volume that does not exist has no name yet.
+        """
+        after = _with_options(disk, existing)
+        storage = disk.storage or storage_of(existing)
+        if disk.volume:
+            after["file"] = disk.volume
+        elif disk.is_cdrom or storage != storage_of(existing):
+            after["file"] = f"{storage}:new"
+        if disk.size is not None:
+            after["size"] = render_size(disk.size)
+        return after
 
     def detach_unlisted(self) -> None:
         """Detach the disks that an exact list does not have; it does not cover firmware."""
@@ -229,22 +240,6 @@ def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
         ),
         reason="other kind of drive",
     )
-
-
-def _as_desired(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
-    """Return the sub-keys of a drive, with the desired ones over the existing ones.
-
-    A volume that does not exist has no name yet.
-    """
-    after = _with_options(disk, existing)
-    storage = disk.storage or storage_of(existing)
-    if disk.volume:
-        after["file"] = disk.volume
-    elif disk.is_cdrom or storage != storage_of(existing):
-        after["file"] = f"{storage}:new"
-    if disk.size is not None:
-        after["size"] = render_size(disk.size)
-    return after
 
 
 def _with_options(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:

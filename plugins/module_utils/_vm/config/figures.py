@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CPUs of a VM, and the figures that a quota counts (pure)."""
+"""The figures of a VM that a quota counts (pure)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,7 @@ from collections.abc import Mapping
 from ..._cluster.quota import Figures
 from ..._core.quantities import read_size
 from .actual import drives, is_disk
-from .memory import memory_of
-
-
-def cpus_of(config: Mapping[str, str]) -> int:
-    """Return the most CPUs that a VM of that configuration can have, those to be plugged in later
-    included.
-    """
-    return int(config.get("cores") or 1) * int(config.get("sockets") or 1)
-
-
-def cores_of(config: Mapping[str, str]) -> int:
-    """Return the cores that a configuration gives a VM, over all sockets."""
-    if config.get("vcpus"):
-        return int(config["vcpus"])
-    return cpus_of(config)
+from .memory import cores_of, memory_of
 
 
 def figures_of(

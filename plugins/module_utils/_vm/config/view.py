@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from ..._cluster.tenant import parse_tags
 from ..._core.quantities import read_size, render_size
+from ..._guest.config.view import show_options
 from ..._guest.marker import split_notes
 from ..._schema.formats import parse_option
 from ..._schema.values import typed_option, typed_sub_keys
@@ -25,25 +26,13 @@ from .actual import FIRMWARE, VOLUME, is_cloud_init, storage_of
 HIDDEN = frozenset(
     "digest meta smbios1 vmgenid lock snapstate parent runningmachine runningcpu".split()
 )
-_EMPTY: tuple[Any, ...] = ("", [], {})
 # Sub-keys of a disk that results show in another form, or not at all.
 _OF_VOLUME = frozenset(("file", "size", "format", "import-from"))
 
 
 def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
     """Return a configuration as plain data, all of it or only `keys`."""
-    chosen = set(config)
-    if keys is not None:
-        chosen &= set(keys)
-    shown: dict[str, Any] = {}
-    for key in sorted(chosen - HIDDEN):
-        text = config[key]
-        if text == "":
-            continue
-        value = show_value(key, text)
-        if value not in _EMPTY:
-            shown[key] = value
-    return shown
+    return show_options(config, keys, HIDDEN, show_value)
 
 
 def show_value(key: str, text: str) -> Any:

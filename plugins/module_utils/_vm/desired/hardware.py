@@ -13,9 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..._core import validate
 from ..._core.quantities import parse_memory
-from ..._guest.desired.gathered import Gathered, add_declared, add_open_options, in_canonical_form
+from ..._guest.desired.gathered import (
+    Closed,
+    Gathered,
+    add_declared,
+    add_open_options,
+    in_canonical_form,
+)
 from ..._guest.desired.tables import Tables
 from ..._schema.formats import QEMU
 from ..._spec.generated.vm_rules import EMPTY_REMOVES, PROPERTY_STRINGS, SCALARS, WORDS
@@ -34,8 +39,13 @@ _OWN = {
     "pool": "pool",
     "bootdisk": "boot",
 }
-_SET_BY_PVE = frozenset(("lock", "digest", "vmgenid", "meta"))
-_DEVICE = re.compile(r"^(net|ide|sata|scsi|virtio|ipconfig|unused)\d+$")
+_CLOSED = Closed(
+    devices=re.compile(r"^(net|ide|sata|scsi|virtio|ipconfig|unused)\d+$"),
+    device_step="Use disks and nics",
+    set_by_pve=frozenset(("lock", "digest", "vmgenid", "meta")),
+    pve_step="PVE sets it itself",
+    own=_OWN,
+)
 
 
 def read_hardware(options: Mapping[str, Any]) -> Gathered:
@@ -45,7 +55,7 @@ def read_hardware(options: Mapping[str, Any]) -> Gathered:
     _add_rest(options, hardware)
     _add_cloud_init(options["cloud_init"] or {}, hardware)
     _add_memory(options, hardware)
-    add_open_options(options["options"] or {}, hardware, _require_open, QEMU)
+    add_open_options(options["options"] or {}, hardware, _CLOSED, QEMU)
     _add_nics(options["nics"] or [], hardware)
     return in_canonical_form(hardware, QEMU)
 
@@ -100,16 +110,3 @@ def _add_nics(items: Sequence[Mapping[str, Any]], hardware: Gathered) -> None:
             hardware.unset.add(key)
         else:
             hardware.property_strings[key] = value
-
-
-def _require_open(key: str, hardware: Gathered) -> None:
-    """Raise ValidationFailed for an option that has an option of its own."""
-    why = "cannot be set there"
-    if _DEVICE.match(key):
-        raise validate.refused("options", key, why, "Use disks and nics")
-    if key in _SET_BY_PVE:
-        raise validate.refused("options", key, why, "PVE sets it itself")
-    if key in _OWN:
-        raise validate.refused("options", key, why, f"Use {_OWN[key]}")
-    if key in hardware:
-        raise validate.refused("options", key, "is also set by an option of its own", "Set it once")

@@ -11,12 +11,10 @@ Names of the estate are replaced, each value is checked, and the rest is put int
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..._guest.desired.guest import is_exact, read_guest
+from ..._guest.desired.guest import GuestOptions, is_exact, options_of, read_guest
 from ..._guest.desired.values import is_blank
-from ..._guest.settings import Settings, read_guest_request
 from ..kind import VM
 from ..model import Desired, Hardware
 from .devices import read_disks
@@ -25,13 +23,7 @@ from .presets import resolve
 from .userdata import read_snippet
 from .values import checked
 
-
-@dataclass(frozen=True)
-class VmOptions:
-    """The options of a task, read: the VM as desired, and how the task works."""
-
-    desired: Desired
-    settings: Settings
+VmOptions: TypeAlias = GuestOptions[Desired]
 
 
 def read_options(params: Mapping[str, Any]) -> VmOptions:
@@ -39,11 +31,8 @@ def read_options(params: Mapping[str, Any]) -> VmOptions:
 
     `params` are the module's, checked by its argument specification.
     """
-    plain = resolve(params)
-    options = checked(plain)
-    return VmOptions(
-        _desired(options), Settings(options["task_timeout"], read_guest_request(options))
-    )
+    options = checked(resolve(params))
+    return options_of(_desired(options), options)
 
 
 def _desired(options: Mapping[str, Any]) -> Desired:

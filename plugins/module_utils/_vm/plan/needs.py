@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from ..._cluster.placement import Needs
 from ..config.actual import bridges_of, drives, is_cloud_init, is_disk, storage_of
 from ..config.changes import Change
-from ..config.figures import cores_of, cpus_of
-from ..config.memory import memory_of
+from ..config.memory import cores_of, cpus_of, memory_of
 from ..model import Desired
 
 

@@ -19,12 +19,11 @@ from ..._cluster.storages.allocation import base_storages
 from ..._cluster.visible import Sight, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._guest.create.quota_race import Growth, require_quota
-from ..._guest.flow.placed import Placed, require_room_for
+from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual
 from ..._guest.plan.capacity import added, moved_bytes, new_bytes
 from ..._guest.plan.refusals import require_bridges, require_pool
-from ..config.actual import bridges_of
-from ..config.changes import Change, apply_to, changes, with_images
+from ..config.changes import apply_to, changes, with_images
 from ..config.figures import figures_of
 from ..kind import VM
 from ..model import Desired
@@ -50,34 +49,8 @@ NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Aim:
+class Aim(GuestAim[Origin]):
     """The configuration that a new VM will have on any node."""
-
-    origin: Origin
-    change: Change  # makes an empty VM, or the copy of the template, the desired one
-    config: Mapping[str, str]
-
-    @property
-    def desired(self) -> Desired:
-        return self.origin.desired
-
-    @property
-    def nodes(self) -> frozenset[str] | None:
-        return self.origin.nodes
-
-    @property
-    def template(self) -> Actual | None:
-        return self.origin.template
-
-    @property
-    def label(self) -> str:
-        """How messages call the VM."""
-        return f"New {self.desired.guest.label}"
-
-    @property
-    def bridges(self) -> frozenset[str]:
-        """The bridges that its node must have."""
-        return bridges_of(self.config)
 
     @property
     def snippets(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from ..._guest.plan import power
 from ..._guest.plan.planner import Creating, GuestPlanner, check_data
 from ..._resource.plan import Plan, Step
 from ..config.actual import DRIVE
-from ..config.changes import all_changes, apply_to, changes, with_images
+from ..config.changes import all_changes, with_images
 from ..config.hotplug import waits_for_stop
 from ..kind import VM
 from ..model import Desired
@@ -34,15 +34,13 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
     """Plans VMs."""
 
     kind = VM
+    update_type = VmUpdate
+    volume = DRIVE
 
-    def changes(self, desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
-        return changes(desired, target, new=new)
-
-    def all_changes(self, desired: Desired, target: Mapping[str, str]) -> Change:
-        return all_changes(desired, target)
-
-    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
-        return apply_to(change, target)
+    def all_changes(
+        self, desired: Desired, target: Mapping[str, str], *, new: bool = False
+    ) -> Change:
+        return all_changes(desired, target, new=new)
 
     def with_images(
         self, change: Change, desired: Desired, target: Mapping[str, str], images: Mapping[str, int]
@@ -59,9 +57,8 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
         creating: Creating | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
-        update = self.update_of(
-            desired, actual, change, self.applied(change, actual.target), running=False
-        )
+        after = self.applied(change, actual.target)
+        update = VmUpdate(desired, actual, change, after, running=False)
         if actual.status == "hibernated" and (update.moves or change.keys):
             return self._wake_first(desired, actual, change, shared)
         return super().plan_change(
@@ -100,17 +97,6 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
             before={**rest.before, "status": actual.status},
             after={**rest.after, "status": awake.status},
         )
-
-    def update_of(
-        self,
-        desired: Desired,
-        actual: Actual,
-        change: Change,
-        after: Mapping[str, str],
-        *,
-        running: bool,
-    ) -> VmUpdate:
-        return VmUpdate(desired, actual, change, after, running)
 
     def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         return clone_of(source, vmid=vmid, node=node, data=data)

@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.changes import (
-    all_changes,
-    apply_to,
-    changes,
-)
+from ansible_collections.pve.fleet.plugins.module_utils._container.config.changes import all_changes
 from ansible_collections.pve.fleet.plugins.module_utils._container.config.hotplug import (
     waits_for_stop,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._container.config.root_only import root_only
 from ansible_collections.pve.fleet.plugins.module_utils._container.config.view import show
 from ansible_collections.pve.fleet.plugins.module_utils._container.desired.parse import read_options
+from ansible_collections.pve.fleet.plugins.module_utils._container.plan.planner import (
+    CONTAINER_PLANNER,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
 from ansible_collections.pve.fleet.plugins.module_utils._guest.config.change import Change
@@ -77,7 +76,9 @@ def change(
 ) -> Change:
     """Return the change of a container by these options; the container of CONFIG by default."""
     target = CONFIG if target is None else target
-    return changes(read_options({"name": "web1", **options}).desired, target, new=new)
+    return CONTAINER_PLANNER.changes(
+        read_options({"name": "web1", **options}).desired, target, new=new
+    )
 
 
 def test_a_container_as_described_is_not_changed() -> None:
@@ -132,7 +133,7 @@ def test_volumes_grow_move_detach_and_go() -> None:
     assert found.drives.moved == {"mp0": "other"}
     assert found.drives.storages == {"other": "rootdir"}
     assert found.sets == {}
-    after = apply_to(found, CONFIG)
+    after = CONTAINER_PLANNER.applied(found, CONFIG)
     assert after["rootfs"] == "images:100/vm-100-disk-0.raw,size=2G"
     assert after["mp0"] == "other:moved,backup=1,mp=/data,size=1G"
     detached = change(mounts=[{"name": "mp0", "state": "detached"}])
@@ -149,7 +150,7 @@ def test_volumes_grow_move_detach_and_go() -> None:
 def test_a_new_mount_is_allocated() -> None:
     found = change(mounts=[{"name": "mp1", "path": "/srv", "size": "1536M", "storage": "images"}])
     assert found.sets == {"mp1": "images:1.5,mp=/srv"}
-    assert apply_to(found, CONFIG)["mp1"] == "images:new,mp=/srv,size=1536M"
+    assert CONTAINER_PLANNER.applied(found, CONFIG)["mp1"] == "images:new,mp=/srv,size=1536M"
     default = change(mounts=[{"name": "mp1", "path": "/srv"}])
     assert default.sets == {"mp1": "local-lvm:4,mp=/srv"}
 

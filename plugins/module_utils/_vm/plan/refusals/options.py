@@ -12,10 +12,10 @@ from difflib import get_close_matches
 
 from ...._api.settings import Connection
 from ...._core import validate
-from ...._core.errors import NotSupported, ValidationFailed
+from ...._core.errors import ValidationFailed
 from ...._guest.desired.canonical import refusal_error
 from ...._guest.flow.intent import Release
-from ...._guest.plan.refusals import require_root
+from ...._guest.plan.refusals import refuse_for_version, require_root
 from ...._schema.check import (
     Refusal,
     disputed,
@@ -60,14 +60,7 @@ def require_version(label: str, options: Mapping[str, str], release: Release | N
     for key, why in sorted(refused.items()):
         takers = _takers(key, doubtful[key], version)
         causes.append(f"{key} ({why}; {takers})")
-    raise NotSupported(
-        attempted=f"{label} could not be planned",
-        answer=f"the server is PVE {_number(version)}, which does not take {', '.join(causes)}",
-        next_step="Leave that out for this server, or use a server whose version takes it",
-        reason=", ".join(sorted(refused)),
-        parameters=refused,
-        details={"version": _number(version)},
-    )
+    refuse_for_version(label, refused, causes, _number(version))
 
 
 def require_names(desired: Desired, release: Release | None) -> tuple[str, ...]:
