@@ -22,21 +22,21 @@ def _options(*texts: str) -> dict[str, Any]:
 
 
 def _referring(options: dict[str, Any], path: str, *, within_list: bool = False) -> dict[str, Any]:
-    """Return options that refer to those said for all VMs.
+    """Return options that refer to those given for all VMs.
 
     Only the items of nested lists keep their defaults.
     """
     found: dict[str, Any] = {}
     for name, option in options.items():
-        said = {key: value for key, value in option.items() if key != "default" or within_list}
-        said["description"] = f"As O({path}{name}), for this VM."
+        given = {key: value for key, value in option.items() if key != "default" or within_list}
+        given["description"] = f"As O({path}{name}), for this VM."
         if "suboptions" in option:
             listed = option["type"] == "list"
             below = f"{path}{name}[]." if listed else f"{path}{name}."
-            said["suboptions"] = _referring(
+            given["suboptions"] = _referring(
                 option["suboptions"], below, within_list=within_list or listed
             )
-        found[name] = said
+        found[name] = given
     return found
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._core.propstring import parse
-from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.canonical import check_parts
+from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.canonical import (
+    require_valid_sub_keys,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._schema.check import (
     disputed,
     find_part_refusal,
@@ -239,7 +241,7 @@ def test_a_refusal_has_the_words_of_pve_and_words_for_people(
 ) -> None:
     assert find_part_refusal(key, name, text) == refusal
     with pytest.raises(ValidationFailed) as raised:
-        check_parts(key, {name: text})
+        require_valid_sub_keys(key, {name: text})
     assert (refusal[1] or refusal[0]) in raised.value.answer
     assert raised.value.next_step == (refusal[2] or "Write it as PVE does")
 

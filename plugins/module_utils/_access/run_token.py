@@ -259,18 +259,18 @@ class SecretKeeper:
         method: str,
         *segments: str | int,
         attempted: str = "",
-        happened: Callable[[], Any] | None = None,
+        confirm: Callable[[], Any] | None = None,
         **more: Any,
     ) -> Any:
         """Return the answer to a write, and keep the secret in it."""
 
-        def confirm() -> Any:
+        def look() -> Any:
             self.answer_was_lost = True
-            return happened() if happened is not None else None
+            return confirm() if confirm is not None else None
 
         try:
             answer = self._client.write(
-                method, *segments, attempted=attempted, happened=confirm, **more
+                method, *segments, attempted=attempted, confirm=look, **more
             )
         except Conflict as error:
             if self.answer_was_lost and method == "POST":

@@ -13,7 +13,7 @@ from .._core import times, validate
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import as_flag, as_seconds, comment_field, expiry, refuse_past, send_flag
+from .._resource.values import as_flag, as_seconds, comment_field, expiry, require_future, send_flag
 from .own_loss import find_token_loss
 
 _ONE = Call(("access", "users", "{owner}", "token", "{name}"))
@@ -28,7 +28,7 @@ def precheck_token(
     client: Api, _desired: DesiredResource, change: ResourceChange
 ) -> tuple[str, ...]:
     """Raise ValidationFailed for an expiry date in the past, which PVE would accept."""
-    refuse_past("expire", change.sets.get("expire", 0), client.clock.time())
+    require_future("expire", change.sets.get("expire", 0), client.clock.time())
     return ()
 
 

@@ -25,7 +25,7 @@ from .answers.typed import Typed
 from .http.backend import ProxmoxerTransport
 from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
-from .request import Again, Happened, Request, Upload, encode
+from .request import Again, Confirm, Request, Upload, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
@@ -205,11 +205,11 @@ class Client:
         *segments: str | int,
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
-        happened: Happened | None = None,
+        confirm: Confirm | None = None,
         timeout: float | None = None,
         again: Again | None = None,
     ) -> Any:
-        """Return `data` of a POST, PUT or DELETE, or the result of `happened` after a lost answer.
+        """Return `data` of a POST, PUT or DELETE, or the result of `confirm` after a lost answer.
 
         `data` is sent as the form of a POST or PUT, and as the query of a DELETE.
         See `Retrying` for when it is sent again. Otherwise a lost answer is a NetworkError whose
@@ -223,7 +223,7 @@ class Client:
                 values,
                 attempted=attempted,
                 timeout=timeout,
-                happened=happened,
+                confirm=confirm,
                 again=again,
             )
         )
@@ -246,7 +246,7 @@ class Client:
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
         timeout: float = 300.0,
-        happened: Happened | None = None,
+        confirm: Confirm | None = None,
         upload: Upload | None = None,
     ) -> TaskResult:
         """Return how the task ended that a write started, see `Tasks`. `timeout` is in seconds.
@@ -254,7 +254,7 @@ class Client:
         A file that is uploaded is also given this time until the answer.
         """
         values = encode(data or {})
-        request = Request(method, segments, values, attempted=attempted, happened=happened)
+        request = Request(method, segments, values, attempted=attempted, confirm=confirm)
         if upload is not None:
             request = replace(request, upload=upload, timeout=timeout)
         return self._tasks.run(request, timeout)

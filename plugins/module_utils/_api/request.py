@@ -13,7 +13,7 @@ from urllib.parse import quote
 from .._core.errors import FleetError, ValidationFailed
 from .._core.retry import TimeBudget
 
-Happened = Callable[[], Any]
+Confirm = Callable[[], Any]
 """A check of the server after a lost answer: None if the write did not happen, else the answer that
 it would have had.
 """
@@ -47,7 +47,7 @@ class Request:
     timeout: float | None = None
     tries: int | None = None
     number: int = 1  # of this try
-    happened: Happened | None = None
+    confirm: Confirm | None = None
     lock_budget: TimeBudget | None = None
     again: Again | None = None
     beside: str = ""

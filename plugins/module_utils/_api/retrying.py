@@ -35,7 +35,7 @@ class Retrying:
     """Repeats reads freely, and a write only when it certainly did not happen.
 
     A write is sent again when it was not dispatched, when PVE refused it because of a lock, or when
-    `happened` found that it did not happen.
+    `confirm` found that it did not happen.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Retrying:
 
     def _read(self, request: Request, budgets: _Budgets) -> Any:
         while True:
-            numbered = request.of_try(budgets.tries)
+            attempt = request.of_try(budgets.tries)
             try:
-                return self._below.send(numbered)
+                return self._below.send(attempt)
             except FleetError as error:
                 # A caller that limits the tries wants an answer soon, a wait for a lock included.
                 is_final = request.tries == 1 or not error.retryable
                 if is_final or not self._wait(error, budgets):
-                    raise numbered.failure(error) from error
+                    raise attempt.failure(error) from error
 
     def _write(self, request: Request, budgets: _Budgets) -> Any:
         number = 0
@@ -82,18 +82,18 @@ class Retrying:
             number += 1
             if number > 1 and request.again is not None:
                 request.again()
-            numbered = request.of_try(number)
+            attempt = request.of_try(number)
             try:
-                return self._below.send(numbered)
+                return self._below.send(attempt)
             except Locked as error:
                 if not budgets.locked.again():
-                    raise numbered.failure(error) from error
+                    raise attempt.failure(error) from error
             except NetworkError as error:
-                found = self._after_lost_answer(numbered, error, budgets)
+                found = self._after_lost_answer(attempt, error, budgets)
                 if found is not None:
                     return found
             except FleetError as error:
-                raise numbered.failure(error) from error
+                raise attempt.failure(error) from error
 
     def _after_lost_answer(self, request: Request, error: NetworkError, budgets: _Budgets) -> Any:
         """Return the result of the write, or None if it must be sent again.
@@ -142,9 +142,9 @@ def _look(request: Request, failure: FleetError) -> Any:
     Raises the failure if there is no such look or it fails too: the state is unknown.
     """
     unknown = request.failure(failure).on(next_step=_UNKNOWN, retryable=False)
-    if request.happened is None:
+    if request.confirm is None:
         raise unknown
     try:
-        return request.happened()
+        return request.confirm()
     except _NO_LOOK as error:
         raise unknown from error

@@ -387,8 +387,8 @@ def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]
         return _token(attempted, user, token_id, token_secret)
     if kind == "password":
         password, _unused = _find(layers, "password")
-        _check_not_swapped(attempted, user, str(password))
-        _check_user(attempted, user, "the password")
+        _require_not_swapped(attempted, user, str(password))
+        _require_user(attempted, user, "the password")
         return {"user": user, "password": str(password)}
     raise ConfigurationError(
         attempted=attempted,
@@ -434,7 +434,7 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
         raise _half_token(attempted, "token_secret", "token_id")
     if not token_secret:
         raise _half_token(attempted, "token_id", "token_secret")
-    _check_token_id(attempted, token_id, token_secret)
+    _require_token_id(attempted, token_id, token_secret)
     owner, mark, name = token_id.partition("!")
     if not mark:
         owner = user
@@ -446,7 +446,7 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
             "no credentials",
             attempted,
         )
-    _check_user(attempted, owner, "the token")
+    _require_user(attempted, owner, "the token")
     if not _TOKEN_NAME.match(name):
         raise _wrong(
             f"{_masked(name)} is not a valid name of a token",
@@ -464,7 +464,7 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
     return {"user": owner, "token_id": f"{owner}!{name}", "token_secret": token_secret}
 
 
-def _check_token_id(attempted: str, token_id: str, token_secret: str) -> None:
+def _require_token_id(attempted: str, token_id: str, token_secret: str) -> None:
     """Raise ConfigurationError if the ID has a secret in it, which must not be shown."""
     if _UUID.fullmatch(token_id) and not _UUID.fullmatch(token_secret):
         raise _wrong(
@@ -484,7 +484,7 @@ def _check_token_id(attempted: str, token_id: str, token_secret: str) -> None:
         )
 
 
-def _check_not_swapped(attempted: str, user: str, password: str) -> None:
+def _require_not_swapped(attempted: str, user: str, password: str) -> None:
     """Raise ConfigurationError if the password is a user and the user is not: neither is shown."""
     if user and not _USER.match(user) and _USER.match(password):
         raise _wrong(
@@ -504,7 +504,7 @@ def _half_token(attempted: str, given: str, missing: str) -> ConfigurationError:
     )
 
 
-def _check_user(attempted: str, user: str, purpose: str) -> None:
+def _require_user(attempted: str, user: str, purpose: str) -> None:
     if not user:
         raise _wrong(
             f"there is no user for {purpose}",

@@ -78,7 +78,7 @@ def _within_reach(rows: list[VmRow], tenant_tag: str, prefix: str) -> list[VmRow
     return own or others
 
 
-def guard_tenant(
+def require_own_guest(
     label: str,
     tags: Iterable[str],
     tenant_tag: str | None,
@@ -127,7 +127,7 @@ def require_unowned(label: str, tags: Iterable[str], prefix: str) -> None:
     )
 
 
-def guard_source(
+def require_own_source(
     row: VmRow,
     tags: Iterable[str],
     tenant_tag: str | None,
@@ -161,20 +161,20 @@ def guard_source(
     )
 
 
-def guard_volume(
+def require_own_volume(
     volume: str,
     cluster: ClusterState,
     tenant_tag: str | None,
     prefix: str,
     shared: Collection[str] = (),
 ) -> None:
-    """Raise Conflict for a disk of a VM that the tenant may not clone, see `guard_source`."""
+    """Raise Conflict for a disk of a VM that the tenant may not clone, see `require_own_source`."""
     owner = volume_owner(volume)
     if tenant_tag is None or owner is None:
         return
     row = cluster.vms.get(owner)
     if row is not None:
-        guard_source(row, row.tags, tenant_tag, prefix, shared)
+        require_own_source(row, row.tags, tenant_tag, prefix, shared)
     elif str(owner) not in shared:
         raise ForeignTenant(
             attempted=f"Volume {volume} was refused",

@@ -18,7 +18,7 @@ from .._core.shown import first_of
 from .state import ClusterState, VmRow
 
 
-def refuse_unread(cluster: ClusterState, label: str, may_be: Callable[[VmRow], bool]) -> None:
+def require_readable(cluster: ClusterState, label: str, may_be: Callable[[VmRow], bool]) -> None:
     """Raise NodeUnhealthy if the VM may exist but its name cannot be read.
 
     `cluster` is the cluster state of `locate`, which has asked all nodes. `may_be` returns whether

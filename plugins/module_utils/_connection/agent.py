@@ -81,8 +81,8 @@ class Agent:
     @contextmanager
     def _directory(self) -> Iterator[str]:
         """Make a directory in the guest, and remove it."""
-        made = self._require(self._run(make_directory()))
-        directory = made.out.decode().strip()
+        answer = self._require(self._run(make_directory()))
+        directory = answer.out.decode().strip()
         try:
             yield directory
         finally:

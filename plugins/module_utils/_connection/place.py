@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedGuest:
     """The guest of a connection, as options and inventory describe it.
 
     `vmid` is None if only the name is known. `name` is empty if only the VMID is known. `node` is
@@ -67,7 +67,7 @@ class Place:
         return self.kind.path(self.node, self.vmid, *below)
 
 
-def find_place(client: Client, wanted: Wanted) -> Place:
+def find_place(client: Client, wanted: WantedGuest) -> Place:
     """Return the place of the guest: one request if it is on the node that the inventory names, two
     if it was moved since.
 
@@ -86,7 +86,7 @@ def find_place(client: Client, wanted: Wanted) -> Place:
     return _checked(client, wanted, int(row["vmid"]), str(row["node"]))
 
 
-def _require_tenant(wanted: Wanted, is_required: bool) -> None:
+def _require_tenant(wanted: WantedGuest, is_required: bool) -> None:
     if is_required and not wanted.tenant:
         raise ValidationFailed(
             attempted=wanted.attempted,
@@ -97,7 +97,7 @@ def _require_tenant(wanted: Wanted, is_required: bool) -> None:
         )
 
 
-def _chosen(rows: Iterable[Mapping[str, Any]], wanted: Wanted) -> Mapping[str, Any]:
+def _chosen(rows: Iterable[Mapping[str, Any]], wanted: WantedGuest) -> Mapping[str, Any]:
     """Return the row of the guest in the listing (pure)."""
     if wanted.vmid is not None:
         found = [row for row in rows if row.get("vmid") == wanted.vmid]
@@ -129,13 +129,13 @@ def _chosen(rows: Iterable[Mapping[str, Any]], wanted: Wanted) -> Mapping[str, A
     return row
 
 
-def _is_named(row: Mapping[str, Any], wanted: Wanted) -> bool:
+def _is_named(row: Mapping[str, Any], wanted: WantedGuest) -> bool:
     if row.get("name") != wanted.name or row.get("type") != wanted.kind.type:
         return False
     return owns(_owner(wanted), parse_tags(row.get("tags")), wanted.prefix)
 
 
-def _checked(client: Client, wanted: Wanted, vmid: int, node: str) -> Place:
+def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> Place:
     """Return the place after a look at the configuration of the guest."""
     path = wanted.kind.path(node, vmid, "config")
     config = client.get(*path, attempted=wanted.attempted)
@@ -144,7 +144,7 @@ def _checked(client: Client, wanted: Wanted, vmid: int, node: str) -> Place:
     return Place(wanted.kind, vmid, name, node)
 
 
-def _require_same(wanted: Wanted, vmid: int, name: str, tags: Iterable[str]) -> None:
+def _require_same(wanted: WantedGuest, vmid: int, name: str, tags: Iterable[str]) -> None:
     """Raise Conflict if the guest is another one, or belongs to another tenant (pure)."""
     if wanted.name and name != wanted.name:
         raise Conflict(
@@ -162,5 +162,5 @@ def _require_same(wanted: Wanted, vmid: int, name: str, tags: Iterable[str]) -> 
         )
 
 
-def _owner(wanted: Wanted) -> str | None:
+def _owner(wanted: WantedGuest) -> str | None:
     return tenant_tag(wanted.tenant, wanted.prefix) if wanted.tenant else None

@@ -48,8 +48,8 @@ def remove_directory(path: str) -> str:
 
 def begin_file(path: str, mode: int) -> str:
     """Return a command that makes an empty file with a mode, before there is anything to read."""
-    there = shlex.quote(path)
-    return f": > {there} && chmod {mode:04o} {there}"
+    quoted = shlex.quote(path)
+    return f": > {quoted} && chmod {mode:04o} {quoted}"
 
 
 def move_parts(directory: str, path: str) -> str:

@@ -36,11 +36,11 @@ def side_by_side(
     An exception cancels every item that has not started; work that may fail for one item alone
     returns its failure.
     """
-    most = max(1, min(workers, len(items)))
-    if most == 1:
+    maximum = max(1, min(workers, len(items)))
+    if maximum == 1:
         return [work(item) for item in items]
     pool = ThreadPoolExecutor(
-        max_workers=most,
+        max_workers=maximum,
         thread_name_prefix="pve-fleet",
         initializer=leave_signals_to_the_main_thread,
     )

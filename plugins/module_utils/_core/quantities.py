@@ -89,34 +89,34 @@ def _about_bare(value: object, bare: int) -> str:
 
 
 def parse_memory(
-    value: object, *, what: str = "memory", least: int = 64, most: int = 2 * TIB // MIB
+    value: object, *, what: str = "memory", minimum: int = 64, maximum: int = 2 * TIB // MIB
 ) -> int:
     """Return MiB for a memory size.
 
-    A bare number is MiB. Raises ValidationFailed outside `least` to `most` MiB.
+    A bare number is MiB. Raises ValidationFailed outside `minimum` to `maximum` MiB.
     """
     size = parse_size(value, bare=MIB, what=what)
     if size % MIB:
         answer = f"{value} is not a whole number of MiB"
         raise _refused(what, answer, "PVE counts memory in MiB")
     mib = size // MIB
-    if not least <= mib <= most:
-        answer = _out_of_range(value, size, least * MIB, most * MIB)
+    if not minimum <= mib <= maximum:
+        answer = _out_of_range(value, size, minimum * MIB, maximum * MIB)
         about = _about_bare(value, MIB)
         raise _refused(what, answer, f"Choose a size inside that range; {about}")
     return mib
 
 
 def parse_disk_size(
-    value: object, *, what: str = "size", least: int = GIB, most: int = 100 * TIB
+    value: object, *, what: str = "size", minimum: int = GIB, maximum: int = 100 * TIB
 ) -> int:
     """Return bytes for a disk size.
 
-    A bare number is GiB. Raises ValidationFailed outside `least` to `most` bytes.
+    A bare number is GiB. Raises ValidationFailed outside `minimum` to `maximum` bytes.
     """
     size = parse_size(value, bare=GIB, what=what)
-    if not least <= size <= most:
-        answer = _out_of_range(value, size, least, most)
+    if not minimum <= size <= maximum:
+        answer = _out_of_range(value, size, minimum, maximum)
         about = _about_bare(value, GIB)
         raise _refused(what, answer, f"Choose a size inside that range; {about}")
     if size % KIB:
@@ -125,9 +125,9 @@ def parse_disk_size(
     return size
 
 
-def _out_of_range(value: object, size: int, least: int, most: int) -> str:
+def _out_of_range(value: object, size: int, minimum: int, maximum: int) -> str:
     """Return which range a size in bytes is outside of."""
-    amount, lowest, highest = readable_sizes(size, least, most)
+    amount, lowest, highest = readable_sizes(size, minimum, maximum)
     return f"{value} is {amount}, outside {lowest} to {highest}"
 
 

@@ -46,15 +46,15 @@ class NetworkBudget:
         self._end: float | None = None
         self.tries = 1
 
-    def again(self, most: int | None = None) -> bool:
+    def again(self, maximum: int | None = None) -> bool:
         """Wait and return True, or return False when time or tries are used up.
 
-        `most` limits the tries this time.
+        `maximum` limits the tries this time.
 
         The last pause is cut to the remaining time. A number of tries in the settings replaces
-        `most`.
+        `maximum`.
         """
-        limit = most if self._limit is None else self._limit
+        limit = maximum if self._limit is None else self._limit
         if limit is not None and self.tries >= limit:
             return False
         now = self._clock.monotonic()

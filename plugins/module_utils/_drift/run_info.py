@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SITES_AT_ONCE = 16
 
-Part = tuple[Collection[str], "Client"]
+SiteClient = tuple[Collection[str], "Client"]
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -41,13 +41,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def run_at_sites(
-    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
+    params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Do the same for VMs of several sites, side by side, each list of sites with its client."""
     wanted = with_defaults(fleet_spec(), dict(params))
     scope = DriftScope(read_tenants(wanted), wanted["unlisted"], read_ignored(wanted["ignore"]))
 
-    def one(part: Part) -> DriftReading:
+    def one(part: SiteClient) -> DriftReading:
         names, client = part
         sites = list(names) or None
         # read without the server, so that a site that is down still has its list of VMs

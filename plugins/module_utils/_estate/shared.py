@@ -20,8 +20,8 @@ from typing import Any
 from .._core.quantities import MIB, parse_size
 from .model import Options
 
-Item = dict[str, Any]
-Groups = Mapping[str, list[Item]]
+Values = dict[str, Any]
+Groups = Mapping[str, list[Values]]
 
 # Options of a NIC that its network can have, and the options that identify the network.
 _OF_NETWORK = ("firewall", "link_down", "model", "mtu", "queues", "rate")
@@ -37,9 +37,9 @@ _SIZE = frozenset("cores sockets memory disks".split())
 _MINIMUM = 2
 
 
-def take_networks(vms: Sequence[Item]) -> dict[str, Item]:
+def take_networks(vms: Sequence[Values]) -> dict[str, Values]:
     """Return networks that several NICs share, and let the NICs name them."""
-    networks: dict[str, Item] = {}
+    networks: dict[str, Values] = {}
     for name, nics in _groups(_devices(vms, "nics"), _network_name).items():
         network = _common(nics, (*_NETWORK_KEY, *_OF_NETWORK))
         network.update(_gateways(nics))
@@ -49,9 +49,9 @@ def take_networks(vms: Sequence[Item]) -> dict[str, Item]:
     return networks
 
 
-def take_storage_classes(vms: Sequence[Item]) -> dict[str, Item]:
+def take_storage_classes(vms: Sequence[Values]) -> dict[str, Values]:
     """Return storages with options that several disks share, and let the disks name them."""
-    classes: dict[str, Item] = {}
+    classes: dict[str, Values] = {}
     for name, disks in _groups(_devices(vms, "disks"), _storage_name).items():
         content = _common(disks, ("storage", *_OF_STORAGE))
         classes[name] = content
@@ -59,20 +59,20 @@ def take_storage_classes(vms: Sequence[Item]) -> dict[str, Item]:
     return classes
 
 
-def take_defaults(vms: Sequence[Item]) -> Item:
+def take_defaults(vms: Sequence[Values]) -> Values:
     """Return the settings that all VMs have in common, except their size, and take them out."""
     if len(vms) < _MINIMUM:
         return {}
     return _taken(vms, (_OWN | _SIZE) - {"pool"})
 
 
-def take_tenants(vms: Sequence[Item]) -> dict[str, Item]:
+def take_tenants(vms: Sequence[Values]) -> dict[str, Values]:
     """Return the settings of each tenant: its pool, and the settings common to its VMs."""
-    tenants: dict[str, Item] = {}
+    tenants: dict[str, Values] = {}
     for name, members in _groups(vms, _tenant_name, minimum=1).items():
         settings = _common(members, ("pool",))
         _take_out(members, settings)
-        defaults: Item = {}
+        defaults: Values = {}
         if len(members) >= _MINIMUM:
             defaults = _taken(members, _OWN | _SIZE)
         if defaults:
@@ -81,9 +81,9 @@ def take_tenants(vms: Sequence[Item]) -> dict[str, Item]:
     return tenants
 
 
-def take_classes(vms: Sequence[Item]) -> dict[str, Item]:
+def take_classes(vms: Sequence[Values]) -> dict[str, Values]:
     """Return a class for each size that several VMs have, with their common options."""
-    classes: dict[str, Item] = {}
+    classes: dict[str, Values] = {}
     groups = _groups(vms, _class_name)
     for name in sorted(groups, key=lambda one: _by_size(groups[one][0])):
         members = groups[name]
@@ -97,32 +97,32 @@ def take_classes(vms: Sequence[Item]) -> dict[str, Item]:
     return classes
 
 
-def _devices(vms: Sequence[Item], kind: str) -> Iterator[Item]:
+def _devices(vms: Sequence[Values], kind: str) -> Iterator[Values]:
     for vm in vms:
         yield from vm.get(kind, ())
 
 
 def _groups(
-    items: Iterable[Item], name_of: Callable[[Item], str], minimum: int = _MINIMUM
-) -> dict[str, list[Item]]:
+    items: Iterable[Values], name_of: Callable[[Values], str], minimum: int = _MINIMUM
+) -> dict[str, list[Values]]:
     """Return the items by their name, sorted, without unnamed items and small groups."""
-    groups: dict[str, list[Item]] = defaultdict(list)
+    groups: dict[str, list[Values]] = defaultdict(list)
     for item in items:
         name = name_of(item)
         groups[name].append(item)
     groups.pop("", None)
-    found: dict[str, list[Item]] = {}
+    found: dict[str, list[Values]] = {}
     for name in sorted(groups):
         if len(groups[name]) >= minimum:
             found[name] = groups[name]
     return found
 
 
-def _tenant_name(vm: Item) -> str:
+def _tenant_name(vm: Values) -> str:
     return str(vm.get("tenant", ""))
 
 
-def _network_name(nic: Item) -> str:
+def _network_name(nic: Values) -> str:
     """Return the name of a network: its bridge, with VLAN and trunks if it has them."""
     if "bridge" not in nic:
         return ""
@@ -135,7 +135,7 @@ def _network_name(nic: Item) -> str:
     return ".".join(parts)
 
 
-def _storage_name(disk: Item) -> str:
+def _storage_name(disk: Values) -> str:
     """Return the name of a storage class: its storage and its options, at least one."""
     parts: list[str] = []
     for key in _OF_STORAGE:
@@ -155,7 +155,7 @@ def _storage_part(key: str, value: Any) -> str:
     return str(value)
 
 
-def _class_name(vm: Item) -> str:
+def _class_name(vm: Values) -> str:
     """Return the name of a size, such as 2c-4g; a template has none."""
     if "memory" not in vm or vm.get("state") == "template":
         return ""
@@ -166,7 +166,7 @@ def _class_name(vm: Item) -> str:
     return f"{cores}-{memory}"
 
 
-def _by_size(vm: Item) -> tuple[int, int, str]:
+def _by_size(vm: Values) -> tuple[int, int, str]:
     """Return the sort key of classes: CPUs, memory, name."""
     cores = int(vm.get("cores", 1))
     sockets = int(vm.get("sockets", 1))
@@ -174,11 +174,11 @@ def _by_size(vm: Item) -> tuple[int, int, str]:
     return cores * sockets, memory, _class_name(vm)
 
 
-def _gateways(nics: Sequence[Item]) -> Item:
+def _gateways(nics: Sequence[Values]) -> Values:
     """Return the gateways that all NICs with a static address share; it holds for these alone."""
-    found: Item = {}
+    found: Values = {}
     for gateway, address in _GATEWAYS:
-        static: list[Item] = []
+        static: list[Values] = []
         for nic in nics:
             if nic.get(address) not in _NOT_STATIC:
                 static.append(nic)
@@ -192,9 +192,9 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _common(items: Sequence[Options], keys: Iterable[str]) -> Item:
+def _common(items: Sequence[Options], keys: Iterable[str]) -> Values:
     """Return the options that all items have with the same value, each taken whole."""
-    found: Item = {}
+    found: Values = {}
     for key in keys:
         if _is_common(items, key):
             found[key] = items[0][key]
@@ -208,7 +208,7 @@ def _is_common(items: Sequence[Options], key: str) -> bool:
     return all(_canonical(item.get(key)) == wanted for item in items)
 
 
-def _replace(items: Iterable[Item], shared: Options, named: Options) -> None:
+def _replace(items: Iterable[Values], shared: Options, named: Options) -> None:
     """Replace the shared settings of items by a reference, which follows their own name."""
     for item in items:
         rest = dict(item)
@@ -221,9 +221,9 @@ def _replace(items: Iterable[Item], shared: Options, named: Options) -> None:
         item.update(rest)
 
 
-def _common_disks(members: Sequence[Item]) -> list[Item]:
+def _common_disks(members: Sequence[Values]) -> list[Values]:
     """Return the disks that all members have in exactly the same form, and take them out."""
-    shared: dict[str, Item] = {}
+    shared: dict[str, Values] = {}
     for disk in members[0].get("disks", ()):
         shared[_canonical(disk)] = dict(disk)
     for vm in members:
@@ -231,7 +231,7 @@ def _common_disks(members: Sequence[Item]) -> list[Item]:
         for text in shared.keys() - own:
             del shared[text]
     for vm in members:
-        rest: list[Item] = []
+        rest: list[Values] = []
         for disk in vm.pop("disks", ()):
             if _canonical(disk) not in shared:
                 rest.append(disk)
@@ -240,7 +240,7 @@ def _common_disks(members: Sequence[Item]) -> list[Item]:
     return list(shared.values())
 
 
-def _taken(members: Sequence[Item], kept: Iterable[str]) -> Item:
+def _taken(members: Sequence[Values], kept: Iterable[str]) -> Values:
     """Return the settings that all members have in common except some options, and take them
     out.
     """
@@ -250,11 +250,11 @@ def _taken(members: Sequence[Item], kept: Iterable[str]) -> Item:
     return shared
 
 
-def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Item:
+def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Values:
     """Return the settings that all items have with the same value, within dictionaries key by
     key.
     """
-    shared: Item = {}
+    shared: Values = {}
     for key in keys:
         nested = [item.get(key) for item in items]
         if _is_common(items, key):
@@ -266,7 +266,7 @@ def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Item:
     return shared
 
 
-def _take_out(members: Sequence[Item], shared: Options) -> None:
+def _take_out(members: Sequence[Values], shared: Options) -> None:
     """Remove the shared settings from each member, from its dictionaries key by key."""
     for vm in members:
         for key, value in shared.items():

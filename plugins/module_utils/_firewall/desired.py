@@ -71,12 +71,12 @@ def _rules(given: Iterable[Mapping[str, Any]], scope: FirewallScope) -> tuple[Ru
         if rule.type not in scope.rule_types:
             types = ", ".join(scope.rule_types)
             raise _refused(label, f"rules of {scope.label} have type {types}")
-        _check_rule(rule, label)
+        _require_valid_rule(rule, label)
         rules.append(rule)
     return tuple(rules)
 
 
-def _check_rule(rule: Rule, label: str) -> None:
+def _require_valid_rule(rule: Rule, label: str) -> None:
     """Raise ValidationFailed for combinations that PVE refuses (Firewall.pm, verify_rule)."""
     if rule.type != "group" and rule.action not in ("ACCEPT", "DROP", "REJECT"):
         raise _refused(label, "action is ACCEPT, DROP or REJECT", "Write it in upper case")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.locate import locate, locate_by_name
-from .._cluster.lookup import guard_tenant
+from .._cluster.lookup import require_own_guest
 from .._cluster.state import VmRow, fetch_cluster_state
 from .._cluster.tenant import PREFIX, parse_tags, tenant_tag
 from .._cluster.visible import look_for, require_visible
@@ -38,7 +38,7 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     config = client.get(*row.path, "config")
     label = f"{_noun(row)} {row.vmid}"
     tags = parse_tags(str(config.get("tags") or ""))
-    guard_tenant(label, tags, tag, prefix, number=row.vmid)
+    require_own_guest(label, tags, tag, prefix, number=row.vmid)
     nics = frozenset(key for key in config if key.startswith("net") and key[3:].isdigit())
     return FirewallScope(GUEST, label, (*row.path, "firewall"), nics)
 

@@ -55,7 +55,7 @@ class DesiredFirewall:
 
 
 @dataclass(frozen=True)
-class Known:
+class UsableNames:
     """The names that rules can use; None for names that were not read."""
 
     aliases: frozenset[str] = frozenset()

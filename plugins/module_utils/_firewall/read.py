@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.parallel import side_by_side
-from .model import DesiredFirewall, Firewall, IpSet, Known
+from .model import DesiredFirewall, Firewall, IpSet, UsableNames
 from .rules.model import Rule, rule_of_row
 from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope
 
@@ -71,7 +71,7 @@ def _read_sets(client: Client, scope: FirewallScope) -> dict[str, IpSet]:
     return dict(zip(names, side_by_side(read_one, list(names), _WORKERS), strict=True))
 
 
-def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> Known:
+def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> UsableNames:
     """Return the names that these rules can use; only names of the kinds that they use are read."""
     listed = list(rules)
     addresses = [one for rule in listed for one in (rule.source, rule.dest)]
@@ -92,7 +92,7 @@ def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> K
     elif scope.kind == NODE and any(rule.iface for rule in listed):
         rows = client.get("nodes", scope.path[1], "network") or ()
         interfaces = frozenset(str(row["iface"]) for row in rows)
-    return Known(frozenset(aliases), frozenset(sets), groups, macros, interfaces)
+    return UsableNames(frozenset(aliases), frozenset(sets), groups, macros, interfaces)
 
 
 def is_name(text: str) -> bool:

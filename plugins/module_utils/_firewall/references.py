@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterable
 
 from .._core.arguments.options import did_you_mean
 from .._core.errors import ConfigurationError, Conflict
-from .model import DesiredFirewall, Firewall, Known
+from .model import DesiredFirewall, Firewall, UsableNames
 from .rules.model import Rule
 
 _SCOPES = ("dc/", "guest/")
 
 
-def require_known(rules: Iterable[Rule], known: Known, desired: DesiredFirewall) -> None:
+def require_known(rules: Iterable[Rule], known: UsableNames, desired: DesiredFirewall) -> None:
     """Raise ConfigurationError for the first name that does not exist."""
     aliases = known.aliases | {name.lower() for name in desired.aliases or ()}
     sets = known.sets | {name.lower() for name in desired.ip_sets or ()}

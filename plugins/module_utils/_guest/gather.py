@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.restoring import find_restored, require_restored, suspects
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
-from .._cluster.unread import refuse_unread
+from .._cluster.unread import require_readable
 from .._cluster.visible import look_for, require_visible
 from .._core import validate
 from .._core.errors import FleetError, NotFound
@@ -60,7 +60,7 @@ def gather(params: Mapping[str, Any], client: Client, listing: Listing) -> Resul
     require_visible(look_for(client, cluster, vmid), vmid, f"{noun} {vmid} could not be read")
     name = params.get("name")
     if name is not None and not rows:
-        refuse_unread(cluster, f"{noun} '{name}'", lambda row: wanted(replace(row, name=name)))
+        require_readable(cluster, f"{noun} '{name}'", lambda row: wanted(replace(row, name=name)))
     tenant = params.get("tenant")
     owner = tenant_tag(tenant, prefix) if tenant else None
     restored = suspects(cluster, owner, prefix) if listing.restored else []

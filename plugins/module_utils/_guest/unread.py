@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import is_of_others, tenants_of
-from .._cluster.unread import refuse_unread
+from .._cluster.unread import require_readable
 from .._core.errors import NodeUnhealthy
 from .._core.shown import first_of
 from .model import Guest
 
 
-def refuse_unread_vm(desired: Guest, cluster: ClusterState) -> None:
+def require_readable_vm(desired: Guest, cluster: ClusterState) -> None:
     """Raise NodeUnhealthy if the VM may exist but its name cannot be read.
 
     A VM without a tenant tag is a tenant's only if it may be adopted, or if a run of that tenant
@@ -35,7 +35,7 @@ def refuse_unread_vm(desired: Guest, cluster: ClusterState) -> None:
             return True
         return desired.adopt or row.vmid in (desired.likely_vmids or ())
 
-    refuse_unread(cluster, desired.label, may_be)
+    require_readable(cluster, desired.label, may_be)
 
 
 def require_counted(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SITES_AT_ONCE = 16
 _ACTIONS = {True: "pve.fleet.metrics", False: "pve.fleet.metrics_info"}
 
-Part = tuple[Collection[str], "Client"]
+SiteClient = tuple[Collection[str], "Client"]
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -44,7 +44,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def run_at_sites(
-    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
+    params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Do the same for several sites in one file."""
     wanted = read_wanted(params)
@@ -97,7 +97,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
 
 
 def run_info_at_sites(
-    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
+    params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Do the same for several sites."""
     wanted = read_wanted(params)
@@ -139,8 +139,8 @@ def samples_of(sites: Sequence[Site], wanted: MetricsOptions, action: str) -> Sa
     return samples
 
 
-def _read_all(clients: Sequence[Part], wanted: MetricsOptions) -> list[Site]:
-    def one(part: Part) -> Site:
+def _read_all(clients: Sequence[SiteClient], wanted: MetricsOptions) -> list[Site]:
+    def one(part: SiteClient) -> Site:
         _names, client = part
         return read_site(client, wanted, client.site)
 

@@ -41,7 +41,7 @@ _SITES_AT_ONCE = 16
 _MAX_DAYS = 36500
 _OF_NODES = ("cpu_overcommit", "memory_overcommit", "min_free_memory", "max_vms_per_node")
 
-Part = tuple[Collection[str], "Client"]
+SiteClient = tuple[Collection[str], "Client"]
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -54,7 +54,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def run_at_sites(
-    params: Mapping[str, Any], clients: Sequence[Part], check_mode: bool = False
+    params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Do the same for several sites, read side by side, each list of sites with its client."""
     wanted = read_wanted(params)
@@ -64,7 +64,7 @@ def run_at_sites(
     if estate is not None:
         scope = DriftScope(read_tenants(estate), estate["unlisted"], read_ignored(estate["ignore"]))
 
-    def one(part: Part) -> SiteReading:
+    def one(part: SiteClient) -> SiteReading:
         names, client = part
         # read without the server, so that a site that is down still has its list of VMs
         own: Estate | None = None

@@ -15,7 +15,7 @@ from .change import DesiredResource, ResourceChange
 from .plan import Plan, Step
 from .table import Call, Field, Key, Members, Secret, Table, Values
 
-Part = TypeVar("Part", Key, Field, Members, Secret)
+Property = TypeVar("Property", Key, Field, Members, Secret)
 """The settings that a table has an option for."""
 
 Value = TypeVar("Value")
@@ -62,7 +62,7 @@ def read_keys(table: Table, params: Mapping[str, Any]) -> dict[str, str]:
     return keys
 
 
-def _given(parts: Sequence[Part], params: Mapping[str, Any]) -> list[Part]:
+def _given(parts: Sequence[Property], params: Mapping[str, Any]) -> list[Property]:
     """Return the parts of a table whose options the task sets."""
     return [part for part in parts if params.get(part.option) is not None]
 

@@ -101,7 +101,7 @@ class Steps:
                 data=step.data,
                 attempted=attempted(step.summary),
                 timeout=self.time_for(step),
-                happened=self.confirm_write(step),
+                confirm=self.confirm_write(step),
             )
             return self.after_task(step, result)
         answer = self.client.write(
@@ -109,7 +109,7 @@ class Steps:
             *step.path,
             data=step.data,
             attempted=attempted(step.summary),
-            happened=self.confirm_write(step),
+            confirm=self.confirm_write(step),
         )
         return Sent(answer)
 

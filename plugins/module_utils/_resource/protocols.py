@@ -38,10 +38,10 @@ class Api(Reader, Protocol):
         *segments: str | int,
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
-        happened: Callable[[], Any] | None = None,
+        confirm: Callable[[], Any] | None = None,
         again: Callable[[], None] | None = None,
     ) -> Any:
-        """Return the answer to a write; `happened` looks after a lost answer, and `again` may raise
+        """Return the answer to a write; `confirm` looks after a lost answer, and `again` may raise
         before the write is sent once more. Raises FleetError.
         """
 
@@ -52,7 +52,7 @@ class Api(Reader, Protocol):
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
         timeout: float = 300.0,
-        happened: Callable[[], Any] | None = None,
+        confirm: Callable[[], Any] | None = None,
     ) -> TaskResult:
         """Return how the task ended that a write started. Raises FleetError."""
 

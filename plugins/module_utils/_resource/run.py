@@ -77,7 +77,7 @@ class TableResource(Resource[Result]):
             *step.path,
             data=step.data,
             attempted=attempted(step.summary),
-            happened=self.confirm_write(step),
+            confirm=self.confirm_write(step),
             again=partial(self._require_same, step),
         )
         return Sent(answer)

@@ -92,7 +92,7 @@ def as_seconds(value: Any) -> int:
     return int(value or 0)
 
 
-def refuse_past(option: str, seconds: int, now: float) -> None:
+def require_future(option: str, seconds: int, now: float) -> None:
     """Raise ValidationFailed for an expiry date that has passed, which PVE would accept."""
     if 0 < seconds <= now:
         raise validate.refused(

@@ -292,8 +292,8 @@ def _refusal_of_scalar(text: str, rule: Mapping[str, Any], *, lenient: bool) -> 
             step,
         )
     if "maxLength" in rule and len(text) > rule["maxLength"]:
-        most = f"{rule['maxLength']} characters"
-        return Refusal(f"value may only be {most} long", "is too long", f"At most {most}")
+        maximum = f"{rule['maxLength']} characters"
+        return Refusal(f"value may only be {maximum} long", "is too long", f"At most {maximum}")
     named = rule.get("format")
     if not isinstance(named, str) or (lenient and named in _LISTS_OF_NAMES):
         return None

@@ -42,10 +42,10 @@ def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) 
     for _left in poll(client.clock, timeout, first=0.2):
         if _runs(client, vm):
             return warnings
-    _refuse_delay(attempted, timeout, upid or "")
+    _raise_timeout(attempted, timeout, upid or "")
 
 
-def _refuse_delay(attempted: str, timeout: int, upid: str) -> NoReturn:
+def _raise_timeout(attempted: str, timeout: int, upid: str) -> NoReturn:
     """Raise TaskTimeout for a VM that does not run in time; `upid` is the task of its start
     (pure).
     """

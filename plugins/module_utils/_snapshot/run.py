@@ -135,7 +135,7 @@ def _restored(context: SnapshotContext, chosen: Sequence[Target]) -> Iterable[st
     rows = restored_rows(context.client, context.cluster, context.owner)
     if not chosen and context.desired.state == "rolled_back":
         require_restored(context.client, rows, "No VM was rolled back")
-        _refuse_empty_selection()
+        _raise_empty_selection()
     return find_restored(context.client, rows).values()
 
 
@@ -267,7 +267,7 @@ def _before_rollback(
 _MAY_SEE = "the user or token has VM.Audit on the VMs"
 
 
-def _refuse_empty_selection() -> NoReturn:
+def _raise_empty_selection() -> NoReturn:
     """Raise UnknownVm for a rollback of no VM (pure)."""
     raise UnknownVm(
         attempted="No VM was rolled back",

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.locate import locate, locate_by_name
-from .._cluster.lookup import guard_tenant
+from .._cluster.lookup import require_own_guest
 from .._cluster.restoring import require_restored, suspects, with_doubtful
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
-from .._cluster.unread import refuse_unread
+from .._cluster.unread import require_readable
 from .._cluster.visible import look_for, require_visible
 from .._core import validate
 from .._core.errors import Conflict, FleetError, ForeignTenant, UnknownVm, ValidationFailed
@@ -33,7 +33,7 @@ class Owner:
 
     def require_owned(self, label: str, tags: Sequence[str], number: int) -> None:
         """Raise Conflict for a VM of another tenant, or of none; `number` is its VMID."""
-        guard_tenant(label, tags, self.tag, self.prefix, number=number)
+        require_own_guest(label, tags, self.tag, self.prefix, number=number)
 
     def may_see(self, row: VmRow, error: FleetError) -> bool:
         """Return whether the listing's facts of a VM that failed with this error may be shown."""
@@ -176,7 +176,7 @@ def _find(
         label = f"VM '{one}'"
         row, cluster = locate_by_name(client, cluster, one, owner.tag, owner.prefix)
         if row is None:
-            refuse_unread(cluster, label, owner.owns)
+            require_readable(cluster, label, owner.owns)
             restored = suspects(cluster, owner.tag, owner.prefix)
             require_restored(client, restored, f"{label} could not be found")
     return _require_found(row, label), cluster

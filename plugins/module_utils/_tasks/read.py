@@ -25,11 +25,11 @@ _WORKERS = 8
 # A node that does not answer must not hold up the others for long.
 _TRIES = 2
 
-Wanted = Callable[[Task], bool]
+TaskFilter = Callable[[Task], bool]
 
 
 def read_tasks(
-    client: Client, nodes: Iterable[str], query: Query, wanted: Wanted | None = None
+    client: Client, nodes: Iterable[str], query: Query, wanted: TaskFilter | None = None
 ) -> dict[str, list[Task] | FleetError]:
     """Return the matching tasks of each node, the newest first, or the error of the node.
 
@@ -69,7 +69,9 @@ def found_in(answers: dict[str, list[Task] | FleetError], limit: int) -> list[Ta
     return newest_first(tasks)[:limit]
 
 
-def _tasks_of(client: Client, query: Query, matches: Wanted, node: str) -> list[Task] | FleetError:
+def _tasks_of(
+    client: Client, query: Query, matches: TaskFilter, node: str
+) -> list[Task] | FleetError:
     found: list[Task] = []
     start = 0
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._api.tasks import read_task_log
 from .._api.upid import Upid, is_upid, parse_upid
 from .._cluster.locate import locate, locate_by_name
-from .._cluster.lookup import guard_tenant
+from .._cluster.lookup import require_own_guest
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, tenant_of, tenant_tag
 from .._core import validate
@@ -128,7 +128,7 @@ def _about_vm(
     else:
         return query, guests.cluster
     if row is not None:
-        guard_tenant(label, row.tags, tag, prefix, number=row.vmid)
+        require_own_guest(label, row.tags, tag, prefix, number=row.vmid)
         return replace(query, vmid=row.vmid), cluster
     _require_removed(query, tag, label)
     return query, cluster

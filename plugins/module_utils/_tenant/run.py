@@ -57,8 +57,8 @@ from .tenant_resources import (
 from .work import (
     PlannedResource,
     Report,
-    carry_out,
     diff_of,
+    execute_resources,
     plan_resources,
     read_result,
     summaries,
@@ -130,7 +130,7 @@ def _write_resources(
 ) -> None:
     """Write the resources before the token. After a failure the file is no longer reserved."""
     try:
-        carry_out(planned, client, report)
+        execute_resources(planned, client, report)
     except FleetError:
         keeper.release()
         raise

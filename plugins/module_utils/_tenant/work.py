@@ -91,7 +91,7 @@ def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[
     return planned
 
 
-def carry_out(planned: Sequence[PlannedResource], client: Client, report: Report) -> None:
+def execute_resources(planned: Sequence[PlannedResource], client: Client, report: Report) -> None:
     """Write the resources in order, each planned again from a fresh reading of itself."""
     for one in planned:
         report.run(partial(_write, one.resource, client, blinds=report.blinds))

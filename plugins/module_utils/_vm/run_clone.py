@@ -100,8 +100,8 @@ def read_clone_options(params: Mapping[str, Any]) -> VmOptions:
 
 
 def _of_clone(source: Source | None) -> dict[str, Any]:
-    said = source or Source()
-    return {name: getattr(said, name) for name in ("full", "snapshot", "storage", "format")}
+    given = source or Source()
+    return {name: getattr(given, name) for name in ("full", "snapshot", "storage", "format")}
 
 
 def _source_number(
@@ -112,9 +112,9 @@ def _source_number(
     A name means the one template of that name, or else the one VM. Raises NotFound and Conflict if
     it is not clear.
     """
-    said = desired.guest.source or Source()
-    if said.vmid is not None:
-        return said.vmid, cluster
+    given = desired.guest.source or Source()
+    if given.vmid is not None:
+        return given.vmid, cluster
     row = _named(desired, cluster)
     if row is None:
         cluster = with_names(client, cluster)

@@ -12,7 +12,7 @@ from ..._api.settings import Connection
 from ..._core.errors import ConfigurationError, Conflict, PermissionDenied
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api
-from ..._resource.values import refuse_past, require_existing
+from ..._resource.values import require_existing, require_future
 from ..realm import kind_of_realm, kinds_of_realms
 
 ROOT = "root@pam"
@@ -29,7 +29,7 @@ def precheck_user(
     if change.deletes:
         return ()
     attempted = f"User '{name}' was not {'created' if change.creates else 'changed'}"
-    refuse_past("expire", change.sets.get("expire", 0), client.clock.time())
+    require_future("expire", change.sets.get("expire", 0), client.clock.time())
     if change.writes:
         _require_no_token(connection.token_id, attempted)
     if change.creates:

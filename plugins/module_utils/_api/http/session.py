@@ -108,12 +108,12 @@ def _read_json(body: bytes) -> Any:
     try:
         if _HALF_A_PAIR.search(body):
             body = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(body, parse_constant=_raise_for_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
-def _refuse_constant(name: str) -> Any:
+def _raise_for_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 

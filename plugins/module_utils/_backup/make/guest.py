@@ -193,10 +193,10 @@ def _take_where_it_is(
         if _take(context, row, plan, outcome):
             return row
         row = _current(context, row, fresh=True)
-    _refuse_moving(row)
+    _raise_moving(row)
 
 
-def _refuse_moving(row: VmRow) -> NoReturn:
+def _raise_moving(row: VmRow) -> NoReturn:
     """Raise Conflict for a guest that moves again and again (pure)."""
     raise Conflict(
         attempted=f"Could not back up {label_of(row)}",
@@ -251,7 +251,7 @@ def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOut
 
     path = ("nodes", row.node, "vzdump")
     data = {"vmid": row.vmid, **desired.data}
-    upid = client.write("POST", *path, data=data, attempted=attempted, happened=look)
+    upid = client.write("POST", *path, data=data, attempted=attempted, confirm=look)
     if not is_upid(upid):
         return False
     try:
@@ -332,5 +332,5 @@ def _remove(context: BackupContext, row: VmRow, one: Archive) -> None:
         *path,
         attempted=f"Could not remove archive {one.volume}",
         timeout=context.desired.timeout,
-        happened=look,
+        confirm=look,
     )

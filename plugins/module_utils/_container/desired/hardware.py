@@ -54,9 +54,9 @@ def read_hardware(options: Mapping[str, Any]) -> Gathered:
     """Return the hardware of checked options. Raises ValidationFailed."""
     hardware = Gathered()
     add_declared(TABLES, "", options, hardware)
-    for name, least in (("memory", 16), ("swap", 0)):
+    for name, minimum in (("memory", 16), ("swap", 0)):
         if options[name] is not None:
-            hardware.scalars[name] = parse_memory(options[name], what=name, least=least)
+            hardware.scalars[name] = parse_memory(options[name], what=name, minimum=minimum)
     if options["features"] is not None:
         hardware.property_strings["features"] = declared(TABLES, "features", options["features"])
     add_open_options(options["options"] or {}, hardware, _CLOSED, LXC)

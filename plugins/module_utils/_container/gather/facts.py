@@ -26,12 +26,12 @@ from ..plan.decide import Aim, ContainerIntent, is_disputed
 from ..plan.origin import (
     Origin,
     TemplateFile,
-    guard_archive,
-    guard_container,
     is_archive,
     is_oci,
     newest,
     of_container,
+    require_own_archive,
+    require_own_container,
     require_source,
     require_visible_file,
     row_of,
@@ -61,7 +61,7 @@ def _of_row(
     reads: GuestReads, desired: Desired, row: VmRow, source: Source, cluster: ClusterState
 ) -> Origin:
     actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
-    guard_container(desired, row, actual)
+    require_own_container(desired, row, actual)
     if source.snapshot:
         _require_snapshot(reads, actual, source.snapshot)
     return of_container(desired, actual, cluster)
@@ -107,7 +107,7 @@ def _of_volume(reads: GuestReads, desired: Desired, volume: str, cluster: Cluste
         return Origin(desired, volume=volume, nodes=nodes)
     answer = reads.client.get("nodes", min(having), "vzdump", "extractconfig", volume=volume)
     config = read_archived(str(answer))
-    guard_archive(desired, volume, config)
+    require_own_archive(desired, volume, config)
     return Origin(desired, volume=volume, archived=config, nodes=nodes)
 
 

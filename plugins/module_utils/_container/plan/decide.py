@@ -25,7 +25,7 @@ from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..._guest.plan.creation import Creation, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
 from ..._guest.plan.refusals import (
-    refuse_for_version,
+    raise_for_version,
     require_bridges,
     require_pool,
     require_root,
@@ -286,7 +286,7 @@ def _require_version(label: str, change: Change, release: Release | None) -> Non
     if not refused:
         return
     causes = [f"{key} ({why})" for key, why in sorted(refused.items())]
-    refuse_for_version(label, refused, causes, f"{release[0]}.{release[1]}")
+    raise_for_version(label, refused, causes, f"{release[0]}.{release[1]}")
 
 
 def _require_rights_of_root(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._cluster.lookup import guard_source, namesakes, templates_for
+from ..._cluster.lookup import namesakes, require_own_source, templates_for
 from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.tenant import is_of_others, parse_tags
 from ..._core.errors import Conflict, ForeignTenant, NotFound, ValidationFailed
@@ -191,8 +191,8 @@ def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str
 def of_container(desired: Desired, source: Actual, cluster: ClusterState) -> Origin:
     """Return the origin of a clone. Raises Conflict for a container that cannot be cloned."""
     guest = desired.guest
-    said = guest.source or Source()
-    if source.running and not said.snapshot:
+    given = guest.source or Source()
+    if source.running and not given.snapshot:
         raise Conflict(
             attempted=f"{source.label} was not cloned",
             answer="it runs, and PVE clones a running container from a snapshot only",
@@ -202,7 +202,7 @@ def of_container(desired: Desired, source: Actual, cluster: ClusterState) -> Ori
     kinds = {row.storage: row.kind for row in cluster.storages}
     storages = source.kind.storages_in(source.target)
     can_link = source.template and all(kinds.get(name) in _CLONING for name in storages)
-    full = said.full if said.full is not None else not can_link
+    full = given.full if given.full is not None else not can_link
     if not full and not can_link:
         why = "its storage cannot" if source.template else "it is not a template"
         raise ValidationFailed(
@@ -217,15 +217,15 @@ def of_container(desired: Desired, source: Actual, cluster: ClusterState) -> Ori
     return Origin(desired, source, full=full, nodes=nodes)
 
 
-def guard_container(desired: Desired, row: VmRow, source: Actual) -> None:
+def require_own_container(desired: Desired, row: VmRow, source: Actual) -> None:
     """Raise Conflict for a container that the tenant may not clone."""
     guest = desired.guest
     row = replace(row, name=source.name, template=source.template)
     tags = parse_tags(source.target.get("tags"))
-    guard_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
+    require_own_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
 
 
-def guard_archive(desired: Desired, volume: str, config: Mapping[str, Any]) -> None:
+def require_own_archive(desired: Desired, volume: str, config: Mapping[str, Any]) -> None:
     """Raise Conflict for the archive of another tenant's container."""
     guest = desired.guest
     if not is_of_others(guest.tenant_tag, parse_tags(config.get("tags")), guest.tenant_prefix):

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import ValidationFailed
 from .options import check_options, did_you_mean, nearest
 
-Rules = Mapping[str, Mapping[str, Any]]
+VariableRules = Mapping[str, Mapping[str, Any]]
 # Similar enough to be a misspelt variable: of the part behind the prefix, and of a whole name.
 _ALIKE = 0.66
 _ALIKE_AS_A_WHOLE = 0.85
@@ -35,7 +35,7 @@ class Family:
     """
 
     prefix: str
-    variables: Rules
+    variables: VariableRules
     others: tuple[str, ...] = ()
     common: bool = False
 
@@ -68,7 +68,9 @@ def find_unknown(families: Iterable[Family], given: Given) -> Iterator[str]:
             yield f"{name} is not a variable of pve.fleet{did_you_mean(name, known)}"
 
 
-def _is_unknown(name: str, families: Iterable[Family], known: Rules, is_extra: bool) -> bool:
+def _is_unknown(
+    name: str, families: Iterable[Family], known: VariableRules, is_extra: bool
+) -> bool:
     for family in families:
         if name.startswith(family.prefix):
             return _is_mistake(name, family, is_extra)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.lookup import guard_tenant
+from ..._cluster.lookup import require_own_guest
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import FleetError, NotFound, TaskTimeout, VmidTaken
 from ..._core.poll import poll
@@ -113,7 +113,7 @@ class NewGuest:
         `seen` is the guest when this run last read it.
         """
         desired = self.desired
-        guard_tenant(
+        require_own_guest(
             actual.label,
             parse_tags(actual.target.get("tags")),
             desired.tenant_tag,

@@ -37,7 +37,7 @@ def scalar(key: str, value: Any, schema: Schema = QEMU) -> str:
 def property_string(key: str, text: str, schema: Schema = QEMU) -> dict[str, str | None]:
     """Return the sub-keys of a property string as PVE writes it. Raises ValidationFailed."""
     values = parse_option(key, text, schema)
-    check_parts(key, values, schema)
+    require_valid_sub_keys(key, values, schema)
     rule = rule_of(key, schema=schema)
     if rule is None:
         return dict(values)
@@ -66,7 +66,7 @@ def sub_keys(key: str, given: Mapping[str, Any], schema: Schema = QEMU) -> dict[
         values[name] = text
         if text is not None:
             texts[name] = text
-    check_parts(key, texts, schema)
+    require_valid_sub_keys(key, texts, schema)
     return values
 
 
@@ -81,7 +81,7 @@ def _text_or_none(key: str, name: str, item: Any, schema: Schema) -> str | None:
     return canonical_sub_key(key, name, item, schema)
 
 
-def check_parts(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> None:
+def require_valid_sub_keys(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> None:
     """Raise ValidationFailed for a value that no version of PVE takes in a sub-key."""
     fmt = sub_keys_of(key, schema)
     for name, value in values.items():

@@ -18,7 +18,7 @@ from ..._core.result import Result
 from ..._resource.execute import after_writes
 from ..create.vmid_race import AlreadyCreated
 from ..live.creation import is_unfinished
-from ..live.find import guard
+from ..live.find import require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
@@ -107,7 +107,7 @@ def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyCon
     """Return the plan from a new reading of the guest: the old one is too old for a write."""
     context = guest_plan.asked
     current = read_wherever(context.client, known.kind, known.vmid, known.node, pool=known.pool)
-    guard(context.desired.guest, current, known)
+    require_own(context.desired.guest, current, known)
     require_same(context.desired.guest, known, current)
     fresh = context.cluster_view.fresh(guest_plan.cluster)
     return guest_plan.flow.plan_found(context, current, fresh)

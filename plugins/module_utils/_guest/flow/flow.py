@@ -140,7 +140,7 @@ class Flow(Generic[AnyContext]):
         """
         desired = context.desired.guest
         if desired.state != "absent":
-            power.check_state(desired, None)
+            power.require_possible_state(desired, None)
             return self.new(context, cluster)
         sight = look_for(context.client, cluster, desired.vmid)
         require_visible(sight, desired.vmid, f"{desired.label} was not removed")

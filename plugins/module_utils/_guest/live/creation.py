@@ -147,7 +147,7 @@ def await_name(
         has_name = bool(kind.name_in(config))
         if is_created or (has_name and not complete):
             return config
-    _refuse_unfinished(kind, node, vmid, timeout, _creation_tasks(client, kind, node))
+    _raise_unfinished(kind, node, vmid, timeout, _creation_tasks(client, kind, node))
 
 
 def _require_kind(row: Mapping[str, Any], kind: Kind, vmid: int) -> None:
@@ -187,7 +187,7 @@ def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | N
         if quiet >= QUIET:
             return actual
     tasks = _creation_tasks(client, actual.kind, actual.node)
-    _refuse_unfinished(actual.kind, actual.node, actual.vmid, timeout, tasks)
+    _raise_unfinished(actual.kind, actual.node, actual.vmid, timeout, tasks)
 
 
 def _is_worked_on(client: Client, actual: Actual) -> bool:
@@ -237,7 +237,7 @@ def _creation_tasks(client: Client, kind: Kind, node: str) -> list[str]:
     return upids
 
 
-def _refuse_unfinished(
+def _raise_unfinished(
     kind: Kind, node: str, vmid: int, timeout: float, tasks: Sequence[str]
 ) -> NoReturn:
     """Raise TaskTimeout for a VM that is still being created; `tasks` create guests on its node

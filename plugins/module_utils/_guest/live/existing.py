@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..._cluster.state import pool_of
 from ..._resource.plan import Step
 from ..model import Actual, Guest
-from .find import guard
+from .find import require_own
 from .read import read_wherever, require_named, require_same, require_untouched
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ExistingGuest:
         pool = (self._desired.pool or None) if moved else known.pool
         current = read_wherever(self._client, known.kind, known.vmid, self._node, pool=pool)
         self._node = current.node
-        guard(self._desired, current, known)
+        require_own(self._desired, current, known)
         return current
 
     def read_same(self, done: Sequence[Step]) -> Actual:
@@ -87,7 +87,7 @@ class ExistingGuest:
         current = read_wherever(
             self._client, known.kind, known.vmid, self._node, status=known.status
         )
-        guard(desired, current, known)
+        require_own(desired, current, known)
         if not is_final:
             require_named(desired, known, current, self._written)
             self._moved.add(str(step.data.get("disk")))
@@ -115,7 +115,7 @@ class ExistingGuest:
         current = read_wherever(
             self._client, known.kind, known.vmid, node, status=status, pool=known.pool
         )
-        guard(self._desired, current, known)
+        require_own(self._desired, current, known)
         require_untouched(self._desired, known, current)
         return current
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.locate import locate
-from ..._cluster.lookup import guard_tenant, namesakes, require_unowned
+from ..._cluster.lookup import namesakes, require_own_guest, require_unowned
 from ..._cluster.restoring import (
     await_restored,
     is_bare,
@@ -34,7 +34,7 @@ from ..._core.errors import (
 from ..context import GuestContext
 from ..marker import split_notes
 from ..model import Actual, Guest
-from ..unread import refuse_unread_vm
+from ..unread import require_readable_vm
 from .creation import (
     CREATION_LOCKS,
     await_creation,
@@ -100,7 +100,7 @@ def _find_unclear(
         if actual is not None:
             return actual, cluster
         cluster = without_vm(cluster, row.vmid) if named is None else with_vm(cluster, named)
-    refuse_unread_vm(desired, cluster)
+    require_readable_vm(desired, cluster)
     return None, cluster
 
 
@@ -222,7 +222,7 @@ def read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actu
     except FleetError as error:
         raise error.on(attempted=f"{label} could not be read") from error
     if actual is not None and not _is_another(actual, desired):  # else the caller searches again
-        guard(desired, actual)
+        require_own(desired, actual)
     return actual
 
 
@@ -290,7 +290,7 @@ def _with_owner(
     return with_vm(cluster, owned)
 
 
-def guard(desired: Guest, actual: Actual, known: Actual | None = None) -> None:
+def require_own(desired: Guest, actual: Actual, known: Actual | None = None) -> None:
     """Raise Conflict if the present VM belongs to another tenant.
 
     `known` is the VM as the plan has it. Raises BeingRestored if a restore has started since then.
@@ -300,7 +300,7 @@ def guard(desired: Guest, actual: Actual, known: Actual | None = None) -> None:
         require_no_restore(actual.live, f"{known.label} was not changed", actual.vmid, actual.node)
     if desired.only_unowned:
         require_unowned(actual.label, tags, desired.tenant_prefix)
-    guard_tenant(
+    require_own_guest(
         actual.label,
         tags,
         desired.tenant_tag,

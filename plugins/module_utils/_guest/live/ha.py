@@ -73,7 +73,7 @@ def _await_power(
     if started is not None:
         client.wait(started, timeout=0, attempted=began)  # raises the error of the task
     _require_effort(current, began, result)
-    _refuse_delay(began, wanted, timeout, result)
+    _raise_timeout(began, wanted, timeout, result)
 
 
 def _has_given_up(current: Mapping[str, Any]) -> bool:
@@ -122,7 +122,7 @@ def _await_arrival(
         client.wait(started, timeout=left, attempted=began)
         if _arrived(client, kind, vmid, target):
             return
-    _refuse_delay(began, "there", timeout, result)
+    _raise_timeout(began, "there", timeout, result)
 
 
 def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:
@@ -133,7 +133,7 @@ def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:
     return not config.get("lock")
 
 
-def _refuse_delay(began: str, wanted: str, timeout: float, result: TaskResult) -> NoReturn:
+def _raise_timeout(began: str, wanted: str, timeout: float, result: TaskResult) -> NoReturn:
     """Raise TaskTimeout for work of the HA manager that took too long (pure)."""
     raise TaskTimeout(
         attempted=began,

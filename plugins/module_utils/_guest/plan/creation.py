@@ -17,7 +17,7 @@ from ..hardware import AnyDesired, DesiredGuest
 from ..marker import Marker, join_notes
 from ..model import Actual, Guest, Source
 from . import power
-from .planner import Creating, GuestPlanner, check_data
+from .planner import Creating, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow
 
 
@@ -60,25 +60,27 @@ def plan_create(
     if desired.guest.pool:
         sent["pool"] = desired.guest.pool
     config = planner.applied(change, {})
-    made = Actual(kind, vmid, node, "stopped", live=config, target=config, pool=desired.guest.pool)
+    created = Actual(
+        kind, vmid, node, "stopped", live=config, target=config, pool=desired.guest.pool
+    )
     rest = [
-        *grow(made, change.drives.grown_later),
-        *power.finish(desired.guest, made, running=False, waiting=False),
+        *grow(created, change.drives.grown_later),
+        *power.finish(desired.guest, created, running=False, waiting=False),
     ]
     tags = sent.pop("tags", None) if desired.guest.pool else None
     is_unclear = creation.contested or not kind.has_uuid
     if rest or tags or is_unclear:
         marker = Marker(run=creation.run, tenant=desired.guest.tenant_tag)
         sent["description"] = join_notes(desired.guest.description or "", marker)
-        rest = complete(made, change, rest, tags=tags, contested=creation.contested)
+        rest = complete(created, change, rest, tags=tags, contested=creation.contested)
     label = new_label(desired.guest, vmid, node)
-    check_data(kind, label, sent)
+    require_valid_data(kind, label, sent)
     sent.update(data)
     create = Step(
         "create", f"Create {label}", method="POST", path=kind.path(node), data=sent, reread=True
     )
-    after = kind.shown(made.target)
-    after["status"] = power.status_after(desired.guest, made)
+    after = kind.shown(created.target)
+    after["status"] = power.status_after(desired.guest, created)
     after["node"] = node
     after["vmid"] = vmid
     if desired.guest.pool:
@@ -123,10 +125,10 @@ def plan_clone(
         data,
         reread=True,
     )
-    made = planner.clone_of(source, vmid=vmid, node=at, data=data)
+    created = planner.clone_of(source, vmid=vmid, node=at, data=data)
     rest = planner.plan_update(
         desired.with_guest(node=node),
-        made,
+        created,
         shared=shared,
         creating=Creating(whole=True, contested=creation.contested),
     )
@@ -161,9 +163,9 @@ def plan_restore(
     summary = f"Restore {label} from {data['ostemplate']}"
     path = planner.kind.path(node)
     restore = Step("create", summary, method="POST", path=path, data=sent, reread=True)
-    made = planner.clone_of(source, vmid=vmid, node=node, data=sent)
+    created = planner.clone_of(source, vmid=vmid, node=node, data=sent)
     creating = Creating(whole=True, contested=creation.contested)
-    rest = planner.plan_update(desired.with_guest(node=node), made, creating=creating)
+    rest = planner.plan_update(desired.with_guest(node=node), created, creating=creating)
     after = {**rest.after, "vmid": vmid, "node": node}
     if guest.pool:
         after["pool"] = guest.pool
@@ -236,5 +238,5 @@ def _one_storage(desired: DesiredGuest, source: Actual) -> str | None:
 
 def new_label(desired: Guest, vmid: int, node: str) -> str:
     """Return how messages call a new guest."""
-    numbered = replace(desired, vmid=vmid)
-    return f"{numbered.label} on node {node}"
+    with_number = replace(desired, vmid=vmid)
+    return f"{with_number.label} on node {node}"

@@ -157,8 +157,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         bases: Collection[str] = (),
     ) -> Plan:
         """Return the plan of a change that was computed before, see `plan_update`."""
-        power.check_state(desired.guest, actual)
-        check_data(self.kind, actual.label, change.sets)
+        power.require_possible_state(desired.guest, actual)
+        require_valid_data(self.kind, actual.label, change.sets)
         after = self.applied(change, actual.target)
         stops = power.stops_first(desired.guest, actual)
         running = actual.running and not stops
@@ -225,8 +225,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         grows_here = not update.moves or (update.running and is_written)
         if grows_here:
             return [*moved, *grow(update.actual, grown)], []
-        there = replace(update.actual, node=str(update.desired.guest.node))
-        return moved, grow(there, grown)
+        moved_guest = replace(update.actual, node=str(update.desired.guest.node))
+        return moved, grow(moved_guest, grown)
 
     def _finished(
         self, update: AnyUpdate, steps: list[Step], waiting: Collection[str], *, building: bool
@@ -301,7 +301,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         return waiting
 
 
-def check_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
+def require_valid_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
     """Raise ValidationFailed for options that PVE would refuse, before the first request that
     writes.
     """

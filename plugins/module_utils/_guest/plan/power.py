@@ -42,7 +42,7 @@ _STOP_TIMEOUT = 120
 _HIBERNATE_TIMEOUT = 600
 
 
-def check_state(desired: Guest, actual: Actual | None) -> None:
+def require_possible_state(desired: Guest, actual: Actual | None) -> None:
     """Raise if a VM cannot reach the desired state: a template does not run, for example."""
     if actual is None:
         _require_creating(desired)
@@ -160,8 +160,8 @@ def finish(
     `unconverted` are the disks of a template that are not base volumes yet.
     """
     node = desired.node or actual.node
-    there = replace(actual, node=node)
-    step = _Steps(there)
+    moved = replace(actual, node=node)
+    step = _Steps(moved)
     if desired.state == "template":
         if actual.template:
             return [step.convert(slot) for slot in unconverted]

@@ -20,16 +20,16 @@ from ..model import Actual, Guest
 
 
 def require_bridges(
-    bridges: Collection[str], there: frozenset[str] | None, node: str, connection: Connection
+    bridges: Collection[str], existing: frozenset[str] | None, node: str, connection: Connection
 ) -> None:
     """Raise ConfigurationError for a bridge that the node does not have.
 
-    `there` are the bridges of the node, None if none is needed.
+    `existing` are the bridges of the node, None if none is needed.
     """
     require_own_bridges(connection, bridges)
-    missing = set(bridges) - (there or frozenset())
+    missing = set(bridges) - (existing or frozenset())
     if missing:
-        names = ", ".join(sorted(there or ()))
+        names = ", ".join(sorted(existing or ()))
         raise ConfigurationError(
             attempted=f"Bridge '{min(missing)}' could not be used on node {node}",
             answer=f"the node has {names or 'no bridge'}",
@@ -99,7 +99,7 @@ def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str])
     )
 
 
-def refuse_for_version(
+def raise_for_version(
     label: str, refused: Mapping[str, str], causes: Iterable[str], version: str
 ) -> NoReturn:
     """Raise NotSupported for options that the server's version of PVE does not take: why, by key,

@@ -111,9 +111,9 @@ def _require_port(task: Task, after: Interfaces, name: str, key: str, port: str)
         answer = f"{port} has an address of its own, and it is a part of {name}"
         step = f"Move the address to {name}: set cidr of {port} to an empty value"
         raise refusal(task, answer, step, "address of a port")
-    own, least = found.get("mtu"), after[name].get("mtu")
-    if key == "bridge_ports" and least and least > (own or 1500):
-        answer = f"the MTU {least} of {name} is larger than the MTU {own or 1500} of {port}"
+    own, minimum = found.get("mtu"), after[name].get("mtu")
+    if key == "bridge_ports" and minimum and minimum > (own or 1500):
+        answer = f"the MTU {minimum} of {name} is larger than the MTU {own or 1500} of {port}"
         raise refusal(task, answer, f"Set mtu of {port} as well", "mtu")
 
 
@@ -152,9 +152,9 @@ def _require_parent(task: Task, after: Interfaces, name: str) -> None:
     if "vlan-id" not in settings:
         step = "Set vlan_id, or use a name such as vmbr0.40"
         raise refusal(task, f"VLAN {name} has no VLAN ID", step, "missing vlan_id")
-    most = after[parent].get("mtu") or 1500
-    if settings.get("mtu", 0) > most:
-        answer = f"the MTU {settings['mtu']} of {name} is larger than the MTU {most} of {parent}"
+    maximum = after[parent].get("mtu") or 1500
+    if settings.get("mtu", 0) > maximum:
+        answer = f"the MTU {settings['mtu']} of {name} is larger than the MTU {maximum} of {parent}"
         raise refusal(task, answer, f"Set mtu of {parent} as well", "mtu")
 
 

@@ -27,7 +27,7 @@ _IFACE = re.compile(r"[a-z][a-z0-9_]{1,20}(?:[:.]\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSettings:
     """The settings of a task. None stands for a part that the task does not set.
 
     `config` has texts by PVE's key; an empty one removes the key. `wakeonlan` and `dns` have the
@@ -53,7 +53,7 @@ class Wanted:
         return tuple(part for part in PARTS if is_set[part])
 
 
-def read_wanted(params: Mapping[str, Any]) -> Wanted:
+def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
     """Return the settings of a task. Raises ValidationFailed."""
     config: dict[str, str] = {}
     description = params.get("description")
@@ -66,7 +66,7 @@ def read_wanted(params: Mapping[str, Any]) -> Wanted:
         if params.get(option) is not None:
             number = validate.number(params[option], *limits, option)
             config[key] = str(number)
-    return Wanted(
+    return WantedSettings(
         node=validate.node(params["node"]),
         config=config,
         wakeonlan=_wakeonlan(params.get("wakeonlan")),

@@ -14,7 +14,7 @@ from typing import Any
 from ..._core import propstring
 from ..._core.errors import ConfigurationError, FleetError
 from ..._resource.plan import Plan, Step
-from .desired import CONFIG, DNS, HOSTS, TIME, Wanted
+from .desired import CONFIG, DNS, HOSTS, TIME, WantedSettings
 
 Names = Mapping[str, tuple[str, ...]]
 _WAKEONLAN = {"mac": {"default_key": True}, "bind-interface": {}, "broadcast-address": {}}
@@ -128,7 +128,7 @@ def _line(address: str, names: tuple[str, ...]) -> str:
     return " ".join((address, *names))
 
 
-def plan_settings(wanted: Wanted, actual: Actual) -> tuple[Plan, NodeSettings]:
+def plan_settings(wanted: WantedSettings, actual: Actual) -> tuple[Plan, NodeSettings]:
     """Return the plan of a task, and the settings after it. Raises ConfigurationError."""
     before = settings_of(actual)
     steps: list[Step] = []
@@ -161,7 +161,7 @@ def plan_settings(wanted: Wanted, actual: Actual) -> tuple[Plan, NodeSettings]:
     return plan, after
 
 
-def _config_after(wanted: Wanted, before: Mapping[str, Any]) -> dict[str, Any]:
+def _config_after(wanted: WantedSettings, before: Mapping[str, Any]) -> dict[str, Any]:
     after = dict(before)
     defaults = {"startall-onboot-delay": "0", "ballooning-target": "80", "description": ""}
     for key, value in wanted.config.items():
@@ -218,7 +218,7 @@ def _dns_step(node: str, dns: Mapping[str, Any]) -> Step:
     return Step(DNS, summary, "PUT", ("nodes", node, "dns"), data, is_task=False)
 
 
-def _hosts_step(wanted: Wanted, text: str, read: Mapping[str, Any]) -> Step:
+def _hosts_step(wanted: WantedSettings, text: str, read: Mapping[str, Any]) -> Step:
     data = {"data": with_hosts(text, wanted.hosts or {})}
     if read.get("digest"):
         data["digest"] = str(read["digest"])

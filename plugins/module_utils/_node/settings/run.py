@@ -17,7 +17,7 @@ from ..._resource.execute import Execution, Verdict
 from ..._resource.plan import Plan, Step
 from ..._resource.protocols import Api
 from ..._resource.result import result_of
-from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, Wanted, read_wanted
+from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, WantedSettings, read_wanted
 from .plan import Actual, NodeSettings, plan_settings, settings_of
 
 
@@ -53,7 +53,7 @@ _WORDS = {
 class Node(Resource[Result]):
     """The settings of a node."""
 
-    def __init__(self, client: Api, wanted: Wanted) -> None:
+    def __init__(self, client: Api, wanted: WantedSettings) -> None:
         self.client = client
         self.wanted = wanted
         self.plan, self.after = self._planned()

@@ -131,7 +131,7 @@ def _new_disk(volume: Volume, text: str) -> Volume:
             "is not the name of a disk of that guest",
             "Set vmid, and name it STORAGE:vm-VMID-NAME",
         )
-    return replace(volume, size=parse_disk_size(text, least=MIB))
+    return replace(volume, size=parse_disk_size(text, minimum=MIB))
 
 
 def with_local_file(volume: Volume) -> Volume:

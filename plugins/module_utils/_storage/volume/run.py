@@ -121,7 +121,7 @@ class StoredVolume(Resource[Result]):
             data=step.data,
             attempted=attempted(step.summary),
             timeout=self.timeout,
-            happened=self.confirm_write(step),
+            confirm=self.confirm_write(step),
             upload=Upload(self.volume.src, self.volume.file.name),
         )
         return self.after_task(step, result)

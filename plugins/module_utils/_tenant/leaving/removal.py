@@ -53,8 +53,8 @@ from ..tenant_resources import TenantResource, rights_on, tag_resource
 from ..work import (
     PlannedResource,
     Report,
-    carry_out,
     diff_of,
+    execute_resources,
     plan_resources,
     summaries,
     with_precheck,
@@ -103,7 +103,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         report.done += _lines(work, "done")
         try:
             report.run(lambda: _all_removed(tenant, work))
-            carry_out(planned, client, report)
+            execute_resources(planned, client, report)
             if not own:
                 report.run(partial(require_no_remaining_guests, tenant, facts, leaving, client))
         except StrayGuests as error:

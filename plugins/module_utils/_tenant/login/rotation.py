@@ -31,8 +31,8 @@ from ..tenant_resources import TenantResource
 from ..work import (
     PlannedResource,
     Report,
-    carry_out,
     diff_of,
+    execute_resources,
     plan_resources,
     read_result,
     summaries,
@@ -93,7 +93,7 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     if whole and not check_mode:
         if successor is not None:
             report.run(partial(_prepare, keeper, client, is_lost=bool(before)))
-        carry_out(before, client, report)
+        execute_resources(before, client, report)
         if successor is not None:
             login = create_token(tenant, successor, client, report, keeper)
             in_use, secret = _only_login(login)
@@ -104,7 +104,7 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
                 login = None
         if after:
             report.run(partial(verify, tenant, client, in_use, secret))
-        carry_out(after, client, report)
+        execute_resources(after, client, report)
         final = read_result(client, report, login)
     values = {
         "tenant": describe(tenant, final, {}) if final is not None else None,

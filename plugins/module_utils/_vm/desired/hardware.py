@@ -85,11 +85,11 @@ def _add_memory(options: Mapping[str, Any], hardware: Gathered) -> None:
     """Add memory and balloon, which must not be larger."""
     maximum = 1 << 32
     if options["memory"] is not None:
-        floor = parse_memory(options["memory_floor"], what="memory_floor", least=16)
-        maximum = parse_memory(options["memory"], least=floor)
+        floor = parse_memory(options["memory_floor"], what="memory_floor", minimum=16)
+        maximum = parse_memory(options["memory"], minimum=floor)
         hardware.property_strings["memory"] = {"current": maximum}
     if options["balloon"] is not None and "balloon" not in hardware:
-        size = parse_memory(options["balloon"], what="balloon", least=0, most=maximum)
+        size = parse_memory(options["balloon"], what="balloon", minimum=0, maximum=maximum)
         hardware.scalars["balloon"] = size
 
 

@@ -24,11 +24,11 @@ from ..plan.origin import (
     IMAGES,
     FoundSource,
     Origin,
-    guard_templates,
     image_storages,
     nodes_of_copies,
     of_template,
     of_volume,
+    require_own_templates,
     require_source,
     rows_of,
 )
@@ -52,7 +52,7 @@ def origin_of(reads: Reads, desired: Desired, cluster: ClusterState) -> Origin:
     if volume:
         return of_volume(desired, volume, cluster)
     templates = _read_templates(reads, found.rows)
-    guard_templates(desired, found.rows, templates)
+    require_own_templates(desired, found.rows, templates)
     if len(templates) == 1:
         return clone_origin(reads, desired, templates[0], cluster)
     require_alike(found.rows[0].name, templates)

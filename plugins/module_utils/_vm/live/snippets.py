@@ -104,10 +104,10 @@ def put_snippet(client: Client, step: Step) -> None:
     if is_new and not _appears(client, volume, node):
         with contextlib.suppress(OSError):
             os.unlink(file)
-        _refuse_unseen(volume, node, file)
+        _raise_unseen(volume, node, file)
 
 
-def _refuse_unseen(volume: str, node: str, file: str) -> NoReturn:
+def _raise_unseen(volume: str, node: str, file: str) -> NoReturn:
     """Raise ConfigurationError for a new snippet that the node does not see (pure)."""
     raise ConfigurationError(
         attempted=f"Snippet {volume} could not be used",

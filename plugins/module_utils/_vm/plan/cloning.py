@@ -55,10 +55,10 @@ def in_snapshot(
     Raises NotFound for a snapshot that is not among `names`, which has no configuration.
     """
     if answer is None:
-        there = ", ".join(sorted(names))
+        existing = ", ".join(sorted(names))
         raise UnknownSnapshot(
             attempted=f"Snapshot '{snapshot}' of {source.label} was not cloned",
-            answer=f"its snapshots are {there or 'none'}",
+            answer=f"its snapshots are {existing or 'none'}",
             next_step="Check the snapshot's name",
             reason="unknown snapshot",
         )
@@ -144,9 +144,9 @@ def decide_full(
     if full is None:
         full = reason is not None
     if full:
-        _check_snapshot_copy(desired, source, cluster)
-        _check_storage(desired, source, cluster, chained)
-    _check_move(desired, source, cluster)
+        _require_snapshot_copy(desired, source, cluster)
+        _require_storage_of_clone(desired, source, cluster, chained)
+    _require_move(desired, source, cluster)
     return full
 
 
@@ -195,7 +195,7 @@ def _why_disk_not_linked(
     )
 
 
-def _check_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState) -> None:
+def _require_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState) -> None:
     """Raise NotSupported if PVE cannot copy a disk from the snapshot."""
     snapshot = _source_of(desired).snapshot
     if not snapshot:
@@ -215,7 +215,7 @@ def _check_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState
         )
 
 
-def _check_storage(
+def _require_storage_of_clone(
     desired: Desired, source: Actual, cluster: ClusterState, chained: frozenset[str]
 ) -> None:
     """Raise if the storage of a full clone is missing, or cannot hold the requested format."""
@@ -243,7 +243,7 @@ def _check_storage(
         )
 
 
-def _check_move(desired: Desired, source: Actual, cluster: ClusterState) -> None:
+def _require_move(desired: Desired, source: Actual, cluster: ClusterState) -> None:
     """Raise if local disks cannot be moved to the node after they are cloned on their own."""
     node = desired.guest.node
     if node is None or node == source.node:

@@ -22,11 +22,11 @@ from ..config.changes import with_images
 from .facts import Facts
 from .intent import Intent
 from .refusals.disks import (
-    guard_drives,
     image_sizes,
     require_allocation,
     require_images,
     require_no_snapshots,
+    require_own_drives,
     require_snippets,
     with_new_volumes,
 )
@@ -49,7 +49,7 @@ class Decision:
 def require_possible(intent: Intent, cluster: ClusterState, connection: Connection) -> None:
     """Raise FleetError for changes that the listing alone shows to be impossible."""
     desired, actual, change = intent.desired, intent.actual, intent.change
-    guard_drives(desired, change.sets, actual.target, cluster, actual.vmid)
+    require_own_drives(desired, change.sets, actual.target, cluster, actual.vmid)
     if intent.uses_node:
         require_storages(change, intent.node, cluster, connection)
     require_snippet_storages(intent.snippets, intent.node, cluster)

@@ -34,11 +34,11 @@ from .intent import snippets_of
 from .needs import needs_of
 from .origin import Origin
 from .refusals.disks import (
-    guard_drives,
-    guard_volumes,
     image_sizes,
     require_allocation,
     require_images,
+    require_own_drives,
+    require_own_volumes,
     require_snippets,
 )
 from .refusals.options import require_rights_of_root, require_version
@@ -101,7 +101,7 @@ def require_creatable(desired: Desired, cluster: ClusterState, sight: Sight) -> 
         )
     if desired.guest.node:
         require_node(cluster, desired.guest.node)
-    guard_volumes(desired, cluster)
+    require_own_volumes(desired, cluster)
 
 
 def aim_of(origin: Origin) -> Aim:
@@ -121,7 +121,7 @@ def aim_of(origin: Origin) -> Aim:
 
 def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:
     """Raise FleetError for disks, storages and bridges that the tenant or the site may not use."""
-    guard_drives(aim.desired, aim.change.sets, aim.origin.config, cluster)
+    require_own_drives(aim.desired, aim.change.sets, aim.origin.config, cluster)
     needs = aim.needs()
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..._cluster.lookup import (
     find_template,
-    guard_source,
+    require_own_source,
     require_template,
     templates_for,
     templates_named,
@@ -124,7 +124,9 @@ def require_source(
     return None
 
 
-def guard_templates(desired: Desired, rows: Sequence[VmRow], templates: Sequence[Actual]) -> None:
+def require_own_templates(
+    desired: Desired, rows: Sequence[VmRow], templates: Sequence[Actual]
+) -> None:
     """Raise Locked or Conflict for a template that cannot be cloned in its present state."""
     for row, template in zip(rows, templates, strict=True):
         require_unlocked(template)
@@ -174,7 +176,7 @@ def _may_clone(desired: Desired, row: VmRow) -> bool:
 
 
 def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
-    guard_source(
+    require_own_source(
         row,
         tags,
         desired.guest.tenant_tag,

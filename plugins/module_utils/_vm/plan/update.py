@@ -15,7 +15,7 @@ from ..._guest.actual import unconverted_disks
 from ..._guest.config.change import Change
 from ..._guest.model import Actual
 from ..._guest.plan import power
-from ..._guest.plan.planner import Creating, GuestPlanner, check_data
+from ..._guest.plan.planner import Creating, GuestPlanner, require_valid_data
 from ..._resource.plan import Plan, Step
 from ..config.actual import DRIVE
 from ..config.changes import all_changes, with_images
@@ -23,7 +23,7 @@ from ..config.hotplug import waits_for_stop
 from ..kind import VM
 from ..model import Desired
 from .clone import clone_of
-from .refusals.update import check_preconditions
+from .refusals.update import require_preconditions
 from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.
@@ -72,8 +72,8 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
 
         Raises Conflict if the task does not start it.
         """
-        power.check_state(desired.guest, actual)
-        check_data(self.kind, actual.label, change.sets)
+        power.require_possible_state(desired.guest, actual)
+        require_valid_data(self.kind, actual.label, change.sets)
         if not power.will_start(desired.guest):
             raise Conflict(
                 attempted=f"{actual.label} was not changed",
@@ -102,7 +102,7 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
         return clone_of(source, vmid=vmid, node=node, data=data)
 
     def require_possible(self, update: VmUpdate) -> None:
-        check_preconditions(update.desired, update.actual, update.change, update.after)
+        require_preconditions(update.desired, update.actual, update.change, update.after)
 
     def written(self, update: VmUpdate) -> list[Step]:
         return update_steps(update)

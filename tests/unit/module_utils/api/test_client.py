@@ -417,12 +417,12 @@ class TestWrites:
 
     def test_a_look_says_it_happened(self, script: Scripted) -> None:
         script.replies = [self.LOST, Reply(UPID)]
-        assert client_for(script).write("POST", "pools", happened=lambda: "seen") == "seen"
+        assert client_for(script).write("POST", "pools", confirm=lambda: "seen") == "seen"
         assert len(script.seen) == 1
 
     def test_a_look_says_it_did_not_happen(self, script: Scripted) -> None:
         script.replies = [self.LOST, Reply(UPID)]
-        assert client_for(script).write("POST", "pools", happened=lambda: None) == UPID
+        assert client_for(script).write("POST", "pools", confirm=lambda: None) == UPID
         assert len(script.seen) == 2
 
     @pytest.mark.parametrize("first", [LOST, LOCKED], ids=["lost", "locked"])
@@ -434,20 +434,20 @@ class TestWrites:
             looks.append(len(script.seen))
 
         client = client_for(script)
-        assert client.write("PUT", "x", happened=lambda: None, again=look) == "again"
+        assert client.write("PUT", "x", confirm=lambda: None, again=look) == "again"
         assert looks == [1]
 
         def refuse() -> None:
             raise errors.Conflict(answer="another run has changed it")
 
         script.replies = [first, Reply("again")]
-        error = caught(lambda: client.write("PUT", "x", happened=lambda: None, again=refuse))
+        error = caught(lambda: client.write("PUT", "x", confirm=lambda: None, again=refuse))
         assert error.category == "Conflict"
         assert len(script.seen) == 3
 
     def test_tries_end(self, script: Scripted) -> None:
         script.replies = [self.LOST]
-        error = caught(lambda: client_for(script).write("POST", "pools", happened=lambda: None))
+        error = caught(lambda: client_for(script).write("POST", "pools", confirm=lambda: None))
         assert error.tries == len(script.seen) == 7
 
     def test_not_dispatched_is_repeated(self, script: Scripted) -> None:

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
-    guard_source,
-    guard_volume,
+    require_own_source,
+    require_own_volume,
     volume_owner,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import (
@@ -240,15 +240,15 @@ def test_what_a_tenant_may_clone(
 ) -> None:
     row = replace(ROW, template=template, tags=tuple(tags))
     seen = replace(cluster_state_of([], {"qemu"}), vms={9000: row})
-    guard_source(row, tags, None, "tenant_")
+    require_own_source(row, tags, None, "tenant_")
     if allowed:
-        guard_source(row, tags, "tenant_acme", "tenant_", shared)
-        guard_volume("ceph:base-9000-disk-0", seen, "tenant_acme", "tenant_", shared)
+        require_own_source(row, tags, "tenant_acme", "tenant_", shared)
+        require_own_volume("ceph:base-9000-disk-0", seen, "tenant_acme", "tenant_", shared)
         return
     with pytest.raises(Conflict, match="shared_sources"):
-        guard_source(row, tags, "tenant_acme", "tenant_", shared)
+        require_own_source(row, tags, "tenant_acme", "tenant_", shared)
     with pytest.raises(Conflict, match="shared_sources"):
-        guard_volume("ceph:base-9000-disk-0", seen, "tenant_acme", "tenant_", shared)
+        require_own_volume("ceph:base-9000-disk-0", seen, "tenant_acme", "tenant_", shared)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +272,10 @@ def test_whose_a_volume_is(volume: str, owner: int | None) -> None:
 
 def test_a_volume_of_an_unknown_vm_is_left_alone() -> None:
     with pytest.raises(Conflict, match="VM 77"):
-        guard_volume("ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), "tenant_acme", "tenant_")
-    guard_volume(
+        require_own_volume(
+            "ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), "tenant_acme", "tenant_"
+        )
+    require_own_volume(
         "ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), "tenant_acme", "tenant_", ["77"]
     )
-    guard_volume("ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), None, "tenant_")
+    require_own_volume("ceph:vm-77-disk-0", cluster_state_of([], {"qemu"}), None, "tenant_")

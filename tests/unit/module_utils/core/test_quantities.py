@@ -54,7 +54,7 @@ def test_memory_out_of_range_or_without_sense_is_refused(text: object) -> None:
 
 
 def test_the_floor_of_memory_is_a_policy() -> None:
-    assert parse_memory("16M", least=16) == 16
+    assert parse_memory("16M", minimum=16) == 16
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_equal_sizes_in_other_words_are_equal() -> None:
 def test_any_size_survives_being_written_and_read(kib: int) -> None:
     size = kib * 1024
     assert read_size(render_size(size)) == size
-    assert parse_disk_size(render_gib(size), least=0) == size
+    assert parse_disk_size(render_gib(size), minimum=0) == size
 
 
 @pytest.mark.parametrize("text", ["web1", "", "²", "٣", "-1", "1.0", "9" * 5000])

@@ -28,7 +28,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._estate.proof import Clu
 from ansible_collections.pve.fleet.plugins.module_utils._estate.text import text_of
 from ansible_collections.pve.fleet.plugins.module_utils._estate.vm import describe
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import read_estate
-from ansible_collections.pve.fleet.plugins.module_utils._guest.live.find import guard
+from ansible_collections.pve.fleet.plugins.module_utils._guest.live.find import require_own
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.options import (
@@ -123,7 +123,7 @@ def planned(estate: Mapping[str, Any], vms: Sequence[Actual]) -> dict[int, tuple
         assert desired.guest.vmid is not None
         assert not list(unknown_names(desired))
         actual = by_vmid[desired.guest.vmid]
-        guard(desired.guest, actual)
+        require_own(desired.guest, actual)
         steps[desired.guest.vmid] = plan_update(desired, actual, bases=BASES).steps
     return steps
 

@@ -86,7 +86,7 @@ def verdicts(rules: Sequence[Rule], policies: dict[str, str]) -> list[bool]:
     return [verdict(rules, policies, packet) for packet in PACKETS]
 
 
-def carry_out(rules: list[Rule], write: Write) -> list[Rule]:
+def execute_resources(rules: list[Rule], write: Write) -> list[Rule]:
     """Return the list after a write, by the rules of PVE (API2/Firewall/Rules.pm)."""
     rows = [one.as_data() for one in rules]
     if write.kind == "create":
@@ -121,7 +121,7 @@ def follow(
     writes = transition(old, new, (Policies(before), Policies(after)))
     rules = list(old)
     for write in writes:
-        rules = carry_out(rules, write)
+        rules = execute_resources(rules, write)
         if write.kind == POLICY:
             policies = dict(after)
         assert tuple(rules) == write.result
@@ -183,7 +183,7 @@ def kinds(old: list[Rule], new: list[Rule], **more: Any) -> list[str]:
     writes = transition(old, new, (Policies(CLOSED), Policies(CLOSED)), **more)
     rules = list(old)
     for write in writes:
-        rules = carry_out(rules, write)
+        rules = execute_resources(rules, write)
     assert rules == new
     return [write.kind for write in writes]
 

@@ -84,7 +84,7 @@ class FakeApi:
         *segments: str | int,
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
-        happened: Callable[[], Any] | None = None,
+        confirm: Callable[[], Any] | None = None,
         again: Callable[[], None] | None = None,
     ) -> Any:
         sent = dict(data or {})
@@ -103,9 +103,9 @@ class FakeApi:
         data: Mapping[str, Any] | None = None,
         attempted: str = "",
         timeout: float = 300.0,
-        happened: Callable[[], Any] | None = None,
+        confirm: Callable[[], Any] | None = None,
     ) -> TaskResult:
-        self.write(method, *segments, data=data, attempted=attempted, happened=happened)
+        self.write(method, *segments, data=data, attempted=attempted, confirm=confirm)
         return TaskResult("UPID:pve1:1", "pve1", "shelf", "WARNINGS: 1", ("it creaks",))
 
     def _apply(self, method: str, segments: list[str], sent: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from ...._cluster.lookup import guard_volume, volume_owner
+from ...._cluster.lookup import require_own_volume, volume_owner
 from ...._cluster.state import ClusterState
 from ...._cluster.storages.allocation import ALWAYS, BY_PREALLOCATION, BY_SPARSE, allocation_of
 from ...._core.errors import ConfigurationError, Conflict, NotSupported
@@ -103,7 +103,7 @@ def _other_allocation(
     )
 
 
-def guard_volumes(desired: Desired, cluster: ClusterState) -> None:
+def require_own_volumes(desired: Desired, cluster: ClusterState) -> None:
     """Raise Conflict if a disk would be made from, or be, a disk of a VM that this tenant may not
     clone.
     """
@@ -114,10 +114,10 @@ def guard_volumes(desired: Desired, cluster: ClusterState) -> None:
     if desired.guest.source is not None:
         volumes.add(desired.guest.source.volume)
     for volume in sorted(filter(None, volumes)):
-        _guard_volume(desired, volume, cluster)
+        _require_own_volume(desired, volume, cluster)
 
 
-def guard_drives(
+def require_own_drives(
     desired: Desired,
     sets: Mapping[str, str],
     target: Mapping[str, str],
@@ -134,11 +134,11 @@ def guard_drives(
         volumes = {drive.get("file"), drive.get("import-from")}
         for volume in filter(None, volumes - known):
             if volume_owner(volume) != vmid:
-                _guard_volume(desired, volume, cluster)
+                _require_own_volume(desired, volume, cluster)
 
 
-def _guard_volume(desired: Desired, volume: str, cluster: ClusterState) -> None:
-    guard_volume(
+def _require_own_volume(desired: Desired, volume: str, cluster: ClusterState) -> None:
+    require_own_volume(
         volume,
         cluster,
         desired.guest.tenant_tag,
@@ -153,8 +153,8 @@ def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
     disks: list[Disk] = []
     for disk in desired.hardware.disks:
         is_new = disk.slot not in existing
-        there = existing.get(disk.slot, {}).get("file")
-        inserts = disk.volume not in (None, there)
+        volume = existing.get(disk.slot, {}).get("file")
+        inserts = disk.volume not in (None, volume)
         imports = is_new and disk.import_from is not None
         if imports or inserts:
             disks.append(disk)

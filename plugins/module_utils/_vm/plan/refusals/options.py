@@ -15,7 +15,7 @@ from ...._core import validate
 from ...._core.errors import ValidationFailed
 from ...._guest.desired.canonical import refusal_error
 from ...._guest.flow.intent import Release
-from ...._guest.plan.refusals import refuse_for_version, require_root
+from ...._guest.plan.refusals import raise_for_version, require_root
 from ...._schema.check import (
     Refusal,
     disputed,
@@ -60,7 +60,7 @@ def require_version(label: str, options: Mapping[str, str], release: Release | N
     for key, why in sorted(refused.items()):
         takers = _takers(key, doubtful[key], version)
         causes.append(f"{key} ({why}; {takers})")
-    refuse_for_version(label, refused, causes, _number(version))
+    raise_for_version(label, refused, causes, _number(version))
 
 
 def require_names(desired: Desired, release: Release | None) -> tuple[str, ...]:

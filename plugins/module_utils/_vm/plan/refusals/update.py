@@ -26,7 +26,7 @@ _DEFAULT_MEMORY = "512"
 _OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
 
 
-def check_preconditions(
+def require_preconditions(
     desired: Desired, actual: Actual, change: Change, after: Mapping[str, str]
 ) -> None:
     """Raise Conflict, NotSupported or ValidationFailed for a change that PVE would refuse half
@@ -35,11 +35,11 @@ def check_preconditions(
     runs = actual.running and not power.stops_first(desired.guest, actual)
     require_unprotected(desired, actual, taken_drives(change))
     require_one_tenant(desired.guest, actual, after)
-    _check_boot(actual, change, after)
-    _check_balloon(actual, change)
-    _check_tpm(actual, change, after, runs=runs)
+    _require_valid_boot(actual, change, after)
+    _require_valid_balloon(actual, change)
+    _require_valid_tpm(actual, change, after, runs=runs)
     if runs:
-        _check_waiting_disks(actual, change)
+        _require_no_waiting_disks(actual, change)
         _require_there(actual, change.drives.grown_later, change.drives.sets)
 
 
@@ -49,7 +49,7 @@ def taken_drives(change: Change) -> set[str]:
     return {*change.drives.removed, *detached}
 
 
-def _check_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> None:
+def _require_valid_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> None:
     order = parse_option("boot", change.sets.get("boot", "")).get("order", "")
     devices = filter(None, order.split(";"))
     missing = [device for device in devices if device not in after]
@@ -63,7 +63,7 @@ def _check_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> Non
     )
 
 
-def _check_balloon(actual: Actual, change: Change) -> None:
+def _require_valid_balloon(actual: Actual, change: Change) -> None:
     if not change.sets.keys() & {"memory", "balloon"}:
         return
     values = {**actual.target, **change.sets}
@@ -82,7 +82,9 @@ def _check_balloon(actual: Actual, change: Change) -> None:
     )
 
 
-def _check_tpm(actual: Actual, change: Change, after: Mapping[str, str], *, runs: bool) -> None:
+def _require_valid_tpm(
+    actual: Actual, change: Change, after: Mapping[str, str], *, runs: bool
+) -> None:
     if runs and "tpmstate0" in change.drives.moved:
         raise Conflict(
             attempted=f"tpmstate0 of {actual.label} was not moved",
@@ -112,7 +114,7 @@ def _tpm_version(config: Mapping[str, str]) -> str | None:
     return tpm.get("version", _OLD_TPM)
 
 
-def _check_waiting_disks(actual: Actual, change: Change) -> None:
+def _require_no_waiting_disks(actual: Actual, change: Change) -> None:
     """Raise Conflict for a disk that waits for a stop: PVE would change the one it replaces."""
     live = drives(actual.live)
     target = drives(actual.target)
