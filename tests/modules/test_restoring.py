@@ -251,18 +251,37 @@ def test_a_restore_in_the_pool_of_another_tenant_holds_nothing_up(
 
 
 @pytest.mark.usefixtures("fast")
-def test_lists_say_what_they_may_lack(lab: Lab, web: dict[str, Any]) -> None:
-    lab.vm(**{**WEB, "name": "web2"})
-    with restored(lab, web):
-        text = f"VM {web['vmid']} on node {web['node']} is being restored"
-        for module, options in (
-            ("vm_info", {"tenant": "acme"}),
-            ("snapshot", {"tenant": "acme", "snapshot": "nightly"}),
-            ("snapshot_info", {"tenant": "acme"}),
-            ("vms", {"tenant": "acme", "vms": [{"name": "web2"}], "prune": True}),
-        ):
+@pytest.mark.parametrize("lag", [0, 1000])
+@pytest.mark.parametrize(
+    ("module", "options"),
+    [
+        ("vm_info", {"tenant": "acme"}),
+        ("vm_info", {"tags": ["front"]}),
+        ("snapshot", {"tenant": "acme", "snapshot": "nightly"}),
+        ("snapshot", {"tags": ["front"], "snapshot": "nightly"}),
+        ("snapshot_info", {"tenant": "acme"}),
+        ("snapshot_info", {"tags": ["front"]}),
+        ("vms", {"tenant": "acme", "vms": [{"name": "web2"}], "prune": True}),
+    ],
+)
+def test_lists_say_what_they_may_lack(
+    lab: Lab, lag: int, module: str, options: dict[str, Any]
+) -> None:
+    """The listing has the name and the memory of a VM as they were some seconds ago."""
+    tagged = {**WEB, "tags": ["front"]}
+    vm = lab.vm(**tagged)["vm"]
+    lab.vm(**{**tagged, "name": "web2"})
+    lab.simulator.steer("/settings", {"lag_s": lag})
+    try:
+        with restored(lab, vm):
+            rows = lab.client.get("cluster", "resources", type="vm")
+            (row,) = [row for row in rows if row["vmid"] == vm["vmid"]]
+            assert (row["name"] == "web", row.get("tags")) == (lag > 0, None)
             result = lab.run(module, check=True, **options)
-            assert any(text in warning for warning in result["warnings"]), (module, result)
+    finally:
+        lab.simulator.steer("/settings", {"lag_s": 0})
+    text = f"VM {vm['vmid']} on node {vm['node']} is being restored"
+    assert any(text in warning for warning in result["warnings"]), result
 
 
 @pytest.mark.usefixtures("fast")

@@ -80,7 +80,9 @@ def suspects(
     return [row for row in rows if row.pool not in others]
 
 
-def with_doubtful(client: Client, cluster: ClusterState, tag: str, prefix: str) -> ClusterState:
+def with_doubtful(
+    client: Client, cluster: ClusterState, tag: str | None, prefix: str
+) -> ClusterState:
     """Return the cluster state with the VMs that may be bare as their nodes list them; one request
     for each node of such a VM.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.restoring import find_restored, require_restored, suspects
+from .._cluster.restoring import find_restored, require_restored, suspects, with_doubtful
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
 from .._cluster.unread import require_readable
@@ -61,9 +61,7 @@ def gather(params: Mapping[str, Any], client: Client, listing: Listing) -> Resul
     name = params.get("name")
     if name is not None and not rows:
         require_readable(cluster, f"{noun} '{name}'", lambda row: wanted(replace(row, name=name)))
-    tenant = params.get("tenant")
-    owner = tenant_tag(tenant, prefix) if tenant else None
-    restored = suspects(cluster, owner, prefix) if listing.restored else []
+    restored = _find_suspects(client, cluster, params, prefix) if listing.restored else []
     if name is not None and not rows:
         require_restored(client, restored, f"{noun} '{name}' could not be found")
     warnings: list[str] = []
@@ -87,6 +85,20 @@ def _named(client: Client, params: Mapping[str, Any], kind: Kind) -> ClusterStat
     if row is not None:
         return ask_nodes(client, cluster, {row.node})
     return with_names(client, cluster, missing=True)
+
+
+def _find_suspects(
+    client: Client, cluster: ClusterState, params: Mapping[str, Any], prefix: str
+) -> list[VmRow]:
+    """Return the VMs that may be restored and that the filters may hide.
+
+    The listing shows a new restore as a VM that has lost its tags and keeps its name. So only a
+    selection by tenant or tags needs more requests.
+    """
+    owner = tenant_tag(params["tenant"], prefix) if params.get("tenant") else None
+    if params.get("name") is None and (owner or params.get("tags")):
+        cluster = with_doubtful(client, cluster, owner, prefix)
+    return suspects(cluster, owner, prefix)
 
 
 class _Reader:

@@ -143,8 +143,7 @@ def restored_rows(client: Client, cluster: ClusterState, owner: Owner) -> list[V
     """Return the VMs that may belong to a selection and seem to be under restore, so that they have
     no tags; one request for each node with a VM that may be one.
     """
-    if owner.tag is not None:
-        cluster = with_doubtful(client, cluster, owner.tag, owner.prefix)
+    cluster = with_doubtful(client, cluster, owner.tag, owner.prefix)
     return suspects(cluster, owner.tag, owner.prefix)
 
 
