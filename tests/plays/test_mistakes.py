@@ -144,6 +144,51 @@ def test_every_role_checks_its_variables(lab: Lab, player: Player) -> None:
     assert lab.requests_since(mark) == []
 
 
+# A role, its entry point, a wrong value, and the value that was meant.
+VALUES = [
+    ("provision", "main", {"provision_state": "Started"}, "started"),
+    ("provision", "main", {"provision_reboot": "ifneeded"}, "if_needed"),
+    ("tenant", "main", {"tenant_credentials": "vaulted"}, "vault"),
+    ("tenant", "absent", {"tenant_strays": "removed"}, "remove"),
+    ("image", "main", {"image_content": "imports"}, "import"),
+    ("image", "main", {"image_compression": "gzip"}, "gz"),
+    ("snapshot_policy", "snapshot", {"snapshot_policy_state": "Absent"}, "absent"),
+]
+
+
+def test_every_role_suggests_a_value(lab: Lab, player: Player) -> None:
+    """Ansible's own message prints the whole specification of the role, without a suggestion."""
+    tasks: list[dict[str, Any]] = []
+    for role, entry_point, variables, meant in VALUES:
+        include = {
+            "name": f"Run {role}",
+            "ansible.builtin.include_role": {"name": f"pve.fleet.{role}", "tasks_from": entry_point},
+            "vars": {"provision_vms": [], "tenant_name": "acme", **variables},
+        }
+        (variable,) = variables
+        cause = f"{variable}: .{variables[variable]}. is not one of .* .did you mean .{meant}."
+        checks = [
+            f"ansible_failed_result.msg is search('{cause}')",
+            "'argument_spec_data' not in ansible_failed_result",
+        ]
+        accepted = {"name": "Note", "ansible.builtin.debug": {"msg": f"{variable} ACCEPTED"}}
+        check = {"name": "Check", "ansible.builtin.assert": {"that": checks}}
+        tasks.append({"name": variable, "block": [include, accepted], "rescue": [check]})
+    play = {"name": "Values", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    (player.directory / "values.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    mark = lab.mark()
+    output = player.play("values.yml").expect().output
+    assert "ACCEPTED" not in output
+    assert lab.requests_since(mark) == []
+
+
+def test_no_role_leaves_its_choices_to_ansible() -> None:
+    for path in (Path(__file__).parents[2] / "roles").glob("*/meta/argument_specs.yml"):
+        for name, entry_point in yaml.safe_load(path.read_text("utf-8"))["argument_specs"].items():
+            for variable, rule in entry_point["options"].items():
+                assert "choices" not in rule, (path, name, variable)
+
+
 def test_variables_of_others_can_be_named(lab: Lab, player: Player) -> None:
     more = ("-e", "provision_notes=x", "-e", "pve_fleet_unchecked_variables=provision_n*")
     player.play("pve.fleet.provision", "-e", '{"provision_vms": []}', *more).expect()

@@ -66,8 +66,11 @@ REFUSED: dict[str, Refusal] = {
         {"vms": [], "defaults": {"name": "a"}}, "defaults: unknown option 'name'"
     ),
     "no state": Refusal(
-        {"vms": [], "state": "on"},
-        "value of provision_state must be one of: present, started, stopped",
+        {"vms": [], "state": "Started"},
+        (
+            "provision_state: 'Started' is not one of present, started, stopped"
+            " (did you mean 'started'?)"
+        ),
     ),
     "an unknown connection": Refusal(
         {"vms": [], "connection": {"hots": "x"}},

@@ -25,7 +25,8 @@ IN_DOCUMENTATION = (
     "default",
     "version_added",
 )
-IN_ROLE = ("type", "elements", "required", "choices", "default", "version_added")
+# Choices of a role's variables are in tests/tools/variables.yml.
+IN_ROLE = ("type", "elements", "required", "default", "version_added")
 OF_THE_MAKER = (
     "after",
     "as",
