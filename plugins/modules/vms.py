@@ -106,6 +106,8 @@ vms:
       and the error of that VM itself.
     - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without
       one has no RV(vms[].error); the error is that of the task.
+    - A failed task prints ten of those that failed, unless Ansible runs with C(-v), or
+      the result is registered or can be read in C(rescue) or C(always).
   returned: always
   type: list
   elements: dict

@@ -24,7 +24,7 @@ from ansible.utils.vars import merge_hash
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import Connection
 from ..module_utils._entry.module import COUNTING, Entry, Mode
-from . import _arguments, _diffs, _eligibility, _interrupted, _progress
+from . import _arguments, _diffs, _eligibility, _failures, _interrupted, _progress
 from ._clients import CLIENTS
 
 try:  # load heavy modules once, before the workers are forked
@@ -71,7 +71,13 @@ class InProcess(ActionBase):
             with _set(environment):
                 found = self._here(variables, environment)
         self._hide(found)
-        return self._with_differences(merge_hash(result, found))
+        return self._printed(self._with_differences(merge_hash(result, found)))
+
+    def _printed(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result, without most rows if the task failed and they are only printed."""
+        if not result.get("failed") or display.verbosity or _failures.is_read(self._task):
+            return result
+        return _failures.shortened(result)
 
     def _hide(self, found: dict[str, Any]) -> None:
         """Treat a task that returns a secret like a task with C(no_log), whether it says so or not.

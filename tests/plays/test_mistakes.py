@@ -162,7 +162,10 @@ def test_every_role_suggests_a_value(lab: Lab, player: Player) -> None:
     for role, entry_point, variables, meant in VALUES:
         include = {
             "name": f"Run {role}",
-            "ansible.builtin.include_role": {"name": f"pve.fleet.{role}", "tasks_from": entry_point},
+            "ansible.builtin.include_role": {
+                "name": f"pve.fleet.{role}",
+                "tasks_from": entry_point,
+            },
             "vars": {"provision_vms": [], "tenant_name": "acme", **variables},
         }
         (variable,) = variables
