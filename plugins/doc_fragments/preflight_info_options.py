@@ -43,6 +43,8 @@ options:
       - backup_job
       - backup_job_info
       - clone
+      - cluster
+      - cluster_export_info
       - cluster_info
       - cluster_options
       - cluster_options_info

@@ -149,6 +149,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
         "export.md",
         "pools.md",
         "storage.md",
+        "cluster.md",
         "cluster-options.md",
         "datacenter.md",
         "firewall.md",

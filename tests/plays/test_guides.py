@@ -66,6 +66,12 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     "docs/cloud-init.md": {"yaml": By(IN_EXAMPLES)},
     "docs/cluster-options.md": {"yaml": By(IN_EXAMPLES)},
     "docs/datacenter.md": {"yaml": By(IN_EXAMPLES), "text": Not("it needs a disk on ZFS")},
+    "docs/cluster.md": {
+        "yaml": By(IN_EXAMPLES),
+        "shell": Not(
+            "tests/plays/test_cluster_play.py runs the same commands with files of its own"
+        ),
+    },
     "docs/connections.md": {"yaml": PLACEHOLDERS, "console": OWN_CLUSTER},
     "docs/containers.md": {"yaml": By(IN_EXAMPLES)},
     "docs/drift.md": {

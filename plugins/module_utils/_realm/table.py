@@ -124,6 +124,7 @@ REALM_CONFIG = Table(
     variant="type",
     digest=("PUT",),
     list_call=Call(("access", "domains")),
+    list_is_whole=False,
     read_call=_ONE,
     create_call=Call(("access", "domains"), {"realm": "{name}"}),
     update_call=_ONE,

@@ -253,6 +253,17 @@ def run_info(
     keys = read_keys(table, params)
     if len(keys) == len(table.keys):
         return _named(table, keys, client)
+    return _result(table, list_values(table, client, keys))
+
+
+def list_values(
+    table: Table, client: Api, keys: Mapping[str, str]
+) -> list[tuple[dict[str, str], dict[str, Any]]]:
+    """Return the keys and the canonical values of all resources, sorted by their keys; `keys` are
+    those that the path of the listing needs.
+
+    One request, and one for each resource if the listing does not have all of it.
+    """
     answer = client.get(
         *table.list_call.path_for(keys),
         params=table.list_call.data_for(keys),
@@ -266,9 +277,10 @@ def run_info(
     keys_in_order = [table.keys_of(row) for row in listed]
     if table.list_is_whole:
         found = [table.values(row) for row in listed]
-        return _result(table, zip(keys_in_order, found, strict=True))
+        return list(zip(keys_in_order, found, strict=True))
     read = side_by_side(partial(read_values, table, client), keys_in_order, _READS_AT_ONCE)
-    return _result(table, zip(keys_in_order, read, strict=True))
+    pairs = zip(keys_in_order, read, strict=True)
+    return [(names, values) for names, values in pairs if values is not None]
 
 
 def _named(table: Table, keys: Mapping[str, str], client: Api) -> Result:

@@ -15,6 +15,8 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "acl": "rights of users and groups",
     "apt_repository": "repositories of nodes",
     "backup_job": "backup jobs",
+    "cluster": "resources of the cluster",
+    "cluster_export_info": "configuration of the cluster",
     "cluster_options": "options of the cluster",
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",

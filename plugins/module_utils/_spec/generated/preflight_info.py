@@ -31,6 +31,8 @@ def preflight_info_spec() -> Spec:
                 "backup_job",
                 "backup_job_info",
                 "clone",
+                "cluster",
+                "cluster_export_info",
                 "cluster_info",
                 "cluster_options",
                 "cluster_options_info",

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Resources of a cluster in the form in which a cluster file declares them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._resource.table import Table, Values
+from .sections import Keys, Section
+
+# Guests have their pool in the estate.
+_ELSEWHERE = {"pools": ("vms",)}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The items of a section, and the secrets that Proxmox VE does not return."""
+
+    items: list[dict[str, Any]]
+    secrets: list[str]
+
+
+def exported_rows(section: Section, table: Table, found: Iterable[tuple[Keys, Values]]) -> Exported:
+    """Return the resources of a table without those that cannot be changed."""
+    items: list[dict[str, Any]] = []
+    secrets: list[str] = []
+    for keys, values in found:
+        if section.fixed and section.built_in(keys):
+            continue
+        items.append(declared(section, table, keys, values))
+        variant = table.variant_of(keys, values)
+        name = "/".join(keys.values())
+        for secret in table.secrets:
+            if secret.exists_in(variant):
+                secrets.append(f"{name}: {secret.option}")
+    return Exported(items, secrets)
+
+
+def declared(section: Section, table: Table, keys: Keys, values: Values) -> dict[str, Any]:
+    """Return a resource as options: its keys, its variant, and what has not its default."""
+    shown = table.show(keys, values)
+    default = {one.option: one.show(one.read(None)) for one in table.fields}
+    left_out = _ELSEWHERE.get(section.name, ())
+    found: dict[str, Any] = dict(keys)
+    for option, value in shown.items():
+        if option not in table.options or option in keys or option in left_out:
+            continue
+        if option == table.variant:
+            found[option] = value
+            continue
+        rest = without_default(value, default.get(option))
+        if rest is not None:
+            found[option] = rest
+    return found
+
+
+def without_default(value: Any, default: Any) -> Any:
+    """Return a value without empty and default parts, None if nothing is left."""
+    if value == default:
+        return None
+    if isinstance(value, Mapping):
+        known = default if isinstance(default, Mapping) else {}
+        rest = {name: without_default(one, known.get(name)) for name, one in value.items()}
+        return _filled({name: one for name, one in rest.items() if one is not None})
+    if isinstance(value, (list, tuple)):
+        return _filled([_item(one) for one in value])
+    return _filled(value)
+
+
+def _item(value: Any) -> Any:
+    """Return an item of a list without empty options."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: one for name, one in value.items() if _filled(one) is not None}
+
+
+def _filled(value: Any) -> Any:
+    """Return a value, None for an empty one."""
+    if value in ("", None) or value == [] or value == {}:
+        return None
+    return value

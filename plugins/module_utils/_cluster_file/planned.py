@@ -1,0 +1,153 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cluster as it will be after the planned changes, for the checks of the resources that follow.
+
+A file can create a role and give it to a user: the check of the right must know the role before
+it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from .._access.acl import ACL
+from .._api.caching import Caching, CachingReader
+from .._api.client import Client
+from .._api.protocols import Sender
+from .._api.request import Request
+from .._core.errors import NotFound
+from .._resource.table import Table, Values
+
+_RESOURCES = ("cluster", "resources")
+_TARGETS = ("cluster", "notifications", "targets")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A row of a listing that will be added, changed or, without `row`, removed.
+
+    `identity` has the properties by which the row is found. `each_node`: the listing has a row for
+    each node.
+    """
+
+    path: tuple[str, ...]
+    identity: Mapping[str, str]
+    row: Mapping[str, Any] | None
+    each_node: bool = False
+
+
+def edited(answer: Any, edits: Iterable[Edit]) -> Any:
+    """Return the answer with the edits (pure); another answer than a listing is unchanged."""
+    if not isinstance(answer, list):
+        return answer
+    for edit in edits:
+        answer = list(_edited(answer, edit))
+    return answer
+
+
+def _edited(rows: list[Any], edit: Edit) -> Iterator[Any]:
+    is_found = False
+    for row in rows:
+        if not edit.identity.items() <= dict(row).items():
+            yield row
+            continue
+        is_found = True
+        if edit.row is not None:
+            yield {**row, **edit.row}
+    if is_found or edit.row is None:
+        return
+    new = {**edit.identity, **edit.row}
+    if not edit.each_node:
+        yield new
+        return
+    for row in rows:
+        if row.get("type") == "node":
+            yield {**new, "node": row["node"]}
+
+
+def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> list[Edit]:
+    """Return the edits of the listings for a resource as it will be, None if it is removed."""
+    if table is ACL:
+        return _edits_of_rights(keys["path"], values or {})
+    if table.permanent:
+        return []
+    row = None if values is None else _row(table, keys, values)
+    identity = {key.property: keys[key.option] for key in table.keys}
+    found = [Edit(table.list_call.path_for(keys), identity, row)]
+    if table.kind == "storage":
+        shown = None if row is None else {"status": "available", "content": row.get("content", "")}
+        of_nodes = {"type": "storage", "storage": keys["name"]}
+        found.append(Edit(_RESOURCES, of_nodes, shown, each_node=True))
+    if table.kind == "pool":
+        shown = None if row is None else {}
+        found.append(Edit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, shown))
+    if table.kind == "notification_endpoint":
+        found.append(Edit(_TARGETS, {"name": keys["name"]}, row))
+    return found
+
+
+def _edits_of_rights(path: str, values: Values) -> list[Edit]:
+    """Return the edits of the listing of rights: the rows of a path are replaced."""
+    listing = ACL.list_call.path
+    found = [Edit(listing, {"path": path}, None)]
+    for grant in values.get("grants", ()):
+        row = {"path": path, "type": grant.kind, "ugid": grant.who, "roleid": grant.role}
+        found.append(Edit(listing, row, {"propagate": int(grant.propagate)}))
+    return found
+
+
+def _row(table: Table, keys: Mapping[str, str], values: Values) -> dict[str, Any]:
+    """Return the row of a listing: the values as they are sent."""
+    found: dict[str, Any] = {}
+    variant = table.variant_of(keys, values)
+    for one in table.fields:
+        if one.exists_in(variant):
+            found[one.property] = one.send(values.get(one.option, one.read(None)))
+    for group in table.members:
+        if group.own:
+            found[group.property] = group.joined(values.get(group.option, ()))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+class _PlannedLayer(Caching):
+    """Answers from memory, with the rows as they will be."""
+
+    def __init__(self, edits: list[Edit], below: Sender) -> None:
+        super().__init__(below)
+        self._edits = edits
+
+    def send(self, request: Request) -> Any:
+        edits = [edit for edit in self._edits if _concerns(edit, request)]
+        try:
+            answer = super().send(request)
+        except NotFound:
+            answer = edited([], edits)
+            if not answer:
+                raise
+        return edited(answer, edits)
+
+
+def _concerns(edit: Edit, request: Request) -> bool:
+    """Return whether the answer to a request has the row of an edit; a query can exclude it."""
+    if edit.path != request.path:
+        return False
+    return all(request.values.get(name, value) == value for name, value in edit.identity.items())
+
+
+class PlannedReader(CachingReader):
+    """A client that asks each question once, cannot write, and knows the planned changes."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._edits: list[Edit] = []
+        layer = partial(_PlannedLayer, self._edits)
+        self._assemble(replace(client._layers, above=layer))
+
+    def plan(self, edits: Iterable[Edit]) -> None:
+        """Add edits to the answers from now on."""
+        self._edits.extend(edits)

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds the resources of a file that differ from the cluster: one listing for each section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from .._api.client import Client
+from .._core.parallel import side_by_side
+from .._resource.change import DesiredResource
+from .._resource.decide import after, compare, read_desired, read_keys
+from .._resource.run import list_values, read_values
+from .._resource.table import Table, Values
+from .desired import Item
+from .sections import Section
+
+_READS_AT_ONCE = 8
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """The resources of a section as they are, by their keys."""
+
+    values: Mapping[Names, Values] = field(default_factory=dict)
+
+
+def read_section(
+    section: Section, items: Sequence[Item], client: Client, whole: bool = False
+) -> Known:
+    """Return the resources that the items are about; `whole`: all of the section.
+
+    One request for each group of the section, and one for each item about which the listing does
+    not tell everything. Raises FleetError.
+    """
+    table = section.table
+    if table is None:
+        return Known()
+    single = [read_keys(table, item.params) for item in items if not _is_listed(section, item)]
+    found: dict[Names, Values] = {}
+    if whole or len(single) < len(items):
+        for keys, values in _listed(section, items, client, whole):
+            found[tuple(keys.values())] = values
+    read = side_by_side(partial(read_values, table, client), single, _READS_AT_ONCE)
+    for keys, one in zip(single, read, strict=True):
+        found.pop(tuple(keys.values()), None)
+        if one is not None:
+            found[tuple(keys.values())] = one
+    return Known(found)
+
+
+def _listed(
+    section: Section, items: Sequence[Item], client: Client, whole: bool
+) -> Iterable[tuple[Mapping[str, str], Values]]:
+    for group in section.groups:
+        is_named = any(group.items() <= item.params.items() for item in items)
+        if section.table is not None and (whole or is_named):
+            yield from list_values(section.table, client, group)
+
+
+def _is_listed(section: Section, item: Item) -> bool:
+    """Return whether the listing has every option of an item."""
+    table = section.table
+    if table is None or table.list_is_whole:
+        return True
+    given = {name for name in table.options if item.params.get(name) is not None}
+    return given <= section.listed
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A resource that differs, as it will be; `values` is None if it is removed."""
+
+    table: Table
+    keys: Mapping[str, str]
+    values: Values | None
+
+
+def find_difference(item: Item, known: Known, client: Client) -> Difference | None:
+    """Return the difference of a resource, None if it is as declared. Raises FleetError."""
+    table = item.section.table
+    if table is None:
+        return None
+    desired: DesiredResource = table.resolve(client, read_desired(table, item.params))
+    actual = known.values.get(tuple(desired.keys.values()))
+    if actual is None and table.permanent:
+        actual = table.values(table.pick([], desired.keys) or {})
+    if not compare(table, desired, actual):
+        return None
+    is_left = desired.present or table.permanent
+    return Difference(table, desired.keys, after(table, desired, actual) if is_left else None)
+
+
+def undeclared(section: Section, items: Sequence[Item], known: Known) -> list[Item]:
+    """Return the removals of the resources that are not in the file (pure)."""
+    table = section.table
+    if table is None:
+        return []
+    declared = {tuple(read_keys(table, item.params).values()) for item in items}
+    found: list[Item] = []
+    for names in sorted(known.values.keys() - declared):
+        keys = dict(zip(section.keys, names, strict=True))
+        if not section.built_in(keys):
+            found.append(Item(section, _absent(section, keys)))
+    return found
+
+
+def _absent(section: Section, keys: Mapping[str, str]) -> dict[str, Any]:
+    return {**dict.fromkeys(section.spec()), **keys, "state": "absent"}

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.client import Client
+from .._core.result import Result
+from .._resource.execute import after_writes
+from .desired import Item, read_exact, read_items
+from .planned import PlannedReader, edits_of
+from .read import Known, find_difference, read_section, undeclared
+from .sections import SECTIONS
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A resource of the file with the result that its module would have."""
+
+    item: Item
+    preview: Result
+
+    @property
+    def steps(self) -> list[str]:
+        steps: list[str] = self.preview.values["plan"]
+        return steps
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring a cluster to the state of its file; check mode writes nothing.
+
+    Every resource is planned before the first write. Raises FleetError.
+    """
+    planned = plan_file(params, PlannedReader(client))
+    changes = [one for one in planned if one.preview.changed]
+    if check_mode or not changes:
+        return _result(planned, changes, [one.preview for one in planned])
+    return _result(planned, changes, list(_carried_out(changes, client)))
+
+
+def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[Planned]:
+    """Return the plan of each resource, in the order in which they are written."""
+    items = read_items(params)
+    exact = read_exact(params)
+    planned: list[Planned] = []
+    removals: list[tuple[Item, Known]] = []
+    for section in SECTIONS:
+        declared = [item for item in items if item.section is section]
+        if not declared and section not in exact:
+            continue
+        known = read_section(section, declared, client, whole=section in exact)
+        for item in declared:
+            if item.is_removed:
+                removals.append((item, known))
+            else:
+                planned.append(_plan(item, known, client))
+        if section in exact:
+            removals += [(item, known) for item in undeclared(section, declared, known)]
+    for item, known in reversed(removals):
+        planned.append(_plan(item, known, client))
+    return planned
+
+
+_UNCHANGED = Result(False, {"plan": [], "done": []})
+
+
+def _plan(item: Item, known: Known, client: PlannedReader) -> Planned:
+    """Return the plan of a resource; it is read by itself only if it differs from the listing."""
+    if item.section.table is None:
+        return Planned(item, item.section.run(dict(item.params), client, True))
+    difference = find_difference(item, known, client)
+    if difference is None:
+        return Planned(item, _UNCHANGED)
+    preview = item.section.run(dict(item.params), client, True)
+    client.plan(edits_of(difference.table, difference.keys, difference.values))
+    return Planned(item, preview)
+
+
+def _carried_out(changes: Sequence[Planned], client: Client) -> Iterator[Result]:
+    """Yield the result of each change; the steps of the others are in the error of a failure."""
+    done: list[str] = []
+    for one in changes:
+        with after_writes(done):
+            result = one.item.section.run(dict(one.item.params), client, False)
+        done += result.values.get("done") or result.values["plan"]
+        yield result
+
+
+def _result(
+    planned: Sequence[Planned], changes: Sequence[Planned], results: Sequence[Result]
+) -> Result:
+    """Return the result of the file; `results` are those of the changes, or all previews."""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    for one in changes:
+        diff = one.preview.diff
+        if isinstance(diff, Mapping):
+            before.setdefault(one.item.section.name, {})[one.item.name] = diff["before"]
+            after.setdefault(one.item.section.name, {})[one.item.name] = diff["after"]
+    values = {
+        "resources": [_shown(one) for one in planned],
+        "plan": [step for one in changes for step in one.steps],
+        "done": [step for result in results for step in result.values.get("done") or ()],
+    }
+    warnings = tuple(dict.fromkeys(text for result in results for text in result.warnings))
+    return Result(bool(changes), values, {"before": before, "after": after}, warnings)
+
+
+def _shown(one: Planned) -> dict[str, Any]:
+    return {
+        "section": one.item.section.name,
+        "name": one.item.name,
+        "changed": one.preview.changed,
+        "plan": one.steps,
+    }

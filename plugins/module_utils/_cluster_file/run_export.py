@@ -1,0 +1,110 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module cluster_export_info."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from .._api.client import Client
+from .._core.errors import AuthenticationError, FleetError
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .._datacenter.table import CLUSTER_OPTIONS
+from .._node.apt.run import run_info as list_repositories
+from .._node.network.run import run_info as list_interfaces
+from .._node.settings.run import run_info as read_settings
+from .._resource.run import list_values, read_values
+from .declared import Exported, declared, exported_rows, without_default
+from .sections import SECTIONS, Section
+from .text import VARIABLE, text_of
+
+_READS_AT_ONCE = 8
+_OPTIONS = next(section for section in SECTIONS if section.name == "options")
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the configuration of a cluster as a cluster file. Nothing is written."""
+    wanted = params.get("sections")
+    sections = [one for one in SECTIONS if wanted is None or one.name in wanted]
+    nodes = [str(row["node"]) for row in client.get("nodes") or [] if row["status"] == "online"]
+    read = partial(_read, sorted(nodes), client)
+    found = dict(zip(sections, side_by_side(read, sections, _READS_AT_ONCE), strict=True))
+    missing = [
+        {"section": section.name, "reason": one.message}
+        for section, one in found.items()
+        if isinstance(one, FleetError)
+    ]
+    exported = {section.name: one for section, one in found.items() if isinstance(one, Exported)}
+    filled = {name: _value(name, one) for name, one in exported.items() if one.items}
+    secrets = {name: one.secrets for name, one in exported.items()}
+    texts = [f"{one['section']}: {one['reason']}" for one in missing]
+    values = {
+        "cluster": {VARIABLE.format(name): value for name, value in filled.items()},
+        "text": text_of(filled, secrets, texts),
+        "complete": not missing,
+        "missing": missing,
+        "secrets": [
+            {"section": name, "secret": text} for name, texts in secrets.items() for text in texts
+        ],
+    }
+    return Result(False, values)
+
+
+def _value(name: str, exported: Exported) -> Any:
+    """Return the value of a section: the options of the cluster are not a list."""
+    return exported.items[0] if name == _OPTIONS.name else exported.items
+
+
+def _read(nodes: Sequence[str], client: Client, section: Section) -> Exported | FleetError:
+    """Return a section, or why it cannot be read. Raises AuthenticationError."""
+    try:
+        if section.table is not None:
+            found = [
+                pair
+                for group in section.groups
+                for pair in list_values(section.table, client, group)
+            ]
+            return exported_rows(section, section.table, found)
+        if section is _OPTIONS:
+            values = read_values(CLUSTER_OPTIONS, client, {}) or {}
+            options = declared(section, CLUSTER_OPTIONS, {}, values)
+            return Exported([options] if options else [], [])
+        return Exported(_BY_NODE[section.name](nodes, client), [])
+    except AuthenticationError:
+        raise
+    except FleetError as error:
+        return error
+
+
+def _settings(nodes: Sequence[str], client: Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        settings = read_settings({"node": node}, client).values["settings"]
+        options = without_default(settings, {"startall_onboot_delay": 0, "ballooning_target": 80})
+        found.append({"node": node, **(options or {})})
+    return found
+
+
+def _networks(nodes: Sequence[str], client: Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        interfaces = list_interfaces({"node": node}, client).values["interfaces"]
+        found.append({"node": node, "interfaces": interfaces})
+    return found
+
+
+def _repositories(nodes: Sequence[str], client: Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        for one in list_repositories({"node": node}, client).values["repositories"]:
+            if one["state"] is not None:
+                found.append({"node": node, "handle": one["handle"], "state": one["state"]})
+    return found
+
+
+_BY_NODE = {"nodes": _settings, "networks": _networks, "apt_repositories": _repositories}

@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The sections of a cluster file, in the order in which they are applied (data)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from .._access.acl import ACL
+from .._access.group import GROUP
+from .._access.role import ROLE, is_built_in
+from .._access.run_user import run_user
+from .._access.user import USER
+from .._api.client import Client
+from .._backup.job.table import BACKUP_JOB
+from .._core.arguments.options import Spec
+from .._core.result import Result
+from .._datacenter.mapping import MAPPING
+from .._datacenter.metric_server import METRIC_SERVER
+from .._datacenter.replication import REPLICATION, run_replication
+from .._datacenter.table import CLUSTER_OPTIONS
+from .._ha.resource import HA_RESOURCE
+from .._ha.rule import HA_RULE
+from .._ha.run import run_resource, run_rule
+from .._node.apt.run import run as run_apt
+from .._node.network.run import run as run_network
+from .._node.settings.run import run as run_node
+from .._notification.endpoint import ENDPOINT, TYPES, run_endpoint
+from .._notification.matcher import MATCHER
+from .._pool.table import POOL
+from .._realm.table import REALM_CONFIG
+from .._resource.run import run
+from .._resource.table import Table
+from .._spec.generated.acl import acl_spec
+from .._spec.generated.apt_repository import apt_repository_spec
+from .._spec.generated.backup_job import backup_job_spec
+from .._spec.generated.cluster_options import cluster_options_spec
+from .._spec.generated.group import group_spec
+from .._spec.generated.ha_resource import ha_resource_spec
+from .._spec.generated.ha_rule import ha_rule_spec
+from .._spec.generated.mapping import mapping_spec
+from .._spec.generated.metric_server import metric_server_spec
+from .._spec.generated.node import node_spec
+from .._spec.generated.node_network import node_network_spec
+from .._spec.generated.notify_endpoint import notification_endpoint_spec
+from .._spec.generated.notify_matcher import notification_matcher_spec
+from .._spec.generated.pool import pool_spec
+from .._spec.generated.realm_config import realm_spec
+from .._spec.generated.replication import replication_spec
+from .._spec.generated.role import role_spec
+from .._spec.generated.storage import storage_spec
+from .._spec.generated.user import user_spec
+from .._storage.table import STORAGE
+
+Run = Callable[[dict[str, Any], Client, bool], Result]
+Keys = Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Resources of one kind: an item has the options of the module, and `run` is its work.
+
+    `keys` are the options that name a resource. With a `table` the resources can be listed, for
+    each of `groups` with one request; without one each item is read. `listed` are options that the
+    listing has although it does not have all. A `built_in` resource is neither exported nor
+    """
+
+    name: str
+    spec: Callable[[], Spec]
+    run: Run
+    keys: tuple[str, ...]
+    table: Table | None = None
+    groups: tuple[Keys, ...] = ({},)
+    listed: frozenset[str] = frozenset()
+    built_in: Callable[[Keys], bool] = lambda _keys: False
+    fixed: bool = False  # whether what is built in cannot be changed
+
+    @property
+    def can_be_exact(self) -> bool:
+        """Whether resources that are not declared can be removed."""
+        return self.table is not None and not self.table.permanent
+
+
+def _of(name: str, table: Table, spec: Callable[[], Spec], run: Run, **more: Any) -> Section:
+    keys = tuple(key.option for key in table.keys)
+    return Section(name, spec, run, keys, table, **more)
+
+
+def _simple(name: str, table: Table, spec: Callable[[], Spec], **more: Any) -> Section:
+    return _of(name, table, spec, partial(run, table), **more)
+
+
+def _named(*names: str) -> Callable[[Keys], bool]:
+    """Return whether a resource has one of these names."""
+    return lambda keys: keys["name"] in names
+
+
+def _types(*types: str) -> tuple[Keys, ...]:
+    return tuple({"type": one} for one in types)
+
+
+# Realms before users, storages before backup jobs, networks before what uses them. What is removed
+# is removed in the opposite order.
+SECTIONS: tuple[Section, ...] = (
+    Section("options", cluster_options_spec, partial(run, CLUSTER_OPTIONS), ()),
+    _simple("realms", REALM_CONFIG, realm_spec, built_in=_named("pam", "pve")),
+    _simple("roles", ROLE, role_spec, built_in=lambda keys: is_built_in(keys["name"]), fixed=True),
+    _simple("groups", GROUP, group_spec),
+    _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
+    Section("nodes", node_spec, run_node, ("node",)),
+    Section("apt_repositories", apt_repository_spec, run_apt, ("node", "handle")),
+    Section("networks", node_network_spec, run_network, ("node",)),
+    _simple("storages", STORAGE, storage_spec, built_in=_named("local")),
+    _simple("mappings", MAPPING, mapping_spec, groups=_types("pci", "usb", "dir")),
+    _simple("pools", POOL, pool_spec, listed=frozenset(("name", "comment"))),
+    _simple("acls", ACL, acl_spec),
+    _simple("metric_servers", METRIC_SERVER, metric_server_spec),
+    _of(
+        "notification_endpoints",
+        ENDPOINT,
+        notification_endpoint_spec,
+        run_endpoint,
+        groups=_types(*TYPES),
+        built_in=_named("mail-to-root"),
+    ),
+    _simple(
+        "notification_matchers",
+        MATCHER,
+        notification_matcher_spec,
+        built_in=_named("default-matcher"),
+    ),
+    _of("ha_resources", HA_RESOURCE, ha_resource_spec, run_resource),
+    _of("ha_rules", HA_RULE, ha_rule_spec, run_rule),
+    _of("replications", REPLICATION, replication_spec, run_replication),
+    _simple("backup_jobs", BACKUP_JOB, backup_job_spec),
+)

@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules cluster and cluster_export_info.
+
+Written by `make options` from cluster.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def cluster_spec() -> Spec:
+    """Return the options of module cluster."""
+    return {
+        "options": {"type": "dict"},
+        "realms": {"type": "list", "elements": "dict"},
+        "roles": {"type": "list", "elements": "dict"},
+        "groups": {"type": "list", "elements": "dict"},
+        "users": {"type": "list", "elements": "dict"},
+        "nodes": {"type": "list", "elements": "dict"},
+        "apt_repositories": {"type": "list", "elements": "dict"},
+        "networks": {"type": "list", "elements": "dict"},
+        "storages": {"type": "list", "elements": "dict"},
+        "mappings": {"type": "list", "elements": "dict"},
+        "pools": {"type": "list", "elements": "dict"},
+        "acls": {"type": "list", "elements": "dict"},
+        "metric_servers": {"type": "list", "elements": "dict"},
+        "notification_endpoints": {"type": "list", "elements": "dict"},
+        "notification_matchers": {"type": "list", "elements": "dict"},
+        "ha_resources": {"type": "list", "elements": "dict"},
+        "ha_rules": {"type": "list", "elements": "dict"},
+        "replications": {"type": "list", "elements": "dict"},
+        "backup_jobs": {"type": "list", "elements": "dict"},
+        "exact": {
+            "type": "list",
+            "elements": "str",
+            "choices": [
+                "realms",
+                "roles",
+                "groups",
+                "users",
+                "storages",
+                "mappings",
+                "pools",
+                "metric_servers",
+                "notification_endpoints",
+                "notification_matchers",
+                "ha_resources",
+                "ha_rules",
+                "replications",
+                "backup_jobs",
+            ],
+        },
+    }
+
+
+def cluster_export_info_spec() -> Spec:
+    """Return the options of module cluster_export_info."""
+    return {
+        "sections": {
+            "type": "list",
+            "elements": "str",
+            "choices": [
+                "options",
+                "realms",
+                "roles",
+                "groups",
+                "users",
+                "nodes",
+                "apt_repositories",
+                "networks",
+                "storages",
+                "mappings",
+                "pools",
+                "acls",
+                "metric_servers",
+                "notification_endpoints",
+                "notification_matchers",
+                "ha_resources",
+                "ha_rules",
+                "replications",
+                "backup_jobs",
+            ],
+        }
+    }

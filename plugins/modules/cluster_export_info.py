@@ -1,0 +1,100 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from cluster.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: cluster_export_info
+short_description: Gather the configuration of a cluster as a file
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns the resources of a cluster as variables of the role C(pve.fleet.cluster), and as the
+    text of a file with comments. A run of C(pve.fleet.cluster) with that file changes nothing.
+  - Options that have the default of Proxmox VE are left out, and so are the roles of Proxmox VE.
+    Guests of pools are left out, because they have their pool in the estate.
+  - Secrets are left out, because Proxmox VE does not return them. A comment names them.
+  - Nodes that are offline are left out.
+extends_documentation_fragment:
+  - pve.fleet.cluster_options.export
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.cluster
+  - module: pve.fleet.estate_info
+"""
+
+EXAMPLES = r"""
+- name: Read the configuration of a cluster
+  pve.fleet.cluster_export_info:
+  register: found
+
+- name: Write it to a file
+  ansible.builtin.copy:
+    content: "{{ found.text }}"
+    dest: "{{ playbook_dir }}/cluster.yml"
+    mode: "0600"
+
+- name: Read its storages and backup jobs only
+  pve.fleet.cluster_export_info:
+    sections: [storages, backup_jobs]
+  register: found
+"""
+
+RETURN = r"""
+cluster:
+  description: The variables of the file, as the role C(pve.fleet.cluster) takes them.
+  returned: success
+  type: dict
+  sample: {cluster_storages: [{name: media, type: dir, path: /srv/media}]}
+text:
+  description: The same as the text of a file, with comments.
+  returned: success
+  type: str
+  sample: '---
+
+    cluster_storages: []
+
+    '
+complete:
+  description: Whether every section could be read.
+  returned: success
+  type: bool
+  sample: true
+missing:
+  description: Sections that could not be read, each with C(section) and C(reason).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+secrets:
+  description: Secrets that a resource can have and that are left out, each with C(section) and
+    C(secret).
+  returned: success
+  type: list
+  elements: dict
+  sample: [{section: metric_servers, secret: 'influx: token'}]
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.run_export import run
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster import (
+    cluster_export_info_spec,
+)
+
+ENTRY = Entry(run, cluster_export_info_spec(), name="cluster_export_info")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules cluster and cluster_export_info against the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.modules.access_lab import limited
+from tests.modules.estate_lab import Lab
+
+CARD = {"node": "pve1", "path": "0000:01:00.0", "id": "10de:2204"}
+# At least one resource of each section; each refers to others that the file itself creates.
+FILE: dict[str, Any] = {
+    "options": {"registered_tags": ["tenant_globex"], "bwlimit": {"clone": "1000"}},
+    "realms": [
+        {
+            "name": "company",
+            "type": "ldap",
+            "server1": "ldap.example.com",
+            "base_dn": "dc=example,dc=com",
+            "user_attr": "uid",
+            "bind_password": "hush-hush-1",
+        }
+    ],
+    "roles": [{"name": "media-user", "privileges": ["Datastore.Audit", "VM.Audit"]}],
+    "groups": [{"name": "editors", "comment": "Editors"}],
+    "users": [{"name": "alice@company", "groups": ["editors"], "email": "alice@example.com"}],
+    "nodes": [{"node": "pve1", "timezone": "Europe/Vienna", "description": "first"}],
+    "apt_repositories": [{"node": "pve1", "handle": "no-subscription", "state": "enabled"}],
+    "networks": [{"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}],
+    "storages": [
+        {"name": "media", "type": "dir", "path": "/srv/media", "content": ["backup", "iso"]}
+    ],
+    "mappings": [
+        {"type": "pci", "name": "gpu", "map": [CARD]},
+        {"type": "dir", "name": "data", "map": [{"node": "pve2", "path": "/srv/data"}]},
+    ],
+    "pools": [
+        {"name": "studio", "comment": "Studio", "storages": ["media"]},
+        {"name": "studio/web"},
+    ],
+    "acls": [
+        {"path": "/pool/studio", "grants": [{"group": "editors", "role": "media-user"}]},
+        {"path": "/storage/media", "grants": [{"user": "alice@company", "role": "media-user"}]},
+    ],
+    "metric_servers": [
+        {"name": "influx", "type": "influxdb", "server": "10.99.0.51", "server_port": 8086}
+    ],
+    "notification_endpoints": [{"type": "sendmail", "name": "ops", "mailto": ["ops@example.com"]}],
+    "notification_matchers": [{"name": "failures", "target": ["ops"], "match_severity": ["error"]}],
+    "ha_resources": [
+        {"sid": "vm:300", "request_state": "stopped"},
+        {"sid": "vm:301", "request_state": "stopped"},
+    ],
+    "ha_rules": [
+        {
+            "name": "apart",
+            "type": "resource-affinity",
+            "affinity": "negative",
+            "resources": ["vm:300", "vm:301"],
+        }
+    ],
+    "replications": [{"id": "300-0", "target": "pve2", "schedule": "*/30"}],
+    "backup_jobs": [{"name": "nightly", "schedule": "02:30", "all": True, "storage": "media"}],
+}
+
+
+@pytest.fixture
+def lab(unused: Lab, fast: None) -> Lab:
+    """A cluster with two VMs on one node, whose disks are on ZFS."""
+    tank = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "images"}
+    unused.client.write("POST", "storage", data=tank)
+    disks = [{"size": 1, "storage": "tank"}]
+    for vmid in (300, 301):
+        unused.vm(name=f"c-{vmid}", vmid=vmid, node="pve1", memory="128M", disks=disks)
+    unused.simulator.reset_log()
+    return unused
+
+
+def applied(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Preview and apply a file: the preview writes nothing and has the same steps."""
+    lab.simulator.reset_log()
+    foreseen = lab.run("cluster", check=True, **options)
+    assert not foreseen.get("failed"), foreseen
+    assert lab.simulator.writes() == []
+    assert foreseen["done"] == []
+    made = lab.run("cluster", **options)
+    assert not made.get("failed"), made
+    assert (foreseen["plan"], foreseen["diff"]) == (made["plan"], made["diff"])
+    assert foreseen["resources"] == made["resources"]
+    return made
+
+
+def test_a_file_is_applied_and_then_changes_nothing(lab: Lab) -> None:
+    made = applied(lab, **FILE)
+    assert "hush-hush-1" not in str(made)
+    assert all(one["changed"] for one in made["resources"])
+    assert len(made["resources"]) == sum(
+        1 if isinstance(items, dict) else len(items) for items in FILE.values()
+    )
+    lab.simulator.reset_log()
+    again = lab.run("cluster", **FILE)
+    assert (again["changed"], again["plan"]) == (False, [])
+    assert lab.simulator.writes() == []
+
+
+def test_an_export_of_every_section_changes_nothing(lab: Lab) -> None:
+    applied(lab, **FILE)
+    lab.simulator.reset_log()
+    found = lab.run("cluster_export_info")
+    assert lab.simulator.writes() == []
+    assert found.get("missing") == [], found
+    assert yaml.safe_load(found["text"]) == found["cluster"]
+    exported = {name.removeprefix("cluster_"): value for name, value in found["cluster"].items()}
+    assert exported.keys() == FILE.keys()
+    assert {"section": "realms", "secret": "company: bind_password"} in found["secrets"]
+    lab.simulator.reset_log()
+    again = lab.run("cluster", **exported)
+    assert not again.get("failed"), again
+    assert (again["changed"], again["plan"]) == (False, [])
+    assert lab.simulator.writes() == []
+    assert lab.run("cluster_export_info")["text"] == found["text"]
+
+
+def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) -> None:
+    many: dict[str, Any] = {
+        **FILE,
+        "storages": [
+            {"name": f"dir{number}", "type": "dir", "path": f"/srv/{number}", "content": ["backup"]}
+            for number in range(30)
+        ]
+        + FILE["storages"],
+        "groups": [{"name": f"group{number}"} for number in range(30)] + FILE["groups"],
+        "backup_jobs": [
+            {"name": f"job{number}", "schedule": "02:30", "all": True, "storage": f"dir{number}"}
+            for number in range(30)
+        ],
+        "roles": [{"name": f"role{number}", "privileges": ["VM.Audit"]} for number in range(10)]
+        + FILE["roles"],
+    }
+    made = applied(lab, **many)
+    assert len(made["resources"]) >= 120
+    lab.simulator.reset_log()
+    assert not lab.run("cluster", **many)["changed"]
+    assert len(lab.simulator.log()) <= 30
+
+
+def test_exact_removes_what_is_not_declared(lab: Lab) -> None:
+    applied(lab, **FILE)
+    made = applied(
+        lab,
+        storages=FILE["storages"],
+        ha_resources=[],
+        ha_rules=[],
+        notification_matchers=[],
+        notification_endpoints=[],
+        roles=[],
+        acls=[
+            {"path": "/pool/studio", "grants": [], "exact": True},
+            {"path": "/storage/media", "grants": [], "exact": True},
+        ],
+        exact=[
+            "ha_resources",
+            "ha_rules",
+            "notification_matchers",
+            "notification_endpoints",
+            "roles",
+        ],
+    )
+    removed = [(one["section"], one["name"]) for one in made["resources"] if one["changed"]]
+    assert removed == [
+        ("acls", "/pool/studio"),
+        ("acls", "/storage/media"),
+        ("ha_rules", "apart"),
+        ("ha_resources", "vm:301"),
+        ("ha_resources", "vm:300"),
+        ("notification_matchers", "failures"),
+        ("notification_endpoints", "sendmail/ops"),
+        ("roles", "media-user"),
+    ]
+    names = [one["name"] for one in lab.run("notification_endpoint_info")["notification_endpoints"]]
+    assert names == ["mail-to-root"]
+
+
+def test_a_resource_can_be_declared_absent(lab: Lab) -> None:
+    applied(lab, groups=[{"name": "one"}, {"name": "two"}])
+    made = applied(lab, groups=[{"name": "one", "state": "absent"}, {"name": "two"}])
+    assert made["plan"] == ["Delete group 'one'"]
+    assert not lab.run("cluster", groups=[{"name": "one", "state": "absent"}])["changed"]
+
+
+def test_a_storage_in_use_is_not_removed(lab: Lab) -> None:
+    result = refused(lab, groups=[{"name": "new"}], storages=[], exact=["storages"])
+    assert result["error"]["reason"] == "in use"
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"groups": [{"name": "a"}, {"name": "a"}]}, "declared twice", "a is declared twice"),
+    ({"groups": [{"name": "a", "coment": "x"}]}, "unknown option", "groups[0] was refused"),
+    ({"roles": [{}]}, "missing option", "roles[0] was refused: option 'name' is missing"),
+    ({"options": {"mac_prefiks": "x"}}, "unknown option", "options was refused"),
+    ({"exact": ["storages"]}, "exact", "everything of it would be removed"),
+    (
+        {"groups": [{"name": "a"}], "users": [{"name": "a@nowhere"}]},
+        "unknown realm",
+        "realm 'nowhere'",
+    ),
+    (
+        {"groups": [{"name": "a"}], "backup_jobs": [{"name": "bb", "all": True, "storage": "x"}]},
+        "schedule",
+        "schedule is required",
+    ),
+    (
+        {"acls": [{"path": "/pool/acme", "grants": [{"group": "strangers", "role": "PVEVMUser"}]}]},
+        "unknown user, group or token",
+        "strangers",
+    ),
+]
+
+
+def refused(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Return the failure of a file, which is the same in check mode and made no write."""
+    lab.simulator.reset_log()
+    failures = [lab.run("cluster", check=check, **options) for check in (True, False)]
+    assert all(failure.get("failed") for failure in failures), failures
+    assert failures[0]["msg"] == failures[1]["msg"]
+    assert lab.simulator.writes() == []
+    return failures[1]
+
+
+@pytest.mark.parametrize(("options", "reason", "word"), REFUSED, ids=str)
+def test_a_file_is_refused_as_a_whole(
+    lab: Lab, options: dict[str, Any], reason: str, word: str
+) -> None:
+    result = refused(lab, **options)
+    assert result["error"]["reason"] == reason
+    assert word in result["msg"]
+
+
+def test_an_interrupted_file_names_its_steps_and_is_completed(lab: Lab) -> None:
+    """PVE finds only when it creates the job that a guest has no volume that can be replicated
+    (pve-guest-common: ReplicationConfig.pm).
+    """
+    lab.vm(name="c-302", vmid=302, node="pve1", memory="128M", disks=[])
+    job = {"id": "302-0", "target": "pve2"}
+    failed = lab.run("cluster", groups=[{"name": "early"}], replications=[job])
+    assert failed["failed"]
+    assert failed["changed"]
+    assert failed["error"]["done"] == ["Create group 'early'"]
+    lab.vm(name="c-302", vmid=302, disks=[{"size": 1, "storage": "tank"}])
+    made = applied(lab, groups=[{"name": "early"}], replications=[job])
+    assert made["done"] == ["Create replication job '302-0'"]
+
+
+def test_an_export_names_what_cannot_be_read(lab: Lab) -> None:
+    login = limited(lab, "reader", {"/storage/local": "PVEDatastoreUser"})
+    found = lab.run("cluster_export_info", sections=["acls", "nodes", "storages"], **login)
+    assert not found["complete"]
+    assert [one["section"] for one in found["missing"]] == ["nodes"]
+    assert "# - nodes: Could not read" in found["text"]
+    assert "cluster_exact" in found["text"]
