@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbooks cluster, export and drift with a cluster file, run by ansible-playbook."""
+
+from __future__ import annotations
+
+import stat
+from typing import Any
+
+import yaml
+
+from tests.demo.lab import Lab
+from tests.plays.provision_helpers import Player, writes
+
+CLUSTER, EXPORT, DRIFT = "pve.fleet.cluster", "pve.fleet.export", "pve.fleet.drift"
+GIVEN = ("-e", "@cluster.yml")
+FILE: dict[str, Any] = {
+    "cluster_groups": [{"name": "editors", "comment": "Editors"}],
+    "cluster_storages": [
+        {"name": "media", "type": "dir", "path": "/srv/media", "content": ["backup"]}
+    ],
+    "cluster_backup_jobs": [
+        {"name": "nightly", "schedule": "02:30", "all": True, "storage": "media"}
+    ],
+}
+
+
+def write(player: Player, content: dict[str, Any]) -> None:
+    (player.directory / "cluster.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def test_a_file_is_previewed_applied_and_compared(lab: Lab, player: Player) -> None:
+    write(player, FILE)
+    mark = lab.mark()
+    output = player.play(CLUSTER, *GIVEN, "--check", "--diff").expect().output
+    assert "Create backup job 'nightly'" in output
+    output = player.play(DRIFT, *GIVEN).expect(2).output
+    assert "differs from its file in 3 resources: groups editors, storages media" in output
+    assert writes(lab, mark) == []
+    output = player.play(CLUSTER, *GIVEN).expect().output
+    assert "Create backup job 'nightly'" in output
+    mark = lab.mark()
+    output = player.play(CLUSTER, *GIVEN).expect().output
+    assert "Nothing to do" in output
+    assert "changed=0" in output
+    player.play(DRIFT, *GIVEN).expect()
+    assert writes(lab, mark) == []
+
+
+def test_an_exported_file_changes_nothing(lab: Lab, player: Player) -> None:
+    write(player, FILE)
+    player.play(CLUSTER, *GIVEN).expect()
+    (player.directory / "cluster.yml").unlink()
+    place = ("-e", "export_directory=.")
+    player.play(EXPORT, *place).expect()
+    assert not (player.directory / "cluster.yml").exists()
+    player.play(EXPORT, *place, "-e", "export_cluster=true").expect()
+    file = player.directory / "cluster.yml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    mark = lab.mark()
+    player.play(DRIFT, *GIVEN, "-e", "@estate.yml").expect()
+    assert "Nothing to do" in player.play(CLUSTER, *GIVEN).expect().output
+    assert writes(lab, mark) == []
+    edited = file.read_text(encoding="utf-8").replace("Editors", "Authors")
+    file.write_text(edited, encoding="utf-8")
+    output = player.play(EXPORT, *place, "-e", "export_cluster=true").expect(2).output
+    assert "cluster.yml exists, and it was edited" in " ".join(output.split())
+    assert file.read_text(encoding="utf-8") == edited
+
+
+def test_a_misspelt_section_is_a_mistake(lab: Lab, player: Player) -> None:
+    mark = lab.mark()
+    output = player.play(CLUSTER, "-e", '{"cluster_storage": []}').expect(2).output
+    assert "cluster_storages" in output
+    assert writes(lab, mark) == []
