@@ -209,6 +209,26 @@ def test_a_group_is_removed_with_its_rules(lab: Lab) -> None:
     assert result["plan"][-1] == "Remove security group 'web'"
 
 
+@pytest.mark.parametrize("drop", ["before", "after"])
+@pytest.mark.parametrize(
+    "options", [{}, {"comment": "changed"}, {"state": "absent"}], ids=["create", "change", "remove"]
+)
+def test_a_lost_answer_about_a_group_is_looked_after(
+    lab: Lab, drop: str, options: dict[str, Any]
+) -> None:
+    group = {"scope": "group", "group": "lost"}
+    if options:
+        converge(lab, **group, comment="first")
+    method = "DELETE" if "state" in options else "POST"
+    lab.simulator.fault(method=method, path="/firewall/groups", drop=drop, times=1)
+    result = do(lab, "firewall", **group, **options)
+    lab.simulator.clear_faults()
+    assert result["done"] == result["plan"]
+    assert not do(lab, "firewall", **group, **options)["changed"]
+    exists = "lost" in [row["group"] for row in lab.client.get("cluster", "firewall", "groups")]
+    assert exists is (options.get("state") != "absent")
+
+
 def test_a_tenant_manages_its_own_guests_only(lab: Lab) -> None:
     lab.vm(name="own", node="pve1", memory="1G", tenant="acme")
     lab.vm(name="other", node="pve1", memory="1G", tenant="globex")

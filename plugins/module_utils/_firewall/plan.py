@@ -25,13 +25,15 @@ class FirewallStep(Step):
     """A step that is sent while its part of the firewall is as the plan expects it.
 
     `part` is the path that shows the part, `reader` the name of its form, `expected` and `result`
-    are the part before and after the step.
+    are the part before and after the step. With `name` they are the entry of that name, None if
+    there is none.
     """
 
     part: Path = ()
     reader: str = ""
     expected: Any = None
     result: Any = None
+    name: str = ""
 
 
 def _guarded(step: Step, part: Path, reader: str, expected: Any, result: Any) -> FirewallStep:
@@ -93,7 +95,7 @@ def _steps(
     if not after.exists:
         if actual.exists:
             yield from _rule_steps(scope, actual, replace(actual, rules=()))
-            yield _group_step(scope, "Remove", "DELETE", {})
+            yield _group_step(scope, "Remove", {}, actual.comment, None)
         return
     if scope.kind == GROUP:
         yield from _group_steps(scope, actual, after)
@@ -122,17 +124,25 @@ def _group_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Ite
     if after.comment:
         data["comment"] = after.comment
     if not actual.exists:
-        yield _group_step(scope, "Create", "POST", data)
+        yield _group_step(scope, "Create", data, None, after.comment)
     elif actual.comment != after.comment:
         data = {"group": scope.name, "rename": scope.name, "comment": after.comment}
-        yield _group_step(scope, "Change", "POST", data)
+        yield _group_step(scope, "Change", data, actual.comment, after.comment)
 
 
-def _group_step(scope: FirewallScope, verb: str, method: str, data: Mapping[str, Any]) -> Step:
+def _group_step(
+    scope: FirewallScope,
+    verb: str,
+    data: Mapping[str, Any],
+    expected: str | None,
+    result: str | None,
+) -> Step:
+    """Return a step about the group; `expected` and `result` are its comment before and after."""
     groups = (*ROOT, "groups")
-    path = scope.path if method == "DELETE" else groups
+    method, path = ("DELETE", scope.path) if result is None else ("POST", groups)
     summary = f"{verb} security group '{scope.name}'"
-    return Step("group", summary, method, path, data, is_task=False)
+    step = Step("group", summary, method, path, data, is_task=False)
+    return replace(_guarded(step, groups, "groups", expected, result), name=scope.name)
 
 
 # -- aliases and IP sets -------------------------------------------------------------------------

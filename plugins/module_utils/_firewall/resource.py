@@ -31,6 +31,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "aliases": read.aliases_of,
     "ipsets": read.sets_of,
     "members": read.members_of,
+    "groups": read.groups_of,
 }
 
 
@@ -69,7 +70,7 @@ class FirewallOfScope(Resource[Result]):
         if not isinstance(step, FirewallStep):
             return super().send(step)
         answer = self.client.get(*step.part)
-        self._require(step, _READERS[step.reader](answer), step.expected)
+        self._require(step, _part_of(step, answer), step.expected)
         digest = _digest_of(answer)
         if digest and _takes_digest(step):
             step = replace(step, data={**step.data, "digest": digest})
@@ -91,7 +92,7 @@ class FirewallOfScope(Resource[Result]):
             return lambda: None
 
         def look() -> Any:
-            found = _READERS[step.reader](self.client.get(*step.part))
+            found = _part_of(step, self.client.get(*step.part))
             if found == step.result:
                 return True
             self._require(step, found, step.expected)
@@ -119,11 +120,17 @@ class FirewallOfScope(Resource[Result]):
         return result_of(plan, values, done=done, warnings=warnings, header=self.scope.label)
 
 
+def _part_of(step: FirewallStep, answer: Any) -> Any:
+    """Return the part of the firewall that a step changes."""
+    found = _READERS[step.reader](answer)
+    return found.get(step.name) if step.name else found
+
+
 def _takes_digest(step: FirewallStep) -> bool:
-    """Return whether PVE takes a digest: not for what is created, nor for the removal of a set."""
+    """Return whether PVE takes a digest: not for a creation, nor the removal of a set or group."""
     if step.method == "POST":
         return "rename" in step.data
-    return not (step.method == "DELETE" and step.reader == "ipsets")
+    return not (step.method == "DELETE" and step.reader in ("ipsets", "groups"))
 
 
 def _digest_of(answer: Any) -> str:
