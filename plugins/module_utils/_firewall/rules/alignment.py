@@ -110,7 +110,8 @@ def _with_changed(
         free_new = [place for place in range(goal + 1, next_goal) if place not in pairs]
         free_old = [place for place in range(origin + 1, next_origin) if place not in taken]
         found.update(_similar(old, new, free_old, free_new))
-    left_old = [place for place in range(len(old)) if place not in set(found.values())]
+    paired = set(found.values())
+    left_old = [place for place in range(len(old)) if place not in paired]
     left_new = [place for place in range(len(new)) if place not in found]
     found.update(_similar(old, new, left_old, left_new))
     return found

@@ -6,15 +6,16 @@
 
 Then it allows nothing that neither allows, and drops nothing that both allow. The check compares
 pairs of rules, so it may refuse a list that is safe, and never accepts an unsafe list.
+
+Rules have numbers, and sets of rules are integers with one bit for each number: a list of 300 rules
+is checked with some 300 operations on integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from .alignment import increasing
 from .model import Rule
 from .overlap import Box, box_of, common_box
 
@@ -37,54 +38,102 @@ def entry_of(key: Hashable, rule: Rule) -> Entry:
     return Entry(key, rule.accepts, box_of(rule))
 
 
-Entries: TypeAlias = Sequence[Entry]
+class Conflicts:
+    """Entries by their numbers, and the pairs that may decide differently about a packet."""
 
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._entries: list[Entry] = []
+        self._conflicting: list[int] = []
 
-def is_between(old: Entries, new: Entries, middle: Entries) -> bool:
-    """Return whether `middle` decides about each packet as `old` or as `new` does."""
-    before = _Overtaken(old, middle)
-    if not before.others and len(middle) == len(old):
-        return True
-    after = _Overtaken(new, middle)
-    for entry in middle:
-        by_old = list(before.of(entry))
-        if by_old and _share_packet(by_old, list(after.of(entry))):
-            return False
-    return True
+    def number(self, entry: Entry) -> int:
+        """Return the number of an entry; an entry with a new key gets the next number."""
+        known = self._numbers.get(entry.key)
+        if known is not None:
+            return known
+        fresh = len(self._entries)
+        found = 0
+        for number, other in enumerate(self._entries):
+            if entry.contradicts(other) and common_box(entry.box, other.box) is not None:
+                found |= 1 << number
+                self._conflicting[number] |= 1 << fresh
+        self._numbers[entry.key] = fresh
+        self._entries.append(entry)
+        self._conflicting.append(found)
+        return fresh
 
+    def of(self, number: int) -> int:
+        """Return the set of entries that may decide differently about a packet of this one."""
+        return self._conflicting[number]
 
-def _share_packet(by_old: Sequence[Box], by_new: Sequence[Box]) -> bool:
-    for one in by_old:
-        for two in by_new:
-            if common_box(one, two) is not None:
-                return True
-    return False
+    def common_packet(self, number: int, first: int, second: int) -> int:
+        """Return one entry of each set that match the same packet of the entry `number`; else 0.
 
-
-class _Overtaken:
-    """The rules of a list that an entry of the middle list overtakes."""
-
-    def __init__(self, reference: Entries, middle: Entries) -> None:
-        self.reference = reference
-        self.places = {entry.key: place for place, entry in enumerate(reference)}
-        self.middle = {entry.key: place for place, entry in enumerate(middle)}
-        common = [entry for entry in reference if entry.key in self.middle]
-        kept = increasing([self.middle[entry.key] for entry in common])
-        self.in_order = {common[place].key for place in kept}
-        self.others = [entry for entry in reference if entry.key not in self.in_order]
-
-    def of(self, entry: Entry) -> Iterator[Box]:
-        """Return the packets about which the reference decides differently, by entries that come
-        before this one there, and not in the middle list.
+        Both sets have only entries that conflict with it.
         """
-        place = self.places.get(entry.key)
-        candidates = self.others if entry.key in self.in_order else self.reference
-        here = self.middle[entry.key]
-        for one in candidates:
-            if one.key == entry.key:
+        both = first & second
+        if both:
+            return both & -both
+        box = self._entries[number].box
+        others = [(one, self._entries[one].box) for one in _bits(second)]
+        for one in _bits(first):
+            common = common_box(box, self._entries[one].box)
+            if common is None:
                 continue
-            if not entry.contradicts(one) or (place is not None and self.places[one.key] > place):
-                continue
-            common = common_box(entry.box, one.box)
-            if common is not None and self.middle.get(one.key, here + 1) > here:
-                yield common
+            for another, other in others:
+                if common_box(common, other) is not None:
+                    return 1 << one | 1 << another
+        return 0
+
+
+def _bits(numbers: int) -> Iterator[int]:
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
+
+
+class Order:
+    """A list of entries by their numbers, with the set of entries before each."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = tuple(numbers)
+        self._before: dict[int, int] = {}
+        seen = 0
+        for number in self.numbers:
+            self._before[number] = seen
+            seen |= 1 << number
+        self._all = seen
+
+    def before(self, number: int) -> int:
+        """Return the set of entries before this one; all of them if it is not in the list."""
+        return self._before.get(number, self._all)
+
+    def difference(self, other: Order) -> int:
+        """Return the set of entries that only one of the lists has, or that moved."""
+        found = self._all ^ other._all
+        common = self._all & other._all
+        mine = [number for number in self.numbers if common >> number & 1]
+        theirs = [number for number in other.numbers if common >> number & 1]
+        for one, another in zip(mine, theirs, strict=True):
+            if one != another:
+                found |= 1 << one | 1 << another
+        return found
+
+
+def find_conflict(conflicts: Conflicts, old: Order, new: Order, middle: Order) -> int:
+    """Return 0 if `middle` decides about each packet as `old` or as `new` does.
+
+    Otherwise return the set of entries with which it may decide differently.
+    """
+    seen = 0
+    for number in middle.numbers:
+        overtaken = conflicts.of(number) & ~seen
+        by_old = overtaken & old.before(number)
+        if by_old:
+            by_new = overtaken & new.before(number)
+            found = conflicts.common_packet(number, by_old, by_new) if by_new else 0
+            if found:
+                return found | 1 << number
+        seen |= 1 << number
+    return 0

@@ -19,9 +19,12 @@ from typing import Any, TypeAlias
 
 from .alignment import align
 from .model import Rule
-from .safety import Entry, entry_of, is_between
+from .safety import Conflicts, Entry, Order, entry_of, find_conflict
 
 CREATE, UPDATE, MOVE, DELETE, POLICY = "create", "update", "move", "delete", "policy"
+_TRIES = 3000
+"""Tries to carry edits out as one write; all edits share them, which bounds the search."""
+_FEWEST_TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -62,21 +65,30 @@ class _Cell:
 
 
 Cells: TypeAlias = tuple[_Cell, ...]
-_State: TypeAlias = "tuple[Cells, Policies]"
 
 
-def _entries(cells: Cells, policies: Policies) -> list[Entry]:
-    enabled = [cell.entry for cell in cells if cell.rule.enable]
-    return [*enabled, *policies.entries()]
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Edit:
-    """A change that is left to do: an insertion, an update, a move, a deletion or the policies."""
+    """A change that is left to do: an insertion, an update, a move, a deletion or the policies.
+
+    `blockers` are the entries that made it unsafe; it is tried again when one of them has changed.
+    """
 
     kind: str
     slot: int = -1
     is_staged: bool = False
+    tries: int = 0
+    blockers: int = 0
+    is_done: bool = False
+    max_tries: int = _FEWEST_TRIES
+
+    @property
+    def can_be_staged(self) -> bool:
+        return self.kind in (CREATE, MOVE, UPDATE) and not self.is_staged
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.can_be_staged and self.tries >= self.max_tries
 
 
 def transition(
@@ -117,7 +129,15 @@ class _Way:
         self.settled = set(alignment.fixed)
         self.free_slot = len(old) + len(new)
         self.edits = self._edits(alignment.fixed)
-        self.old_entries = _entries(self.cells, self.policies)
+        self.conflicts = Conflicts()
+        self.goal: Order | None = None
+        if is_enforced:
+            self.old = self.now = self._order(self.cells, self.policies)
+
+    def _order(self, cells: Cells, policies: Policies) -> Order:
+        """Return the list of rules that are enabled, and the policies after them."""
+        entries = [cell.entry for cell in cells if cell.rule.enable]
+        return Order([self.conflicts.number(one) for one in (*entries, *policies.entries())])
 
     def _edits(self, fixed: frozenset[int]) -> list[_Edit]:
         """Return the edits in the order in which they are tried: insertions from the last one, so
@@ -132,7 +152,10 @@ class _Way:
         if self.policies != self.new_policies:
             edits.append(_Edit(POLICY))
         gone = [cell.slot for cell in reversed(self.cells) if cell.slot not in self.rules]
-        return edits + [_Edit(DELETE, slot) for slot in gone]
+        edits += [_Edit(DELETE, slot) for slot in gone]
+        for edit in edits:
+            edit.max_tries = max(_FEWEST_TRIES, _TRIES // len(edits))
+        return edits
 
     # -- the search ------------------------------------------------------------------------------
 
@@ -140,39 +163,74 @@ class _Way:
         """Return the writes in order."""
         found: list[Write] = []
         while self.edits:
-            step = self._next_edit()
-            found += self._stage() if step is None else step
+            found += self._safe_edits() or self._stage()
         return found
 
-    def _next_edit(self) -> list[Write] | None:
-        """Carry the first edit out that is safe, and return its writes."""
-        for edit in self.edits:
-            states = list(self._states(edit))
-            if all(self._is_safe(cells, policies) for _write, cells, policies in states):
-                self.edits.remove(edit)
-                return self._accept(edit, states)
-        return None
+    def _safe_edits(self) -> list[Write]:
+        """Carry out each edit that is safe at its turn, and return the writes."""
+        found: list[Write] = []
+        is_progress = True
+        while is_progress and not found:
+            before = self.edits
+            for edit in before:
+                found += self._try(edit)
+            self.edits = [edit for edit in before if not edit.is_done]
+            is_progress = len(self.edits) < len(before)
+        return found
 
-    def _accept(self, edit: _Edit, states: list[tuple[Write, Cells, Policies]]) -> list[Write]:
-        if states:
-            _write, self.cells, self.policies = states[-1]
+    def _try(self, edit: _Edit) -> list[Write]:
+        """Carry out an edit if it is safe, and return its writes."""
+        if edit.blockers or edit.is_exhausted:
+            return []
+        states = list(self._states(edit))
+        edit.blockers = self._find_conflict(states)
+        edit.tries += 1
+        if edit.blockers:
+            return []
+        edit.is_done = True
+        self._set_state(states)
         if edit.kind in (CREATE, MOVE):
             self.settled.add(edit.slot)
         return [write for write, _cells, _policies in states]
 
-    def _is_safe(self, cells: Cells, policies: Policies) -> bool:
-        if not self.is_enforced:
-            return True
-        goal = self._goal_entries()
-        middle = _entries(cells, policies)
-        if is_between(self.old_entries, goal, middle):
-            return True
-        # The list now is safe, so a list between it and the new one is safe too.
-        return is_between(_entries(self.cells, self.policies), goal, middle)
+    def _set_state(self, states: list[tuple[Write, Cells, Policies]]) -> None:
+        if not states:
+            return
+        _write, self.cells, self.policies = states[-1]
+        if self.is_enforced:
+            before, self.now = self.now, self._order(self.cells, self.policies)
+            self._unblock(before.difference(self.now))
 
-    def _goal_entries(self) -> list[Entry]:
-        goal = tuple(_Cell(slot, self.rules[slot], True) for slot in self.goals)
-        return _entries(goal, self.new_policies)
+    def _unblock(self, changed: int) -> None:
+        for edit in self.edits:
+            if edit.blockers & changed:
+                edit.blockers = 0
+
+    def _find_conflict(self, states: list[tuple[Write, Cells, Policies]]) -> int:
+        """Return the entries that make one of the lists unsafe; 0 if there are none."""
+        if not self.is_enforced:
+            return 0
+        goal = self._goal_order()
+        for _write, cells, policies in states:
+            middle = self._order(cells, policies)
+            # The list now is safe, so a list between it and the new one is safe too.
+            by_now = find_conflict(self.conflicts, self.now, goal, middle)
+            by_old = by_now and find_conflict(self.conflicts, self.old, goal, middle)
+            if by_old:
+                return by_now | by_old
+        return 0
+
+    def _goal_order(self) -> Order:
+        if self.goal is None:
+            cells = tuple(_Cell(slot, self.rules[slot], True) for slot in self.goals)
+            self.goal = self._order(cells, self.new_policies)
+        return self.goal
+
+    def _change_goal(self) -> None:
+        """Compute the list of the goal again, and unblock edits that its change concerns."""
+        before, self.goal = self.goal, None
+        if before is not None:
+            self._unblock(before.difference(self._goal_order()))
 
     # -- the writes of an edit -------------------------------------------------------------------
 
@@ -243,23 +301,37 @@ class _Way:
         are enabled from the first to the last, then the policies change, then the old rules go,
         from the last to the first: each list decides as the one before it or as the new one.
         """
-        for kind in (CREATE, MOVE, UPDATE):
-            for edit in self.edits:
-                if edit.kind == kind and not edit.is_staged:
-                    return self._staged(edit)
-        raise AssertionError("a list of rules has no safe next write")
+        candidates = [edit for edit in self.edits if edit.can_be_staged]
+        if not candidates:
+            return self._tried_again()
+        candidates.sort(key=lambda edit: _KINDS.index(edit.kind))
+        chosen = [candidates[0], *(edit for edit in candidates[1:] if edit.is_exhausted)]
+        found: list[Write] = []
+        for edit in chosen:
+            found += self._staged(edit)
+        self._sort_edits()
+        return found
+
+    def _tried_again(self) -> list[Write]:
+        """Try each edit again, whatever blocked it."""
+        for edit in self.edits:
+            edit.blockers = 0
+        found = self._safe_edits()
+        if self.edits and not found:
+            raise AssertionError("a list of rules has no safe next write")
+        return found
 
     def _staged(self, edit: _Edit) -> list[Write]:
         slot = edit.slot
-        self.edits.remove(edit)
+        self.edits = [one for one in self.edits if one is not edit]
         if edit.kind != CREATE:
             slot = self._copy_slot(edit.slot)
         rule = self.rules[slot]
         states = list(self._create(slot, replace(rule, enable=False)))
-        _write, self.cells, self.policies = states[-1]
+        self._set_state(states)
         self.settled.add(slot)
         if rule.enable:
-            self._add(_Edit(UPDATE, slot, is_staged=True))
+            self.edits.append(_Edit(UPDATE, slot, is_staged=True))
         return [write for write, _cells, _policies in states]
 
     def _copy_slot(self, slot: int) -> int:
@@ -270,18 +342,21 @@ class _Way:
         self.rules[copy] = self.rules.pop(slot)
         self.settled.discard(slot)
         self.edits = [one for one in self.edits if one.slot != slot]
-        self._add(_Edit(DELETE, slot))
+        self.edits.append(_Edit(DELETE, slot))
+        self._change_goal()
         return copy
 
-    def _add(self, edit: _Edit) -> None:
-        """Add an edit in the order of the way that is always safe."""
-        self.edits.append(edit)
-        ranks = {CREATE: 0, MOVE: 0, UPDATE: 1, POLICY: 2, DELETE: 3}
+    def _sort_edits(self) -> None:
+        """Put the edits in the order of the way that is always safe."""
         order = {slot: place for place, slot in enumerate(self.goals)}
         here = {cell.slot: -place for place, cell in enumerate(self.cells)}
 
         def rank(one: _Edit) -> tuple[int, int]:
             place = here if one.kind == DELETE else order
-            return ranks[one.kind], place.get(one.slot, 0)
+            return _RANKS[one.kind], place.get(one.slot, 0)
 
         self.edits.sort(key=rank)
+
+
+_KINDS = (CREATE, MOVE, UPDATE)
+_RANKS = {CREATE: 0, MOVE: 0, UPDATE: 1, POLICY: 2, DELETE: 3}

@@ -15,11 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules import (
+    transition as transition_file,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import (
     PROPERTIES,
     Rule,
     rule_of_row,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.safety import find_conflict
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.transition import (
     POLICY,
     Policies,
@@ -193,6 +197,33 @@ def test_three_changed_rules_of_300_are_three_writes() -> None:
     for place in (0, 150, 299):
         new[place] = replace(new[place], source="10.0.0.0/8")
     assert kinds(BASE, new) == ["update"] * 3
+
+
+def test_replaced_rules_are_planned_with_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a plan is that of its comparisons of lists, each of which is linear."""
+    compared: list[int] = []
+
+    def count(*lists: Any) -> int:
+        compared.append(1)
+        return find_conflict(*lists)
+
+    monkeypatch.setattr(transition_file, "find_conflict", count)
+    assert kinds(BASE, [replace(rule, source="10.0.0.0/8") for rule in BASE]) == ["update"] * 300
+    assert kinds(BASE, BASE[::-1]) == ["move"] * 299
+    assert len(compared) <= 2 * 599
+    compared.clear()
+    unknown = [Rule("in", "DROP" if n % 2 else "ACCEPT", source=f"a{n}") for n in range(40)]
+    written = kinds(
+        unknown, [replace(rule, source=f"b{n}") for n, rule in enumerate(unknown)][::-1]
+    )
+    assert len(written) <= 4 * 40
+    assert len(compared) <= 50 * 40
+
+
+def test_twins_of_a_rule_keep_the_fewest_writes() -> None:
+    old = [Rule("in", "ACCEPT", proto="tcp", dport=str(n % 3), source=f"a{n}") for n in range(6)]
+    new = [replace(rule, source=f"b{n}") for n, rule in enumerate(old)]
+    assert len(kinds(old, new)) <= 3 * 1 + 3 * 4
 
 
 def test_nothing_is_written_for_equal_lists() -> None:
