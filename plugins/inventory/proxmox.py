@@ -10,13 +10,13 @@ name: proxmox
 author:
   - The pve.fleet authors (@pve-fleet)
 version_added: 0.1.0
-short_description: VMs of Proxmox VE, grouped by tenant
+short_description: VMs and containers of Proxmox VE, grouped by tenant
 description:
-  - Makes every VM of one or several Proxmox VE clusters a host, from a single request to each
-    cluster.
+  - Makes every VM and container of one or several Proxmox VE clusters a host, from a single request
+    to each cluster. With O(kinds) the nodes are hosts too.
   - With O(sites) or O(sites_file), and neither O(site) nor O(host), all sites are read, side by
     side.
-  - Groups the hosts by tenant, tag, node, status, pool, site and template, and by what the
+  - Groups the hosts by kind, tenant, tag, node, status, pool, site and template, and by what the
     constructed options add.
   - The file of the inventory must be named C(*.proxmox.yml), C(*.proxmox.yaml), C(*.pve.yml) or
     C(*.pve.yaml), or have one of these endings as its whole name.
@@ -42,10 +42,15 @@ options:
       - name: ANSIBLE_INVENTORY_USE_EXTRA_VARS
 seealso:
   - module: pve.fleet.vm_info
+  - module: pve.fleet.container_info
+  - plugin: pve.fleet.agent
+    plugin_type: connection
+  - plugin: pve.fleet.pct
+    plugin_type: connection
 """
 
 EXAMPLES = r"""
-# fleet.proxmox.yml: every VM, with host and token from the environment
+# fleet.proxmox.yml: every guest, with host and token from the environment
 plugin: pve.fleet.proxmox
 
 # In another file: one tenant, with addresses, for its playbooks
@@ -110,7 +115,14 @@ from ansible.plugins.inventory import (
 
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry.sites_file import read_sites_file
-from ..module_utils._inventory.compatible import COMMON_GROUPS, all_facts, groups_of, listed_facts
+from ..module_utils._inventory.compatible import (
+    COMMON_GROUPS,
+    GROUP_OF_NODES,
+    all_facts,
+    groups_of,
+    listed_facts,
+)
+from ..module_utils._inventory.connections import connection_variables
 from ..module_utils._inventory.details import detail_variables
 from ..module_utils._inventory.hosts import (
     InventoryGuest,
@@ -119,6 +131,7 @@ from ..module_utils._inventory.hosts import (
     shortened,
     unique_names,
 )
+from ..module_utils._inventory.kinds import NODE
 from ..module_utils._inventory.options import (
     ADDRESS,
     Expressions,
@@ -139,7 +152,7 @@ _PLAIN_NAMES = ("name", "vmid", "name_vmid", "site_name")
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
-    """VMs of Proxmox VE as hosts."""
+    """Guests and nodes of Proxmox VE as hosts."""
 
     NAME = "pve.fleet.proxmox"
     inventory: Any
@@ -185,7 +198,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 sync = run_sync(*opened, options, is_wanted, old, refetch=not cache)
                 self._store(path, identity, sync)
             self._warn(sync.warnings)
-            self._populate(sync, options)
+            self._populate(sync, options, connection)
         except FleetError as error:
             raise AnsibleParserError(f"{error.message} ({error.category})") from None
         except ImportError as error:
@@ -314,25 +327,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 answer, why = "", _one_line(error)
             if why and wanted.strict:
                 raise AnsibleParserError(
-                    f"Could not decide the filter {expression!r} for the VM"
+                    f"Could not decide the filter {expression!r} for the host"
                     f" {guest.key.lstrip('/')}: {why}"
                 )
             if answer != "true":
                 return False, f"{expression}: {why}" if why else ""
         return True, ""
 
-    def _populate(self, sync: Sync, options: InventoryOptions) -> None:
+    def _populate(
+        self, sync: Sync, options: InventoryOptions, connection: Mapping[str, Any]
+    ) -> None:
         """Make hosts, variables and groups."""
         known = list(sync.known)
         if options.fetch:
-            known = [
-                guest.with_variables(
-                    detail_variables(
-                        sync.details.get(guest.key, {}), options.fetch, options.addresses
-                    )
-                )
-                for guest in known
-            ]
+            known = [_detailed(guest, sync, options) for guest in known]
+        if options.guest_connections:
+            known = [_connected(guest, options, connection) for guest in known]
         # Names also for guests that are not shown, so that no name changes while a site is dead.
         names, warnings = unique_names(
             known, [self._wanted_name(guest, options) for guest in known]
@@ -347,6 +357,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         )
         if options.compatible_with:
             guests, groups = self._compatible(guests, groups)
+            if NODE in options.kinds:
+                self.inventory.add_group(GROUP_OF_NODES)
         for group in sorted({group for found in groups for group in found}):
             self.inventory.add_group(group)
         mark = TrustMarker()
@@ -427,7 +439,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 except Exception as error:
                     if options.expressions.strict:
                         raise AnsibleError(
-                            f"Could not name the VM {guest.key.lstrip('/')}: {_one_line(error)}"
+                            f"Could not name the host {guest.key.lstrip('/')}: {_one_line(error)}"
                         ) from None
                     name = ""
             if name:
@@ -437,6 +449,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _warn(self, warnings: list[str]) -> None:
         for warning in warnings:
             self.display.warning(f"pve.fleet.proxmox: {warning}")
+
+
+def _detailed(guest: InventoryGuest, sync: Sync, options: InventoryOptions) -> InventoryGuest:
+    details = sync.details.get(guest.key, {})
+    return guest.with_variables(
+        detail_variables(guest.kind, details, options.fetch, options.addresses)
+    )
+
+
+def _connected(
+    guest: InventoryGuest, options: InventoryOptions, connection: Mapping[str, Any]
+) -> InventoryGuest:
+    return guest.with_variables(connection_variables(guest, connection, options.tenant_prefix))
 
 
 class _HostsAsChildren:

@@ -95,10 +95,12 @@ class TestListing:
         assert found.host_of(10004) == found.by_vmid(10004)["proxmox_name"] == "new"
         assert NODE_VMS not in simulator.counts()
 
-    def test_container_is_not_a_host(self, listed: Lister, simulator: Simulator) -> None:
+    def test_container_is_not_a_host_without_its_kind(
+        self, listed: Lister, simulator: Simulator
+    ) -> None:
         container = {"node": "pve1", "config": {"hostname": "ct", "tags": "tenant_umbrella"}}
         simulator.ask("POST", "/containers/110", container)
-        found = listed()
+        found = listed(kinds=["vm"])
         assert len(found.hosts) == 13
         assert 110 not in {one["proxmox_vmid"] for one in found.hosts.values()}
         assert found.group("tenant_umbrella") == []
@@ -354,7 +356,9 @@ class TestFilters:
     def test_strict_makes_them_fatal(self, listed: Lister) -> None:
         found = listed(filters=["proxmox_nonsense"], strict=True)
         assert found.code != 0
-        assert "Could not decide the filter 'proxmox_nonsense' for the VM" in one_line(found.errors)
+        assert "Could not decide the filter 'proxmox_nonsense' for the host" in one_line(
+            found.errors
+        )
 
     def test_plain_choices(self, listed: Lister) -> None:
         everything = listed()

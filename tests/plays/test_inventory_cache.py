@@ -115,6 +115,23 @@ class TestCache:
             "fetch": ["addresses"],
         }
 
+    def test_details_of_containers_and_nodes_come_from_it(
+        self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
+    ) -> None:
+        nic = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:07:01,ip=10.99.0.77/24,type=veth"
+        body = {"node": "pve2", "running": True, "config": {"hostname": "proxy1", "net0": nic}}
+        simulator.ask("POST", "/containers/710", body)
+        cache.update(cache_timeout=1, kinds=["container", "node"])
+        first = listed(**cache)
+        requests = {LISTING, "GET /nodes/{node}/lxc/{vmid}/interfaces", "GET /cluster/status"}
+        assert requests == simulator.counts().keys()
+        grow_older(cache)
+        second = listed(**cache)
+        assert simulator.counts() == {LISTING: 1}
+        for found in (first, second):
+            assert found.hosts["proxy1"]["ansible_host"] == "10.99.0.77"
+            assert found.hosts["pve1"]["ansible_host"]
+
     def test_it_is_looked_at_before_any_request(
         self, listed: Lister, simulator: Simulator, cache: dict[str, Any]
     ) -> None:
@@ -377,7 +394,7 @@ class TestCache:
         for _time in range(2):
             found = listed(**cache, filters=["proxmox_lock != 'x' and nonsense"])
             assert found.hosts == {}
-            assert "left out 13 VMs" in one_line(found.errors)
+            assert "left out 13 hosts" in one_line(found.errors)
         assert simulator.counts() == {}
 
     @pytest.mark.parametrize(

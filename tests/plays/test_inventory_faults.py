@@ -68,7 +68,7 @@ class TestFailures:
         simulator.fault(path="/cluster/resources", times=None, **fault)
         found = listed(retries=1)
         assert found.code != 0
-        assert "Could not list the VMs" in one_line(found.errors)
+        assert "Could not list the guests" in one_line(found.errors)
         assert "Traceback" not in found.errors
 
     def test_a_user_who_may_see_nothing(self, listed: Lister, simulator: Simulator) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from .._core import propstring
 from .hosts import InventoryGuest
+from .kinds import CT, NODE, VIRTUAL_MACHINE
 
 COMMUNITY_PROXMOX = "community.proxmox"
 # They are there without a host too.
@@ -26,16 +27,22 @@ COMMON_GROUPS = (
     "proxmox_all_stopped",
     "proxmox_all_templates",
 )
+GROUP_OF_NODES = "proxmox_nodes"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _TAG_SEPARATORS = re.compile(r"[;,]")
 # Everything that begins like a disk, `scsihw` and `virtiofs0` too.
 _DISKS = ("virtio", "sata", "ide", "scsi")
+_ROOT = "rootfs"
+# Settings of LXC itself in a configuration: pairs of key and value.
+_RAW_PREFIX = "lxc."
 # QEMU's states in which a VM has no process.
 _OFF = ("stopped", "unknown")
 
 
 def groups_of(guest: InventoryGuest) -> list[str]:
-    """Return the groups of a guest; pools `a-b` and `a_b` share one, as they do there."""
+    """Return the groups of a host; pools `a-b` and `a_b` share one, as they do there."""
+    if guest.kind == NODE:
+        return [GROUP_OF_NODES]
     if guest.template:
         groups = ["all_templates"]
     else:
@@ -48,14 +55,18 @@ def groups_of(guest: InventoryGuest) -> list[str]:
 def listed_facts(guest: InventoryGuest) -> dict[str, Any]:
     """Return the guest's variables with the facts that the listing is enough for.
 
-    The listing has QEMU's state of a running VM (pve-manager, pvestatd.pm, update_qemu_status).
+    The listing has QEMU's state of a running VM (pve-manager, pvestatd.pm, update_qemu_status). A
+    node has no facts there.
     """
+    if guest.kind == NODE:
+        return dict(guest.variables)
     facts: dict[str, Any] = {
         **guest.variables,
         "proxmox_vmtype": guest.type,
         "proxmox_status": _status(guest),
-        "proxmox_qmpstatus": guest.status,
     }
+    if guest.kind == VIRTUAL_MACHINE:
+        facts["proxmox_qmpstatus"] = guest.status
     del facts["proxmox_tags"]
     if guest.tags:
         facts["proxmox_tags"] = ";".join(guest.tags)
@@ -75,10 +86,16 @@ def all_facts(guest: InventoryGuest) -> dict[str, Any]:
     if "proxmox_snapshots" in facts:
         names = map(itemgetter("name"), facts["proxmox_snapshots"])
         facts["proxmox_snapshots"] = list(names)
-    interfaces = _agent_interfaces(facts.get("proxmox_interfaces", ()), config)
-    if interfaces:
-        facts["proxmox_agent_interfaces"] = interfaces
+    rows = facts.get("proxmox_interfaces", ())
+    if guest.kind == VIRTUAL_MACHINE:
+        facts.update(_filled("proxmox_agent_interfaces", _agent_interfaces(rows, config)))
+    if guest.kind == CT and facts["proxmox_status"] == "running":
+        facts.update(_filled("proxmox_lxc_interfaces", _container_interfaces(rows)))
     return facts
+
+
+def _filled(fact: str, interfaces: list[dict[str, Any]]) -> dict[str, Any]:
+    return {fact: interfaces} if interfaces else {}
 
 
 def _name(text: str) -> str:
@@ -94,7 +111,9 @@ def _status(guest: InventoryGuest) -> str:
 
 def _parsed(key: str, value: Any) -> Any:
     """Return an option as a dictionary if all its parts have a key, otherwise unchanged."""
-    if key.startswith(_DISKS):
+    if isinstance(value, list):
+        return {str(name).removeprefix(_RAW_PREFIX): setting for name, setting in value}
+    if key == _ROOT or key.startswith(_DISKS):
         value = f"disk_image={value}"
     is_plain = key == "description"
     if is_plain or not isinstance(value, str):
@@ -120,4 +139,15 @@ def _agent_interfaces(
         empty = {"name": name, "mac-address": row["mac"], "ip-addresses": []}
         address = f"{row['address']}/{row['prefix']}"
         found.setdefault(name, empty)["ip-addresses"].append(address)
+    return list(found.values())
+
+
+def _container_interfaces(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return interfaces with the last address of each family, of `rows` with one address each."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name, address = row["name"], row["address"]
+        family = "inet6" if ":" in address else "inet"
+        interface = found.setdefault(name, {"name": name, "hwaddr": row["mac"]})
+        interface[family] = f"{address}/{row['prefix']}"
     return list(found.values())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Details of single VMs, fetched in parallel: a slow or broken guest affects no other."""
+"""Details of single hosts, fetched in parallel: a slow or broken guest affects no other."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from typing import Any
 from .._api.client import Client
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
-from .._guest.addresses import (
-    Address,
-    AddressRule,
-    agent_addresses,
-    agent_is_on,
-    choose_address,
-    cloud_init_addresses,
-    nic_macs,
-)
+from .._guest.addresses import Address, AddressRule, agent_addresses, choose_address, nic_macs
+from .addresses import SOURCES, node_addresses
 from .hosts import InventoryGuest
+from .kinds import GUESTS, NODE
 
 DETAILS = ("addresses", "config", "snapshots")
 # Neither shown nor cached, not even as the asterisks that PVE sends.
@@ -50,12 +44,13 @@ def fetch_details(
     earlier: Mapping[str, Mapping[str, Any]] | None = None,
     offline: Collection[tuple[str, str]] = (),
 ) -> dict[str, dict[str, Any]]:
-    """Return the details of each guest by its key, with the reason of each failure under `errors`.
+    """Return the details of each host by its key, with the reason of each failure under `errors`.
 
     Never raises. A guest is not asked for addresses when its configuration says that it has no
-    agent, nor when it is stopped. `earlier` are details that may be out of date: their snapshots
-    are kept if the digest of the configuration, which covers the snapshots too, is the same.
-    `offline` are pairs of site and node that are not asked.
+    agent, nor when it is stopped. Nodes have addresses only, from one request for each site.
+    `earlier` are details that may be out of date: their snapshots are kept if the digest of the
+    configuration, which covers the snapshots too, is the same. `offline` are pairs of site and node
+    that are not asked.
     """
     if not guests or not kinds:
         return {}
@@ -74,29 +69,78 @@ def fetch_details(
         remaining = deadline - clock.monotonic()
         if remaining <= 0:
             return {"errors": dict.fromkeys(wanted, f"not asked within {limits.whole:g} s")}
-        request = _Request(clients[guest.site], guest, min(limits.call, remaining))
+        request = _GuestRequest(clients[guest.site], guest, min(limits.call, remaining))
         return request.details(wanted, known.get(guest.key, {}))
 
-    keys = [guest.key for guest in guests]
-    details = side_by_side(fetch_one, guests, limits.workers)
-    return dict(zip(keys, details, strict=True))
+    asked = [guest for guest in guests if guest.kind != NODE]
+    keys = [guest.key for guest in asked]
+    details = side_by_side(fetch_one, asked, limits.workers)
+    found = dict(zip(keys, details, strict=True))
+    if "addresses" in kinds:
+        nodes = [guest for guest in guests if guest.kind == NODE]
+        found.update(_of_nodes(clients, nodes, limits))
+    return found
+
+
+def _of_nodes(
+    clients: Mapping[str, Client], nodes: Sequence[InventoryGuest], limits: Limits
+) -> dict[str, dict[str, Any]]:
+    """Return the addresses of nodes by key; one request for each site."""
+    sites = sorted({node.site for node in nodes})
+
+    def ask(site: str) -> tuple[list[Any], dict[str, str]]:
+        request = _Request(clients[site], ("cluster",), limits.call)
+        return request.ask("addresses", "status") or [], request.errors
+
+    answers = dict(zip(sites, side_by_side(ask, sites, limits.workers), strict=True))
+    found: dict[str, dict[str, Any]] = {}
+    for node in nodes:
+        rows, errors = answers[node.site]
+        addresses = node_addresses(rows, node.node)
+        found[node.key] = {"addresses": [one.as_list() for one in addresses]}
+        if errors:
+            found[node.key]["errors"] = errors
+    return found
 
 
 class _Request:
-    """The requests about one guest; `errors` has the reason of each that failed, by kind."""
+    """Requests below one path; `errors` has the reason of each that failed, by kind of detail."""
 
-    def __init__(self, client: Client, guest: InventoryGuest, timeout: float) -> None:
+    def __init__(self, client: Client, base: tuple[str | int, ...], timeout: float) -> None:
         self._client = client
-        self._base = ("nodes", guest.node, guest.type, guest.vmid)
+        self._base = base
         self._timeout = timeout
         self.errors: dict[str, str] = {}
+
+    def ask(self, kind: str, *path: str) -> Any:
+        """Return a well-formed answer, or None after noting the error."""
+        try:
+            answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
+        except FleetError as error:
+            self.errors[kind] = error.reason or error.message
+            return None
+        except Exception as error:  # a bug about one guest must not affect the others
+            self.errors[kind] = f"{type(error).__name__}: {error}"
+            return None
+        if not is_wellformed(kind, answer):
+            self.errors[kind] = NOT_THE_ANSWER
+            return None
+        return answer
+
+
+class _GuestRequest(_Request):
+    """The requests about one guest."""
+
+    def __init__(self, client: Client, guest: InventoryGuest, timeout: float) -> None:
+        super().__init__(client, GUESTS[guest.kind].path(guest.node, guest.vmid), timeout)
+        self._source = SOURCES[guest.kind]
 
     def details(self, kinds: Collection[str], earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return the details of these kinds, and `errors` if a request failed."""
         found: dict[str, Any] = {}
         config: Mapping[str, Any] | None = None
         if "config" in kinds:
-            config = self._ask("config", "config")
+            config = self.ask("config", "config")
         if config is not None:
             visible = dict(config)
             for key in _HIDDEN:
@@ -112,29 +156,15 @@ class _Request:
 
     def _addresses(self, config: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the addresses, unless the configuration says that there is no agent."""
+        obstacle = ""
         if config is not None:
-            agent = str(config.get("agent") or "0")
-            if not agent_is_on(agent):
-                self.errors["addresses"] = "agent not configured"
-                return {}
-        answer = self._ask("addresses", "agent", "network-get-interfaces")
-        addresses = agent_addresses(answer)
+            obstacle = self._source.find_obstacle(config)
+        if obstacle:
+            self.errors["addresses"] = obstacle
+            return {}
+        answer = self.ask("addresses", *self._source.path)
+        addresses = agent_addresses(answer, self._source.name)
         return {"addresses": [one.as_list() for one in addresses]}
-
-    def _ask(self, kind: str, *path: str) -> Any:
-        """Return a well-formed answer, or None after noting the error."""
-        try:
-            answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
-        except FleetError as error:
-            self.errors[kind] = error.reason or error.message
-            return None
-        except Exception as error:  # a bug about one guest must not affect the others
-            self.errors[kind] = f"{type(error).__name__}: {error}"
-            return None
-        if not is_wellformed(kind, answer):
-            self.errors[kind] = NOT_THE_ANSWER
-            return None
-        return answer
 
     def _snapshots(
         self, config: Mapping[str, Any] | None, earlier: Mapping[str, Any]
@@ -144,7 +174,7 @@ class _Request:
         is_same = digest and digest == _digest(earlier.get("config"))
         if is_same and "snapshots" in earlier:
             return earlier["snapshots"]
-        answer = self._ask("snapshots", "snapshot") or []
+        answer = self.ask("snapshots", "snapshot") or []
         snapshots: list[dict[str, Any]] = []
         for snapshot in answer:
             if not isinstance(snapshot, Mapping):
@@ -178,34 +208,36 @@ def _digest(config: Any) -> str:
 
 
 def detail_variables(
-    details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule
+    kind: str, details: Mapping[str, Any], kinds: Collection[str], rule: AddressRule
 ) -> dict[str, Any]:
-    """Return the variables for the fetched details (pure)."""
+    """Return the variables of a host of a kind for the fetched details (pure)."""
+    if kind == NODE:
+        kinds = [one for one in kinds if one == "addresses"]
     variables: dict[str, Any] = {}
     config: Mapping[str, Any] = details.get("config") or {}
     if "config" in kinds:
         variables["proxmox_config"] = config
-    if config:  # the listing may have the name of a removed VM that had the number before
-        variables["proxmox_name"] = config.get("name") or None
+    if config:  # the listing may have the name of a removed guest that had the number before
+        variables["proxmox_name"] = GUESTS[kind].name_in(config) or None
     if "snapshots" in kinds:
         variables["proxmox_snapshots"] = details.get("snapshots") or []
     if "addresses" in kinds:
         reported = details.get("addresses") or ()
         addresses = [Address(*one) for one in reported]
-        variables.update(_address_variables(addresses, config, rule))
+        variables.update(_address_variables(kind, addresses, config, rule))
     if details.get("errors"):
         variables["proxmox_errors"] = dict(details["errors"])
     return variables
 
 
 def _address_variables(
-    addresses: list[Address], config: Mapping[str, Any], rule: AddressRule
+    kind: str, addresses: list[Address], config: Mapping[str, Any], rule: AddressRule
 ) -> dict[str, Any]:
-    """Return the variables of the addresses from the agent, or else from cloud-init."""
+    """Return the variables of the reported addresses, or else of those in the configuration."""
     macs = nic_macs(config)
     chosen = choose_address(addresses, rule, macs)
     if chosen is None and config:
-        planned = cloud_init_addresses(config)
+        planned = SOURCES[kind].configured(config)
         chosen = choose_address(planned, rule, macs)
         addresses = addresses or planned
     interfaces = []

@@ -51,7 +51,7 @@ class OneReading:
     def node_rows(self, node: str) -> Rows:
         """Return the VMs of a node as it lists them itself. Raises FleetError."""
         if node not in self._of_nodes:
-            self._of_nodes[node] = listed_on(self._client, node)
+            self._of_nodes[node] = listed_on(self._client, VM, node)
         return self._of_nodes[node]
 
 
@@ -75,7 +75,7 @@ def find_vm(answers: Answers, term: str, tenant: str, prefix: str) -> dict[str, 
 def _on_nodes(answers: Answers, rows: Rows, suspects: Iterable[Mapping[str, Any]]) -> Rows:
     """Return the rows as the nodes of some of them list their VMs."""
     nodes = {str(row["node"]) for row in suspects}
-    return with_figures(rows, {node: answers.node_rows(node) for node in sorted(nodes)})
+    return with_figures(rows, [(node, answers.node_rows(node)) for node in sorted(nodes)])
 
 
 def find_row(

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-from .._cluster.state import own_name
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
 from .._core.shown import first_of
 from .._guest.addresses import is_own
-from .._vm.kind import VM
+from .kinds import GUESTS, NODE, VIRTUAL_MACHINE, kind_of, listed_name, vmid_name
 
-GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os")
+GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os", "kind")
 # Names with another meaning in Ansible; a VM of that name must not stand for every host.
 RESERVED = frozenset({"all", "ungrouped", "template"})
 # Names under which a resolver finds the controller itself.
@@ -39,9 +38,9 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class InventoryGuest:
-    """One VM of one site, with its variables (`proxmox_*`); its `key` never changes.
+    """One guest or node of one site, with its variables (`proxmox_*`); its `key` never changes.
 
-    `type` is PVE's word for its kind.
+    `kind` is `vm`, `container` or `node`. The `vmid` of a node is 0.
     """
 
     site: str
@@ -54,13 +53,36 @@ class InventoryGuest:
     pool: str = ""
     template: bool = False
     uptime: int = 0
-    type: str = VM.type
+    kind: str = VIRTUAL_MACHINE
     variables: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> str:
-        """`site/vmid`."""
+        """`site/vmid`, or `site/node/name` of a node."""
+        if self.kind == NODE:
+            return f"{self.site}/{NODE}/{self.node}"
         return f"{self.site}/{self.vmid}"
+
+    @property
+    def type(self) -> str:
+        """PVE's word for its kind."""
+        if self.kind == NODE:
+            return NODE
+        return GUESTS[self.kind].type
+
+    @property
+    def substitute(self) -> str:
+        """The name of the host if its own name cannot be used."""
+        if self.kind == NODE:
+            return f"{NODE}-{self.node}"
+        return vmid_name(self.kind, self.vmid)
+
+    @property
+    def number(self) -> str:
+        """Its VMID as the end of a name, or `node` of a node."""
+        if self.kind == NODE:
+            return NODE
+        return str(self.vmid)
 
     def with_variables(self, more: Mapping[str, Any]) -> InventoryGuest:
         """Return the guest with these variables added; a name among them is its name."""
@@ -102,38 +124,64 @@ class GuestFilter:
 
 
 def read_guests(
-    rows: Iterable[Mapping[str, Any]], site: str = "", prefix: str = PREFIX
+    rows: Iterable[Mapping[str, Any]],
+    site: str = "",
+    prefix: str = PREFIX,
+    kinds: Collection[str] = tuple(GUESTS),
 ) -> list[InventoryGuest]:
-    """Return the VMs among the rows of `/cluster/resources`, ordered by VMID.
+    """Return the hosts of these kinds among the rows of `/cluster/resources`, ordered by VMID.
 
-    A row of a VM that was created a moment ago lacks its name, and one of a node that is down lacks
-    most values.
+    A row of a guest that was created a moment ago lacks its name, and one of a node that is down
+    lacks most values.
     """
     guests: list[InventoryGuest] = []
     for row in rows:
-        is_vm = row.get("type") == VM.type
-        if is_vm and "vmid" in row:
-            guests.append(_guest(row, site, prefix))
-    return sorted(guests, key=attrgetter("vmid"))
+        kind = kind_of(row)
+        if kind and kind in kinds:
+            guests.append(_host(row, kind, site, prefix))
+    return sorted(guests, key=attrgetter("vmid", "node"))
 
 
-def _guest(row: Mapping[str, Any], site: str, prefix: str) -> InventoryGuest:
+def _host(row: Mapping[str, Any], kind: str, site: str, prefix: str) -> InventoryGuest:
+    if kind == NODE:
+        return guest_of({**_common(row, NODE, site), **_OF_NO_GUEST, "proxmox_name": row["node"]})
+    variables = {**_common(row, kind, site), **_of_guest(row, kind)}
+    tenant, why = tenant_of(variables["proxmox_tags"], prefix)
+    variables["proxmox_tenant"] = tenant
+    if why:
+        variables["proxmox_tenant_unknown"] = why
+    return guest_of(variables)
+
+
+# The variables that a node does not have.
+_OF_NO_GUEST: Mapping[str, Any] = {
+    "proxmox_vmid": None,
+    "proxmox_tags": [],
+    "proxmox_tenant": None,
+    "proxmox_pool": None,
+    "proxmox_template": False,
+    "proxmox_lock": None,
+}
+
+
+def _of_guest(row: Mapping[str, Any], kind: str) -> dict[str, Any]:
     vmid = int(row["vmid"])
-    listed_name = _text(row, "name").strip()
-    name = own_name(listed_name, vmid)
-    tags = parse_tags(_text(row, "tags"))
-    tenant, why = tenant_of(tags, prefix)
-    template = _text(row, "template") == "1"
-    variables: dict[str, Any] = {
+    name = listed_name(kind, _text(row, "name").strip(), vmid)
+    return {
         "proxmox_vmid": vmid,
         "proxmox_name": name or None,
+        "proxmox_tags": list(parse_tags(_text(row, "tags"))),
+        "proxmox_pool": row.get("pool") or None,
+        "proxmox_template": _text(row, "template") == "1",
+        "proxmox_lock": row.get("lock") or None,
+    }
+
+
+def _common(row: Mapping[str, Any], kind: str, site: str) -> dict[str, Any]:
+    return {
+        "proxmox_kind": kind,
         "proxmox_node": _text(row, "node"),
         "proxmox_status": _text(row, "status", "unknown"),
-        "proxmox_tags": list(tags),
-        "proxmox_tenant": tenant,
-        "proxmox_pool": row.get("pool") or None,
-        "proxmox_template": template,
-        "proxmox_lock": row.get("lock") or None,
         "proxmox_ha_state": row.get("hastate") or None,
         "proxmox_uptime": int(row.get("uptime") or 0),
         "proxmox_cpus": row.get("maxcpu"),
@@ -148,9 +196,6 @@ def _guest(row: Mapping[str, Any], site: str, prefix: str) -> InventoryGuest:
         "proxmox_net_out_bytes": row.get("netout"),
         "proxmox_site": site or None,
     }
-    if why:
-        variables["proxmox_tenant_unknown"] = why
-    return guest_of(variables)
 
 
 def _text(row: Mapping[str, Any], key: str, default: str = "") -> str:
@@ -162,7 +207,7 @@ def guest_of(variables: dict[str, Any]) -> InventoryGuest:
     """Return the guest with these variables, from which all its fields follow. Raises KeyError."""
     return InventoryGuest(
         site=variables["proxmox_site"] or "",
-        vmid=variables["proxmox_vmid"],
+        vmid=variables["proxmox_vmid"] or 0,
         name=variables["proxmox_name"] or "",
         node=variables["proxmox_node"],
         status=variables["proxmox_status"],
@@ -171,15 +216,25 @@ def guest_of(variables: dict[str, Any]) -> InventoryGuest:
         pool=variables["proxmox_pool"] or "",
         template=variables["proxmox_template"],
         uptime=variables["proxmox_uptime"],
+        kind=variables["proxmox_kind"],
         variables=variables,
     )
 
 
 def plain_name(guest: InventoryGuest, kind: str) -> str:
     """Return the name of that kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text."""
-    name = guest.name or "vm"
-    names = {"name": guest.name, "vmid": f"vm-{guest.vmid}", "name_vmid": f"{name}_{guest.vmid}"}
+    if guest.kind == NODE:
+        return _plain_name_of_node(guest, kind)
+    name = guest.name or guest.substitute.partition("-")[0]
+    names = {"name": guest.name, "vmid": guest.substitute, "name_vmid": f"{name}_{guest.vmid}"}
     if guest.site and guest.name:
+        names["site_name"] = f"{guest.site}_{guest.name}"
+    return names.get(kind, "")
+
+
+def _plain_name_of_node(guest: InventoryGuest, kind: str) -> str:
+    names = {"name": guest.name}
+    if guest.site:
         names["site_name"] = f"{guest.site}_{guest.name}"
     return names.get(kind, "")
 
@@ -190,8 +245,9 @@ def unique_names(
     """Return a unique host name for each guest, and warnings about changed names.
 
     `wanted` are the preferred names, in the order of the guests; an empty or impossible one becomes
-    `vm-<vmid>`. When several guests want one name, each of them becomes `name_<vmid>`, and if that
-    is still shared (two sites) `name_<vmid>_<site>`.
+    `vm-<vmid>` or `ct-<vmid>`. When several guests want one name, of whatever kinds, each of them
+    becomes `name_<vmid>`, and if that is still shared (two sites) `name_<vmid>_<site>`. A node that
+    shares a name becomes `name_node`.
     """
     base: list[str] = []
     warnings: list[str] = []
@@ -199,7 +255,7 @@ def unique_names(
         if _HOST_NAME.fullmatch(name):
             base.append(name)
             continue
-        substitute = f"vm-{guest.vmid}"
+        substitute = guest.substitute
         base.append(substitute)
         if name:
             warnings.append(f"{name!r} cannot be the name of a host: using {substitute}")
@@ -210,12 +266,12 @@ def unique_names(
             name = names[index]
             if counts[name] > 1 or means_something_else(name):
                 site = guest.site or "site"
-                names[index] = form.format(name=base[index], vmid=guest.vmid, site=site)
-    # A VM may already have the name that another VM just got: adding the VMID keeps them apart.
+                names[index] = form.format(name=base[index], vmid=guest.number, site=site)
+    # A guest may already have the name that another one just got: adding the VMID keeps them apart.
     used: set[str] = set()
     for index, guest in enumerate(guests):
         while names[index] in used:
-            names[index] = f"{names[index]}_{guest.vmid}"
+            names[index] = f"{names[index]}_{guest.number}"
         used.add(names[index])
     return names, warnings + _renamings(base, names)
 
@@ -249,7 +305,7 @@ def _renamings(base: Sequence[str], names: Sequence[str]) -> list[str]:
             changed.setdefault(old, []).append(new)
     warnings: list[str] = []
     for name, hosts in changed.items():
-        reason = "is not the name of one VM only"
+        reason = "is not the name of one host only"
         if means_something_else(name):
             reason = "means something else to Ansible"
         warnings.append(f"the host name {name!r} {reason}: using {first_of(hosts)}")
@@ -281,7 +337,13 @@ def group_names(
 
 
 def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[Pair]:
-    """Return pairs of kind and value, for example ("node", "pve1")."""
+    """Return pairs of kind and value, for example ("node", "pve1").
+
+    A node is in no group of guests, so that a play for the guests on a node does not run on it.
+    """
+    if guest.kind == NODE:
+        of_node = (("status", guest.status), ("site", guest.site), ("kind", NODE))
+        return [(kind, value) for kind, value in of_node if value and kind in kinds]
     tags = dict.fromkeys(guest.tags)
     config = guest.variables.get("proxmox_config") or {}
     if guest.tenant and "tenant" in kinds:
@@ -294,6 +356,7 @@ def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[
     values.append(("status", guest.status))
     values.append(("pool", guest.pool))
     values.append(("site", guest.site))
+    values.append(("kind", guest.kind))
     pairs: list[Pair] = []
     for kind, value in values:
         if value and kind in kinds:

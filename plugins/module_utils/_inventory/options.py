@@ -19,12 +19,14 @@ from .._guest.addresses import FAMILIES, AddressRule, parse_subnets
 from .compatible import COMMUNITY_PROXMOX
 from .details import DETAILS, Limits
 from .hosts import GROUP_KINDS, GuestFilter
+from .kinds import GUESTS, KINDS
 
 # Option -> environment variable. An empty value means unset, except for tenant, tenants and prefix.
 ENVIRONMENT: Mapping[str, str] = {
     "tenant": "PROXMOX_TENANT",
     "tenants": "PROXMOX_TENANTS",
     "tenant_prefix": "PROXMOX_TENANT_PREFIX",
+    "kinds": "PROXMOX_INVENTORY_KINDS",
     "nodes": "PROXMOX_INVENTORY_NODES",
     "pools": "PROXMOX_INVENTORY_POOLS",
     "statuses": "PROXMOX_INVENTORY_STATUSES",
@@ -45,6 +47,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "stale": "PROXMOX_INVENTORY_STALE",
     "filters": "PROXMOX_INVENTORY_FILTERS",
     "ansible_host": "PROXMOX_INVENTORY_ANSIBLE_HOST",
+    "guest_connections": "PROXMOX_INVENTORY_GUEST_CONNECTIONS",
     "strict": "PROXMOX_INVENTORY_STRICT",
     "compose": "PROXMOX_INVENTORY_COMPOSE",
     "groups": "PROXMOX_INVENTORY_GROUPS",
@@ -107,6 +110,8 @@ class InventoryOptions:
     stale: str
     expressions: Expressions
     compatible_with: str = ""
+    kinds: tuple[str, ...] = tuple(GUESTS)
+    guest_connections: bool = False
 
 
 def read_options(
@@ -147,7 +152,19 @@ def read_options(
         stale=reader.one_of("stale", ("refuse", "allow"), "refuse"),
         expressions=_expressions(reader),
         compatible_with=reader.one_of("compatible_with", (COMMUNITY_PROXMOX,), ""),
+        kinds=_kinds(reader),
+        guest_connections=reader.flag("guest_connections", False),
     )
+
+
+def _kinds(reader: _Reader) -> tuple[str, ...]:
+    """Return the kinds of hosts. An empty list is refused: it could mean none or all."""
+    kinds = reader.several("kinds", KINDS)
+    if kinds is None:
+        return tuple(GUESTS)
+    if not kinds:
+        raise wrong("kinds is an empty list", "Name a kind, or leave kinds out for all guests")
+    return kinds
 
 
 def _expressions(reader: _Reader) -> Expressions:

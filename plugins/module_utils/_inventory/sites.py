@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,9 @@ from .._api.settings import ReadFile, named_site, resolve, site_names
 from .._cluster.state import NODES_AT_ONCE
 from .._core.errors import ConfigurationError, FleetError
 from .._core.parallel import side_by_side
-from .listing import checked_rows
-from .names import listed_on, nodes_to_ask, with_figures
+from .kinds import GUESTS
+from .listing import Rows, checked_rows
+from .names import listed_on, lists_to_ask, with_figures
 
 MAX_SITES_AT_ONCE = 16
 
@@ -76,34 +77,43 @@ def open_clients(
     return clients, unusable
 
 
-def read_listings(clients: Mapping[str, Client]) -> list[Listing]:
-    """Return the listing of each site, in their order; a site that fails has its error there."""
+def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list[Listing]:
+    """Return the listing of each site, in their order; a site that fails has its error there.
+
+    `kinds` are those of the hosts that are shown.
+    """
 
     def read_one(site: str) -> Listing:
         client = clients[site]
         place = str(client.connection.endpoint)
         if site:
             place = f"site {site}"
-        attempted = f"Could not list the VMs of {place}"
+        attempted = f"Could not list the guests of {place}"
         try:
             # Without a type: the same answer then has the nodes, including nodes that are down.
             answer = client.get("cluster", "resources", attempted=attempted)
             rows = checked_rows(answer, attempted)
-            return Listing(site, _completed(client, rows))
+            return Listing(site, _completed(client, rows, kinds))
         except FleetError as error:
             return Listing(site, error=error)
 
     return side_by_side(read_one, list(clients), MAX_SITES_AT_ONCE)
 
 
-def _completed(client: Client, rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return the rows, with the figures that nodes report of VMs that are too new for the listing.
+def _completed(
+    client: Client, rows: Sequence[Mapping[str, Any]], kinds: Collection[str]
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows, with the figures that nodes report of guests that are too new for the
+    listing.
 
-    One request for each node with such VMs; usually there are none. Raises FleetError.
+    One request for each kind and node with such guests; usually there are none. Raises FleetError.
     """
-    nodes = nodes_to_ask(rows)
-    if not nodes:
+    lists = lists_to_ask(rows, kinds)
+    if not lists:
         return tuple(rows)
-    answers = side_by_side(lambda node: listed_on(client, node), nodes, NODES_AT_ONCE)
-    of_nodes = dict(zip(nodes, answers, strict=True))
-    return tuple(with_figures(rows, of_nodes))
+
+    def ask(one: tuple[str, str]) -> tuple[str, Rows]:
+        kind, node = one
+        return node, listed_on(client, GUESTS[kind], node)
+
+    return tuple(with_figures(rows, side_by_side(ask, lists, NODES_AT_ONCE)))

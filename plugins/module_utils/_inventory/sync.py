@@ -23,11 +23,12 @@ from .._vm.kind import VM
 from .cache_policy import EarlierSync, reusable
 from .details import fetch_details
 from .hosts import InventoryGuest, guest_of, read_guests
+from .kinds import VIRTUAL_MACHINE
 from .options import InventoryOptions
 from .sites import Listing, read_listings
 
 # The form of the cached text; a cache of another form is ignored.
-FORM = 5
+FORM = 6
 
 # Seconds by which the clocks of controllers that share a cache may differ.
 CLOCK_SLACK = 60.0
@@ -146,7 +147,12 @@ def fingerprint(
         "connection": settings,
         "environ": _relevant_variables(environ),
         "sites": sites,
-        "options": [repr(options.choice), options.tenant_prefix, list(options.fetch)],
+        "options": [
+            repr(options.choice),
+            options.tenant_prefix,
+            list(options.fetch),
+            sorted(options.kinds),
+        ],
         "filters": filters,
         "extra_vars": {},
         "form": FORM,
@@ -186,7 +192,7 @@ def run_sync(
         must_answer = options.dead_site == "fail" or not clients
         if must_answer:
             _raise_first(unusable)
-        listings = [*read_listings(clients), *unusable]
+        listings = [*read_listings(clients, options.kinds), *unusable]
         return _sync_of(listings, clients, options, is_wanted, old or _NOTHING, refetch=refetch)
     finally:
         for client in clients.values():
@@ -320,15 +326,16 @@ def choose(
     for listing in listings:
         if listing.error is None and not listing.shows_guests:
             hint = "where there are some, the user lacks VM.Audit"
-            warnings.append(f"{_name(listing)} shows no VM at all: {hint}")
-        warnings += _restored(listing)
-        guests = read_guests(listing.rows, listing.site, options.tenant_prefix)
+            warnings.append(f"{_name(listing)} shows no guest at all: {hint}")
+        if VIRTUAL_MACHINE in options.kinds:
+            warnings += _restored(listing)
+        guests = read_guests(listing.rows, listing.site, options.tenant_prefix, options.kinds)
         for guest in filter(options.choice.takes, guests):
             wanted, reason = is_wanted(guest)
             if wanted:
                 chosen.append(guest)
             elif reason:
-                undecided.append(guest.name or f"vm-{guest.vmid}")
+                undecided.append(guest.name or guest.substitute)
                 reasons.append(reason)
     if undecided:
         warnings.append(_left_out(undecided, reasons[0]))
@@ -354,7 +361,7 @@ def _left_out(names: Sequence[str], reason: str) -> str:
     listed = ", ".join(names[:_MAX_NAMES])
     if len(names) > _MAX_NAMES:
         listed += " ..."
-    number = counted(len(names), "VM")
+    number = counted(len(names), "host")
     return f"left out {number} for which a filter could not be decided ({listed}): {reason}"
 
 

@@ -103,6 +103,7 @@ class TestGuests:
             "north",
         )
         assert found.variables == {
+            "proxmox_kind": "vm",
             "proxmox_vmid": 100,
             "proxmox_name": "vm100",
             "proxmox_node": "pve1",
@@ -137,9 +138,10 @@ class TestGuests:
 
     def test_other_rows_are_not_hosts(self) -> None:
         rows: list[dict[str, Any]] = [
-            {"type": "lxc", "vmid": 1},
+            {"type": "lxc"},
             {"type": "node", "node": "pve1"},
             {"type": "qemu"},
+            {"type": "storage", "node": "pve1", "storage": "local"},
         ]
         assert read_guests(rows) == []
 
@@ -276,6 +278,7 @@ class TestGroups:
             "status_running",
             "pool_p_1",
             "site_north",
+            "kind_vm",
             "template",
             "os_l26",
         ]
@@ -413,7 +416,7 @@ class TestDetails:
     def test_the_agent_comes_first(self) -> None:
         known = [one.as_list() for one in agent_addresses(AGENT)]
         found = detail_variables(
-            {"addresses": known, "config": CONFIG}, ["addresses", "config"], AddressRule()
+            "vm", {"addresses": known, "config": CONFIG}, ["addresses", "config"], AddressRule()
         )
         assert (found["proxmox_address"], found["proxmox_address_source"]) == ("10.0.0.5", "agent")
         assert found["proxmox_addresses"] == ["fd00::5", "10.0.0.5", "192.168.7.5"]
@@ -426,7 +429,7 @@ class TestDetails:
 
     def test_cloud_init_is_the_fallback(self) -> None:
         details = {"config": CONFIG, "errors": {"addresses": "agent not running"}}
-        found = detail_variables(details, ["addresses"], AddressRule())
+        found = detail_variables("vm", details, ["addresses"], AddressRule())
         assert (found["proxmox_address"], found["proxmox_address_source"]) == (
             "10.0.0.9",
             "cloud-init",
@@ -438,9 +441,9 @@ class TestDetails:
         details = {
             "snapshots": [{"name": "s1", "description": None, "snaptime": 5, "parent": None}]
         }
-        found = detail_variables(details, ["snapshots"], AddressRule())
+        found = detail_variables("vm", details, ["snapshots"], AddressRule())
         assert found["proxmox_snapshots"] == details["snapshots"]
-        assert detail_variables({}, ["snapshots"], AddressRule())["proxmox_snapshots"] == []
+        assert detail_variables("vm", {}, ["snapshots"], AddressRule())["proxmox_snapshots"] == []
 
 
 class TestOptions:
@@ -577,7 +580,7 @@ class TestSync:
         chosen, warnings = choose([self.LISTING], self.OPTIONS, is_wanted)
         assert [one.vmid for one in chosen] == [100, 102, 104]
         assert len(warnings) == 1
-        assert "left out 4 VMs" in warnings[0]
+        assert "left out 4 hosts" in warnings[0]
         assert "boom" in warnings[0]
 
     def test_the_cache_gives_the_same_back(self) -> None:

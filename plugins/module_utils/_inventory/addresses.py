@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sources of addresses for each kind of hosts (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._container.live.addresses import configured_addresses
+from .._guest.addresses import Address, agent_is_on, cloud_init_addresses
+from .kinds import CT, VIRTUAL_MACHINE
+
+
+@dataclass(frozen=True)
+class AddressSource:
+    """How the addresses of a kind of guests are asked for, and which ones its options have.
+
+    `path` is below that of the guest. `find_obstacle` returns the reason why a guest with a
+    configuration cannot be asked, an empty text if it can.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    find_obstacle: Callable[[Mapping[str, Any]], str]
+    configured: Callable[[Mapping[str, Any]], list[Address]]
+
+
+def _agent_obstacle(config: Mapping[str, Any]) -> str:
+    agent = str(config.get("agent") or "0")
+    if agent_is_on(agent):
+        return ""
+    return "agent not configured"
+
+
+def _no_obstacle(_config: Mapping[str, Any]) -> str:
+    """Return no reason: the node itself reports the addresses of a container (pve-container:
+    LXC.pm, get_interfaces).
+    """
+    return ""
+
+
+SOURCES: Mapping[str, AddressSource] = {
+    VIRTUAL_MACHINE: AddressSource(
+        name="agent",
+        path=("agent", "network-get-interfaces"),
+        find_obstacle=_agent_obstacle,
+        configured=cloud_init_addresses,
+    ),
+    CT: AddressSource(
+        name="interfaces",
+        path=("interfaces",),
+        find_obstacle=_no_obstacle,
+        configured=configured_addresses,
+    ),
+}
+
+
+def node_addresses(rows: Iterable[Mapping[str, Any]], node: str) -> list[Address]:
+    """Return the address of a node in the rows of C(/cluster/status)."""
+    for row in rows:
+        if row.get("type") == "node" and row.get("name") == node and row.get("ip"):
+            return [Address(str(row["ip"]), source="cluster")]
+    return []

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The variables that select the connection plugin of a guest (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._cluster.tenant import PREFIX
+from .hosts import InventoryGuest
+from .kinds import CT, VIRTUAL_MACHINE
+
+PLUGINS = {VIRTUAL_MACHINE: "pve.fleet.agent", CT: "pve.fleet.pct"}
+# The options that tell where a cluster is and whom to trust. The login is not among them: variables
+# of hosts are shown by `ansible-inventory --list`.
+_PLACE = ("host", "port", "validate_certs", "ca_path", "client_cert", "client_key")
+_SITES = ("sites_file",)
+_VARIABLE = "ansible_pve_"
+
+
+def connection_variables(
+    guest: InventoryGuest, connection: Mapping[str, Any], prefix: str
+) -> dict[str, Any]:
+    """Return the connection plugin of a guest with its options, nothing for a node.
+
+    VMID, name and node are known to the plugins from the variables of the inventory. The tenant is
+    set so that a guest that has been given to another tenant since is refused.
+    """
+    plugin = PLUGINS.get(guest.kind)
+    if plugin is None:
+        return {}
+    variables: dict[str, Any] = {"ansible_connection": plugin}
+    for option, value in _options(guest.site, connection).items():
+        variables[f"{_VARIABLE}{option}"] = value
+    if guest.tenant:
+        variables[f"{_VARIABLE}tenant"] = guest.tenant
+    if prefix != PREFIX:
+        variables[f"{_VARIABLE}tenant_prefix"] = prefix
+    return variables
+
+
+def _options(site: str, connection: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the connection to the cluster of a site, as far as the file of the
+    inventory has them; the environment has the others.
+
+    A site of a list in that file is passed on by its own options, because the plugins do not know
+    the list. A site of another file is passed on by its name.
+    """
+    own = _given(connection, _PLACE)
+    if not site:
+        return own
+    for one in connection.get("sites") or ():
+        if str(one.get("name")) == site:
+            return {**own, **_given(one, _PLACE)}
+    return {**own, **_given(connection, _SITES), "site": site}
+
+
+def _given(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: options[name] for name in names if options.get(name) not in (None, "")}

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of hosts: VMs, containers and nodes, and their rows in the listing (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .._container.kind import CONTAINER
+from .._guest.kind import Kind
+from .._vm.kind import VM
+
+# The words of the option `kinds`, of the groups and of the variable proxmox_kind.
+VIRTUAL_MACHINE = "vm"
+CT = "container"
+NODE = "node"
+KINDS = (VIRTUAL_MACHINE, CT, NODE)
+GUESTS: Mapping[str, Kind] = {VIRTUAL_MACHINE: VM, CT: CONTAINER}
+_WORDS = {kind.type: word for word, kind in GUESTS.items()}
+
+
+def kind_of(row: Mapping[str, Any]) -> str:
+    """Return the kind of the host of a row of C(/cluster/resources), an empty text for other
+    rows.
+    """
+    pve_type = row.get("type")
+    if pve_type == NODE and row.get("node"):
+        return NODE
+    if "vmid" not in row:
+        return ""
+    return _WORDS.get(str(pve_type), "")
+
+
+def is_guest(row: Mapping[str, Any], kinds: Collection[str] = tuple(GUESTS)) -> bool:
+    """Return whether a row is a guest of one of these kinds."""
+    kind = kind_of(row)
+    return kind in GUESTS and kind in kinds
+
+
+def vmid_name(kind: str, vmid: int) -> str:
+    """Return the name of a guest without a name: `vm-100`, or `ct-100` for a container."""
+    prefix = "ct" if kind == CT else "vm"
+    return f"{prefix}-{vmid}"
+
+
+def listed_name(kind: str, name: str, vmid: int) -> str:
+    """Return the name of a guest, an empty text if it has none.
+
+    PVE lists a VM without a name as C(VM) and its VMID, and a container without one as C(CT) and
+    its VMID (pve-manager: API2/Cluster.pm; pve-container: LXC.pm, vmstatus).
+    """
+    placeholder = f"CT{vmid}" if kind == CT else f"VM {vmid}"
+    if name == placeholder:
+        return ""
+    return name
