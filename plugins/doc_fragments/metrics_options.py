@@ -35,18 +35,18 @@ options:
     type: str
     default: tenant_
   snapshots:
-    description: Whether to read the snapshots of each VM. This takes
-      one request for each VM.
+    description: Whether to read the snapshots of each guest. This takes
+      one request for each guest.
     type: bool
     default: true
   backups:
     description:
-      - Whether to read the backups of each VM. This takes one request
+      - Whether to read the backups of each guest. This takes one request
         for each storage with backups, on each node if it is not shared,
         and two for each node.
       - Proxmox VE shows a backup to a caller with C(Datastore.AllocateSpace)
-        on the storage and C(VM.Backup) on the VM, or with C(Datastore.Allocate)
-        on the storage. Without these, the backups of a VM are unknown.
+        on the storage and C(VM.Backup) on the guest, or with C(Datastore.Allocate)
+        on the storage. Without these, the backups of a guest are unknown.
     type: bool
     default: true
   volumes:
@@ -54,7 +54,7 @@ options:
       - Whether to read the sizes of all disks. This takes one request
         for each storage with disks, on each node if it is not shared.
       - Proxmox VE shows a disk to a caller with C(Datastore.Audit)
-        on the storage and C(VM.Config.Disk) on the VM, or with C(Datastore.Allocate)
+        on the storage and C(VM.Config.Disk) on the guest, or with C(Datastore.Allocate)
         on the storage. Without these, the disk use of a tenant is unknown.
     type: bool
     default: true

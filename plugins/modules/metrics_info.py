@@ -81,7 +81,7 @@ missing:
       part: node
       subject: pve3
       category: NodeUnhealthy
-      reason: 'Could not read node pve3 and the VMs on it: the node is offline.'
+      reason: 'Could not read node pve3 and the guests on it: the node is offline.'
 checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success

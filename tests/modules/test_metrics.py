@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,6 +17,7 @@ from unittest import mock
 import pytest
 
 from tests.metrics_text import FEATURES, Text, read_text
+from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import TOKEN_SECRET, Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import machine, refused, settle, take
@@ -29,6 +30,20 @@ BACKUP = "local:backup/vzdump-qemu-{vmid}-2026_11_20-01_00_00.vma.zst"
 @pytest.fixture
 def lab(unused: Lab) -> Lab:
     return unused
+
+
+@pytest.fixture
+def containers(lab: Lab) -> Iterator[Lab]:
+    """A running container of tenant acme with a mount point, one without a tenant, a template."""
+    add_container(
+        lab, 710, running=True, hostname="proxy1", tags="tenant_acme", cores=3, memory=256
+    )
+    add_mount(lab, 710, "ceph:2,mp=/data")
+    add_container(lab, 711, hostname="proxy2")
+    add_container(lab, 712, hostname="base", template=1)
+    yield lab
+    for vmid in (710, 711, 712):
+        lab.simulator.ask("DELETE", f"/containers/{vmid}", None)
 
 
 def read(lab: Lab, **options: Any) -> tuple[Text, dict[str, Any]]:
@@ -55,7 +70,7 @@ def put_backup(lab: Lab, vmid: int, *, age: int, node: str = "pve1", day: int = 
 
 
 def vm_labels(vm: Mapping[str, Any], tenant: str = "") -> dict[str, str]:
-    labels = {"vmid": str(vm["vmid"]), "name": vm["name"]}
+    labels = {"vmid": str(vm["vmid"]), "name": vm["name"], "kind": "vm"}
     if tenant:
         labels["tenant"] = tenant
     return labels
@@ -67,7 +82,7 @@ def test_names_labels_and_types(lab: Lab) -> None:
     assert found.types | FEATURES == found.types
     labels = {name: set(found.labels_of(name)) for name in FEATURES}
     assert labels == {
-        "proxmox_machines_total": {"phase", "node"},
+        "proxmox_machines_total": {"phase", "node", "kind"},
         "proxmox_reconciliation_duration_seconds": {"action"},
         "proxmox_api_requests_total": {"method", "endpoint", "status"},
         "proxmox_errors_total": {"error_type"},
@@ -84,11 +99,37 @@ def test_machines_by_node_and_phase(lab: Lab) -> None:
     machine(lab, node="pve2")
     found, _result = read(lab, **SMALL)
     name = "proxmox_machines_total"
-    assert found.get(name, node="pve2", phase="running") == 1
-    assert found.get(name, node="pve2", phase="stopped") == 1
-    assert found.get(name, node="pve3", phase="running") == 0
-    assert found.get(name, node="pve1", phase="template") == 1
-    assert found["proxmox_machines_without_tenant"] == 2
+    assert found.get(name, node="pve2", phase="running", kind="vm") == 1
+    assert found.get(name, node="pve2", phase="stopped", kind="vm") == 1
+    assert found.get(name, node="pve3", phase="running", kind="vm") == 0
+    assert found.get(name, node="pve3", phase="running", kind="container") == 0
+    assert found.get(name, node="pve1", phase="template", kind="vm") == 1
+    assert found.get("proxmox_machines_without_tenant", kind="vm") == 2
+
+
+def test_containers_count_beside_vms(containers: Lab) -> None:
+    """The quota of a tenant is one over both kinds."""
+    lab = containers
+    machine(lab, tags="tenant_acme", cores=2, memory=512, disk="ceph:3")
+    now = int(lab.client.clock.time())
+    volid = "local:backup/vzdump-lxc-710-2026_11_20-01_00_00.tar.zst"
+    body = {"volid": volid, "new": True, "size": 5, "ctime": now - 50}
+    lab.simulator.steer("/volumes/pve1", body)
+    found, result = read(lab, quotas={"acme": {"vms": 20}})
+    assert result["complete"] is True
+    name = "proxmox_machines_total"
+    assert found.get(name, node="pve1", phase="running", kind="container") == 1
+    assert found.get(name, node="pve1", phase="stopped", kind="container") == 1
+    assert found.get(name, node="pve1", phase="template", kind="container") == 1
+    assert found.get("proxmox_machines_without_tenant", kind="container") == 1
+    use = {"vms": 2, "cores": 5, "memory_bytes": 768 * 2**20, "disk_bytes": 6 * 2**30}
+    for kind, value in use.items():
+        assert found.get(f"proxmox_tenant_{kind}", tenant="acme") == value, kind
+    labels = {"vmid": "710", "name": "proxy1", "kind": "container", "tenant": "acme"}
+    assert found.get("proxmox_vm_snapshots", **labels) == 0
+    assert found.get("proxmox_vm_backups", **labels) == 1
+    assert found.get("proxmox_vm_newest_backup_timestamp_seconds", **labels) == now - 50
+    assert not found.has("proxmox_vm_backups", vmid="712")
 
 
 def test_requests_do_not_grow_with_vms_but_for_snapshots(lab: Lab) -> None:
@@ -208,9 +249,9 @@ def test_an_offline_node_is_unknown(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve3", {"online": False})
     found, result = read(lab, retries=1)
     name = "proxmox_machines_total"
-    assert found.get(name, node="pve3", phase="unknown") == 1
-    assert not found.has(name, node="pve3", phase="running")
-    assert not found.has(name, node="pve3", phase="stopped")
+    assert found.get(name, node="pve3", phase="unknown", kind="vm") == 1
+    assert not found.has(name, node="pve3", phase="running", kind="vm")
+    assert not found.has(name, node="pve3", phase="stopped", kind="vm")
     assert found["proxmox_cluster_nodes_available"] == 2
     assert found["proxmox_cluster_nodes"] == 3
     assert found.get("proxmox_node_up", node="pve3") == 0
@@ -364,7 +405,7 @@ def test_several_sites_in_one_file(lab: Lab, munich: Lab, tmp_path: Path) -> Non
     result = run_module("metrics", options)
     assert not result.get("failed"), result
     found = read_text(file.read_text(encoding="utf-8"))
-    stopped = {"node": "pve2", "phase": "stopped"}
+    stopped = {"kind": "vm", "node": "pve2", "phase": "stopped"}
     assert found.get("proxmox_machines_total", site="berlin", **stopped) == 1
     assert found.get("proxmox_machines_total", site="munich", **stopped) == 0
     for site in ("berlin", "munich"):
@@ -430,7 +471,7 @@ def test_the_file_is_replaced_and_counters_continue(lab: Lab, tmp_path: Path) ->
     assert (first.sum(count), again.sum(count)) == (1, 2)
     assert first.sum("proxmox_api_requests_total") == 4
     assert again.sum("proxmox_api_requests_total") == 8
-    assert again["proxmox_machines_without_tenant"] == 1
+    assert again.get("proxmox_machines_without_tenant", kind="vm") == 1
 
 
 class umask:

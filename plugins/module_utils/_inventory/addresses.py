@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._container.live.addresses import configured_addresses
+from .._facts.kinds import CT, VIRTUAL_MACHINE
 from .._guest.addresses import Address, agent_is_on, cloud_init_addresses
-from .kinds import CT, VIRTUAL_MACHINE
 
 
 @dataclass(frozen=True)

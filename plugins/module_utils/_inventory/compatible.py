@@ -15,8 +15,9 @@ from operator import itemgetter
 from typing import Any
 
 from .._core import propstring
+from .._facts.kinds import CT, VIRTUAL_MACHINE
 from .hosts import InventoryGuest
-from .kinds import CT, NODE, VIRTUAL_MACHINE
+from .kinds import NODE
 
 COMMUNITY_PROXMOX = "community.proxmox"
 # They are there without a host too.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._cluster.tenant import PREFIX
+from .._facts.kinds import CT, VIRTUAL_MACHINE
 from .hosts import InventoryGuest
-from .kinds import CT, VIRTUAL_MACHINE
 
 PLUGINS = {VIRTUAL_MACHINE: "pve.fleet.agent", CT: "pve.fleet.pct"}
 # The options that tell where a cluster is and whom to trust. The login is not among them: variables

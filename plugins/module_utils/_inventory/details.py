@@ -12,10 +12,11 @@ from typing import Any
 from .._api.client import Client
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
+from .._facts.kinds import GUESTS
 from .._guest.addresses import Address, AddressRule, agent_addresses, choose_address, nic_macs
 from .addresses import SOURCES, node_addresses
 from .hosts import InventoryGuest
-from .kinds import GUESTS, NODE
+from .kinds import NODE
 
 DETAILS = ("addresses", "config", "snapshots")
 # Neither shown nor cached, not even as the asterisks that PVE sends.

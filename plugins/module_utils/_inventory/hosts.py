@@ -17,8 +17,9 @@ from typing import Any
 
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
 from .._core.shown import first_of
+from .._facts.kinds import GUESTS, VIRTUAL_MACHINE
 from .._guest.addresses import is_own
-from .kinds import GUESTS, NODE, VIRTUAL_MACHINE, kind_of, listed_name, vmid_name
+from .kinds import NODE, kind_of, listed_name, vmid_name
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os", "kind")
 # Names with another meaning in Ansible; a VM of that name must not stand for every host.

@@ -8,17 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .._container.kind import CONTAINER
-from .._guest.kind import Kind
-from .._vm.kind import VM
+from .._facts.kinds import CT, GUESTS, VIRTUAL_MACHINE, word_of
 
-# The words of the option `kinds`, of the groups and of the variable proxmox_kind.
-VIRTUAL_MACHINE = "vm"
-CT = "container"
 NODE = "node"
 KINDS = (VIRTUAL_MACHINE, CT, NODE)
-GUESTS: Mapping[str, Kind] = {VIRTUAL_MACHINE: VM, CT: CONTAINER}
-_WORDS = {kind.type: word for word, kind in GUESTS.items()}
+"""The words of the option `kinds`, of the groups and of the variable proxmox_kind."""
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
@@ -30,7 +24,7 @@ def kind_of(row: Mapping[str, Any]) -> str:
         return NODE
     if "vmid" not in row:
         return ""
-    return _WORDS.get(str(pve_type), "")
+    return word_of(str(pve_type))
 
 
 def is_guest(row: Mapping[str, Any], kinds: Collection[str] = tuple(GUESTS)) -> bool:

@@ -16,8 +16,9 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import NetworkError, NodeUnhealthy
+from .._facts.kinds import GUESTS
 from .._guest.kind import Kind
-from .kinds import GUESTS, is_guest, kind_of
+from .kinds import is_guest, kind_of
 from .listing import Rows, checked_rows
 
 # Locks of a guest that is being made.

@@ -19,11 +19,11 @@ from .._cluster.restoring import seems_bare
 from .._cluster.state import cluster_state_of
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, PermissionDenied
 from .._core.shown import counted
+from .._facts.kinds import VIRTUAL_MACHINE
 from .._vm.kind import VM
 from .cache_policy import EarlierSync, reusable
 from .details import fetch_details
 from .hosts import InventoryGuest, guest_of, read_guests
-from .kinds import VIRTUAL_MACHINE
 from .options import InventoryOptions
 from .sites import Listing, read_listings
 

@@ -67,25 +67,27 @@ FAMILIES: Mapping[str, MetricFamily] = {
     "proxmox_storage_size_bytes": _gauge("Size of a storage; a shared one has no node."),
     "proxmox_storage_used_bytes": _gauge("Space of a storage that is in use."),
     MACHINES: _gauge(
-        "Number of VMs by node and phase: running, stopped, template, or unknown, for example on a"
-        " node that is offline."
+        "Number of guests by node, kind (vm or container) and phase: running, stopped, template, or"
+        " unknown, for example on a node that is offline."
     ),
-    "proxmox_machines_without_tenant": _gauge("Number of VMs that belong to no tenant."),
-    "proxmox_tenant_vms": _gauge("Number of VMs of a tenant."),
-    "proxmox_tenant_cores": _gauge("Cores of the VMs of a tenant."),
-    "proxmox_tenant_memory_bytes": _gauge("Memory of the VMs of a tenant."),
-    "proxmox_tenant_disk_bytes": _gauge("Size of all disks of the VMs and templates of a tenant."),
-    "proxmox_tenant_quota_vms": _gauge("Number of VMs that a tenant may have."),
-    "proxmox_tenant_quota_cores": _gauge("Cores that the VMs of a tenant may have."),
-    "proxmox_tenant_quota_memory_bytes": _gauge("Memory that the VMs of a tenant may have."),
+    "proxmox_machines_without_tenant": _gauge("Number of guests that belong to no tenant."),
+    "proxmox_tenant_vms": _gauge("Number of VMs and containers of a tenant."),
+    "proxmox_tenant_cores": _gauge("Cores of the guests of a tenant."),
+    "proxmox_tenant_memory_bytes": _gauge("Memory of the guests of a tenant."),
+    "proxmox_tenant_disk_bytes": _gauge(
+        "Size of all disks of the guests and templates of a tenant."
+    ),
+    "proxmox_tenant_quota_vms": _gauge("Number of VMs and containers that a tenant may have."),
+    "proxmox_tenant_quota_cores": _gauge("Cores that the guests of a tenant may have."),
+    "proxmox_tenant_quota_memory_bytes": _gauge("Memory that the guests of a tenant may have."),
     "proxmox_tenant_quota_disk_bytes": _gauge("Size of all disks that a tenant may have."),
-    "proxmox_vm_snapshots": _gauge("Number of snapshots of a VM; none if it is not known."),
+    "proxmox_vm_snapshots": _gauge("Number of snapshots of a guest; none if it is not known."),
     "proxmox_vm_newest_snapshot_timestamp_seconds": _gauge(
-        "When the newest snapshot of a VM was made, since the epoch."
+        "When the newest snapshot of a guest was made, since the epoch."
     ),
-    "proxmox_vm_backups": _gauge("Number of backups of a VM; none if it is not known."),
+    "proxmox_vm_backups": _gauge("Number of backups of a guest; none if it is not known."),
     "proxmox_vm_newest_backup_timestamp_seconds": _gauge(
-        "When the newest backup of a VM was made, since the epoch."
+        "When the newest backup of a guest was made, since the epoch."
     ),
     "proxmox_drift_vms": _gauge("Number of VMs by what differs from the estate, and tenant."),
     "proxmox_drift_complete": _gauge("Whether all VMs could be compared (1) or not (0)."),

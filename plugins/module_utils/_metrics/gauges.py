@@ -13,6 +13,7 @@ from typing import Any
 from .._cluster.quota import KINDS, figures_by_vm, total
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenant_of, tenant_tag
+from .._facts.kinds import GUESTS, word_of
 from .._protection.model import Copies
 from . import model
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE
@@ -38,7 +39,7 @@ def add_site(samples: Samples, site: Site, wanted: MetricsOptions) -> None:
     samples.put("proxmox_cluster_quorate", site.quorate, **label)
     _add_nodes(samples, site, label)
     _add_storages(samples, site.cluster, label)
-    _add_vms(samples, site.cluster, wanted.prefix, label)
+    _add_guests(samples, site.cluster, wanted.prefix, label)
     _add_tenants(samples, site, site.cluster, wanted)
     _add_copies(samples, site, wanted, "snapshot", site.snapshots)
     _add_copies(samples, site, wanted, "backup", site.backups)
@@ -89,29 +90,35 @@ def _add_storages(samples: Samples, cluster: ClusterState, label: Mapping[str, s
         samples.put("proxmox_storage_used_bytes", row.used, **labels)
 
 
-def _add_vms(
+def _add_guests(
     samples: Samples, cluster: ClusterState, prefix: str, label: Mapping[str, str]
 ) -> None:
-    """Add the number of VMs of each node by phase; on a node that is not online it is unknown."""
-    numbers: Counter[tuple[str, str]] = Counter()
-    without_tenant = 0
-    for name, node in cluster.nodes.items():
-        if node.online:
-            numbers.update({(name, _RUNNING): 0, (name, _STOPPED): 0})
+    """Add the number of guests of each node by kind and phase; on a node that is not online it is
+    unknown.
+    """
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    without_tenant: Counter[str] = Counter()
+    for kind in GUESTS:
+        without_tenant[kind] = 0
+        for name, node in cluster.nodes.items():
+            if node.online:
+                numbers.update({(name, kind, _RUNNING): 0, (name, kind, _STOPPED): 0})
     for row in cluster.vms.values():
-        numbers[row.node, phase_of(row, cluster)] += 1
+        kind = word_of(row.type)
+        numbers[row.node, kind, phase_of(row, cluster)] += 1
         tenant, _why = tenant_of(row.tags, prefix)
         if tenant is None and not row.template:
-            without_tenant += 1
-    for (name, phase), number in numbers.items():
-        samples.put(MACHINES, number, node=name, phase=phase, **label)
-    samples.put("proxmox_machines_without_tenant", without_tenant, **label)
+            without_tenant[kind] += 1
+    for (name, kind, phase), number in numbers.items():
+        samples.put(MACHINES, number, node=name, kind=kind, phase=phase, **label)
+    for kind, number in without_tenant.items():
+        samples.put("proxmox_machines_without_tenant", number, kind=kind, **label)
 
 
 def phase_of(row: VmRow, cluster: ClusterState) -> str:
     """Return running, stopped, template or unknown.
 
-    The listing has the last known power state of the VMs of a node that died for some minutes.
+    The listing has the last known power state of the guests of a node that died for some minutes.
     """
     if row.template:
         return _TEMPLATE
@@ -130,7 +137,7 @@ def _is_online(row: VmRow, cluster: ClusterState) -> bool:
 def _add_tenants(
     samples: Samples, site: Site, cluster: ClusterState, wanted: MetricsOptions
 ) -> None:
-    """Add use and quota of each tenant that has VMs or a quota."""
+    """Add use and quota of each tenant that has guests or a quota."""
     names = {tenant.lower() for tenant in wanted.quotas}
     for row in cluster.vms.values():
         tenant, _why = tenant_of(row.tags, wanted.prefix)
@@ -176,13 +183,21 @@ def _use_of(
 def _add_copies(
     samples: Samples, site: Site, wanted: MetricsOptions, kind: str, copies: Mapping[int, Copies]
 ) -> None:
-    """Add number and newest time of the snapshots or backups of each VM of which they are known."""
+    """Add number and newest time of the snapshots or backups of each guest of which they are
+    known.
+    """
     if site.cluster is None:
         return
     for vmid, found in copies.items():
         row = site.cluster.vms[vmid]
         tenant, _why = tenant_of(row.tags, wanted.prefix)
-        labels = {"vmid": vmid, "name": row.own_name, "tenant": tenant, "site": site.name}
+        labels = {
+            "vmid": vmid,
+            "name": row.own_name,
+            "kind": word_of(row.type),
+            "tenant": tenant,
+            "site": site.name,
+        }
         samples.put(f"proxmox_vm_{kind}s", found.number, **labels)
         if found.number:
             newest = f"proxmox_vm_newest_{kind}_timestamp_seconds"

@@ -36,7 +36,7 @@ class MetricsOptions:
 
 @dataclass(frozen=True)
 class UnreadPart:
-    """Something that could not be read. `subject` is a node, a tenant or a VM, or empty."""
+    """Something that could not be read. `subject` is a node, a tenant or a guest, or empty."""
 
     part: str
     subject: str
@@ -48,7 +48,7 @@ class UnreadPart:
 class Site:
     """One site as read; without `cluster` it could not be read. Times are in seconds.
 
-    `disks` are bytes by VMID. A VM that is not in `snapshots` or `backups` is not known there.
+    `disks` are bytes by VMID. A guest that is not in `snapshots` or `backups` is not known there.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Site:
     quorate: bool | None = None
     cluster: ClusterState | None = None
     nodes: list[dict[str, Any]] = field(default_factory=list)
-    disks: Mapping[int, int] = field(default_factory=dict)
+    disks: dict[int, int] = field(default_factory=dict)
     snapshots: dict[int, Copies] = field(default_factory=dict)
     backups: dict[int, Copies] = field(default_factory=dict)
     missing: list[UnreadPart] = field(default_factory=list)

@@ -14,20 +14,20 @@ from .._cluster.state import VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import disk_sizes, read_contents
 from .._cluster.tenant import tenant_of
 from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
+from .._facts.kinds import TYPES, contents_of
 from .._facts.nodes import NodeFacts, report
 from .._facts.partial_read import node_states, standing
 from .._protection.backups import read_backups
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
 from .._protection.snapshots import read_snapshots
-from .._vm.kind import VM
 from . import model
 from .model import MetricsOptions, Site
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Privileges that show all VMs, all storages, and all disks of a VM to the caller.
+# Privileges that show all guests, all storages, and all disks of a guest to the caller.
 _VMS, _STORAGES, _DISKS = "VM.Audit", "Datastore.Audit", "VM.Config.Disk"
 
 
@@ -51,7 +51,7 @@ def _read_cluster(client: Client, wanted: MetricsOptions, site: Site) -> None:
     answer = client.get("version", attempted="Could not read the version") or {}
     site.version = answer.get("version")
     rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
-    cluster = with_names(client, cluster_state_of(rows, {VM.type}), missing=True)
+    cluster = with_names(client, cluster_state_of(rows, TYPES), missing=True)
     site.cluster = cluster
     _read_nodes(client, wanted, site, rows)
     held = _read_privileges(client, site)
@@ -98,7 +98,7 @@ def _read_privileges(client: Client, site: Site) -> Privileges | None:
         site.lacks(model.PRIVILEGES, error)
         return None
     if _VMS not in held.below("/vms"):
-        site.lacks(model.VMS, _hidden("VMs may be hidden", f"{_VMS} on /vms"))
+        site.lacks(model.VMS, _hidden("VMs and containers may be hidden", f"{_VMS} on /vms"))
     return held
 
 
@@ -108,11 +108,12 @@ def _read_disks(
     """Read the sizes of all disks, and note the tenants for whom they are not complete."""
     if site.cluster is None:
         return
-    found = read_contents(client, site.cluster, "images")
-    site.disks = disk_sizes(found)
     down: dict[str, FleetError] = {}
-    for storage, error in found.unread:
-        down[storage.place] = error
+    for content in contents_of(site.cluster.vms.values()):
+        found = read_contents(client, site.cluster, content)
+        site.disks |= disk_sizes(found)
+        for storage, error in found.unread:
+            down[storage.place] = error
     for row in site.cluster.vms.values():
         tenant, _why = tenant_of(row.tags, wanted.prefix)
         if tenant is None or site.is_missing(model.DISK, tenant):
@@ -123,7 +124,7 @@ def _read_disks(
 
 
 def _hidden_disk(held: Privileges | None, row: VmRow) -> FleetError | None:
-    """Return why disks of a VM can be missing in the listings of storages, or None.
+    """Return why disks of a guest can be missing in the listings of storages, or None.
 
     PVE leaves volumes out that the caller has no right to (pve-storage: PVE/Storage.pm,
     check_volume_access).
@@ -143,7 +144,7 @@ def _disk_use(tenant: str) -> str:
 
 
 def _known(site: Site, part: str, found: Mapping[int, Copies | FleetError]) -> dict[int, Copies]:
-    """Return the known copies by VMID, and note the VMs whose copies are unknown.
+    """Return the known copies by VMID, and note the guests whose copies are unknown.
 
     If there may be more copies, neither their number nor the newest time is known.
     """
@@ -160,7 +161,7 @@ def _known(site: Site, part: str, found: Mapping[int, Copies | FleetError]) -> d
 
 def _not_online(node: str, status: str) -> NodeUnhealthy:
     return NodeUnhealthy(
-        attempted=f"Could not read node {node} and the VMs on it",
+        attempted=f"Could not read node {node} and the guests on it",
         answer=f"the node is {status}",
         next_step="Bring the node back",
         reason="node not online",

@@ -2,16 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The backups of VMs on the storages of the cluster: how many, and how old the newest is."""
+"""The backups of guests on the storages of the cluster: how many, and how old the newest is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.storages.contents import Contents, read_contents
 from .._core.errors import FleetError, PermissionDenied
+from .._facts.kinds import label_of
 from .._tasks.read import read_removals
 from .._vm.kind import VM
 from .model import Copies
@@ -28,28 +29,36 @@ _ON_STORAGE, _ON_VM = "Datastore.AllocateSpace", "VM.Backup"
 def read_backups(
     client: Client, cluster: ClusterState, rows: Iterable[VmRow], held: Privileges
 ) -> dict[int, Copies | FleetError]:
-    """Return the backups of each VM by VMID, or the reason if they are not known.
+    """Return the backups of each guest by VMID, or the reason if they are not known.
 
     One request for each storage with backups, on each node if it is not shared, and, if there are
-    backups, two for each node that is online, about removed VMs.
+    backups, two for each node that is online, about removed guests.
     """
     contents = read_contents(client, cluster, "backup")
     removals: Mapping[int, int] = {}
     if contents.volumes:
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online)
-    times_by_vmid = times_of(contents, removals)
-    return {row.vmid: find_copies(row.vmid, times_by_vmid, contents, held, cluster) for row in rows}
+    found: dict[int, Copies | FleetError] = {}
+    times_by_kind: dict[str, dict[int, list[int]]] = {}
+    for row in rows:
+        if row.type not in times_by_kind:
+            times_by_kind[row.type] = times_of(contents, removals, row.type)
+        times = times_by_kind[row.type].get(row.vmid, [])
+        found[row.vmid] = find_copies(row, times, contents, held, cluster)
+    return found
 
 
-def times_of(contents: Contents, removals: Mapping[int, int]) -> dict[int, list[int]]:
-    """Return the times of the backups of each VM, by VMID (pure).
+def times_of(
+    contents: Contents, removals: Mapping[int, int], pve_type: str
+) -> dict[int, list[int]]:
+    """Return the times of the backups of each guest of a kind, by VMID (pure).
 
     A backup from before the last removal of a guest belongs to that guest: VMIDs are reused.
     """
     times_by_vmid: dict[int, list[int]] = {}
     for _row, volume in contents.volumes:
-        if _is_of_container(volume) or volume.get("vmid") is None:
+        if volume.get("subtype", VM.type) != pve_type or volume.get("vmid") is None:
             continue
         vmid = int(volume["vmid"])
         when = int(volume.get("ctime") or 0)
@@ -58,36 +67,27 @@ def times_of(contents: Contents, removals: Mapping[int, int]) -> dict[int, list[
     return times_by_vmid
 
 
-def _is_of_container(volume: Mapping[str, Any]) -> bool:
-    return volume.get("subtype", VM.type) != VM.type
-
-
 def find_copies(
-    vmid: int,
-    times_by_vmid: Mapping[int, list[int]],
-    contents: Contents,
-    held: Privileges,
-    cluster: ClusterState,
+    row: VmRow, times: list[int], contents: Contents, held: Privileges, cluster: ClusterState
 ) -> Copies | FleetError:
-    """Return the backups of a VM that were found, or the reason if none can be found (pure).
+    """Return the backups of a guest with these times, or the reason if none can be found (pure).
 
     The found backups have a doubt if others may be hidden.
     """
-    times = times_by_vmid.get(vmid, [])
-    doubt = _doubt(vmid, contents, held, cluster)
+    doubt = _doubt(row, contents, held, cluster)
     if doubt is not None and not times:
         return doubt
     return Copies(len(times), max(times, default=0), doubt)
 
 
 def _doubt(
-    vmid: int, contents: Contents, held: Privileges, cluster: ClusterState
+    guest: VmRow, contents: Contents, held: Privileges, cluster: ClusterState
 ) -> FleetError | None:
-    """Return why backups of a VM may be missing among the found ones, or None."""
-    attempted = f"Could not find out when VM {vmid} was backed up last"
+    """Return why backups of a guest may be missing among the found ones, or None."""
+    attempted = f"Could not find out when {label_of(guest)} was backed up last"
     for _row, error in contents.unread:
         return error.on(attempted=attempted)
-    missing = missing_privilege(vmid, held, cluster)
+    missing = missing_privilege(guest.vmid, held, cluster)
     if not missing:
         return None
     return PermissionDenied(
@@ -99,7 +99,7 @@ def _doubt(
 
 
 def missing_privilege(vmid: int, held: Privileges, cluster: ClusterState) -> str:
-    """Return a privilege without which backups of a VM are hidden, or an empty text (pure).
+    """Return a privilege without which backups of a guest are hidden, or an empty text (pure).
 
     PVE leaves volumes out of a listing that the caller has no right to use (pve-storage:
     PVE/API2/Storage/Content.pm and PVE/Storage.pm, check_volume_access).

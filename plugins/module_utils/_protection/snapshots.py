@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The snapshots of VMs: how many, and how old the newest is."""
+"""The snapshots of guests: how many, and how old the newest is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError, NodeUnhealthy
 from .._core.parallel import side_by_side
+from .._facts.kinds import label_of
 from .._snapshot.read import tree_of
 from .model import Copies
 
@@ -26,9 +27,9 @@ _TRIES = 2
 def read_snapshots(
     client: Client, cluster: ClusterState, rows: Iterable[VmRow]
 ) -> dict[int, Copies | FleetError]:
-    """Return the snapshots of each VM by VMID, or the reason if they are unknown.
+    """Return the snapshots of each guest by VMID, or the reason if they are unknown.
 
-    One request for each VM, none for a VM on an offline node.
+    One request for each guest, none for a guest on an offline node.
     """
     chosen = list(rows)
 
@@ -36,7 +37,7 @@ def read_snapshots(
         node = cluster.nodes.get(row.node)
         if node is not None and not node.online:
             return _offline(row)
-        attempted = f"Could not read the snapshots of VM {row.vmid}"
+        attempted = f"Could not read the snapshots of {label_of(row)}"
         try:
             answer = client.get(*row.path, "snapshot", attempted=attempted, tries=_TRIES)
         except FleetError as error:
@@ -58,7 +59,7 @@ def copies_of(answer: Iterable[Mapping[str, Any]]) -> Copies:
 
 def _offline(row: VmRow) -> NodeUnhealthy:
     return NodeUnhealthy(
-        attempted=f"Could not read the snapshots of VM {row.vmid}",
+        attempted=f"Could not read the snapshots of {label_of(row)}",
         answer=f"node {row.node} is offline",
         next_step="Bring the node back",
         reason="node offline",

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +53,21 @@ def read_contents(client: Client, cluster: ClusterState, content: str) -> Conten
     return Contents(tuple(volumes), tuple(unread))
 
 
-def read_volumes(client: Client, cluster: ClusterState) -> dict[int, int]:
+def read_volumes(
+    client: Client, cluster: ClusterState, contents: Iterable[str] = ("images",)
+) -> dict[int, int]:
     """Return the bytes of all disks by VMID, without the disks on nodes and storages that are down.
 
-    It sends the requests of `read_contents`. Raises FleetError if a read is not allowed.
+    `contents` are the kinds of content with disks: a storage lists those of VMs and those of
+    containers apart (pve-storage: PVE/Storage/Plugin.pm, list_volumes). It sends the requests of
+    `read_contents` for each. Raises FleetError if a read is not allowed.
     """
-    found = read_contents(client, cluster, "images")
-    require_allowed(found)
-    return disk_sizes(found)
+    sizes: dict[int, int] = {}
+    for content in contents:
+        found = read_contents(client, cluster, content)
+        require_allowed(found)
+        sizes |= disk_sizes(found)
+    return sizes
 
 
 def require_allowed(found: Contents) -> None:

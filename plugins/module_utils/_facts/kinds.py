@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All kinds of guests, and their words in results (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from .._cluster.state import VmRow
+from .._container.kind import CONTAINER
+from .._guest.kind import Kind
+from .._vm.kind import VM
+
+# The words of options, groups, labels and results.
+VIRTUAL_MACHINE = "vm"
+CT = "container"
+GUESTS: Mapping[str, Kind] = {VIRTUAL_MACHINE: VM, CT: CONTAINER}
+TYPES = frozenset(kind.type for kind in GUESTS.values())
+"""PVE's words for them."""
+
+_WORDS = {kind.type: word for word, kind in GUESTS.items()}
+
+
+def word_of(pve_type: str) -> str:
+    """Return `vm` or `container` for PVE's word of a kind of guests, an empty text for another
+    word.
+    """
+    return _WORDS.get(pve_type, "")
+
+
+def kind_of_row(row: VmRow) -> Kind:
+    """Return the kind of a guest of the listing."""
+    return GUESTS[word_of(row.type)]
+
+
+def label_of(row: VmRow) -> str:
+    """Return how messages call a guest: C(VM 100), C(container 110)."""
+    return f"{kind_of_row(row).noun} {row.vmid}"
+
+
+def contents_of(rows: Iterable[VmRow]) -> Collection[str]:
+    """Return the contents of storages with the disks of these guests; always that of VMs."""
+    found = {VM.content: None}
+    for row in rows:
+        found[kind_of_row(row).content] = None
+    return tuple(found)
