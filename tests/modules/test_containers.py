@@ -128,11 +128,20 @@ def test_container_is_not_changed_or_removed_as_a_vm(lab: Lab) -> None:
     assert lab.client.get("nodes", "pve1", "lxc", 500, "config") == before
 
 
-def test_name_of_a_container_is_free_for_a_vm(lab: Lab) -> None:
-    make(lab, 500)
-    vm = do(lab, "vm", name="ct500", memory="1G")["vm"]
+def test_name_of_a_container_is_not_free_for_a_vm(lab: Lab) -> None:
+    """Both kinds share the names of a tenant, in both directions; other tenants have their own."""
+    make(lab, 500, tags="tenant_acme")
+    for module, more in (("vm", {}), ("clone", {"source": "debian-13"})):
+        result = refused(lab, module, name="ct500", tenant="acme", **more)
+        assert result["error"]["reason"] == "name taken"
+        assert "a container has that name: 500 on node pve1" in result["msg"]
+    assert "name taken" in str(refused(lab, "vm", name="ct500", memory="1G"))
+    vm = do(lab, "vm", name="ct500", tenant="globex", memory="1G")["vm"]
     assert vm["vmid"] != 500
-    assert not do(lab, "vm", name="ct500", memory="1G")["changed"]
+    assert not do(lab, "vm", name="ct500", tenant="globex", memory="1G")["changed"]
+    do(lab, "vm", name="web", tenant="acme", memory="1G")
+    renamed = refused(lab, "vm", name="ct500", vmid=first_number("web", "acme"), tenant="acme")
+    assert "was not renamed" in renamed["msg"]
 
 
 def test_containers_are_not_listed_as_vms(lab: Lab) -> None:

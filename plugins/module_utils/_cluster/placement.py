@@ -163,7 +163,7 @@ def loads_of(cluster: ClusterState, needs: Needs, rules: Rules = _NO_RULES) -> d
     A VM that is too new for the listing's figures counts with the figures of the VM itself.
     """
     loads = {name: Load() for name in cluster.nodes}
-    for vm in cluster.vms.values():
+    for vm in cluster.guests:
         load = loads.get(vm.node)
         if load is None or vm.template:
             continue

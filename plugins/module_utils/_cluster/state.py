@@ -117,10 +117,33 @@ class ClusterState:
     types: frozenset[str] = frozenset()
     # guests of other kinds, as the listing has them
     others: Mapping[int, VmRow] = field(default_factory=dict)
+    asked_others: frozenset[str] = frozenset()  # nodes that gave the names of these as well
 
     def is_of_other_kind(self, vmid: int | None) -> bool:
         """Return whether a VMID belongs to a guest of a kind that the caller does not work on."""
         return vmid in self.taken - self.vms.keys()
+
+    def guest(self, vmid: int) -> VmRow | None:
+        """Return the row of a guest of any kind, or None."""
+        return self.vms.get(vmid) or self.others.get(vmid)
+
+    @property
+    def guests(self) -> tuple[VmRow, ...]:
+        """The rows of guests of all kinds."""
+        return (*self.vms.values(), *self.others.values())
+
+    def of_type(self, kind: str) -> ClusterState:
+        """Return the state for work on guests of one of the kinds."""
+        if self.types == {kind}:
+            return self
+        vms: dict[int, VmRow] = {}
+        others = dict(self.others)
+        for vmid, row in self.vms.items():
+            group = vms if row.type == kind else others
+            group[vmid] = row
+        return replace(
+            self, vms=vms, others=others, types=frozenset((kind,)), asked_others=self.asked_nodes
+        )
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:
         """Return the row of a storage on a node, or None."""
@@ -230,7 +253,9 @@ def _ask(
 
 def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRow:
     """Return a VM from the list of its node; that list has no pools (pure)."""
-    fresh = _vm({**row, "type": listed.type, "node": listed.node, "maxcpu": row.get("cpus")})
+    fresh = row_of_listing(
+        {**row, "type": listed.type, "node": listed.node, "maxcpu": row.get("cpus")}
+    )
     status = fresh.status
     if not full:
         status = _on_state(fresh.status, listed.status)
@@ -287,6 +312,26 @@ def with_vm(cluster: ClusterState, row: VmRow) -> ClusterState:
     return replace(cluster, vms={**cluster.vms, row.vmid: row})
 
 
+def with_other_names(
+    client: Client, cluster: ClusterState, nodes: Iterable[str] | None = None
+) -> ClusterState:
+    """Return the cluster state with the guests of other kinds as these nodes list them; without
+    `nodes`, those are asked whose guests have no name in the listing, which are usually none.
+
+    One request for each node and kind.
+    """
+    rows = cluster.others.values()
+    if nodes is None:
+        nodes = {row.node for row in rows if not row.name}
+    wanted = set(nodes) - cluster.asked_others
+    if not wanted:
+        return cluster
+    types = frozenset(row.type for row in rows)
+    before = replace(cluster, vms=cluster.others, types=types, asked_nodes=cluster.asked_others)
+    seen = ask_nodes(client, before, wanted)
+    return replace(cluster, others=seen.vms, taken=seen.taken, asked_others=seen.asked_nodes)
+
+
 def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:
     """Return the cluster state without a VM that is gone (pure)."""
     vms = dict(cluster.vms)
@@ -327,10 +372,10 @@ def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) 
         if "vmid" in row:
             taken.add(int(row["vmid"]))
         if kind in types:
-            vm = _vm(row)
+            vm = row_of_listing(row)
             vms[vm.vmid] = vm
         elif "vmid" in row:
-            vm = _vm(row)
+            vm = row_of_listing(row)
             others[vm.vmid] = vm
         elif kind == "node":
             nodes[row["node"]] = _node(row)
@@ -349,7 +394,8 @@ def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) 
     )
 
 
-def _vm(row: Mapping[str, Any]) -> VmRow:
+def row_of_listing(row: Mapping[str, Any]) -> VmRow:
+    """Return a guest of the listing."""
     return VmRow(
         type=row["type"],
         vmid=int(row["vmid"]),

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
 from .._guest.identity import Identity
-from .._guest.kind import Kind
+from .._guest.kind import Kind, OtherKind
 from .._schema.formats import LXC, Schema
 from .config.actual import mounts, nics, storage_of, volumes_in
 from .config.figures import figures_of
@@ -37,7 +37,7 @@ class ContainerKind(Kind):
     generated_options: ClassVar[Collection[str]] = HIDDEN
     name_option: ClassVar[str] = "hostname"
     secret_options: ClassVar[Collection[str]] = ("env",)
-    other_noun: ClassVar[str] = "VM"
+    other: ClassVar[OtherKind] = OtherKind("VM", "name", "images")
     has_uuid: ClassVar[bool] = False
     content: ClassVar[str] = "rootdir"
     template_is_task: ClassVar[bool] = False

@@ -17,14 +17,13 @@ from .._cluster.visible import look_for, require_no_other_kind, require_visible
 from .._core.result import Result
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.context import RunContext
-from .._guest.flow.flow import Flow, GuestPlan, require_choice, with_connection
+from .._guest.flow.flow import Flow, GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
 from .._guest.flow.place import choose_place
 from .._guest.flow.placed import Placed
 from .._guest.flow.reads import GuestReads
 from .._guest.model import Actual
 from .._guest.plan.creation import Creation
-from .._guest.plan.refusals import require_name_free
 from .._resource.plan import Plan
 from .config.figures import memory_of
 from .desired.parse import ContainerOptions, read_options
@@ -110,9 +109,9 @@ class ContainerFlow(Flow[ContainerContext]):
         desired, client = context.desired, context.client
         guest, reads = desired.guest, GuestReads(client)
         attempted = f"{guest.label} was not created"
-        require_no_other_kind(cluster, guest.vmid, attempted, CONTAINER.other_noun)
+        require_no_other_kind(cluster, guest.vmid, attempted, CONTAINER.other.noun)
         require_visible(look_for(client, cluster, guest.vmid), guest.vmid, attempted)
-        require_name_free(guest, cluster)
+        cluster = with_free_name(client, guest, cluster)
         require_source(desired)
         if guest.node:
             require_node(cluster, guest.node)
@@ -131,7 +130,7 @@ class ContainerFlow(Flow[ContainerContext]):
         guest = context.desired.guest
         if guest.state == "absent":
             attempted = f"{guest.label} was not removed"
-            require_no_other_kind(cluster, guest.vmid, attempted, CONTAINER.other_noun)
+            require_no_other_kind(cluster, guest.vmid, attempted, CONTAINER.other.noun)
         return super().plan_missing(context, cluster, searched)
 
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:

@@ -11,12 +11,24 @@ value; there is no registry of kinds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
 from .._schema.formats import Schema
 from .identity import Identity
+
+
+@dataclass(frozen=True)
+class OtherKind:
+    """The words for guests of the other kind: in messages, of the option with their name, and of
+    the content of storages with their disks.
+    """
+
+    noun: str
+    name_option: str
+    content: str
 
 
 class Kind(Protocol):
@@ -29,7 +41,7 @@ class Kind(Protocol):
     of the HA manager by the type of the task that asked it. `console` is the word for its console
     in addresses of the user interface. `generated_options` are options that PVE sets itself.
     `name_option` is the option with the name; the values of `secret_options` are never shown.
-    `other_noun` is the word for guests of the other kind. `has_uuid` is whether its guests have
+    `other` has the words for guests of the other kind. `has_uuid` is whether its guests have
     uuids. `content` is the content of storages with its
     disks. `template_is_task` is whether PVE names the
     task that converts one into a template. `schema` has its options.
@@ -43,7 +55,7 @@ class Kind(Protocol):
     generated_options: ClassVar[Collection[str]]
     name_option: ClassVar[str]
     secret_options: ClassVar[Collection[str]]
-    other_noun: ClassVar[str]
+    other: ClassVar[OtherKind]
     has_uuid: ClassVar[bool]
     content: ClassVar[str]
     template_is_task: ClassVar[bool]

@@ -50,7 +50,8 @@ def require_counted(
     is_limited = any(getattr(more, kind) for kind in kinds)
     if not unread or not is_limited:
         return
-    places = ", ".join(sorted({cluster.vms[vmid].node for vmid in unread}))
+    rows = filter(None, map(cluster.guest, unread))
+    places = ", ".join(sorted({row.node for row in rows}))
     raise NodeUnhealthy(
         attempted=f"The quota of tenant {desired.tenant} could not be checked",
         answer=(

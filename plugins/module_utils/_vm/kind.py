@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
 from .._guest.identity import Identity
-from .._guest.kind import Kind
+from .._guest.kind import Kind, OtherKind
 from .._schema.formats import QEMU, Schema
 from .config.actual import bridges_of, drives, is_disk, storage_of, volumes_in
 from .config.figures import figures_of
@@ -41,7 +41,7 @@ class VmKind(Kind):
     generated_options: ClassVar[Collection[str]] = HIDDEN
     name_option: ClassVar[str] = "name"
     secret_options: ClassVar[Collection[str]] = ("cipassword",)
-    other_noun: ClassVar[str] = "container"
+    other: ClassVar[OtherKind] = OtherKind("container", "hostname", "rootdir")
     has_uuid: ClassVar[bool] = True
     content: ClassVar[str] = "images"
     template_is_task: ClassVar[bool] = True

@@ -15,7 +15,7 @@ from .._cluster.view import ClusterView
 from .._cluster.visible import look_for
 from .._core.result import Result
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.flow import Flow, GuestPlan, require_choice, with_connection
+from .._guest.flow.flow import Flow, GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
 from .._guest.flow.place import choose_place
 from .._guest.flow.placed import Placed
@@ -124,6 +124,7 @@ class VmFlow(Flow[VmContext]):
         client = context.client
         reads = Reads(client)
         require_creatable(desired, cluster, look_for(client, cluster, desired.guest.vmid))
+        cluster = with_free_name(client, desired.guest, cluster)
         aim = read_aim(reads, desired, cluster)
         require_allowed(aim, cluster, client.connection)
         choice = choose_place(reads, aim, aim.needs(), cluster)

@@ -142,7 +142,7 @@ def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) 
         shared=cluster.shared_storages,
         bases=frozenset(),
         figures=figures,
-        known=frozenset(cluster.vms),
+        known=frozenset(cluster.taken),
         siblings=siblings,
     )
 

@@ -74,11 +74,12 @@ class PlacementRule:
             cluster = with_names(client, cluster)
 
         def find_breach(guests: Mapping[int, Any]) -> str | None:
-            beside = replace(cluster, vms=guests)
+            beside = replace(cluster, vms=guests, others={})
             return why_crowded(beside, self.node, self.needs, self.rules)
 
+        everyone = {row.vmid: row for row in cluster.guests}
         return RaceReading(
-            cluster.vms, find_breach, lambda vmid: is_finished(client, self.kind, cluster.vms[vmid])
+            everyone, find_breach, lambda vmid: is_finished(client, self.kind, everyone[vmid])
         )
 
     def removed(self, breach: str) -> FleetError:

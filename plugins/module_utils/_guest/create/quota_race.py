@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 from ..._cluster.quota import Figures, beyond, excess, figures_by_vm, growth, total
 from ..._cluster.restoring import first_restored, suspects
-from ..._cluster.state import ClusterState, ask_nodes, fetch_cluster_state, with_names
+from ..._cluster.state import (
+    ClusterState,
+    ask_nodes,
+    fetch_cluster_state,
+    with_names,
+    with_other_names,
+)
 from ..._cluster.storages.contents import read_volumes
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._core.errors import BeingRestored, FleetError
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
-    """Return the figures of each VM of the tenant.
+    """Return the figures of each guest of the tenant: the quota is one over both kinds.
 
     One more request for each node or storage if the listing is not enough.
     """
@@ -37,12 +43,29 @@ def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[in
     limits = desired.limits or {}
     if limits.keys() - {"vms"}:
         cluster = with_names(client, cluster)
+        cluster = with_other_names(client, cluster, _nodes_of_others(desired, cluster))
     volumes = None
     if "disk" in limits:
-        volumes = read_volumes(client, cluster)
-    # the quota is one over both kinds
+        volumes = read_volumes(client, cluster, _contents(desired, cluster))
     cluster = replace(cluster, vms={**cluster.others, **cluster.vms})
     return figures_by_vm(cluster, tag, desired.tenant_prefix, volumes)
+
+
+def _nodes_of_others(desired: Guest, cluster: ClusterState) -> set[str]:
+    """Return the nodes on which the tenant has guests of the other kind."""
+    nodes: set[str] = set()
+    for row in cluster.others.values():
+        if owns(desired.tenant_tag, row.tags, desired.tenant_prefix):
+            nodes.add(row.node)
+    return nodes
+
+
+def _contents(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
+    """Return the contents of storages with the disks of the tenant."""
+    kind = desired.kind
+    if _nodes_of_others(desired, cluster):
+        return (kind.content, kind.other.content)
+    return (kind.content,)
 
 
 def read_unfinished(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
@@ -240,6 +263,7 @@ class QuotaRule:
         for vmid in (self.number, *self.desired.leaving):
             others.pop(vmid, None)
         limits = self.desired.limits or {}
+        everyone = {row.vmid: row for row in cluster.guests}
 
         def find_breach(guests: Mapping[int, Figures]) -> Mapping[str, Mapping[str, int]]:
             used = total(guests.values())
@@ -248,7 +272,7 @@ class QuotaRule:
         return RaceReading(
             others,
             find_breach,
-            lambda vmid: is_finished(self.client, self.desired.kind, cluster.vms[vmid]),
+            lambda vmid: is_finished(self.client, self.desired.kind, everyone[vmid]),
         )
 
     def removed(self, breach: Mapping[str, Mapping[str, int]]) -> FleetError:

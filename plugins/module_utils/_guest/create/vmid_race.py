@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from ..._cluster.view import ClusterView
 from ..._cluster.visible import is_in_use
 from ..._core.errors import Conflict, VmidTaken
-from ..live.creation import Match, match_desired
+from ..live.creation import Match, match_desired, read_other_kind
 from ..model import Guest
+from ..plan.refusals import require_name_free
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -65,6 +66,8 @@ class VmidRace:
         found = match_desired(self._client, desired, vmid, node, self._timeout)
         if found is Match.DESIRED:
             raise AlreadyCreated
+        if found is Match.OTHER:
+            self._require_other_name(vmid)
         if self._tries >= _VMID_TRIES:
             raise error
         if found is Match.GONE and not self._is_hidden(vmid):
@@ -77,6 +80,14 @@ class VmidRace:
         # one.
         taken = self._taken if vmids.by_name else cluster_view.now().taken
         return vmids.free_after(taken | self._lost, len(self._lost), self._rng)
+
+    def _require_other_name(self, vmid: int) -> None:
+        """Raise Conflict if another run has just created a guest of the other kind with the name:
+        the VMID follows from the name, so that both runs tried the same one.
+        """
+        row = read_other_kind(self._client, self._desired, vmid, self._timeout)
+        if row is not None:
+            require_name_free(self._desired, [row])
 
     def _is_hidden(self, vmid: int) -> bool:
         """Return whether the caller may not see the guest with this VMID. If it was removed, the

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
-from ..._cluster.state import ClusterState
+from ..._cluster.state import ClusterState, with_other_names
 from ..._cluster.visible import look_for, require_visible
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
@@ -26,6 +26,7 @@ from ..plan import power
 from ..plan.capacity import Capacity
 from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
+from ..plan.refusals import require_name_free
 from ..plan.removal import plan_gone, plan_removal, require_named_so
 from .context import AnyContext
 from .placed import AnyAim, Numbered, Placed, with_vmid
@@ -154,6 +155,7 @@ class Flow(Generic[AnyContext]):
         """Return the plan for an existing guest that has passed the tenant guard."""
         read_at = context.client.clock.monotonic()
         if context.desired.guest.state != "absent":
+            cluster = _with_free_name(context, actual, cluster)
             guest_plan = self.update(context, actual, cluster)
             return replace(guest_plan, asked=context, read_at=read_at)
         require_named_so(context.desired.guest, actual)
@@ -183,6 +185,26 @@ class Flow(Generic[AnyContext]):
             draft=draft,
             config=draft.placed.aim.config,
         )
+
+
+def with_free_name(
+    client: Client, desired: Guest, cluster: ClusterState, verb: str = "created"
+) -> ClusterState:
+    """Return the cluster state with the names of guests of the other kind, which a node is asked
+    for if the listing lacks one. Raises Conflict if such a guest of the tenant has the name.
+    """
+    if not desired.name or not cluster.others:
+        return cluster
+    cluster = with_other_names(client, cluster)
+    require_name_free(desired, cluster.others.values(), verb)
+    return cluster
+
+
+def _with_free_name(context: AnyContext, actual: Actual, cluster: ClusterState) -> ClusterState:
+    """Return the cluster state after the check of the name that an existing guest gets."""
+    if context.desired.guest.name == actual.name:
+        return cluster
+    return with_free_name(context.client, context.desired.guest, cluster, "renamed")
 
 
 def require_choice(desired: Guest, attempted: str) -> None:

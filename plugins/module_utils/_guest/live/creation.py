@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._cluster.restoring import await_restored, is_bare, require_restore_succeeded
-from ..._cluster.state import VmRow, guest_row
+from ..._cluster.state import VmRow, guest_row, row_of_listing
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._cluster.view import PATIENCE
 from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
@@ -57,13 +57,24 @@ def is_unfinished(actual: Actual) -> bool:
 def is_finished(client: Client, kind: Kind, row: VmRow) -> bool:
     """Return whether a VM is still on its listed node, and the run that created it is done with it.
 
-    Raises FleetError.
+    A guest of another kind than `kind` is read as far as its notes and its lock. Raises FleetError.
     """
+    if row.type != kind.type:
+        return _is_other_finished(client, row)
     try:
         actual = read_actual(client, kind, row.vmid, row.node, status=row.status)
     except NotFound:
         return False
     return not is_being_created(actual)
+
+
+def _is_other_finished(client: Client, row: VmRow) -> bool:
+    try:
+        config = client.get(*row.path, "config")
+    except NotFound:
+        return False
+    marker = split_notes(config.get("description"))[1]
+    return config.get("lock") not in CREATION_LOCKS and not marker.building
 
 
 def is_desired(config: Mapping[str, Any], desired: Guest) -> bool:
@@ -109,6 +120,28 @@ def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout:
     if is_desired(config, desired):
         return Match.DESIRED
     return Match.OTHER
+
+
+def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -> VmRow | None:
+    """Return the row of a guest of the other kind as its configuration has it, once it has a name.
+
+    None for a guest of the kind that is desired, and for one that is gone or stays nameless. Until
+    a run has finished a guest, its notes name the tenant.
+    """
+    for _left in poll(client.clock, min(timeout, PATIENCE), longest=_LONGEST_PAUSE):
+        listed = guest_row(client, vmid)
+        if not listed or listed["type"] == desired.kind.type:
+            return None
+        path = ("nodes", str(listed["node"]), str(listed["type"]), vmid, "config")
+        try:
+            config = client.direct().get(*path)
+        except FleetError:
+            continue
+        name = str(config.get(desired.kind.other.name_option) or "")
+        if name:
+            tags = owner_tags(config, desired.tenant_prefix)
+            return row_of_listing({**listed, "name": name, "tags": ";".join(tags)})
+    return None
 
 
 def _await_restored(

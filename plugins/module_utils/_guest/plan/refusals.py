@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ..._api.settings import Connection
 from ..._cluster.site import require_own_bridges
-from ..._cluster.state import ClusterState
+from ..._cluster.state import VmRow
 from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
 from ..._core.errors import ConfigurationError, Conflict, NotSupported, PermissionDenied
 from ..._resource.plan import Plan
@@ -132,18 +132,18 @@ def require_root(
     )
 
 
-def require_name_free(desired: Guest, cluster: ClusterState) -> None:
-    """Raise Conflict for a new guest if a guest of the other kind has its name: both kinds share
-    the names of a tenant.
+def require_name_free(desired: Guest, others: Iterable[VmRow], verb: str = "created") -> None:
+    """Raise Conflict for a guest that gets the name of one of these guests of the other kind: both
+    kinds share the names of a tenant.
     """
-    for row in cluster.others.values():
+    for row in others:
         if row.name != desired.name or not desired.name:
             continue
         if is_of_others(desired.tenant_tag, row.tags, desired.tenant_prefix):
             continue
-        other = desired.kind.other_noun
+        other = desired.kind.other.noun
         raise Conflict(
-            attempted=f"{desired.label} was not created",
+            attempted=f"{desired.label} was not {verb}",
             answer=f"a {other} has that name: {row.vmid} on node {row.node}",
             next_step=f"Choose another name, or remove that {other} first",
             reason="name taken",

@@ -50,7 +50,7 @@ def plan_gone(desired: Guest, cluster: ClusterState) -> Plan:
     """Return the plan for a guest that must be absent and does not exist: nothing to do."""
     if not cluster.is_of_other_kind(desired.vmid):
         return Plan()
-    other = desired.kind.other_noun
+    other = desired.kind.other.noun
     return Plan(warnings=(f"a {other} has the number {desired.vmid}, and was left as it is",))
 
 

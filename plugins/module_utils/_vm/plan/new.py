@@ -90,7 +90,7 @@ def require_creatable(desired: Desired, cluster: ClusterState, sight: Sight) -> 
     `sight` is PVE's answer about its VMID.
     """
     attempted = f"{desired.guest.label} was not created"
-    require_no_other_kind(cluster, desired.guest.vmid, attempted, VM.other_noun)
+    require_no_other_kind(cluster, desired.guest.vmid, attempted, VM.other.noun)
     require_visible(sight, desired.guest.vmid, attempted)
     if not desired.guest.name and desired.guest.source is None and not desired.hardware.disks:
         raise ValidationFailed(
@@ -184,7 +184,7 @@ def placed(aim: Aim, choice: Choice, facts: Facts, connection: Connection) -> Pl
         shared=cluster.shared_storages,
         bases=base_storages(cluster),
         figures=figures,
-        known=frozenset(cluster.vms),
+        known=frozenset(cluster.taken),
         siblings=siblings,
         warnings=unknown,
     )
