@@ -20,11 +20,20 @@ options:
         C(docs/fleet.md) says how lists and dictionaries are merged.
     type: list
     elements: dict
-    required: true
+  containers:
+    description:
+      - The containers, each with a name or a VMID, with the options of M(pve.fleet.container),
+        and C(class), C(classes) and C(site). They are planned together with O(vms), and both
+        share VMIDs, the names of a tenant and its quota.
+      - Options next to O(vms), those of classes and of O(defaults) hold for containers too if
+        containers have them, except C(source) and C(full).
+    type: list
+    elements: dict
   defaults:
     description:
-      - Options for every VM as one dictionary, such as a variable of an estate. It overrides
-        the same options next to O(vms). Every option of a VM is allowed except its name and VMID.
+      - Options for every VM and container as one dictionary, such as a variable of an estate.
+        It overrides the same options next to O(vms). Every option is allowed except name and
+        VMID; one that only VMs or only containers have holds for these.
     type: dict
     default: {}
   tenants:

@@ -18,11 +18,11 @@ description:
   - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to
     every VM. Each VM is managed as M(pve.fleet.vm) does it.
   - 'Two first VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms: [{name:
-    web1}, {name: web2, memory: 8G}]}). Only O(vms) is required.'
+    web1}, {name: web2, memory: 8G}]}). Only O(vms) or O(containers) is required.'
   - B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
     O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose
-    in the guide C(docs/vm.md) of this collection. The guide C(docs/fleet.md) shows this module
-    by example.
+    in the guide C(docs/vm.md) of this collection. O(containers) has containers with the options
+    of M(pve.fleet.container). The guide C(docs/fleet.md) shows this module by example.
   - The cluster is read once, and all VMs are planned together. Nodes, VMIDs and quotas are
     determined for the whole list, so limits, affinity and anti-affinity also apply between
     the new VMs.
@@ -45,10 +45,22 @@ extends_documentation_fragment:
   - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.vm
+  - module: pve.fleet.container
   - module: pve.fleet.vm_info
 """
 
 EXAMPLES = r"""
+- name: Create a VM and two containers with the quota of their tenant
+  pve.fleet.vms:
+    tenant: acme
+    quota: {vms: 20, memory: 64G}
+    state: started
+    vms:
+      - {name: db1, source: debian-13, cores: 4, memory: 16G}
+    containers:
+      - {name: proxy1, source: debian-13-standard, memory: 1G, rootfs: {size: 8G}}
+      - {name: proxy2, source: debian-13-standard, memory: 1G, rootfs: {size: 8G}}
+
 - name: Create web servers on different nodes, if possible, and a database
   pve.fleet.vms:
     tenant: acme
@@ -99,8 +111,8 @@ EXAMPLES = r"""
 RETURN = r"""
 vms:
   description:
-    - The VMs in the order of the list, followed by those that O(prune) removed. Also returned
-      if VMs failed or the list was rejected.
+    - The VMs in the order of the list, then the containers, followed by those that O(prune)
+      removed. Also returned if VMs failed or the list was rejected.
     - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
       RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant)
       and the error of that VM itself.
@@ -112,6 +124,7 @@ vms:
   type: list
   elements: dict
   contains:
+    kind: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     name: {description: Name of the VM., type: str, sample: web1}
     tenant: {description: Tenant of the VM., type: str, sample: acme}
     vmid: {description: VMID of the VM. In check mode the one it would get., type: int,
@@ -132,7 +145,9 @@ vms:
     msg: {description: Why the VM failed., type: str, returned: when it failed}
     error: {description: 'See RV(pve.fleet.vm#module:error).', type: dict, returned: when
         it failed}
-    vm: {description: 'See RV(pve.fleet.vm#module:vm).', type: dict}
+    vm: {description: 'See RV(pve.fleet.vm#module:vm).', type: dict, returned: for VMs}
+    container: {description: 'See RV(pve.fleet.container#module:container).', type: dict,
+      returned: for containers}
     plan: {description: Steps of its plan., type: list, elements: str}
     done: {description: Steps that were executed., type: list, elements: str}
     placement: {description: 'See RV(pve.fleet.vm#module:placement).', type: dict}
@@ -184,6 +199,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet
 ENTRY = Entry(
     run,
     fleet_spec(),
+    {"required_one_of": [("vms", "containers")]},
     secrets=fleet_secrets,
     on_failure=refused_values,
     sites=Sites(names=sites_of, run=run_at_sites),

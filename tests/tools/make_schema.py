@@ -226,7 +226,17 @@ def render_lxc() -> str:
 def render_guests() -> str:
     """Return the text of the file with the words that paths have for kinds of guests."""
     text = GUESTS_HEAD.format(version=load_release(VERSION))
-    return formatted(text + f"GUEST_TYPES: tuple[str, ...] = {_printed(guest_types())}\n")
+    full = tuple(kind for kind in guest_types() if _takes_full(kind))
+    lines = (
+        f"GUEST_TYPES: tuple[str, ...] = {_printed(guest_types())}\n",
+        "# The kinds whose lists on a node take C(full).\n",
+        f"FULL_LISTS: tuple[str, ...] = {_printed(full)}\n",
+    )
+    return formatted(text + "".join(lines))
+
+
+def _takes_full(kind: str) -> bool:
+    return "full" in paths_of(VERSION)[f"/nodes/{{node}}/{kind}"]["GET"]["params"]
 
 
 def guest_types() -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .._api.generated.guests import FULL_LISTS
 from .._core.errors import NetworkError, NodeUnhealthy
 from .._core.parallel import side_by_side
 from .tenant import parse_tags
@@ -200,9 +201,9 @@ def ask_nodes(
     """Return the cluster state with the VMs as these nodes list them, which does not lag.
 
     One request for each node that is not offline, in parallel. `full` asks each machine for its
-    power state too, such as paused. The VMs of a node that does not answer keep their rows of the
-    listing. A VM that its node no longer has was moved or removed since: one more request tells
-    which, and its new node is asked.
+    power state too, such as paused; containers have none that a list leaves out. The VMs of a node
+    that does not answer keep their rows of the listing. A VM that its node no longer has was moved
+    or removed since: one more request tells which, and its new node is asked.
     """
     cluster, missed = _ask(client, cluster, nodes, full)
     for _look in range(_LOOKS):
@@ -222,8 +223,9 @@ def _ask(
     def ask(node: str) -> list[dict[str, Any]] | None:
         rows: list[dict[str, Any]] = []
         try:
-            for kind in sorted(cluster.types):
-                rows += client.get("nodes", node, kind, full=full or None)
+            for kind in _kinds_on(cluster, node):
+                asks_full = full and kind in FULL_LISTS
+                rows += client.get("nodes", node, kind, full=asks_full or None)
         except (NetworkError, NodeUnhealthy):
             return None
         return rows
@@ -249,6 +251,15 @@ def _ask(
     missed = {vmid for vmid in missed if vms[vmid].node in answered}
     cluster = replace(cluster, vms=vms, asked_nodes=cluster.asked_nodes | answered)
     return cluster, missed
+
+
+def _kinds_on(cluster: ClusterState, node: str) -> list[str]:
+    """Return the kinds of which a node is asked for its guests: of several kinds, only those of
+    which the listing has a guest there (pure).
+    """
+    if len(cluster.types) == 1:
+        return list(cluster.types)
+    return sorted({row.type for row in cluster.vms.values() if row.node == node})
 
 
 def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRow:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._container.kind import CONTAINER
 from .._core.errors import TaskTimeout
 from .._vm.kind import VM
 
@@ -21,6 +22,9 @@ Resource = tuple[str, str]
 
 # Seconds in which several failures of one resource count as one: all running tasks may then fail.
 CALM = 2.0
+
+# The end of the path of a request that creates a guest, by kind.
+_CREATIONS = ((VM.type,), (CONTAINER.type,))
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,7 @@ def resources_of(
         used.add(("node", str(path[1])))
     if path[-1:] == ("clone",):
         used |= {("template", str(path[3])), *storages}
-    elif path[2:] == (VM.type,):
+    elif path[2:] in _CREATIONS:
         used |= storages
     elif data.get("storage"):
         used.add(("storage", str(data["storage"])))

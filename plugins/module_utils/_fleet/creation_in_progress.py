@@ -18,11 +18,12 @@ from .._cluster.tenant import owns
 from .._cluster.view import PATIENCE
 from .._cluster.vmids import VmidAllocator, VmidRange, read_vmid_ranges
 from .._core.errors import FleetError, TaskTimeout
+from .._guest.kind import Kind
 from .._guest.live.creation import CREATION_LOCKS, await_name, owner_tags
 from .._guest.marker import split_notes
 from .._guest.model import LIKELY
-from .._vm.kind import VM
 from .items import PruneScope
+from .kinds import list_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -35,8 +36,8 @@ def find_creations_in_progress(
     listed: set[int],
     params: Mapping[str, Any],
 ) -> tuple[list[VmRow], tuple[str, ...]]:
-    """Return the unfinished VMs of the scope that are not in the list, and warnings. Warnings also
-    name VMs that a restore is writing.
+    """Return the unfinished guests of the scope that are not in the list, and warnings. Warnings
+    also name VMs that a restore is writing. `cluster` has the guests of one kind.
 
     The configuration of a VM is read if the VM may be in the scope: PVE is still creating it, so
     that it has no name, tags or pool yet, or it has no tenant tag and a VMID that this tenant's VM
@@ -46,6 +47,7 @@ def find_creations_in_progress(
         cluster = with_names(client, cluster)
     restored = find_restored(client, suspects(cluster, scope.tenant_tag, scope.prefix, listed))
     vmids = _likely_vmids_of(params)
+    kind = list_of(next(iter(cluster.types))).kind
     until = client.clock.monotonic() + PATIENCE
     rows: list[VmRow] = []
     notes = list(restored.values())
@@ -57,26 +59,28 @@ def find_creations_in_progress(
             continue
         remaining = max(0.0, until - client.clock.monotonic())
         try:
-            if _is_in(client, row, scope, remaining):
+            if _is_in(client, kind, row, scope, remaining):
                 rows.append(row)
         except TaskTimeout:
             notes.append(
-                f"VM {row.vmid} on node {row.node} is still being made: whether it has the "
-                f"{scope.label} is not known yet. Run this again when it is complete"
+                f"{kind.noun} {row.vmid} on node {row.node} is still being made: whether it has "
+                f"the {scope.label} is not known yet. Run this again when it is complete"
             )
         except FleetError as error:
-            notes.append(f"VM {row.vmid} on node {row.node} could not be read: {error.message}")
+            notes.append(
+                f"{kind.noun} {row.vmid} on node {row.node} could not be read: {error.message}"
+            )
     return rows, tuple(notes)
 
 
-def _is_in(client: Client, row: VmRow, scope: PruneScope, seconds: float) -> bool:
+def _is_in(client: Client, kind: Kind, row: VmRow, scope: PruneScope, seconds: float) -> bool:
     """Return whether an unfinished VM is in the scope, once that can be read.
 
     PVE puts a VM into its pool when it is complete (qemu-server: clone_vm, create_vm). Raises
     TaskTimeout after `seconds`.
     """
     by_pool = scope.pool is not None
-    config = await_name(client, VM, row.vmid, row.node, seconds, complete=by_pool) or {}
+    config = await_name(client, kind, row.vmid, row.node, seconds, complete=by_pool) or {}
     tags = owner_tags(config, scope.prefix)
     if not owns(scope.tenant_tag, tags, scope.prefix):
         return False

@@ -21,9 +21,9 @@ from .._core.parallel import all_at_once, side_by_side
 from .._core.poll import poll
 from .._core.result import Result
 from .._guest.flow.apply import apply_plan, preview, with_view
+from .._guest.flow.flow import GuestPlan
 from .._guest.model import Actual
 from .._resource.execute import after_writes
-from .._vm.run import VmPlan
 from .concurrency import ConcurrencyLimiter, ConcurrencyLimits, Resource, resources_of
 from .plan import READERS, Planned
 from .progress import RunProgress
@@ -115,7 +115,7 @@ class RebootSlot:
         self,
         reboots: RebootQueue,
         client: Client,
-        vm_plan: VmPlan,
+        vm_plan: GuestPlan[Any],
         actual: Actual,
         candidate: RebootCandidate,
     ) -> None:
@@ -198,7 +198,9 @@ class Executor:
         """
         limiter = ConcurrencyLimiter(self._limits, self._clock.monotonic)
         outcomes: list[VmOutcome | None] = [None] * len(plans)
-        waiting: list[tuple[tuple[int, Planned, VmPlan, Admission], frozenset[Resource]]] = []
+        waiting: list[
+            tuple[tuple[int, Planned, GuestPlan[Any], Admission], frozenset[Resource]]
+        ] = []
         for at, planned in enumerate(plans):
             vm_plan = planned.vm_plan
             if vm_plan is None:
@@ -239,7 +241,7 @@ class Executor:
             raise
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _slot_of(self, planned: Planned, vm_plan: VmPlan) -> RebootSlot | None:
+    def _slot_of(self, planned: Planned, vm_plan: GuestPlan[Any]) -> RebootSlot | None:
         """Return the turn of a VM that runs and is to run when all is done, or None."""
         actual, desired = vm_plan.actual, planned.item.desired
         if actual is None or not actual.running:
@@ -260,17 +262,18 @@ class Executor:
     def _work(
         self,
         planned: Planned,
-        vm_plan: VmPlan,
+        vm_plan: GuestPlan[Any],
         admission: Admission,
         run_progress: RunProgress,
         before: Before | None,
     ) -> VmOutcome:
         """Return the outcome of one VM."""
         notes = self._client.notes.about(planned.item.label)
+        kind = planned.item.kind.kind
         view = self._client.limited(admission, run_progress.over(self._client.progress)).noted(
             notes
         )
-        cluster_view = LiveView(view, self._reservations, _vmid(vm_plan))
+        cluster_view = LiveView(view, self._reservations, _vmid(vm_plan), kind.type)
         seen = replace(vm_plan, cluster=replace(vm_plan.cluster, read_at=self._planned_at))
         try:
             if before is not None:
@@ -282,7 +285,7 @@ class Executor:
         notes.complete()
         return VmOutcome(planned, result)
 
-    def _settle(self, vm_plan: VmPlan, admission: Admission) -> Result:
+    def _settle(self, vm_plan: GuestPlan[Any], admission: Admission) -> Result:
         """Execute one plan. If it takes the VM down, its slot ends when the VM runs again."""
         try:
             result = apply_plan(vm_plan)
@@ -311,7 +314,7 @@ def preview_all(plans: list[Planned]) -> list[VmOutcome]:
     return side_by_side(one, plans, READERS)
 
 
-def _storages(vm_plan: VmPlan) -> frozenset[Resource]:
+def _storages(vm_plan: GuestPlan[Any]) -> frozenset[Resource]:
     """Return the storages that a new VM's disks are made on."""
     if vm_plan.draft is None:
         return frozenset()
@@ -325,7 +328,7 @@ def _storages(vm_plan: VmPlan) -> frozenset[Resource]:
     return frozenset(found)
 
 
-def _first(vm_plan: VmPlan, storages: frozenset[Resource]) -> frozenset[Resource]:
+def _first(vm_plan: GuestPlan[Any], storages: frozenset[Resource]) -> frozenset[Resource]:
     """Return the resources of the first task of a plan, empty if the plan has no task."""
     tasks = (step for step in vm_plan.plan.steps if step.is_task and step.method != "FILE")
     first = next(tasks, None)
@@ -334,7 +337,7 @@ def _first(vm_plan: VmPlan, storages: frozenset[Resource]) -> frozenset[Resource
     return resources_of(first.path, first.data, storages)
 
 
-def _vmid(vm_plan: VmPlan) -> int:
+def _vmid(vm_plan: GuestPlan[Any]) -> int:
     if vm_plan.draft is not None:
         return vm_plan.draft.vmid
     if vm_plan.actual is not None:

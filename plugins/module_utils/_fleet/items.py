@@ -15,15 +15,9 @@ from .._core import validate
 from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed
 from .._guest.desired.layers import lay_over
-from .._spec.fleet import shared_spec, with_defaults, without_defaults
-from .._spec.vm import vm_spec
-from .._vm.desired.parse import VmOptions
+from .._spec.fleet import with_defaults
 from .._vm.desired.presets import class_options
-from .._vm.desired.values import without_left_out
-from .._vm.gather.reads import release_for_names
-from .._vm.model import Desired
-from .._vm.plan.refusals.options import require_names
-from .._vm.run import read_vm_options
+from .kinds import LISTS, VMS, ListKind
 from .listed import (
     ListEntry,
     Mistakes,
@@ -47,17 +41,30 @@ _OF_LISTED_REMOVAL = (*_OF_REMOVAL, "protection")
 
 @dataclass(frozen=True)
 class VmItem:
-    """One VM of the list: its place, and its own options merged over its class and the defaults."""
+    """One guest of a list: its place, and its own options merged over its class and the
+    defaults.
+    """
 
     index: int
-    options: VmOptions
+    options: Any
+    kind: ListKind = VMS
     pruned: bool = False
     site: str = ""  # set if the run covers several sites
 
     @property
-    def desired(self) -> Desired:
-        """The VM as desired."""
+    def desired(self) -> Any:
+        """The guest as desired."""
         return self.options.desired
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Its place in the result: VMs come before containers."""
+        return LISTS.index(self.kind), self.index
+
+    @property
+    def place(self) -> str:
+        """The guest as messages call it, such as C(vms[0])."""
+        return self.kind.label(self.index)
 
     @property
     def name_in_dns(self) -> str:
@@ -68,7 +75,7 @@ class VmItem:
     @property
     def label(self) -> str:
         """The VM as a list of several shows it: with its tenant."""
-        name = self.desired.guest.name or f"VM {self.desired.guest.vmid}"
+        name = self.desired.guest.name or f"{self.kind.kind.noun} {self.desired.guest.vmid}"
         if self.desired.guest.tenant:
             return f"{self.desired.guest.tenant}/{name}"
         return name
@@ -119,7 +126,7 @@ def read_estate(
     The client is only asked for its version, and only if an option is not in the schema; without a
     client such names are not checked. With `sites`, only VMs of these sites are included.
     """
-    params = fold_defaults(params)
+    params, given = fold_defaults(params), params
     listed = read_listed(params)
     tenants = read_tenants(params)
     prunes = bool(params.get("prune")) and not params.get("remove")
@@ -130,17 +137,16 @@ def read_estate(
         chosen = _at_sites(chosen, sites)
         others = _at_sites(others, sites)
     read = removal_listed if params.get("remove") else merge
+    params_of = {one.option: fold_defaults(given, one) for one in _lists_in(chosen)}
     items: list[VmItem] = []
     mistakes = Mistakes()
     for entry in chosen:
         try:
-            merged = read(inherited(params, entry.settings), entry.options)
-            item = VmItem(entry.index, read_vm_options(merged), site=entry.site)
-            if client is not None:
-                require_names(item.desired, release_for_names(client, item.desired))
-            items.append(item)
+            own = params_of[entry.kind.option]
+            layers = inherited(own, entry.settings, entry.kind.specs)
+            items.append(_item(entry, read(layers, entry.options, entry.kind), client))
         except FleetError as error:
-            mistakes.note(entry.index, entry.options, error)
+            mistakes.note(entry.kind, entry.index, entry.options, error)
     mistakes.raise_any()
     require_distinct(listed)
     if not prunes:
@@ -152,39 +158,59 @@ def read_estate(
     return Estate(params, items, others, scope)
 
 
+def _lists_in(entries: list[ListEntry]) -> list[ListKind]:
+    """Return the lists that have any of these entries."""
+    options = {entry.kind.option for entry in entries}
+    return [one for one in LISTS if one.option in options]
+
+
+def _item(entry: ListEntry, merged: Mapping[str, Any], client: Client | None) -> VmItem:
+    """Return the guest of an entry from its merged options. Raises FleetError."""
+    item = VmItem(entry.index, entry.kind.read(merged), entry.kind, site=entry.site)
+    if client is not None:
+        entry.kind.judge_names(client, item.desired)
+    return item
+
+
 def _at_sites(entries: list[ListEntry], sites: Collection[str]) -> list[ListEntry]:
     return [entry for entry in entries if entry.site in sites]
 
 
-def fold_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with O(defaults) merged over the options next to it.
+def fold_defaults(params: Mapping[str, Any], kind: ListKind = VMS) -> dict[str, Any]:
+    """Return the options with O(defaults) merged over the options next to it, for the guests of one
+    kind.
 
     Raises ValidationFailed.
     """
     given = params.get("defaults")
     if not given:
         return dict(params)
-    more = check_options(without_defaults(shared_spec()), given, "defaults")
-    shared = {name: params.get(name) for name in shared_spec()}
-    return {**params, **lay_over(without_left_out(shared), without_left_out(more))}
+    specs, bare = kind.specs, kind.without_left_out
+    more = check_options(specs.shared, specs.own(given), "defaults")
+    shared = {name: params.get(name) for name in specs.shared}
+    return {**params, **lay_over(bare(shared), bare(more))}
 
 
-def merge(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of one VM: its own over its class, over the options for all VMs.
+def merge(
+    params: Mapping[str, Any], own: Mapping[str, Any], kind: ListKind = VMS
+) -> dict[str, Any]:
+    """Return the options of one guest: its own over its class, over the options for all guests.
 
     Raises FleetError for a class that does not exist.
     """
-    shared = {name: params.get(name) for name in shared_spec()}
+    specs = kind.specs
+    shared = specs.shared_of(params)
     label = own.get("class") or shared.get("class")
     named: Mapping[str, Any] = {}
     if label:
-        named = class_options(label, _classes_of(shared, own))
-    layers: list[Mapping[str, Any]] = [without_left_out(shared), named, without_left_out(own)]
+        named = class_options(label, _classes_of(shared, own), specs)
+    bare = kind.without_left_out
+    layers: list[Mapping[str, Any]] = [bare(shared), named, bare(own)]
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = lay_over(merged, layer)
     merged["class"] = None  # it is part of the rest now
-    return with_defaults(vm_spec(), merged)
+    return with_defaults(specs.whole, merged)
 
 
 def _classes_of(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,14 +236,19 @@ def read_scope(params: Mapping[str, Any]) -> PruneScope:
     return PruneScope(tag, prefix, pool)
 
 
-def removal_of(params: Mapping[str, Any], vmid: int, name: str) -> dict[str, Any]:
-    """Return the options of a VM that is pruned."""
+def removal_of(
+    params: Mapping[str, Any], vmid: int, name: str, kind: ListKind = VMS
+) -> dict[str, Any]:
+    """Return the options of a guest that is pruned."""
     said = {name: params.get(name) for name in _OF_REMOVAL}
-    return with_defaults(vm_spec(), {**said, "vmid": vmid, "name": name or None, "state": "absent"})
+    own = {"vmid": vmid, "name": name or None, "state": "absent"}
+    return with_defaults(kind.specs.whole, {**said, **own})
 
 
-def removal_listed(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options to remove a VM of the list.
+def removal_listed(
+    params: Mapping[str, Any], own: Mapping[str, Any], kind: ListKind = VMS
+) -> dict[str, Any]:
+    """Return the options to remove a guest of the list.
 
     Others, such as a missing class, are ignored.
     """
@@ -229,9 +260,8 @@ def removal_listed(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
         of_class = {"protection": content.get("protection")}
     protection = check_options({"protection": {"type": "bool"}}, of_class)
     mine = {name: own.get(name) for name in ("name", "vmid", *_OF_LISTED_REMOVAL)}
-    return with_defaults(
-        vm_spec(), {**lay_over(lay_over(shared, protection), mine), "state": "absent"}
-    )
+    merged = lay_over(lay_over(shared, protection), mine)
+    return with_defaults(kind.specs.whole, {**merged, "state": "absent"})
 
 
 def _require_inside(items: list[VmItem], scope: PruneScope) -> None:
@@ -243,9 +273,10 @@ def _require_inside(items: list[VmItem], scope: PruneScope) -> None:
         is_inside = is_of_tenant and is_of_pool
         if not is_inside and desired.guest.state != "absent":
             raise ValidationFailed(
-                attempted=f"vms[{item.index}], {desired.guest.label}, was refused",
+                attempted=f"{item.place}, {desired.guest.label}, was refused",
                 answer=(
-                    f"with prune all VMs of the list have the {scope.label}; this one says another"
+                    f"with prune all guests of the list have the {scope.label};"
+                    " this one says another"
                 ),
                 next_step="Leave out its tenant and pool, or put it into a task of its own",
                 reason="outside the scope",

@@ -14,7 +14,7 @@ from .._cluster.tenant import PREFIX, tenant_tag
 from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed, category_class
 from .._core.failures.several import Failed, causes_of
-from .._spec.fleet import item_spec
+from .kinds import LISTS, ListKind
 from .tenants import TenantSettings, read_settings, settings_of, site_of
 
 
@@ -23,6 +23,7 @@ class ListEntry:
     """One entry of the list: its place, its own options, and which VM it names."""
 
     index: int
+    kind: ListKind
     options: Mapping[str, Any]
     name: str
     vmid: int | None
@@ -32,21 +33,39 @@ class ListEntry:
     site: str = ""  # empty for the site of the task
 
     @property
+    def noun(self) -> str:
+        """The word for its kind of guests."""
+        return self.kind.kind.noun
+
+    @property
+    def place(self) -> str:
+        """The entry as messages call it, such as C(vms[0])."""
+        return self.kind.label(self.index)
+
+    @property
     def label(self) -> str:
         return "/".join(filter(None, (self.tenant, self.name)))
+
+
+@dataclass(frozen=True)
+class _Mistake:
+    option: str
+    index: int
+    label: str
+    error: FleetError
 
 
 class Mistakes:
     """Collects the errors of single VMs, so that one error names all of them."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, str, FleetError]] = []
+        self._found: list[_Mistake] = []
 
-    def note(self, index: int, own: Mapping[str, Any], error: FleetError) -> None:
-        """Note the error of a VM by its place in the list; `own` are its options, valid or not."""
+    def note(self, kind: ListKind, index: int, own: Mapping[str, Any], error: FleetError) -> None:
+        """Note the error of a guest by its place in a list; `own` are its options, valid or not."""
         name = own.get("name") or own.get("vmid") or "without a name"
-        label = f"vms[{index}] ({name})"
-        self._found.append((index, label, error))
+        label = f"{kind.label(index)} ({name})"
+        self._found.append(_Mistake(kind.option, index, label, error))
 
     def raise_any(self) -> None:
         """Raise one error for the whole list if any mistake was noted."""
@@ -55,25 +74,27 @@ class Mistakes:
 
 
 def read_listed(params: Mapping[str, Any]) -> list[ListEntry]:
-    """Return the entries of O(vms) with converted options.
+    """Return the entries of all lists with converted options.
 
     Raises one FleetError for all mistakes.
     """
-    spec = item_spec()
     settings = read_settings(params)
     mistakes = Mistakes()
     found: list[ListEntry] = []
-    for index, given in enumerate(params["vms"]):
-        try:
-            found.append(_listed(index, check_options(spec, given), params, settings))
-        except FleetError as error:
-            own = given if isinstance(given, Mapping) else {}
-            mistakes.note(index, own, error)
+    for kind in LISTS:
+        for index, given in enumerate(params.get(kind.option) or ()):
+            try:
+                options = check_options(kind.specs.item, given)
+                found.append(_listed(kind, index, options, params, settings))
+            except FleetError as error:
+                own = given if isinstance(given, Mapping) else {}
+                mistakes.note(kind, index, own, error)
     mistakes.raise_any()
     return found
 
 
 def _listed(
+    kind: ListKind,
     index: int,
     own: Mapping[str, Any],
     params: Mapping[str, Any],
@@ -87,6 +108,7 @@ def _listed(
     of_tenant = settings_of(settings, tenant)
     return ListEntry(
         index=index,
+        kind=kind,
         options={name: value for name, value in own.items() if name != "site"},
         name=str(own.get("name") or ""),
         vmid=own.get("vmid"),
@@ -98,9 +120,9 @@ def _listed(
 
 
 def require_distinct(listed: Sequence[ListEntry]) -> None:
-    """Raise ValidationFailed if two entries name one VM: each would undo the other's work.
+    """Raise ValidationFailed if two entries name one guest: each would undo the other's work.
 
-    Each site has its own VMIDs and names.
+    Each site has its own VMIDs and names, which both kinds of guests share.
     """
     by_vmid: dict[tuple[str, int], ListEntry] = {}
     by_name: dict[tuple[str, str, str], ListEntry] = {}
@@ -117,20 +139,29 @@ def require_distinct(listed: Sequence[ListEntry]) -> None:
 
 
 def _duplicate_vmid(first: ListEntry, second: ListEntry) -> ValidationFailed:
-    label = f"VM VMID {second.vmid}"
+    label = f"{second.noun} VMID {second.vmid}"
+    if first.kind is not second.kind:
+        return _duplicate(first, second, f"both have the VMID {second.vmid}")
     return _duplicate(first, second, f"both are {label}; the list has more than one {label}")
 
 
 def _duplicate_name(first: ListEntry, second: ListEntry) -> ValidationFailed:
     owner = f" of tenant {second.tenant}" if second.tenant else ""
-    number = f"the list has more than one VM {first.label}"
-    return _duplicate(first, second, f"both are VM '{second.name}'{owner}; {number}")
+    if first.kind is not second.kind:
+        return _duplicate(first, second, f"both have the name '{second.name}'{owner}")
+    noun = second.noun
+    number = f"the list has more than one {noun} {first.label}"
+    return _duplicate(first, second, f"both are {noun} '{second.name}'{owner}; {number}")
 
 
 def _duplicate(first: ListEntry, second: ListEntry, answer: str) -> ValidationFailed:
-    rule = "A tenant can have each name once, and each VMID belongs to one VM"
+    rule = "A tenant can have each name once, and each VMID belongs to one guest"
+    collision = "have the same identity"
+    if first.kind is second.kind:
+        rule = f"A tenant can have each name once, and each VMID belongs to one {first.noun}"
+        collision = f"are the same {first.noun}"
     return ValidationFailed(
-        attempted=f"vms[{first.index}] and vms[{second.index}] are the same VM",
+        attempted=f"{first.place} and {second.place} {collision}",
         answer=answer,
         next_step=f"{rule}: rename one of them",
         reason="listed twice",
@@ -219,17 +250,18 @@ def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) ->
     )
 
 
-def _refused(wrong: Sequence[tuple[int, str, FleetError]]) -> FleetError:
+def _refused(wrong: Sequence[_Mistake]) -> FleetError:
     """Return one error for the whole list, made of the errors of its VMs."""
     failures: list[Failed] = []
     details: list[dict[str, Any]] = []
     reasons: set[str] = set()
     categories: set[type[FleetError]] = set()
-    for index, label, error in wrong:
-        failures.append(Failed(label, error))
-        details.append({"index": index, "vm": label, **error.as_result()})
-        reasons.add(error.reason)
-        categories.add(category_class(error))
+    for one in wrong:
+        failures.append(Failed(one.label, one.error))
+        place = {"list": one.option, "index": one.index, "vm": one.label}
+        details.append({**place, **one.error.as_result()})
+        reasons.add(one.error.reason)
+        categories.add(category_class(one.error))
     category = categories.pop() if len(categories) == 1 else ValidationFailed
     return category(
         attempted="The list of VMs was refused, and nothing was changed",

@@ -8,7 +8,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,16 @@ from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
 from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
+from .._core.shown import counted, first_of
+from .._guest.flow.context import RunContext
+from .._guest.flow.flow import GuestPlan
 from .._guest.flow.placed import Numbered
 from .._guest.live.find import find
 from .._guest.model import Actual, Guest
 from .._guest.plan.capacity import Capacity
-from .._vm.context import VmContext
-from .._vm.kind import VM
-from .._vm.run import VM_FLOW, VmPlan, prepared, read_vm_options
 from .creation_in_progress import find_creations_in_progress, is_creation_in, within
 from .items import PruneScope, VmItem, removal_of
+from .kinds import VMS, ListKind, list_of
 from .listed import ListEntry
 from .reservations import PlanningView, row_of
 
@@ -42,7 +43,7 @@ class Planned:
     """The plan of one VM, or its error. `row` is the VM as decisions about the others see it."""
 
     item: VmItem
-    vm_plan: VmPlan | None = None
+    vm_plan: GuestPlan[Any] | None = None
     row: VmRow | None = None
     error: FleetError | None = None
     found: VmRow | None = None  # the existing VM of the item
@@ -75,18 +76,22 @@ class Planned:
 class Planner:
     """Plans VMs one after the other; each plan sees the VMs planned before it."""
 
-    def __init__(self, client: Client, check_mode: bool) -> None:
+    def __init__(
+        self, client: Client, check_mode: bool, lists: Collection[ListKind] = (VMS,)
+    ) -> None:
         self._memory = CachingReader.around(client)
         self._check_mode = check_mode
-        self.cluster = fetch_cluster_state(self._memory, {VM.type})  # as read at the start
-        self._seen = self.cluster  # the same, refreshed from the nodes
+        types = {one.kind.type for one in lists}
+        self.cluster = fetch_cluster_state(self._memory, types)  # as read at the start
+        self._listed = {one: self.cluster.of_type(one) for one in types}  # the same, by kind
+        self._seen = dict(self._listed)  # the same, refreshed from the nodes
         self._planned = PlanningView(self._memory, self.cluster)
         self.notes: tuple[str, ...] = ()  # problems while looking for VMs to prune
         self.leaving: frozenset[int] = frozenset()  # VMs that this run removes, if all goes well
         self._named: dict[str, list[VmItem]] = {}  # names that new VMs of this run will have
         self._owners: dict[int, VmItem] = {}  # which item means the VM of a number
         # new templates of this run by name and by number, and their places
-        self._templates: dict[str, int] = {}
+        self._templates: dict[str, VmItem] = {}
 
     def plan(self, items: list[VmItem]) -> list[Planned]:
         """Return each VM's plan, in the order of the list.
@@ -119,7 +124,7 @@ class Planner:
             if one.vm_plan is not None:
                 self.leaving |= vmids_of(one)
         planned += self._plan_all(staying)
-        return sorted(planned, key=lambda one: one.item.index)
+        return sorted(planned, key=lambda one: one.item.order)
 
     def _plan_all(self, located: list[Planned]) -> list[Planned]:
         found = side_by_side(self._read, located, READERS)
@@ -133,22 +138,31 @@ class Planner:
         Templates are never removed. The listing takes the template flag from statistics, so that it
         lacks the flag of a new template; therefore the nodes are asked.
         """
-        listed = all_vmids_of(planned)
-        rows = out_of_list(self.cluster, scope, listed)
-        unfinished, self.notes = find_creations_in_progress(
-            self._memory.direct(), self._seen, scope, listed, params
+        unwanted: list[Planned] = []
+        for kind in sorted(self._seen):
+            unwanted += self._prune_kind(params, scope, all_vmids_of(planned), list_of(kind))
+        return unwanted
+
+    def _prune_kind(
+        self, params: Mapping[str, Any], scope: PruneScope, listed: set[int], of: ListKind
+    ) -> list[Planned]:
+        cluster = self._listed[of.kind.type]
+        rows = out_of_list(cluster, scope, listed)
+        seen = self._seen[of.kind.type]
+        unfinished, notes = find_creations_in_progress(
+            self._memory.direct(), seen, scope, listed, params
         )
+        self.notes += notes
         rows += unfinished
-        fresh = ask_nodes(self._memory, self.cluster, {row.node for row in rows}, full=True)
+        fresh = ask_nodes(self._memory, cluster, {row.node for row in rows}, full=True)
         items: list[VmItem] = []
         for row in rows:
             now = fresh.vms.get(row.vmid)
             if now is None or now.template:
                 continue  # gone since the listing was read, or to be kept
             name = now.own_name or row.own_name
-            removal = removal_of(params, row.vmid, name)
-            index = len(planned) + len(items)
-            items.append(VmItem(index, read_vm_options(removal), pruned=True))
+            removal = removal_of(params, row.vmid, name, of)
+            items.append(VmItem(len(items), of.read(removal), of, pruned=True))
         return self._without_templates(self.plan(items))
 
     def _without_templates(self, unwanted: list[Planned]) -> list[Planned]:
@@ -161,24 +175,29 @@ class Planner:
         """Return the VM that an item means, with name and tags from its node, or None."""
         if planned.found is None:
             return None
-        return self._planned.cluster.vms.get(planned.found.vmid)
+        return self._planned.row(planned.found.vmid)
 
-    def _context(self, item: VmItem) -> VmContext:
-        context = VmContext(
+    def _cluster_of(self, item: VmItem) -> ClusterState:
+        """Return the cluster as planned so far, for work on guests of the item's kind."""
+        return self._planned.of(item.kind.kind.type).cluster
+
+    def _context(self, item: VmItem) -> RunContext[Any]:
+        context = item.kind.context(
             client=self._memory,
             desired=item.desired.with_guest(leaving=self.leaving),
             settings=item.options.settings,
             check_mode=self._check_mode,
-            cluster_view=self._planned,
+            cluster_view=self._planned.of(item.kind.kind.type),
         )
-        return prepared(context)
+        prepared: RunContext[Any] = item.kind.prepared(context)
+        return prepared
 
     def _locate(self, items: list[VmItem]) -> list[Planned]:
         located: list[Planned] = []
         # If two tenants name one VM, its configuration decides who owns it.
         owners: dict[tuple[int, str | None], VmItem] = {}
         for item in items:
-            row = _row_in(self._planned.cluster, item.desired.guest)
+            row = _row_in(self._cluster_of(item), item.desired.guest)
             if row is None:
                 located.append(Planned(item))
                 continue
@@ -190,26 +209,27 @@ class Planner:
         return located
 
     def _ask_nodes_of(self, located: list[Planned]) -> None:
-        """Refresh names and power states, which are late in the listing; one request per node.
+        """Refresh names and power states, which are late in the listing; one request per node and
+        kind.
 
-        Only the nodes of known VMs are asked; all nodes if a VM was not found by its name.
+        Only the nodes of known guests are asked; all nodes if one was not found by its name.
         """
-        nodes: set[str] = set()
-        for one in located:
-            if one.found is not None:
-                nodes.add(one.found.node)
-        if any(map(_is_unknown, located)):
-            nodes = set(self.cluster.nodes)
-        before = self._seen.vms.keys()
-        self._seen = ask_nodes(self._memory, self._seen, nodes, full=True)
-        self._planned.see(self._seen, before - self._seen.vms.keys())
+        for kind in sorted(self._seen):
+            of_kind = [one for one in located if one.item.kind.kind.type == kind]
+            nodes = {one.found.node for one in of_kind if one.found is not None}
+            if any(map(_is_unknown, of_kind)):
+                nodes = set(self.cluster.nodes)
+            before = self._seen[kind].vms.keys()
+            seen = ask_nodes(self._memory, self._seen[kind], nodes, full=True)
+            self._seen[kind] = seen
+            self._planned.see(seen, before - seen.vms.keys())
 
     def _read(self, planned: Planned) -> tuple[Actual | None, ClusterState] | FleetError:
         """Return the VM that an item means, and the cluster state in which it was searched."""
         if planned.error is not None:
             return planned.error
         try:
-            return find(self._context(planned.item).of_guest, self._planned.cluster)
+            return find(self._context(planned.item).of_guest, self._cluster_of(planned.item))
         except FleetError as error:
             return error
 
@@ -220,19 +240,20 @@ class Planner:
         if isinstance(read, FleetError):
             return replace(planned, error=self._why_without(item, read))
         actual, seen = read
-        for vmid in self.cluster.vms.keys() - seen.vms.keys():
+        listed = self._listed[item.kind.kind.type]
+        for vmid in listed.vms.keys() - seen.vms.keys():
             self._planned.drop(vmid)  # it was removed since the listing was read
-        cluster = self._planned.cluster
+        cluster, flow = self._cluster_of(item), item.kind.flow
         refused = None
         try:
             context = self._context(item)
             if actual is None:
                 self._require_unnamed(item)
-                vm_plan = VM_FLOW.plan_missing(context, cluster, seen)
+                vm_plan = flow.plan_missing(context, cluster, seen)
             else:
                 self._require_single(item, actual)
                 refused = actual
-                vm_plan = VM_FLOW.plan_found(context, actual, cluster)
+                vm_plan = flow.plan_found(context, actual, cluster)
         except FleetError as error:
             return replace(planned, error=self._why_without(item, error), refused=refused)
         row = row_after(vm_plan)
@@ -244,7 +265,7 @@ class Planner:
             if vm_plan.draft is not None and row.name:
                 self._named.setdefault(row.name, []).append(item)
             if vm_plan.draft is not None and row.template:
-                self._templates |= {row.name: item.index, str(row.vmid): item.index}
+                self._templates |= {row.name: item, str(row.vmid): item}
         return replace(planned, vm_plan=vm_plan, row=row)
 
     def _require_unnamed(self, item: VmItem) -> None:
@@ -262,8 +283,8 @@ class Planner:
             if is_same_owner:
                 raise Conflict(
                     attempted=f"{desired.guest.label} was not planned",
-                    answer=f"vms[{other.index}] will have that name",
-                    next_step="Give one of the two another name, or a vmid of its own",
+                    answer=f"{other.place} will have that name",
+                    next_step=_advice(item, other),
                     reason="name taken",
                 )
 
@@ -284,17 +305,24 @@ class Planner:
         source = item.desired.guest.source
         if source is None or not isinstance(error, NotFound):
             return error
-        at = self._templates.get(source.name or str(source.vmid))
-        if at is None:
+        template = self._templates.get(source.name or str(source.vmid))
+        if template is None or template.kind is not item.kind:
             return error
         return error.on(
             attempted=f"{item.desired.guest.label} was not planned",
-            answer=f"its source is vms[{at}], which is not made yet",
+            answer=f"its source is {template.place}, which is not made yet",
             next_step="Run again once it is there, or list the template in a task before this one",
             reason="source not made yet",
             status=None,
             path="",
         )
+
+
+def _advice(item: VmItem, other: VmItem) -> str:
+    """Return the next step for two new guests of one name (pure)."""
+    if item.kind is not other.kind:
+        return "Give one of the two another name: VMs and containers share the names of a tenant"
+    return "Give one of the two another name, or a vmid of its own"
 
 
 def _is_unknown(planned: Planned) -> bool:
@@ -324,42 +352,47 @@ def _row_in(cluster: ClusterState, desired: Guest) -> VmRow | None:
 
 def row_of_actual(actual: Actual) -> VmRow:
     """Return the row of a VM that was read (pure)."""
-    return row_of(actual.vmid, actual.node, actual.target, pool=actual.pool, status=actual.status)
+    return row_of(
+        actual.kind,
+        actual.target,
+        vmid=actual.vmid,
+        node=actual.node,
+        pool=actual.pool,
+        status=actual.status,
+    )
 
 
-def row_after(vm_plan: VmPlan) -> VmRow | None:
+def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
     """Return the row that the listing will have after a plan, or None if the VM is removed."""
     context, draft, actual, config = vm_plan.context, vm_plan.draft, vm_plan.actual, vm_plan.config
     desired = context.desired
     if config is None:
         return None
+    kind = desired.guest.kind
     if draft is not None:
-        config = {**config, "name": desired.guest.name or ""}
+        config = {**config, kind.name_option: desired.guest.name or ""}
         if desired.guest.state == "template":
             config["template"] = "1"
         status = "stopped"
         if desired.guest.state == "started":
             status = "running"
-        return row_of(
-            draft.vmid,
-            draft.node,
-            config,
-            pool=desired.guest.pool,
-            status=status,
-            disk=draft.placed.figures.disk,
+        row = row_of(
+            kind, config, vmid=draft.vmid, node=draft.node, pool=desired.guest.pool, status=status
         )
+        return replace(row, disk=draft.placed.figures.disk)
     if actual is None:
         return None
     return row_of(
-        actual.vmid,
-        desired.guest.node or actual.node,
+        kind,
         config,
+        vmid=actual.vmid,
+        node=desired.guest.node or actual.node,
         pool=desired.guest.pool or actual.pool,
         status=actual.status,
     )
 
 
-def taken_by(vm_plan: VmPlan) -> Capacity | None:
+def taken_by(vm_plan: GuestPlan[Any]) -> Capacity | None:
     """Return the resources of the node that a VM will take beyond the listing's figures (pure)."""
     draft = vm_plan.draft
     if draft is None:
@@ -404,11 +437,12 @@ def mark_look_alikes(
 
 
 def _look_alike(item: VmItem, row: VmRow) -> Conflict:
+    noun = list_of(row.type).kind.noun
     return Conflict(
-        attempted=f"vms[{item.index}], {item.desired.guest.label}, was not planned",
+        attempted=f"{item.place}, {item.desired.guest.label}, was not planned",
         answer=(
-            f"VM '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but upper"
-            " and lower case"
+            f"{noun} '{row.name}' ({row.vmid}) would be pruned, whose name differs in nothing but"
+            " upper and lower case"
         ),
         next_step="Write the name as the VM has it, or give its vmid to rename it",
         reason="name differs in case",
@@ -434,8 +468,8 @@ def with_leaving(planned: list[Planned], leaving: frozenset[int]) -> list[Planne
     return found
 
 
-def _with_leaving(context: VmContext, leaving: frozenset[int]) -> VmContext:
-    return replace(context, desired=context.desired.with_guest(leaving=leaving))
+def _with_leaving(context: RunContext[Any], leaving: frozenset[int]) -> RunContext[Any]:
+    return context.with_desired(context.desired.with_guest(leaving=leaving))
 
 
 def require_own(planned: list[Planned], planner: Planner) -> None:
@@ -509,6 +543,17 @@ def out_of_list(cluster: ClusterState, scope: PruneScope, listed: set[int]) -> l
     return found
 
 
+def not_pruned(cluster: ClusterState, scope: PruneScope) -> tuple[str, ...]:
+    """Return a warning for guests in the scope of a kind that the list does not have (pure)."""
+    kept = [row for row in cluster.others.values() if within(row, scope) and not row.template]
+    if not kept:
+        return ()
+    of = list_of(kept[0].type)
+    names = first_of([f"{row.own_name or row.vmid}" for row in kept])
+    nouns = counted(len(kept), of.kind.noun)
+    return (f"Not pruned: {nouns} with the {scope.label}, because {of.option} is empty ({names})",)
+
+
 def require_within(scope: PruneScope, actual: Actual, row: VmRow | None) -> None:
     """Raise Conflict if a VM to prune has left the scope since it was planned."""
     if _is_inside(scope, actual, row):
@@ -530,9 +575,10 @@ def _is_inside(scope: PruneScope, actual: Actual, row: VmRow | None) -> bool:
 
 
 def _same(item: VmItem, other: VmItem, row: VmRow) -> Conflict:
+    noun = item.kind.kind.noun
     return Conflict(
-        attempted=f"vms[{item.index}], {item.desired.guest.label}, was not planned",
-        answer=f"vms[{other.index}] means the same VM, '{row.name}' ({row.vmid})",
-        next_step="List each VM once",
+        attempted=f"{item.place}, {item.desired.guest.label}, was not planned",
+        answer=f"{other.place} means the same {noun}, '{row.name}' ({row.vmid})",
+        next_step=f"List each {noun} once",
         reason="listed twice",
     )

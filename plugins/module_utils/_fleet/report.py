@@ -16,6 +16,7 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
 from .execute import VmOutcome
+from .kinds import LISTS, ListKind
 from .listed import read_tenants
 from .reboots import restarts
 from .summary import ACTIONS, lines_of
@@ -35,6 +36,7 @@ _NOT_WORKED_ON: Mapping[str, Any] = {
     "rebooted": False,
 }
 _SHORT = (
+    "kind",
     "name",
     "tenant",
     "vmid",
@@ -90,10 +92,10 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     mistake. If any row has one, the details omit the other rows: a typing error must not be hidden
     among them. The arguments may be the refused ones, of any shape.
     """
-    own: dict[int, Mapping[str, Any]] = {}
+    own: dict[tuple[str, int], Mapping[str, Any]] = {}
     causes: list[str] = []
     for one in error.details.get("vms", ()):
-        own[one["index"]] = {"msg": one["msg"], "error": one["error"]}
+        own[one["list"], one["index"]] = {"msg": one["msg"], "error": one["error"]}
         causes.append(f"{one['vm']}: {one['msg']}")
     if not causes:
         causes.append(error.message)
@@ -110,20 +112,27 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
 
 
 def _refused_rows(
-    arguments: Mapping[str, Any], own: Mapping[int, Mapping[str, Any]]
+    arguments: Mapping[str, Any], own: Mapping[tuple[str, int], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return name and tenant of each VM of the run, with the VM's own cause if it has one."""
+    """Return name and tenant of each guest of the run, with the guest's own cause if it has one."""
     rows: list[dict[str, Any]] = []
-    for index, item in enumerate(arguments.get("vms") or ()):
-        given: Mapping[str, Any] = {}
-        if isinstance(item, Mapping):
-            given = item
-        tenant = _tenant_of(given, arguments)
-        if not _is_chosen(tenant, arguments):
-            continue
-        row = {"name": str(given.get("name") or ""), "tenant": tenant}
-        rows.append({**row, **own.get(index, {})})
+    for of in LISTS:
+        for index, item in enumerate(arguments.get(of.option) or ()):
+            row = _refused_row(of, item, arguments)
+            if row is not None:
+                rows.append({**row, **own.get((of.option, index), {})})
     return rows
+
+
+def _refused_row(of: ListKind, item: Any, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the identity of an item that nothing has checked, None if the run is not about it."""
+    given: Mapping[str, Any] = {}
+    if isinstance(item, Mapping):
+        given = item
+    tenant = _tenant_of(given, arguments)
+    if not _is_chosen(tenant, arguments):
+        return None
+    return {"kind": of.flow.key, "name": str(given.get("name") or ""), "tenant": tenant}
 
 
 def _tenant_of(own: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
@@ -162,7 +171,9 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
     vm_plan = outcome.planned.vm_plan
     actual = outcome.planned.actual
     desired = item.desired
+    key = item.kind.flow.key
     row: dict[str, Any] = {
+        "kind": key,
         "name": desired.guest.name,
         "vmid": desired.guest.vmid,
         "node": None,
@@ -170,7 +181,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
         "pruned": item.pruned,
         "changed": False,
         "failed": outcome.error is not None,
-        "vm": None,
+        key: None,
         "plan": [],
         "done": [],
         "conditions": None,
@@ -198,7 +209,7 @@ def _add_result(row: dict[str, Any], outcome: VmOutcome, result: Result) -> None
     """Add the result of a VM, with its VMID, node and name if known."""
     vm_plan = outcome.planned.vm_plan
     row.update(result.values)
-    vm = row["vm"] or {}
+    vm = row[row["kind"]] or {}
     for key in ("vmid", "node", "name"):
         if vm.get(key) is not None:
             row[key] = vm[key]
@@ -221,7 +232,7 @@ def _add_error(row: dict[str, Any], outcome: VmOutcome, error: FleetError) -> No
 
 
 def _status(row: Mapping[str, Any]) -> str | None:
-    vm = row["vm"] or {}
+    vm = row[row["kind"]] or {}
     status = vm.get("status")
     if status is not None:
         return str(status)
@@ -258,14 +269,25 @@ def _warnings(
             group.append(line)
     if len(waiting) > 1:
         pending = [row for row in rows if row["pending"]]
-        number = len(pending)
         state = "have changes that wait for their next stop or reboot"
-        waiting = [f"{number} VMs {state}; reboot=if_needed applies them"]
+        nouns = _counted_kinds([row["kind"] for row in pending])
+        waiting = [f"{nouns} {state}; reboot=if_needed applies them"]
     lines += waiting
     if kept:
-        unlisted = f"{counted(kept, 'VM')} that the list does not have"
-        lines.append(f"Not removed, because others failed: {unlisted}")
+        nouns = _counted_kinds([row["kind"] for row in rows if row["action"] == "kept"])
+        lines.append(f"Not removed, because others failed: {nouns} that the list does not have")
     return tuple(dict.fromkeys(lines))
+
+
+def _counted_kinds(kinds: Sequence[str]) -> str:
+    """Return how many guests of each kind there are, such as C(2 VMs and 1 container)."""
+    number_of = Counter(kinds)
+    counts: list[str] = []
+    for of in LISTS:
+        number = number_of[of.flow.key]
+        if number:
+            counts.append(counted(number, of.kind.noun))
+    return " and ".join(counts)
 
 
 def _headed(outcome: VmOutcome, result: Result) -> dict[str, Any]:

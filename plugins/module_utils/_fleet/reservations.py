@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import threading
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,32 +15,23 @@ from typing import TYPE_CHECKING
 from .._cluster.state import FRESH, ClusterState, StorageRow, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
 from .._cluster.view import ClusterView
+from .._guest.kind import Kind
 from .._guest.plan.capacity import Capacity
-from .._vm.kind import VM
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
 def row_of(
-    vmid: int,
-    node: str,
-    config: Mapping[str, str],
-    *,
-    pool: str | None,
-    status: str,
-    disk: int | None = None,
+    kind: Kind, config: Mapping[str, str], *, vmid: int, node: str, pool: str | None, status: str
 ) -> VmRow:
-    """Return the row of a VM as the listing will show it.
-
-    `disk` is the size of its disks (bytes) if a better figure than the configuration's is known.
-    """
-    figures = VM.figures_of(config)
+    """Return the row of a guest as the listing will show it."""
+    figures = kind.figures_of(config)
     return VmRow(
-        type=VM.type,
+        type=kind.type,
         vmid=vmid,
         node=node,
-        name=VM.name_in(config),
+        name=kind.name_in(config),
         status=status,
         tags=tuple(parse_tags(config.get("tags") or "")),
         pool=pool,
@@ -47,7 +39,7 @@ def row_of(
         lock=None,
         cores=figures.cores,
         memory=figures.memory,
-        disk=figures.disk if disk is None else disk,
+        disk=figures.disk,
         uptime=0,
         planned=True,
     )
@@ -61,15 +53,12 @@ def _with_planned(row: StorageRow, taken: Capacity) -> StorageRow:
     return replace(row, planned=row.planned + size)
 
 
-class PlanningView(ClusterView):
-    """The cluster while a run is planned: as read, plus the VMs planned so far."""
+class KindView(ClusterView):
+    """The guests of one kind while a run is planned; those of other kinds are `others`."""
 
     def __init__(self, client: Client, cluster: ClusterState) -> None:
         super().__init__(client, cluster.types)
-        self._vms = dict(cluster.vms)
-        self._taken = set(cluster.taken)
-        # The whole plan rests on one reading; later changes are noticed while the plan is executed.
-        self.cluster = replace(cluster, vms=self._vms, taken=self._taken, read_at=float("inf"))
+        self.cluster = cluster
 
     def now(self) -> ClusterState:
         return self.cluster
@@ -77,36 +66,77 @@ class PlanningView(ClusterView):
     def fresh(self, cluster: ClusterState) -> ClusterState:
         return cluster
 
+
+class PlanningView:
+    """The cluster while a run is planned, by kind of guests: as read, plus the guests planned so
+    far.
+    """
+
+    def __init__(self, client: Client, cluster: ClusterState) -> None:
+        rows: dict[str, dict[int, VmRow]] = {kind: {} for kind in cluster.types}
+        for row in cluster.vms.values():
+            rows[row.type][row.vmid] = row
+        self._rows = rows
+        self._taken = set(cluster.taken)
+        self._views: dict[str, KindView] = {}
+        for kind, vms in rows.items():
+            others = [rows[other] for other in rows if other != kind]
+            # The whole plan rests on one reading; later changes are noticed while it is executed.
+            own = replace(
+                cluster,
+                vms=vms,
+                others=ChainMap(*others, dict(cluster.others)),
+                types=frozenset((kind,)),
+                taken=self._taken,
+                read_at=float("inf"),
+            )
+            self._views[kind] = KindView(client, own)
+
+    def of(self, kind: str) -> KindView:
+        """Return the view of the guests of one kind."""
+        return self._views[kind]
+
+    def row(self, vmid: int) -> VmRow | None:
+        """Return a guest of any of the kinds."""
+        return next((rows[vmid] for rows in self._rows.values() if vmid in rows), None)
+
     def put(self, row: VmRow) -> None:
-        """Show a VM as it will be."""
-        self._vms[row.vmid] = row
+        """Show a guest as it will be."""
+        self._rows[row.type][row.vmid] = row
         self._taken.add(row.vmid)
 
     def take(self, taken: Capacity) -> None:
-        """Show the memory and the storage that a VM will take of its node."""
-        nodes, row = dict(self.cluster.nodes), self.cluster.nodes.get(taken.node)
-        if row is not None:
-            nodes[taken.node] = replace(row, memory_used=row.memory_used + taken.memory)
-        storages = tuple(_with_planned(storage, taken) for storage in self.cluster.storages)
-        self.cluster = replace(self.cluster, nodes=nodes, storages=storages)
+        """Show the memory and the storage that a guest will take of its node."""
+        for view in self._views.values():
+            nodes, row = dict(view.cluster.nodes), view.cluster.nodes.get(taken.node)
+            if row is not None:
+                nodes[taken.node] = replace(row, memory_used=row.memory_used + taken.memory)
+            storages = tuple(_with_planned(storage, taken) for storage in view.cluster.storages)
+            view.cluster = replace(view.cluster, nodes=nodes, storages=storages)
 
     def drop(self, vmid: int) -> None:
-        """Show that a VM is gone."""
-        self._vms.pop(vmid, None)
+        """Show that a guest is gone."""
+        for rows in self._rows.values():
+            rows.pop(vmid, None)
         self._taken.discard(vmid)
 
     def see(self, seen: ClusterState, gone: Iterable[int]) -> None:
-        """Show names and power states as the nodes that were asked give them, without the VMs that
-        are gone.
+        """Show names and power states of the guests of one kind as the nodes that were asked give
+        them, without the guests that are gone.
         """
         for vmid in gone:
             self.drop(vmid)
         for row in seen.vms.values():
             if row.fresh:
                 self.put(row)
-        self.cluster = replace(
-            self.cluster, asked_nodes=self.cluster.asked_nodes | seen.asked_nodes
-        )
+        for kind, view in self._views.items():
+            cluster = view.cluster
+            if kind in seen.types:
+                asked_nodes = cluster.asked_nodes | seen.asked_nodes
+                view.cluster = replace(cluster, asked_nodes=asked_nodes)
+            else:
+                asked_others = cluster.asked_others | seen.asked_nodes
+                view.cluster = replace(cluster, asked_others=asked_others)
 
 
 class Reservations:
@@ -147,31 +177,33 @@ class Reservations:
                 self._latest = fetch_cluster_state(self._client, self.types)
             return self._latest
 
-    def over(self, cluster: ClusterState, without: int) -> ClusterState:
-        """Return the cluster state with all reservations except one VM's."""
+    def over(self, cluster: ClusterState, without: int, kind: str) -> ClusterState:
+        """Return the state for guests of one kind with all reservations except one guest's."""
         with self._lock:
             rows = {vmid: row for vmid, row in self._rows.items() if vmid != without}
-        return replace(cluster, vms={**cluster.vms, **rows}, taken=cluster.taken | rows.keys())
+        whole = replace(cluster, vms={**cluster.vms, **rows}, taken=cluster.taken | rows.keys())
+        return whole.of_type(kind)
 
 
 class LiveView(ClusterView):
-    """The cluster as one VM of a run sees it while the others are worked on too."""
+    """The cluster as one guest of a run sees it while the others are worked on too."""
 
-    def __init__(self, client: Client, reservations: Reservations, vmid: int) -> None:
-        super().__init__(client, reservations.types)
+    def __init__(self, client: Client, reservations: Reservations, vmid: int, kind: str) -> None:
+        super().__init__(client, {kind})
+        self._kind = kind
         self._reservations = reservations
         self.vmid = vmid
 
     def now(self) -> ClusterState:
         return self._reservations.over(
-            self._reservations.read(self.client.clock.monotonic()), self.vmid
+            self._reservations.read(self.client.clock.monotonic()), self.vmid, self._kind
         )
 
     def fresh(self, cluster: ClusterState) -> ClusterState:
         now = self.client.clock.monotonic()
         if now - cluster.read_at <= FRESH:
             return cluster
-        return self._reservations.over(self._reservations.read(now - FRESH), self.vmid)
+        return self._reservations.over(self._reservations.read(now - FRESH), self.vmid, self._kind)
 
     def claim(self, vmid: int, node: str) -> None:
         self._reservations.renumber(self.vmid, vmid, node)

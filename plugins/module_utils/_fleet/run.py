@@ -18,10 +18,12 @@ from .._core.result import Result
 from .concurrency import ConcurrencyLimits
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
+from .kinds import LISTS
 from .plan import (
     Planned,
     Planner,
     mark_look_alikes,
+    not_pruned,
     require_not_given_away,
     require_own,
     require_within,
@@ -85,7 +87,9 @@ def sites_of(params: Mapping[str, Any]) -> list[str]:
     Raises FleetError for a mistake in the list, if it names any site.
     """
     settings = params.get("tenant_settings") or {}
-    given = [*settings.values(), *params["vms"]]
+    given = list(settings.values())
+    for one in LISTS:
+        given += params.get(one.option) or ()
     if not any(map(_names_site, given)):
         return [""]
     estate = read_estate(params, None)
@@ -130,10 +134,10 @@ def _reported(works: Sequence[SiteWork], params: Mapping[str, Any], check_mode: 
     return replace(result, warnings=(*result.warnings, *notes))
 
 
-def _place(outcome: VmOutcome) -> tuple[bool, int]:
+def _place(outcome: VmOutcome) -> tuple[bool, int, int]:
     """Return the sort key of an outcome: VMs in the order of the list, then the pruned VMs."""
     item = outcome.planned.item
-    return item.pruned, item.index
+    return item.pruned, *item.order
 
 
 def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
@@ -145,11 +149,14 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
     if not items:
         return SiteWork([])
     planned_at = client.clock.monotonic()
-    planner = Planner(client, check_mode)
+    lists = [one for one in LISTS if any(item.kind is one for item in items)]
+    planner = Planner(client, check_mode, lists)
     located = planner.look_up(items)
     unwanted: list[Planned] = []
+    notes: tuple[str, ...] = ()
     if scope is not None:
         unwanted = planner.prune(params, scope, located)
+        notes = (*planner.notes, *not_pruned(planner.cluster, scope))
     plans = with_leaving(planner.plan_located(located), planner.leaving)
     if params.get("remove"):
         require_own(plans, planner)
@@ -163,7 +170,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
             outcomes += _kept(unwanted)
         else:
             outcomes += preview_all(unwanted)
-        return SiteWork(outcomes, planner.notes)
+        return SiteWork(outcomes, notes)
     reservations = Reservations(client, planner.cluster)
     executor = Executor(client, reservations, limits, planned_at, batch)
     outcomes = _execute(executor, plans)
@@ -172,7 +179,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
             outcomes += _kept(unwanted)
         else:
             outcomes += _prune(executor, reservations, client, scope, unwanted)
-    return SiteWork(outcomes, planner.notes)
+    return SiteWork(outcomes, notes)
 
 
 def _require_kept(items: Sequence[VmItem], scope: PruneScope | None) -> None:
@@ -183,7 +190,7 @@ def _require_kept(items: Sequence[VmItem], scope: PruneScope | None) -> None:
         "vms",
         [],
         f"is empty, and prune would remove all VMs with the {scope.label}",
-        "List the VMs with state=absent to remove all of them",
+        "List the guests with state=absent to remove all of them",
     )
 
 

@@ -10,24 +10,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.arguments.options import hidden_values
-from .._spec.fleet import item_spec
+from .._spec.fleet import CONTAINER_SPECS, VM_SPECS
 from .._vm.desired.presets import class_secrets
 
 
 def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
-    """Return the secrets in O(vms), O(defaults) and all classes, before anything is checked."""
-    found = class_secrets(arguments)
-    spec = item_spec()
-    vms = arguments.get("vms")
+    """Return the secrets in the lists, in O(defaults) and all classes, before anything is
+    checked.
+    """
     defaults = arguments.get("defaults")
-    found |= hidden_values(spec, defaults)
-    if isinstance(vms, list):
-        for given in vms:
-            found |= hidden_values(spec, given)
+    layers: list[Any] = [arguments, defaults]
     for one in _dictionaries(arguments.get("tenant_settings")):
-        found |= hidden_values(spec, one.get("defaults"))
-        found |= class_secrets({"vms": [one, one.get("defaults")]})
-    return found | class_secrets({"vms": [defaults]})
+        layers += [one, one.get("defaults")]
+    found: set[str] = set()
+    for specs, option in ((VM_SPECS, "vms"), (CONTAINER_SPECS, "containers")):
+        items = arguments.get(option)
+        own = items if isinstance(items, list) else []
+        for given in (*own, *layers[1:]):
+            found |= hidden_values(specs.item, given)
+        found |= class_secrets({"vms": [*own, *layers]}, specs)
+    return found
 
 
 def _dictionaries(given: Any) -> list[Mapping[str, Any]]:

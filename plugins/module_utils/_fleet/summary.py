@@ -57,7 +57,7 @@ def _counts(rows: Sequence[Row], check_mode: bool) -> str:
         if row["pending"]:
             number_of["waiting for a reboot"] += 1
     counts = [f"{what} {number}" for what, number in number_of.items() if number]
-    total = ", ".join(counts) or "there is no VM to work on"
+    total = ", ".join(counts) or "there is no guest to work on"
     if check_mode:
         return f"Preview: {total}"
     return total
@@ -118,7 +118,8 @@ def _one_line(text: str) -> str:
 
 
 def _label(row: Row) -> str:
-    name = row["name"] or f"VM {row['vmid']}"
+    noun = "container" if row["kind"] == "container" else "VM"
+    name = row["name"] or f"{noun} {row['vmid']}"
     if row["tenant"]:
         return f"{row['tenant']}/{name}"
     return str(name)

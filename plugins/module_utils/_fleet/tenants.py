@@ -13,7 +13,7 @@ from typing import Any
 from .._core.arguments.options import did_you_mean
 from .._core.errors import ValidationFailed
 from .._guest.desired.layers import lay_over
-from .._spec.fleet import shared_spec
+from .._spec.fleet import VM_SPECS, GuestSpecs
 from .._spec.tenants import OF_VMS, read_estate_tenants
 from .._vm.desired.values import without_left_out
 
@@ -77,14 +77,17 @@ def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSe
     )
 
 
-def inherited(params: Mapping[str, Any], settings: TenantSettings) -> Mapping[str, Any]:
-    """Return the options for the VMs of one tenant: its own settings override the shared
+def inherited(
+    params: Mapping[str, Any], settings: TenantSettings, specs: GuestSpecs = VM_SPECS
+) -> Mapping[str, Any]:
+    """Return the options for the guests of one tenant: its own settings override the shared
     options.
     """
     if not settings.options:
         return params
-    shared = {name: params.get(name) for name in shared_spec()}
-    return {**params, **lay_over(without_left_out(shared), settings.options)}
+    shared = {name: params.get(name) for name in specs.shared}
+    own = specs.own(settings.options)
+    return {**params, **lay_over(without_left_out(shared), own)}
 
 
 def site_of(own: Mapping[str, Any], settings: TenantSettings) -> str:

@@ -6,11 +6,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from .._core.arguments.options import check_options
+from .container import container_spec
+from .generated import container, vm
 from .generated import vms as own_options
-from .generated.vm import Spec, life_spec
+from .generated.vm import Spec
 from .vm import common_spec, vm_spec
+
+_OF_CLASSES = ("class", "classes")
+# In classes and in what holds for several guests, the source is that of VMs.
+_OF_VMS_ONLY = ("source", "full")
+
+
+@dataclass(frozen=True)
+class GuestSpecs:
+    """The options of one kind of guests in a list.
+
+    `whole` are all options of a guest, with defaults. Without defaults: `item` are those of an item
+    of the list, `shared` those that can be said for all, `of_class` those of a class. `foreign` are
+    options of the other kind, which classes and defaults can have too. `other_forms` are the shared
+    options with another form than those of a VM.
+    """
+
+    whole: Spec
+    item: Spec
+    shared: Spec
+    of_class: Spec
+    foreign: frozenset[str]
+    other_forms: Spec
+
+    def own(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options for several guests without those of the other kind."""
+        return {name: value for name, value in options.items() if name not in self.foreign}
+
+    def shared_of(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that hold for all, in the form that they have for this kind.
+
+        Raises ValidationFailed for values that a guest of this kind cannot have.
+        """
+        found = {name: options.get(name) for name in self.shared}
+        given: dict[str, Any] = {}
+        for name in self.other_forms:
+            if found[name] is not None:
+                given[name] = _without_unset(found[name])
+        return {**found, **check_options(self.other_forms, given)} if given else found
+
+
+def _without_unset(value: Any) -> Any:
+    """Return a list of dictionaries without keys that are not set, any other value as it is."""
+    if not isinstance(value, list):
+        return value
+    bare: list[Any] = []
+    for item in value:
+        if isinstance(item, Mapping):
+            item = {key: one for key, one in item.items() if one is not None}
+        bare.append(item)
+    return bare
+
+
+def _vm_specs() -> GuestSpecs:
+    whole = without_defaults(vm_spec())
+    of_class = without_defaults(vm.hardware_spec())
+    of_class |= {name: whole[name] for name in _OF_VMS_ONLY}
+    return GuestSpecs(
+        whole=vm_spec(),
+        item={**whole, "site": {"type": "str"}},
+        shared=without_defaults(shared_spec()),
+        of_class=of_class,
+        foreign=frozenset(container_spec().keys() - whole.keys()),
+        other_forms={},
+    )
+
+
+def _container_specs() -> GuestSpecs:
+    whole = without_defaults(container_spec())
+    presets = without_defaults(vm.presets_spec())
+    classes = {name: presets[name] for name in _OF_CLASSES}
+    shared = {**whole, **classes}
+    for name in (*container.identity_spec(), *_OF_VMS_ONLY, "snapshot"):
+        shared.pop(name, None)
+    of_class = without_defaults(container.hardware_spec())
+    for name in (*_OF_VMS_ONLY, "snapshot"):
+        of_class.pop(name, None)
+    of_vms = without_defaults(shared_spec())
+    other_forms: Spec = {}
+    for name in shared.keys() & of_vms.keys():
+        if shared[name] != of_vms[name]:
+            other_forms[name] = shared[name]
+    return GuestSpecs(
+        whole=container_spec(),
+        item={**whole, **classes, "site": {"type": "str"}},
+        shared=shared,
+        of_class=of_class,
+        foreign=frozenset((vm_spec().keys() - whole.keys() - classes.keys()) | set(_OF_VMS_ONLY)),
+        other_forms=other_forms,
+    )
 
 
 def item_spec() -> Spec:
@@ -18,12 +112,17 @@ def item_spec() -> Spec:
 
     An option that an item does not set is None: another layer may set it.
     """
-    return {**without_defaults(vm_spec()), "site": {"type": "str"}}
+    return VM_SPECS.item
 
 
 def shared_spec() -> Spec:
-    """Return the options that can be said for all VMs."""
-    return {**life_spec(), **common_spec()}
+    """Return the options of a VM that can be said for all VMs."""
+    return {**vm.life_spec(), **common_spec()}
+
+
+def defaults_spec() -> Spec:
+    """Return the options that O(defaults) can have: those of VMs, and of containers alone."""
+    return {**CONTAINER_SPECS.shared, **VM_SPECS.shared}
 
 
 def fleet_spec() -> Spec:
@@ -56,3 +155,7 @@ def with_defaults(spec: Spec, params: dict[str, Any]) -> dict[str, Any]:
         elif rule.get("options") and rule["type"] == "dict":
             whole[name] = with_defaults(rule["options"], value)
     return whole
+
+
+VM_SPECS = _vm_specs()
+CONTAINER_SPECS = _container_specs()

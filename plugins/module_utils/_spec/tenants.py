@@ -12,7 +12,7 @@ from typing import Any
 from .._core.arguments.options import check_options
 from .._core.errors import ValidationFailed
 from .._core.validate import distinct_tenants
-from .fleet import shared_spec, without_defaults
+from .fleet import defaults_spec, shared_spec, without_defaults
 from .generated.tenant import tenant_spec
 
 # Options of a VM that stand next to `defaults`, because they are about the tenant as a whole.
@@ -73,5 +73,5 @@ def _spec() -> dict[str, dict[str, Any]]:
         "site": {"type": "str"},
         "comment": {"type": "str"},
         "access": {"type": "dict", "options": {name: of_access[name] for name in _OF_ACCESS}},
-        "defaults": {"type": "dict", "options": of_vms},
+        "defaults": {"type": "dict", "options": defaults_spec()},
     }

@@ -37,6 +37,8 @@ class VmKind(Kind):
         "hastop": ("qmstop", "qmshutdown"),
         "hamigrate": ("qmigrate",),
     }
+    task_prefix: ClassVar[str] = "qm"
+    tool: ClassVar[str] = "qm"
     console: ClassVar[str] = "kvm"
     generated_options: ClassVar[Collection[str]] = HIDDEN
     name_option: ClassVar[str] = "name"

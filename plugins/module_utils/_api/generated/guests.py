@@ -7,3 +7,5 @@
 from __future__ import annotations
 
 GUEST_TYPES: tuple[str, ...] = ("lxc", "qemu")
+# The kinds whose lists on a node take C(full).
+FULL_LISTS: tuple[str, ...] = ("qemu",)

@@ -20,7 +20,7 @@ from ..._guest.config.change import Change
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
 from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
-from ..._guest.model import Actual, Source
+from ..._guest.model import Actual, Guest, Source
 from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..._guest.plan.creation import Creation, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
@@ -129,6 +129,7 @@ def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) 
     _require_oci(aim.origin, facts.release)
     require_pool(guest.pool, facts.pools)
     require_bridges(aim.bridges, facts.bridges, node, connection)
+    _require_limited_cores(aim.label, guest, {}, aim.config)
     figures = aim.figures
     require_room_for(aim, node, {}, cluster)
     growth = Growth(Figures(), figures)
@@ -256,6 +257,7 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
     require_pool(intent.new_pool, facts.pools)
     if intent.growth is not None:
+        _require_limited_cores(actual.label, desired.guest, actual.target, intent.after)
         require_quota(
             desired.guest, actual.label, intent.growth, facts.usage, facts.cluster, actual.vmid
         )
@@ -270,6 +272,24 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
 
 
 # -- both
+
+
+def _require_limited_cores(
+    label: str, guest: Guest, before: Mapping[str, str], after: Mapping[str, str]
+) -> None:
+    """Raise ValidationFailed for a container that a quota of cores cannot count: without cores it
+    can use all cores of its node, and PVE lists it with these (pve-container: LXC.pm, vmstatus).
+    """
+    is_counted = "cores" in (guest.limits or {}) and guest.state != "template"
+    is_unlimited = cores_of(after) == 0 and (not before or cores_of(before) > 0)
+    if not is_counted or not is_unlimited:
+        return
+    raise ValidationFailed(
+        attempted=f"{label} was refused",
+        answer=f"the quota of tenant {guest.tenant} limits cores, and it has no limit of cores",
+        next_step="Set cores",
+        reason="unlimited cores",
+    )
 
 
 def is_disputed(change: Change) -> bool:

@@ -33,7 +33,8 @@ _STORAGE_KEYS = frozenset("storage type format cache ssd discard iothread backup
 def name_presets(options: dict[str, Any], volumes: str) -> None:
     """Replace the names of networks and of storage classes in `options` by their options.
 
-    `volumes` is the option with the list of disks. The options of a NIC or disk win over its
+    `volumes` is the option with the list of disks; a container has a root file system beside it.
+    The options of a NIC or disk win over its
     network or storage class. Raises ConfigurationError for a name that no map has,
     ValidationFailed for a map of the wrong shape.
     """
@@ -46,6 +47,8 @@ def name_presets(options: dict[str, Any], volumes: str) -> None:
         options["nics"] = [_nic(item, known) for item in options["nics"]]
     if options.get(volumes) is not None:
         options[volumes] = [with_storage_class(item, storages) for item in options[volumes]]
+    if options.get("rootfs") is not None:
+        options["rootfs"] = with_storage_class(options["rootfs"], storages)
 
 
 def _nic(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..._cluster.placement import Choice
@@ -17,6 +17,9 @@ from ..settings import Settings
 
 if TYPE_CHECKING:
     from ..._api.client import Client
+
+
+AnyContext = TypeVar("AnyContext", bound="RunContext[Any]")
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,13 @@ class RunContext(Generic[AnyDesired]):
     choice: Choice | None = None  # the node of the guest, and the reasons
     unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
+    def with_desired(self: AnyContext, desired: Any) -> AnyContext:
+        """Return it with another desired guest."""
+        return replace(self, desired=desired)
+
     @property
     def of_guest(self) -> GuestContext:
         """The part of it that says nothing of hardware."""
         return GuestContext(
             self.client, self.desired.guest, self.settings, self.check_mode, self.cluster_view
         )
-
-
-AnyContext = TypeVar("AnyContext", bound=RunContext[Any])

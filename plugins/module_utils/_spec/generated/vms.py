@@ -19,7 +19,8 @@ Spec = dict[str, dict[str, Any]]
 def fleet_spec() -> Spec:
     """Return the options of module vms except the options of a VM."""
     return {
-        "vms": {"type": "list", "elements": "dict", "required": True},
+        "vms": {"type": "list", "elements": "dict"},
+        "containers": {"type": "list", "elements": "dict"},
         "defaults": {"type": "dict", "default": {}},
         "tenants": {"type": "list", "elements": "str"},
         "tenant_settings": {"type": "dict", "default": {}},

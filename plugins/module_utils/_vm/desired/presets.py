@@ -14,16 +14,15 @@ from typing import Any
 from ansible.module_utils.common.validation import check_type_dict
 
 from ..._core import validate
-from ..._core.arguments.options import check_options
+from ..._core.arguments.options import check_options, hidden_values
 from ..._core.errors import ValidationFailed
 from ..._guest.desired.layers import lay_over
 from ..._guest.desired.presets import name_presets, unknown_name
-from ..._spec.fleet import without_defaults
+from ..._spec.fleet import VM_SPECS, GuestSpecs
 from ..._spec.generated.vm import hardware_spec
 from .values import without_left_out
 
 _CLOUD_INIT = hardware_spec()["cloud_init"]["options"]
-_CLASS_SECRETS = tuple(name for name, rule in _CLOUD_INIT.items() if rule.get("no_log"))
 _CLOUD_INIT_DEFAULTS = {
     name: rule["default"] for name, rule in _CLOUD_INIT.items() if "default" in rule
 }
@@ -61,9 +60,11 @@ def _with_class(options: dict[str, Any]) -> dict[str, Any]:
     return {**own, **lay_over(class_options(label, own.get("classes") or {}), own)}
 
 
-def class_options(label: str, classes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a class, checked and converted as Ansible does it with the module's
-    options.
+def class_options(
+    label: str, classes: Mapping[str, Any], specs: GuestSpecs = VM_SPECS
+) -> dict[str, Any]:
+    """Return the options of a class for one kind of guests, checked and converted as Ansible does
+    it with the module's options.
 
     Raises ConfigurationError for a class that does not exist and ValidationFailed for options that
     a class cannot have.
@@ -78,23 +79,18 @@ def class_options(label: str, classes: Mapping[str, Any]) -> dict[str, Any]:
             "is not a dictionary",
             "Give it options such as cores and memory",
         )
-    spec = {
-        **without_defaults(hardware_spec()),
-        "source": {"type": "str"},
-        "full": {"type": "bool"},
-    }
     try:
-        return without_left_out(check_options(spec, content))
+        return without_left_out(check_options(specs.of_class, specs.own(content)))
     except ValidationFailed as error:
         raise ValidationFailed(
             attempted=f"classes.{label} was refused",
             answer=error.answer,
-            next_step="A class takes the options of a VM that are not its name, place or state",
+            next_step="A class takes the options of a guest that are not its name, place or state",
             reason="classes",
         ) from None
 
 
-def class_secrets(arguments: Mapping[str, Any]) -> set[str]:
+def class_secrets(arguments: Mapping[str, Any], specs: GuestSpecs = VM_SPECS) -> set[str]:
     """Return the secrets in the classes of a task's arguments, and of its VMs', which nothing has
     checked yet.
     """
@@ -102,8 +98,7 @@ def class_secrets(arguments: Mapping[str, Any]) -> set[str]:
     vms = arguments.get("vms")
     for said in (arguments, *(vms if isinstance(vms, list) else ())):
         for content in _as_dict(_as_dict(said).get("classes")).values():
-            cloud_init = _as_dict(_as_dict(content).get("cloud_init"))
-            found |= {str(cloud_init[name]) for name in _CLASS_SECRETS if cloud_init.get(name)}
+            found |= hidden_values(specs.of_class, content)
     return found
 
 

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lists of module vms: which kind of guests each has, and how its items are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._container.desired import values as container_values
+from .._container.kind import CONTAINER
+from .._container.run import CONTAINER_FLOW, ContainerContext, read_container_options
+from .._guest.flow.context import RunContext
+from .._guest.flow.flow import Flow, with_connection
+from .._guest.kind import Kind
+from .._spec.fleet import CONTAINER_SPECS, VM_SPECS, GuestSpecs
+from .._vm.context import VmContext
+from .._vm.desired import values as vm_values
+from .._vm.gather.reads import release_for_names
+from .._vm.kind import VM
+from .._vm.plan.refusals.options import require_names
+from .._vm.run import VM_FLOW, prepared, read_vm_options
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass(frozen=True)
+class ListKind:
+    """One list of module vms.
+
+    `option` is the option with the list, `specs` are those of its items. `read` returns the parsed
+    options of an item. `prepared` returns the context with facts from the connection; `judge_names`
+    raises FleetError for options that the server's version of PVE does not have.
+    """
+
+    option: str
+    kind: Kind
+    flow: Flow[Any]
+    specs: GuestSpecs
+    read: Callable[[Mapping[str, Any]], Any]
+    without_left_out: Callable[[Mapping[str, Any]], dict[str, Any]]
+    context: Callable[..., RunContext[Any]]
+    prepared: Callable[[Any], Any]
+    judge_names: Callable[[Client, Any], object]
+
+    def label(self, index: int) -> str:
+        """Return how messages call an item."""
+        return f"{self.option}[{index}]"
+
+
+def _judge_vm_names(client: Client, desired: Any) -> object:
+    return require_names(desired, release_for_names(client, desired))
+
+
+def _prepared_container(context: RunContext[Any]) -> RunContext[Any]:
+    return context.with_desired(with_connection(context.client, context.desired))
+
+
+def _nothing_to_judge(_client: Client, _desired: Any) -> object:
+    return None  # a container's names are judged with its plan
+
+
+VMS = ListKind(
+    option="vms",
+    kind=VM,
+    flow=VM_FLOW,
+    specs=VM_SPECS,
+    read=read_vm_options,
+    without_left_out=vm_values.without_left_out,
+    context=VmContext,
+    prepared=prepared,
+    judge_names=_judge_vm_names,
+)
+CONTAINERS = ListKind(
+    option="containers",
+    kind=CONTAINER,
+    flow=CONTAINER_FLOW,
+    specs=CONTAINER_SPECS,
+    read=read_container_options,
+    without_left_out=container_values.without_left_out,
+    context=ContainerContext,
+    prepared=_prepared_container,
+    judge_names=_nothing_to_judge,
+)
+LISTS = (VMS, CONTAINERS)
+"""All lists, in the order in which the result has their guests."""
+
+
+def list_of(kind: str) -> ListKind:
+    """Return the list of a kind of guests, by PVE's word for it."""
+    return next(one for one in LISTS if one.kind.type == kind)
