@@ -42,9 +42,9 @@ options:
     elements: str
     default: []
   volumes:
-    description: Whether to look for volumes of other tenants' VMs, and for volumes that have
-      the VMID of a VM and that the VM does not refer to. This takes one request for each VM and
-      each storage of a node.
+    description: Whether to look for volumes of other tenants' guests, and for volumes that have
+      the VMID of a guest and that the guest does not refer to. This takes one request for each
+      guest and each storage of a node.
     type: bool
     default: true
 """

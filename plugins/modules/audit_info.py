@@ -15,13 +15,12 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Reports VMs with no, several or an unknown tenant, in a wrong pool, or with a volume of another
-    tenant, containers with several or an unknown tenant or in a wrong pool, tokens that are old
-    or never expire, rights of users that do not exist, and more rights, privileges or VMs than
-    a tenant is described to have.
+  - Reports VMs and containers with no, several or an unknown tenant, in a wrong pool, or with
+    a volume of another tenant, tokens that are old or never expire, rights of users that do not
+    exist, and more rights, privileges or guests than a tenant is described to have.
   - It does not fail because of findings. The playbook C(pve.fleet.audit) does.
-  - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). What it may not see, and a VM that cannot
-    be read, is a finding.
+  - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). What it may not see, and a guest that
+    cannot be read, is a finding.
 extends_documentation_fragment:
   - pve.fleet.audit_info_options
   - pve.fleet.connection
@@ -58,6 +57,11 @@ vms:
   returned: success
   type: int
   sample: 12
+containers:
+  description: Number of containers that were checked.
+  returned: success
+  type: int
+  sample: 3
 findings:
   description: What is wrong.
   returned: success

@@ -71,6 +71,7 @@ tenants:
     rights: {description: Its roles by path and holder., type: list, elements: dict, sample: [
         {path: /pool/acme, user: tenant_acme@pve, role: tenant_acme}]}
     vms: {description: VMIDs of its VMs., type: list, elements: int, sample: [15046]}
+    containers: {description: VMIDs of its containers., type: list, elements: int, sample: [710]}
     usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample: {
         vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 """

@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from tests.modules.access_lab import do
+from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.tenant_lab import RIGHTS, made
 
@@ -36,7 +37,7 @@ def lab() -> Iterator[Lab]:
 def test_schema_is_valid_and_strict() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     finding = {"kind": "no_tenant", "tenant": None, "subject": "100", "message": "x"}
-    document: dict[str, Any] = {"passed": False, "vms": 1, "findings": [finding]}
+    document: dict[str, Any] = {"passed": False, "vms": 1, "containers": 0, "findings": [finding]}
     VALIDATOR.validate(document)
     for wrong in (
         {**document, "more": 1},
@@ -113,6 +114,63 @@ def test_each_kind_is_found(lab: Lab) -> None:
     assert not without & {"foreign_volume", "old_token", "over_quota", "unknown_tenant"}
 
 
+def test_containers_are_checked_like_vms(lab: Lab) -> None:
+    in_order(lab)
+    for name in TENANTS:
+        do(lab, "tenant", name=name, **RIGHTS, expire="2099-01-01")
+    add_container(lab, 700, hostname="ok", tags="tenant_hooli", pool="hooli")
+    add_container(lab, 701, hostname="base", template=1)
+    assert kinds(lab, tenants=TENANTS) == set()
+    do(lab, "vm", name="own", tenant="initech", pool="initech", memory="1G")
+    add_container(lab, 702, hostname="none")
+    add_container(lab, 703, hostname="two", tags="tenant_hooli;tenant_initech", pool="hooli")
+    add_container(lab, 704, hostname="other", tags="tenant_umbrella")
+    add_container(lab, 705, hostname="away", tags="tenant_initech", pool="hooli")
+    mount = "ceph:vm-700-disk-0,mp=/data"
+    lab.simulator.steer("/containers/704", {"config": {"mp0": mount}})
+    volume: dict[str, Any] = {"vmid": 700, "filename": "vm-700-disk-7", "size": "1G"}
+    answer = allocate(lab, lab.connection, "pve1", volume)
+    assert answer.json()["data"] == "ceph:vm-700-disk-7"
+    found = kinds(lab, tenants=TENANTS)
+    assert found == {
+        ("no_tenant", "702"),
+        ("several_tenants", "703"),
+        ("unknown_tenant", "704"),
+        ("foreign_volume", "704"),
+        ("outside_pool", "705"),
+        ("foreign_pool", "705"),
+        ("unreferenced_volume", "700"),
+        ("over_quota", "vms"),
+    }
+    assert do(lab, "audit_info")["containers"] == 6
+
+
+def test_the_mount_points_of_containers_count_against_the_quota(lab: Lab) -> None:
+    in_order(lab)
+    do(lab, "tenant", name="initech", **RIGHTS, expire="2099-01-01")
+    add_container(lab, 700, hostname="ok", tags="tenant_initech", pool="initech")
+    add_mount(lab, 700, "ceph:50,mp=/data")
+    tenants = {"initech": {"access": RIGHTS, "quota": {"disk": "51G"}}}
+    assert kinds(lab, tenants=tenants) == set()
+    tenants["initech"]["quota"] = {"disk": "50G"}
+    assert kinds(lab, tenants=tenants) == {("over_quota", "disk")}
+    (shown,) = do(lab, "tenant_info", name="initech")["tenants"]
+    assert (shown["vms"], shown["containers"], shown["usage"]["vms"]) == ([], [700], 1)
+
+
+def allocate(
+    lab: Lab, login: dict[str, Any], node: str, volume: dict[str, Any]
+) -> requests.Response:
+    """Allocate a volume on the storage `ceph` with any VMID."""
+    return requests.post(
+        f"{lab.simulator.url}/api2/json/nodes/{node}/storage/ceph/content",
+        data=volume,
+        headers={"Authorization": f"PVEAPIToken={login['token_id']}={login['token_secret']}"},
+        verify=str(lab.simulator.ca),
+        timeout=30,
+    )
+
+
 def in_order(lab: Lab) -> None:
     """Give every token an expiry date, so that the cluster has no findings."""
     for user, name in (("root@pam", "fleet"), ("ops@pve", "auto")):
@@ -170,13 +228,7 @@ def test_volume_with_the_vmid_of_another_tenants_vm(lab: Lab) -> None:
 
     login = made(lab, "hooli", expire="2099-01-01")
     volume = {"vmid": vmid, "filename": f"vm-{vmid}-disk-7", "size": "1G"}
-    answer = requests.post(
-        f"{lab.simulator.url}/api2/json/nodes/{node}/storage/ceph/content",
-        data=volume,
-        headers={"Authorization": f"PVEAPIToken={login['token_id']}={login['token_secret']}"},
-        verify=str(lab.simulator.ca),
-        timeout=30,
-    )
+    answer = allocate(lab, login, node, volume)
     assert answer.json()["data"] == f"ceph:vm-{vmid}-disk-7"
     tenants["hooli"] = {"access": RIGHTS}
     lab.simulator.reset_log()

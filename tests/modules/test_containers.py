@@ -151,7 +151,8 @@ def test_containers_are_not_listed_as_vms(lab: Lab) -> None:
     info = do(lab, "cluster_info")
     assert info["cluster"]["containers"] == 1
     (acme,) = [row for row in do(lab, "tenant_info")["tenants"] if row["name"] == "acme"]
-    assert acme["usage"]["vms"] == 1
+    assert acme["usage"]["vms"] == 2  # a quota is one over both kinds
+    assert acme["containers"] == [500]
     pruned = do(lab, "vms", tenant="acme", pool="acme", vms=[{"name": "web"}], prune=True)
     assert not pruned["changed"]
 
@@ -208,9 +209,9 @@ def test_audit_reports_containers_in_wrong_pools(lab: Lab) -> None:
     made(lab, "initech", expire="2099-01-01")
     made(lab, "hooli", expire="2099-01-01")
     make(lab, 500, pool="initech", tags="tenant_initech")
-    make(lab, 501)
     tenants = {"initech": {"access": RIGHTS}, "hooli": {"access": RIGHTS}}
     assert do(lab, "audit_info", tenants=tenants)["findings"] == []
+    make(lab, 501)
     make(lab, 502, pool="initech")
     make(lab, 503, pool="hooli", tags="tenant_initech")
     make(lab, 504, tags="tenant_hooli;tenant_initech")
@@ -219,6 +220,8 @@ def test_audit_reports_containers_in_wrong_pools(lab: Lab) -> None:
     lab.simulator.steer("/vms/600", {"config": {"scsi3": "ceph:vm-500-disk-0,size=1G"}})
     result = do(lab, "audit_info", tenants=tenants)
     assert {(row["kind"], row["subject"]) for row in result["findings"]} == {
+        ("no_tenant", "501"),
+        ("no_tenant", "502"),
         ("foreign_pool", "502"),
         ("outside_pool", "503"),
         ("foreign_pool", "503"),

@@ -24,7 +24,7 @@ from .model import Tenant
 from .tenant_resources import surplus_entries, wanted_privileges, wanted_rights
 
 _VOLUME = re.compile(r"^[^,:]+:(?:\S*/)?(?:vm|base|subvol)-(?P<vmid>[0-9]{1,9})-")
-_DRIVE = re.compile(r"^(?:scsi|virtio|ide|sata|efidisk|tpmstate|unused)\d+$")
+_DISK = re.compile(r"^(?:(?:scsi|virtio|ide|sata|efidisk|tpmstate|mp|unused)\d+|rootfs)$")
 UNKNOWN = "unknown"
 _BARE = (
     "has neither name, tags nor disks: a restore writes it, or has failed. Run this again when it"
@@ -39,8 +39,8 @@ _SIGHT = (
 )
 # Or Datastore.Allocate on the storages (pve-storage: PVE/Storage.pm, check_volume_access).
 _SIGHT_OF_VOLUMES = (
-    ("/vms", "VM.Config.Disk", "volumes that no VM refers to"),
-    ("/storage", "Datastore.Audit", "volumes that no VM refers to"),
+    ("/vms", "VM.Config.Disk", "volumes that no guest refers to"),
+    ("/storage", "Datastore.Audit", "volumes that no guest refers to"),
 )
 
 
@@ -66,6 +66,11 @@ class _Guest:
     needs_tenant: bool
     is_bare: bool = False  # without name, tags and disks, as during a restore
 
+    @property
+    def noun(self) -> str:
+        """The word for its kind at the beginning of a sentence."""
+        return self.label.partition(" ")[0]
+
     def finding(self, kind: str, tenant: str | None, text: str) -> Finding:
         """Return a finding about the guest; `text` continues a sentence that begins with its
         label.
@@ -74,17 +79,14 @@ class _Guest:
 
 
 def _guests(facts: TenantFacts) -> Iterator[_Guest]:
-    """Yield the VMs and then the containers, by VMID.
-
-    Templates need no tenant, and containers none as these modules create none.
-    """
+    """Yield the VMs and then the containers, by VMID. Templates need no tenant."""
     for vmid, row in sorted(facts.cluster.vms.items()):
         label = f"VM {row.own_name or vmid} ({vmid})"
         is_bare = seems_bare(row)
         yield _Guest(vmid, label, row.tags, row.pool, row.template, not row.template, is_bare)
     for vmid, one in sorted(facts.containers.items()):
         label = f"Container {one.name or vmid} ({vmid})"
-        yield _Guest(vmid, label, one.tags, one.pool, one.template, False)
+        yield _Guest(vmid, label, one.tags, one.pool, one.template, not one.template)
 
 
 def find_guest_faults(
@@ -138,7 +140,7 @@ def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[Finding]:
 
 
 def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterator[Finding]:
-    """Yield the VMs whose volumes are not known, with the reason."""
+    """Yield the guests whose volumes are not known, with the reason."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, error in sorted(errors.items()):
         yield guests[vmid].finding(UNKNOWN, None, f"could not be checked: {error.message}")
@@ -147,7 +149,7 @@ def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterato
 def find_foreign_volumes(
     facts: TenantFacts, configs: Mapping[int, Mapping[str, Any]], prefix: str
 ) -> Iterator[Finding]:
-    """Yield volumes that a VM uses and whose VMID belongs to a guest of another tenant."""
+    """Yield volumes that a guest uses and whose VMID belongs to a guest of another tenant."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, config in sorted(configs.items()):
         own_tenants = tenants_of(guests[vmid].tags, prefix)
@@ -158,16 +160,17 @@ def find_foreign_volumes(
             tenants = tenants_of(other.tags, prefix)
             if tenants and tenants != own_tenants:
                 name = tenants[0].removeprefix(prefix)
-                text = f"VM {vmid} uses volume {volume} of {other.label} as {slot}"
+                user = f"{guests[vmid].noun} {vmid}"
+                text = f"{user} uses volume {volume} of {other.label} as {slot}"
                 yield Finding("foreign_volume", name, str(vmid), text)
 
 
 def find_unreferenced(
     facts: TenantFacts, volumes: Mapping[int, Iterable[str]], prefix: str
 ) -> Iterator[Finding]:
-    """Yield volumes with the VMID of a tenant's VM that the VM does not refer to.
+    """Yield volumes with the VMID of a tenant's guest that the guest does not refer to.
 
-    `volumes` are the volumes that no VM refers to, by the VMID in their names. A user with the
+    `volumes` are the volumes that no guest refers to, by the VMID in their names. A user with the
     right to allocate space on a storage can create them for any VMID.
     """
     guests = {guest.vmid: guest for guest in _guests(facts)}
@@ -189,9 +192,9 @@ def find_unlisted(contents: Contents) -> Iterator[Finding]:
 
 
 def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Yield slot, volume and the VMID in the volume's name, for each drive with such a volume."""
+    """Yield slot, volume and the VMID in the volume's name, for each disk with such a volume."""
     for slot, value in sorted(config.items()):
-        if not _DRIVE.match(slot):
+        if not _DISK.match(slot):
             continue
         drive = str(value)
         found = _VOLUME.match(drive)
@@ -222,7 +225,7 @@ def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
 def find_tenant_faults(
     tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """Yield more rights, privileges or VMs than the tenant is described to have."""
+    """Yield more rights, privileges or guests than the tenant is described to have."""
     wanted = wanted_rights(tenant, facts, templates)
     for path, grant in surplus_entries(tenant, facts, wanted):
         text = f"{grant.text()} on {path} is more than {tenant.label} is given"

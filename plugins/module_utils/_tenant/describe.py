@@ -40,12 +40,14 @@ def describe(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]) -
 
 
 def usage(tenant: Tenant, facts: TenantFacts) -> Figures:
-    """Return the usage of a tenant's VMs; of the disks only the boot disks, as in the listing."""
-    return total(figures_by_vm(facts.cluster, tenant.tag, tenant.prefix).values())
+    """Return the usage of a tenant's VMs and containers; of the disks only the boot disks and root
+    file systems, as in the listing.
+    """
+    return total(figures_by_vm(facts.of_both_kinds, tenant.tag, tenant.prefix).values())
 
 
 def over_quota(tenant: Tenant, facts: TenantFacts) -> Mapping[str, Mapping[str, int]]:
-    """Return C(wanted), which its VMs have, and C(limit) of each kind that exceeds its quota."""
+    """Return C(wanted), which its guests have, and C(limit) of each kind that exceeds its quota."""
     return excess(tenant.quota or {}, Figures(), usage(tenant, facts))
 
 

@@ -67,6 +67,11 @@ class TenantFacts:
     containers: Mapping[int, Container] = field(default_factory=dict)
     pools: Mapping[str, Row] = field(default_factory=dict)
 
+    @property
+    def of_both_kinds(self) -> ClusterState:
+        """The cluster state with the VMs and containers as one, as a quota counts them."""
+        return replace(self.cluster, vms={**self.cluster.others, **self.cluster.vms})
+
     def tokens_of(self, user: str) -> dict[str, Row]:
         """Return the tokens of a user by name."""
         row = self.users.get(user, {})

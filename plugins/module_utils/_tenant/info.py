@@ -87,7 +87,7 @@ def show(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any
             pools.append(path[len(_POOLS) :])
     named = {user for user in facts.users if _name_of(user) == tag}
     users = sorted(named | _subjects(entries, "user"))
-    figures = figures_by_vm(facts.cluster, tag, prefix)
+    figures = figures_by_vm(facts.of_both_kinds, tag, prefix)
     return {
         "name": tag.removeprefix(prefix),
         "tag": tag,
@@ -97,7 +97,8 @@ def show(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any
         "tokens": _tokens(users, facts, prefix, now),
         "roles": roles,
         "rights": rights,
-        "vms": sorted(figures),
+        "vms": sorted(figures.keys() & facts.cluster.vms.keys()),
+        "containers": sorted(figures.keys() - facts.cluster.vms.keys()),
         "usage": vars(total(figures.values())),
     }
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from .._access.realm import kinds_of_realms
 from .._api.caching import CachingReader
 from .._cluster.state import ClusterState, VmRow, with_names
-from .._cluster.storages.contents import read_contents
+from .._cluster.storages.contents import Contents, read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.errors import FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
+from .._facts.kinds import contents_of, kind_of_row
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._protection.privileges import Privileges
 from .._spec.tenants import read_estate_tenants
-from .._vm.kind import VM
 from .audit import (
     Finding,
     find_foreign_volumes,
@@ -65,14 +65,15 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     found += find_hidden(held, volumes=params["volumes"])
     if params["volumes"]:
         # The volumes first: a volume that is allocated afterwards cannot look unreferenced.
-        contents = read_contents(client, facts.cluster, "images")
-        vms, unread = _read_vms(client, facts.cluster)
-        volumes, unsure = read_unreferenced(client, vms, suspects(contents, vms))
+        contents = _read_disks(client, facts.of_both_kinds)
+        guests, unread = _read_guests(client, facts.of_both_kinds)
+        volumes, unsure = read_unreferenced(client, guests, suspects(contents, guests))
+        configs = {vmid: guest.target for vmid, guest in guests.items()}
         found += find_unlisted(contents)
         found += find_unread(facts, {**unread, **unsure})
-        found += find_foreign_volumes(facts, {vmid: vm.target for vmid, vm in vms.items()}, prefix)
+        found += find_foreign_volumes(facts, configs, prefix)
         found += find_unreferenced(facts, volumes, prefix)
-        facts = replace(facts, cluster=_with_figures(facts.cluster, vms))
+        facts = replace(facts, cluster=_with_figures(facts.cluster, guests))
     realms = kinds_of_realms(reader)
     lasting = params.get("lasting_tokens") or []
     rules = TokenRules(
@@ -87,6 +88,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     values = {
         "passed": not found,
         "vms": len(facts.cluster.vms),
+        "containers": len(facts.containers),
         "findings": [asdict(one) for one in found],
         "report": _lines(found),
     }
@@ -101,17 +103,31 @@ def _described(name: str, settings: Mapping[str, Any], prefix: str) -> Tenant:
     return read_tenant({**options, "name": name, "tenant_prefix": prefix})
 
 
-def _read_vms(
+def _read_disks(client: Client, cluster: ClusterState) -> Contents:
+    """Return the disks of guests on all storages; a storage that cannot be listed is named once."""
+    volumes: list[Any] = []
+    unread: dict[str, Any] = {}
+    for content in contents_of(cluster.vms.values()):
+        found = read_contents(client, cluster, content)
+        volumes += found.volumes
+        for row, error in found.unread:
+            unread.setdefault(f"{row.place}/{row.storage}", (row, error))
+    return Contents(tuple(volumes), tuple(unread.values()))
+
+
+def _read_guests(
     client: Client, cluster: ClusterState
 ) -> tuple[dict[int, Actual], dict[int, FleetError]]:
-    """Return each VM by VMID, and the errors of VMs that could not be read; one request per VM.
+    """Return each guest by VMID, and the errors of guests that could not be read; one request per
+    guest.
 
-    A VM that was removed since the listing is in neither.
+    A guest that was removed since the listing is in neither.
     """
 
     def read(row: VmRow) -> Actual | FleetError:
+        kind = kind_of_row(row)
         try:
-            return read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
+            return read_wherever(client, kind, row.vmid, row.node, status=row.status, pool=row.pool)
         except FleetError as error:
             return error
 
@@ -126,21 +142,29 @@ def _read_vms(
     return found, unread
 
 
-def _with_figures(cluster: ClusterState, vms: Mapping[int, Actual]) -> ClusterState:
-    """Return the cluster state with the figures of the VMs' configurations; the listing has only
-    the first disk of each VM (pure).
+def _with_figures(cluster: ClusterState, guests: Mapping[int, Actual]) -> ClusterState:
+    """Return the cluster state with the figures of the guests' configurations; the listing has only
+    the first disk of each guest (pure).
     """
-    rows = dict(cluster.vms)
-    for vmid, actual in vms.items():
-        used = actual.kind.figures_of(actual.live)
-        listed = rows[vmid]
-        rows[vmid] = replace(
-            listed,
-            cores=used.cores or listed.cores,
-            memory=used.memory or listed.memory,
-            disk=used.disk or listed.disk,
-        )
-    return replace(cluster, vms=rows)
+    return replace(
+        cluster,
+        vms={vmid: _as_configured(row, guests.get(vmid)) for vmid, row in cluster.vms.items()},
+        others={
+            vmid: _as_configured(row, guests.get(vmid)) for vmid, row in cluster.others.items()
+        },
+    )
+
+
+def _as_configured(listed: VmRow, actual: Actual | None) -> VmRow:
+    if actual is None:
+        return listed
+    used = actual.kind.figures_of(actual.live)
+    return replace(
+        listed,
+        cores=used.cores or listed.cores,
+        memory=used.memory or listed.memory,
+        disk=used.disk or listed.disk,
+    )
 
 
 def _lines(found: list[Finding]) -> list[str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volumes that have the VMID of a VM in their name and that the VM does not refer to.
+"""Volumes that have the VMID of a guest in their name and that the guest does not refer to.
 
 With C(Datastore.AllocateSpace) on a storage, a user can allocate a volume with the VMID of any
 guest (pve-storage: PVE/API2/Storage/Content.pm, create, checks no right on the guest).
@@ -20,19 +20,19 @@ from ..._guest.model import Actual
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# A VM with one of these locks has volumes that its configuration does not have yet, or no longer.
+# The configuration of a guest with one of these locks lacks volumes that it had or will have.
 _LOCKS = frozenset({"clone", "create", "migrate", "rollback", "snapshot", "snapshot-delete"})
 
 
-def suspects(contents: Contents, vms: Mapping[int, Actual]) -> dict[int, list[str]]:
+def suspects(contents: Contents, guests: Mapping[int, Actual]) -> dict[int, list[str]]:
     """Return the volumes that no current configuration has, by the VMID in their names (pure).
 
-    A locked VM has none: its next audit checks it.
+    A locked guest has none: its next audit checks it.
     """
     found: dict[int, list[str]] = {}
     for _row, volume in contents.volumes:
         vmid = int(volume.get("vmid") or 0)
-        actual = vms.get(vmid)
+        actual = guests.get(vmid)
         if actual is None or actual.lock in _LOCKS:
             continue
         known = _names((*actual.live.values(), *actual.target.values()))
@@ -43,7 +43,7 @@ def suspects(contents: Contents, vms: Mapping[int, Actual]) -> dict[int, list[st
 
 
 def without_snapshots(client: Client, actual: Actual, volids: Iterable[str]) -> list[str]:
-    """Return the volumes that no snapshot of a VM has either, or [] if the VM no longer exists.
+    """Return the volumes that no snapshot of a guest has either, or [] if the guest is gone.
 
     One request, and one for each snapshot. Raises FleetError if one of them cannot be read.
     """
@@ -60,18 +60,18 @@ def without_snapshots(client: Client, actual: Actual, volids: Iterable[str]) -> 
 
 
 def read_unreferenced(
-    client: Client, vms: Mapping[int, Actual], found: Mapping[int, Iterable[str]]
+    client: Client, guests: Mapping[int, Actual], found: Mapping[int, Iterable[str]]
 ) -> tuple[dict[int, list[str]], dict[int, FleetError]]:
-    """Return the volumes that belong to no VM or snapshot, and the VMs that could not be read, both
-    by VMID.
+    """Return the volumes that belong to no guest or snapshot, and the guests that could not be
+    read, both by VMID.
 
-    It sends the requests of `without_snapshots`, only for VMs with suspects.
+    It sends the requests of `without_snapshots`, only for guests with suspects.
     """
     volumes: dict[int, list[str]] = {}
     errors: dict[int, FleetError] = {}
     for vmid, volids in sorted(found.items()):
         try:
-            rest = without_snapshots(client, vms[vmid], volids)
+            rest = without_snapshots(client, guests[vmid], volids)
         except FleetError as error:
             errors[vmid] = error
             continue
