@@ -61,7 +61,8 @@ options:
     type: int
     default: 30
   backup_days:
-    description: Days after which a VM whose newest backup is older needs attention.
+    description: Days after which a guest whose newest backup is older needs
+      attention.
     type: int
     default: 7
   prices:

@@ -10,7 +10,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: report_info
-short_description: Gather a report on sites, tenants, nodes and VMs
+short_description: Gather a report on sites, tenants, nodes and guests
 version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
@@ -85,7 +85,7 @@ report:
           description: V(critical), V(warning) or V(notice).
           type: str
           sample: warning
-        title: {description: A heading., type: str, sample: VMs without a backup}
+        title: {description: A heading., type: str, sample: Guests without a backup}
         count: {description: Number of cases., type: int, sample: 1}
         cases: {description: 'Each with C(text), and with C(site), C(node), C(tenant)
             and C(vmid) of what it is about, or null.', type: list, elements: dict,
@@ -104,8 +104,8 @@ report:
     tenants:
       description:
         - What each tenant has at each site, with C(quotas). The one with an empty name
-          has the VMs without a tenant and with several. Memory and disk are in bytes.
-        - C(reason) is null unless VMs of the tenant could not be read. It has more
+          has the guests without a tenant and with several. Memory and disk are in bytes.
+        - C(reason) is null unless guests of the tenant could not be read. It has more
           then, and what rests on the figures is null.
       type: list
       elements: dict
@@ -130,6 +130,7 @@ report:
       contains:
         site: {description: 'Site of the VM, empty for that of the task.', type: str,
           sample: ''}
+        kind: {description: V(vm) or V(container)., type: str, sample: vm}
         vmid: {description: VMID., type: int, sample: 15046}
         name: {description: 'Name, empty without one.', type: str, sample: web1}
         tenant: {description: 'Tenant, empty unless there is exactly one.', type: str,
@@ -154,6 +155,8 @@ report:
             state: ok, time: '2026-11-20T01:00:00Z', count: 7, reason: null}}
         reason: {description: 'Why the VM could not be read, else null.', type: str,
           sample: null}
+    containers: {description: 'The containers, without templates, with the keys of C(vms).
+        C(agent) is null.', type: list, elements: dict, sample: []}
     drift:
       description: What M(pve.fleet.drift_info) returns as RV(pve.fleet.drift_info#module:drift).
         Null without O(estate).
@@ -199,7 +202,7 @@ lines:
   returned: success
   type: list
   elements: str
-  sample: ['6 VMs at 1 site:', 'warning: VMs without a backup: 1']
+  sample: ['6 VMs at 1 site:', 'warning: Guests without a backup: 1']
 history:
   description: What to write to the history file. Null if O(history) is not a history of this
     version, so that the file is kept.

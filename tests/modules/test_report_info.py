@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 from tests.modules.report_lab import (
@@ -68,6 +69,35 @@ def login(lab: Lab, **privileges: str) -> dict[str, str]:
     segments = ("access", "users", "reader@pve", "token", "report")
     made = write("POST", *segments, data={"privsep": 0})
     return {"token_id": made["full-tokenid"], "token_secret": made["value"]}
+
+
+def test_containers_are_reported_beside_vms(lab: Lab) -> None:
+    """The quota of a tenant is one over both kinds."""
+    machine(lab, name="web", tags="tenant_acme", cores=2, memory=512, disk="ceph:3")
+    add_container(
+        lab, 710, running=True, hostname="proxy1", tags="tenant_acme", cores=1, memory=256
+    )
+    add_mount(lab, 710, "ceph:2,mp=/data")
+    add_container(lab, 711, hostname="proxy2")
+    add_container(lab, 712, hostname="base", template=1)
+    quotas = {"acme": {"quota": {"vms": 1, "disk": "6G"}}}
+    report = gathered(lab, tenants=quotas)["report"]
+    assert report["complete"] is True
+    assert [(one["name"], one["kind"]) for one in report["vms"]] == [("web", "vm")]
+    first, second = report["containers"]
+    assert (first["name"], first["kind"], first["tenant"]) == ("proxy1", "container", "acme")
+    assert (first["agent"], first["pending"], first["disk"]) == (None, [], 3 * GIB)
+    assert (first["backup"]["state"], first["snapshots"]["count"]) == ("none", 0)
+    assert (second["name"], second["owners"]) == ("proxy2", [])
+    (site,) = report["sites"]
+    assert (site["vms"], site["containers"], site["templates"]) == (1, 3, 2)
+    acme = tenants(report)["acme"]
+    assert (acme["vms"], acme["running"], acme["cores"], acme["disk"]) == (2, 1, 3, 6 * GIB)
+    assert [quota["exceeded"] for quota in acme["quotas"]] == [True, False]
+    found = risks(report)
+    assert found["no_tenant"] == ["proxy2"]
+    assert sorted(found["no_backup"]) == ["acme/proxy1", "acme/web", "proxy2"]
+    assert found["no_agent"] == ["acme/web"]
 
 
 def test_a_cluster_without_vms(lab: Lab) -> None:
@@ -326,7 +356,7 @@ def test_a_dead_node_is_unknown(lab: Lab) -> None:
     node = next(one for one in report["sites"][0]["nodes"] if one["node"] == "pve2")
     assert (node["status"], node["capacity"]) == ("offline", None)
     acme = tenants(report)["acme"]
-    assert "1 of its VMs could not be read: node pve2 is offline" in acme["reason"]
+    assert "1 of its guests could not be read: node pve2 is offline" in acme["reason"]
     assert report["costs"]["total"] is None
     assert report["growth"]["tenants"][""]["acme"] is None
     assert report["growth"]["total"] is None

@@ -60,7 +60,7 @@ def test_from_the_first_report_to_the_next(lab: Lab, player: Player, folder: Pat
     played = play(player, folder)
     assert sorted(os.listdir(folder)) == ["history.json", "report.html"]
     assert str(folder / "report.html") in played.output
-    assert "warning: VMs without a backup: 2" in played.output
+    assert "warning: Guests without a backup: 2" in played.output
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
     assert "This is the first report" in page

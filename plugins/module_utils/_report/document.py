@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.times import iso, seconds
 from .._drift.document import document_of as drift_of
+from .._facts.kinds import CT, VIRTUAL_MACHINE
 from .costs import costs_of, csv_of, sum_of
 from .guests import guests_of
 from .history import History, entry_of, extended, growth_of, trend_of
@@ -29,25 +30,26 @@ def document_of(
     checked = str(iso(now))
     sites: list[dict[str, Any]] = []
     tenants: list[dict[str, Any]] = []
-    vms: list[dict[str, Any]] = []
+    all_guests: list[dict[str, Any]] = []
     for reading in readings:
         guests = guests_of(reading, wanted)
         sites.append(_with_times(site_of(reading, guests)))
         tenants += tenants_of_site(reading, guests, wanted)
-        vms += guests
+        all_guests += guests
     drift = _drift(readings, checked)
-    risks = risks_of(Findings(sites, tenants, vms, drift, wanted, now))
+    risks = risks_of(Findings(sites, tenants, all_guests, drift, wanted, now))
     entry = entry_of(checked, sites, tenants)
     return {
         "version": VERSION,
         "checked": checked,
-        "complete": _is_complete(sites, vms, drift),
+        "complete": _is_complete(sites, all_guests, drift),
         "snapshot_days": wanted.snapshot_days,
         "backup_days": wanted.backup_days,
         "attention": risks,
         "sites": sites,
         "tenants": tenants,
-        "vms": vms,
+        "vms": _of_kind(all_guests, VIRTUAL_MACHINE),
+        "containers": _of_kind(all_guests, CT),
         "drift": drift,
         "growth": growth_of(history, entry),
         "trend": trend_of(history, entry),
@@ -86,13 +88,17 @@ def _drift(readings: Sequence[SiteReading], checked: str) -> dict[str, Any] | No
     return drift_of(compared, checked)
 
 
-def _is_complete(sites: Sequence[Row], vms: Sequence[Row], drift: Row | None) -> bool:
+def _of_kind(guests: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [guest for guest in guests if guest["kind"] == kind]
+
+
+def _is_complete(sites: Sequence[Row], guests: Sequence[Row], drift: Row | None) -> bool:
     if drift is not None and not drift["complete"]:
         return False
     for site in sites:
         if site["reason"] or site["missing"] or site["privileges"]:
             return False
-    return not any(vm["reason"] for vm in vms)
+    return not any(guest["reason"] for guest in guests)
 
 
 def _costs(tenants: Sequence[Row], prices: Prices | None, checked: str) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One VM as the report shows it (pure)."""
+"""One guest as the report shows it (pure)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from .._cluster.quota import Figures
 from .._cluster.tenant import tenant_of, tenants_of
 from .._core.errors import FleetError
 from .._core.times import iso
+from .._facts.kinds import word_of
 from .._guest.addresses import agent_is_on
 from .._guest.model import Actual
 from .._protection.model import Copies
 from .._snapshot.model import Snapshot
+from .._vm.kind import VM
 from .model import DAY, ReportOptions, SiteReading, VmReading
 
 OK = "ok"
@@ -27,7 +29,7 @@ _UNREAD = FleetError(answer="backups could not be read")
 
 
 def guests_of(reading: SiteReading, wanted: ReportOptions) -> list[dict[str, Any]]:
-    """Return the VMs of a site by VMID, without templates. Memory and disk are in bytes."""
+    """Return the guests of a site by VMID, without templates. Memory and disk are in bytes."""
     return [_guest(guest, reading, wanted) for guest in reading.guests]
 
 
@@ -38,15 +40,16 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
     used = figures_of_guest(guest, reading.volumes)
     name = row.own_name
     status = row.status
-    agent: bool | None = None  # not known
+    agent: bool | None = None  # not known, or a container
     pending: list[str] | None = None
     if guest.actual is not None:
-        name = guest.actual.target.get("name", "")
+        name = guest.actual.name
         status = guest.actual.status
-        agent = agent_is_on(guest.actual.live.get("agent", ""))
+        agent = _agent(guest.actual)
         pending = _pending(guest.actual)
     return {
         "site": reading.site,
+        "kind": word_of(row.type),
         "vmid": row.vmid,
         "name": name,
         "tenant": tenant or "",
@@ -64,8 +67,15 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
     }
 
 
+def _agent(actual: Actual) -> bool | None:
+    """Return whether the guest agent is on, None of a container, which has none."""
+    if actual.kind is not VM:
+        return None
+    return agent_is_on(actual.live.get("agent", ""))
+
+
 def figures_of_guest(guest: VmReading, volumes: Mapping[int, int] | None) -> Figures:
-    """Return the figures of a VM for quotas and costs; too small if a part is not known."""
+    """Return the figures of a guest for quotas and costs; too small if a part is not known."""
     row = guest.row
     listed = Figures(1, row.cores, row.memory, row.disk)
     configured = Figures()
@@ -81,7 +91,7 @@ def figures_of_guest(guest: VmReading, volumes: Mapping[int, int] | None) -> Fig
 
 
 def _pending(actual: Actual) -> list[str]:
-    """Return the options of a running VM that apply after its next stop or reboot."""
+    """Return the options of a running guest that apply after its next stop or reboot."""
     if not actual.running:
         return []
     options = (actual.live.keys() | actual.target.keys()) - {*actual.kind.generated_options}
@@ -101,7 +111,7 @@ def _snapshots(
 
 
 def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]:
-    """Return the newest backup of a VM, and whether it is `ok`, `old`, `none` or `unknown`.
+    """Return the newest backup of a guest, and whether it is `ok`, `old`, `none` or `unknown`.
 
     If other backups may be hidden, a backup that is new enough is still `ok`, but an old one is not
     known to be the newest.

@@ -13,6 +13,8 @@ def lines_of(report: Row) -> list[str]:
     """Return the extent of the report in one line, and a line for each risk."""
     unread = [site for site in report["sites"] if site["reason"]]
     head = f"Report: sites {len(report['sites'])}, VMs {len(report['vms'])}"
+    if report["containers"]:
+        head = f"{head}, containers {len(report['containers'])}"
     if unread:
         head = f"{head}, sites that could not be read {len(unread)}"
     lines = [head]

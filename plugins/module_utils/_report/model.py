@@ -57,7 +57,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class VmReading:
-    """One VM. `actual` and `snapshots` are None if it could not be read for the `reason`."""
+    """One guest. `actual` and `snapshots` are None if it could not be read for the `reason`."""
 
     row: VmRow
     actual: Actual | None = None

@@ -18,6 +18,7 @@ from .._core.parallel import side_by_side
 from .._drift.model import DriftReading, DriftScope
 from .._drift.read_site import read_site
 from .._facts.cluster_info import run as read_cluster
+from .._facts.kinds import TYPES, contents_of, kind_of_row
 from .._facts.node_info import run as read_nodes
 from .._facts.partial_read import PartialRead
 from .._fleet.items import Estate
@@ -26,7 +27,6 @@ from .._protection.backups import read_backups
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
 from .._snapshot.read import tree_of
-from .._vm.kind import VM
 from .model import ReportOptions, Row, SiteReading, VmReading
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def read_report_site(
 ) -> SiteReading:
     """Return the reading of a site for the report.
 
-    Two requests for each VM, two for each storage on a node, three for each node, and seven more.
-    With an estate, its VMs are compared with the same answers. A site that cannot be read has the
-    reason instead.
+    Two requests for each guest, two for each storage on a node (three with containers), three for
+    each node, and seven more. With an estate, its VMs are compared with the same answers. A site
+    that cannot be read has the reason instead.
     """
     reader = CachingReader.around(client)
     drift: DriftReading | None = None
@@ -65,7 +65,7 @@ def _read_site(
 ) -> SiteReading:
     """Return the reading of a site. Raises FleetError if the listing cannot be read."""
     rows = client.get("cluster", "resources", attempted="Could not read the cluster")
-    state = _own_part(client, cluster_state_of(rows, {VM.type}))
+    state = _own_part(client, cluster_state_of(rows, TYPES))
     state = with_names(client, state, missing=True)
     facts = {**wanted.facts}
     if facts.get("max_vms_per_node") is None:
@@ -101,7 +101,7 @@ def _is_own(client: Client, node: str) -> bool:
 
 
 def _own_part(client: Client, state: ClusterState) -> ClusterState:
-    """Return the VMs, nodes and storages that the site uses of its cluster."""
+    """Return the guests, nodes and storages that the site uses of its cluster."""
     own_storages = client.connection.own_storages
     vms = {vmid: row for vmid, row in state.vms.items() if _is_own(client, row.node)}
     nodes = {name: row for name, row in state.nodes.items() if _is_own(client, name)}
@@ -131,7 +131,7 @@ def _privileges(read: PartialRead) -> Privileges | None:
 def _volumes(read: PartialRead, client: Client, state: ClusterState) -> Mapping[int, int] | None:
     """Return the bytes of all disks by VMID, or None with the reason in `missing`."""
     try:
-        return read_volumes(client, state)
+        return read_volumes(client, state, contents_of(state.vms.values()))
     except FleetError as error:
         read.add("disks on storages", error)
         return None
@@ -144,9 +144,10 @@ def _backups(
     rows: Sequence[VmRow],
     held: Privileges | None,
 ) -> Mapping[int, Copies | FleetError]:
-    """Return the backups of each VM or why they are not known; none with the reason in `missing`.
+    """Return the backups of each guest or why they are not known.
 
-    Without privileges it cannot be known which backups are hidden.
+    There are none with the reason in `missing`. Without privileges it cannot be known which
+    backups are hidden.
     """
     if held is None:
         return {}
@@ -158,7 +159,7 @@ def _backups(
 
 
 def _guests(client: Client, state: ClusterState, rows: Sequence[VmRow]) -> list[VmReading]:
-    """Return the VMs as read; a VM on an offline node has the reason instead."""
+    """Return the guests as read; a guest on an offline node has the reason instead."""
     offline = {name for name, node in state.nodes.items() if not node.online}
 
     def one(row: VmRow) -> VmReading:
@@ -173,12 +174,13 @@ def _guests(client: Client, state: ClusterState, rows: Sequence[VmRow]) -> list[
 
 
 def _read(client: Client, row: VmRow) -> VmReading:
-    """Return a VM, read on its current node. Raises FleetError."""
+    """Return a guest, read on its current node. Raises FleetError."""
+    kind = kind_of_row(row)
     try:
-        actual = read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
+        actual = read_wherever(client, kind, row.vmid, row.node, status=row.status, pool=row.pool)
         snapshots = client.get(*actual.path, "snapshot")
     except FleetError as error:
-        raise error.on(attempted=f"VM {row.vmid} could not be read") from error
+        raise error.on(attempted=f"{kind.noun} {row.vmid} could not be read") from error
     return VmReading(row, actual, tuple(tree_of(snapshots).by_age()))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.quantities import readable_size
 from .._drift.model import DRIFTED, MISSING, PENDING, UNKNOWN, UNWANTED
+from .._facts.kinds import CT
 from .._facts.node_info import read_rules
 from .._facts.nodes import storage_faults
 from .guests import NONE, OLD
@@ -41,7 +42,7 @@ class Findings:
 
     sites: Sequence[Row]
     tenants: Sequence[Row]
-    vms: Sequence[Row]
+    guests: Sequence[Row]
     drift: Row | None
     wanted: ReportOptions
     time: float
@@ -84,15 +85,16 @@ def _item(row: Row, text: str, **about: Any) -> dict[str, Any]:
 
 
 def _of_vms(vms: Iterable[Row], text: str = "{name}") -> Items:
-    """Yield an item for each VM; the text is a format of its `name` and of `vm`."""
+    """Yield an item for each guest; the text is a format of its `name` and of `vm`."""
     for vm in vms:
         formatted = text.format(name=name_of(vm), vm=vm)
         yield _item(vm, formatted, vmid=vm["vmid"])
 
 
 def name_of(vm: Row) -> str:
-    """Return how the report calls a VM."""
-    name = vm["name"] or f"VM {vm['vmid']}"
+    """Return how the report calls a guest."""
+    noun = "container" if vm.get("kind") == CT else "VM"
+    name = vm["name"] or f"{noun} {vm['vmid']}"
     if vm["tenant"]:
         return f"{vm['tenant']}/{name}"
     return str(name)
@@ -165,8 +167,8 @@ def _exceeded_quotas(found: Findings) -> Items:
 
 
 def _backups(found: Findings, state: str) -> list[Row]:
-    """Return the VMs that could be read and whose backups have a state."""
-    read = [vm for vm in found.vms if not vm["reason"]]
+    """Return the guests that could be read and whose backups have a state."""
+    read = [vm for vm in found.guests if not vm["reason"]]
     return [vm for vm in read if vm["backup"]["state"] == state]
 
 
@@ -187,31 +189,31 @@ def _unknown_backups(found: Findings) -> Items:
 
 
 def _unread_vms(found: Findings) -> Items:
-    vms = [vm for vm in found.vms if vm["reason"]]
+    vms = [vm for vm in found.guests if vm["reason"]]
     return _of_vms(vms, "{name}: {vm[reason]}")
 
 
 def _without_tenant(found: Findings) -> Items:
-    vms = [vm for vm in found.vms if not vm["owners"]]
+    vms = [vm for vm in found.guests if not vm["owners"]]
     return _of_vms(vms)
 
 
 def _several_tenants(found: Findings) -> Items:
-    vms = [vm for vm in found.vms if len(vm["owners"]) > 1]
+    vms = [vm for vm in found.guests if len(vm["owners"]) > 1]
     for vm in vms:
         owners = ", ".join(vm["owners"])
         yield _item(vm, f"{name_of(vm)}: {owners}", vmid=vm["vmid"])
 
 
 def _pending_reboots(found: Findings) -> Items:
-    vms = [vm for vm in found.vms if vm["pending"]]
+    vms = [vm for vm in found.guests if vm["pending"]]
     for vm in vms:
         options = ", ".join(vm["pending"])
         yield _item(vm, f"{name_of(vm)}: {options}", vmid=vm["vmid"])
 
 
 def _old_snapshots(found: Findings) -> Items:
-    read = [vm for vm in found.vms if vm["snapshots"] is not None]
+    read = [vm for vm in found.guests if vm["snapshots"] is not None]
     vms = [vm for vm in read if vm["snapshots"]["old"]]
     for vm in vms:
         names = ", ".join(vm["snapshots"]["old"])
@@ -219,7 +221,7 @@ def _old_snapshots(found: Findings) -> Items:
 
 
 def _without_agent(found: Findings) -> Items:
-    vms = [vm for vm in found.vms if vm["agent"] is False]
+    vms = [vm for vm in found.guests if vm["agent"] is False]
     return _of_vms(vms)
 
 
@@ -260,32 +262,32 @@ RISKS = (
         title="Parts of this report that are missing",
         find=_unknown_parts,
     ),
-    Risk(kind="unread", severity=WARNING, title="VMs that could not be read", find=_unread_vms),
-    Risk(kind="no_backup", severity=WARNING, title="VMs without a backup", find=_without_backup),
+    Risk(kind="unread", severity=WARNING, title="Guests that could not be read", find=_unread_vms),
+    Risk(kind="no_backup", severity=WARNING, title="Guests without a backup", find=_without_backup),
     Risk(
         kind="old_backup",
         severity=WARNING,
-        title="VMs whose newest backup is older than {wanted.backup_days} days",
+        title="Guests whose newest backup is older than {wanted.backup_days} days",
         find=_old_backups,
     ),
     Risk(
         kind="backup_unknown",
         severity=WARNING,
-        title="VMs whose backups cannot be known",
+        title="Guests whose backups cannot be known",
         find=_unknown_backups,
     ),
     Risk(
         kind="several_tenants",
         severity=WARNING,
-        title="VMs with several tenants",
+        title="Guests with several tenants",
         find=_several_tenants,
     ),
-    Risk(kind="no_tenant", severity=WARNING, title="VMs without a tenant", find=_without_tenant),
+    Risk(kind="no_tenant", severity=WARNING, title="Guests without a tenant", find=_without_tenant),
     Risk(kind="drift", severity=WARNING, title="Differences from the estate", find=_drifted),
     Risk(
         kind="drift_unknown",
         severity=WARNING,
-        title="VMs that could not be compared with the estate",
+        title="Guests that could not be compared with the estate",
         find=_unknown_drift,
     ),
     Risk(
@@ -297,13 +299,13 @@ RISKS = (
     Risk(
         kind="reboot",
         severity=NOTICE,
-        title="VMs with changes that wait for a reboot",
+        title="Guests with changes that wait for a reboot",
         find=_pending_reboots,
     ),
     Risk(
         kind="old_snapshot",
         severity=NOTICE,
-        title="VMs with snapshots older than {wanted.snapshot_days} days",
+        title="Guests with snapshots older than {wanted.snapshot_days} days",
         find=_old_snapshots,
     ),
     Risk(kind="no_agent", severity=NOTICE, title="VMs without a guest agent", find=_without_agent),

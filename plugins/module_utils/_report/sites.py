@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._cluster.state import VmRow
+from .._facts.kinds import VIRTUAL_MACHINE, word_of
 from .._protection.privileges import Privileges
 from .model import Row, SiteReading
 
@@ -31,7 +33,7 @@ _OF_NODE = (
 _LEFT = ("cores_left", "memory_left", "vms_left")
 # Without these privileges, parts of the report are missing and no request fails.
 _SILENT = (
-    ("/vms", "VM.Audit", "VMs that the login may not see are missing"),
+    ("/vms", "VM.Audit", "guests that the login may not see are missing"),
     ("/nodes", "Sys.Audit", "the load and the room of nodes are unknown"),
     ("/storage", "Datastore.Audit", "storages that the login may not see are missing"),
 )
@@ -56,17 +58,23 @@ def site_of(reading: SiteReading, guests: Sequence[Row]) -> dict[str, Any]:
     if reading.state is None:
         return site
     unread = [guest for guest in guests if guest["reason"]]
-    templates = [row for row in reading.state.vms.values() if row.template]
+    vms = [guest for guest in guests if guest["kind"] == VIRTUAL_MACHINE]
+    templates = [row for row in reading.state.vms.values() if _is_vm_template(row)]
     parts = [{"part": entry["part"], "reason": entry["reason"]} for entry in reading.missing]
     site |= {key: reading.cluster[key] for key in _OF_CLUSTER}
     site["nodes"] = [{key: node[key] for key in _OF_NODE} for node in reading.nodes]
-    site["vms"] = len(guests)
+    site["vms"] = len(vms)
     site["unread"] = len(unread)
     site["templates"] = len(templates)
     site["room"] = _room(reading.nodes)
     site["missing"] = parts
     site["privileges"] = _lacking(reading.privileges)
     return site
+
+
+def _is_vm_template(row: VmRow) -> bool:
+    """Return whether a guest is a template; those of containers count as containers."""
+    return row.template and word_of(row.type) == VIRTUAL_MACHINE
 
 
 def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:

@@ -21,10 +21,10 @@ from .model import ReportOptions, ReportTenant, Row, SiteReading
 def tenants_of_site(
     reading: SiteReading, guests: Sequence[Row], wanted: ReportOptions
 ) -> list[dict[str, Any]]:
-    """Return the tenants with VMs at a site, and the tenants that are described for it.
+    """Return the tenants with guests at a site, and the tenants that are described for it.
 
-    The last one has an empty name, if there are VMs without a tenant or with several. `reason` says
-    why the figures are less than the tenant has; quotas, costs and growth rest on them.
+    The last one has an empty name, if there are guests without a tenant or with several. `reason`
+    says why the figures are less than the tenant has; quotas, costs and growth rest on them.
     """
     described = {one.name: one.limits for one in wanted.tenants if _is_at(one, reading.site)}
     by_tenant: dict[str, list[Row]] = {name: [] for name in described}
@@ -73,13 +73,13 @@ def _unknown(row: Row) -> dict[str, Any]:
 
 
 def why_less(reading: SiteReading, guests: Iterable[Row]) -> str | None:
-    """Return why the figures of VMs are less than they have, or None."""
+    """Return why the figures of guests are less than they have, or None."""
     if reading.reason:
         return reading.reason
     reasons = [guest["reason"] for guest in guests if guest["reason"]]
     if not reasons:
         return None
-    return f"{len(reasons)} of its VMs could not be read: {reasons[0]}"
+    return f"{len(reasons)} of its guests could not be read: {reasons[0]}"
 
 
 def _figures(guest: Row) -> Figures:

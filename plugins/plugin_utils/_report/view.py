@@ -21,7 +21,8 @@ _HEIGHT = 22
 def view_of(report: Row) -> dict[str, Any]:
     """Return the parts of the page that the report has not in this form."""
     names = _site_names(report["sites"])
-    vms = [{**vm, "anchor": f"vm-{number}"} for number, vm in enumerate(report["vms"])]
+    guests = [*report["vms"], *report["containers"]]
+    vms = [{**vm, "anchor": f"vm-{number}"} for number, vm in enumerate(guests)]
     anchors = _anchors(report, vms)
     return {
         "site_names": names,
