@@ -15,22 +15,23 @@ class ModuleDocFragment:
 options:
   tenant:
     description:
-      - Only VMs with this tenant's tag and without the tag of another tenant.
-      - By default, VMs of all tenants are returned. An empty value is therefore an error.
+      - Only VMs and containers with this tenant's tag and without the tag of another tenant.
+      - By default, guests of all tenants are returned. An empty value is therefore an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   pool:
-    description: Only VMs in this resource pool.
+    description: Only guests in this resource pool.
     type: str
   tags:
-    description: Only VMs that have all of these tags.
+    description: Only guests that have all of these tags.
     type: list
     elements: str
   vms:
-    description: Only these VMs, by name or VMID. One that is not there is an error.
+    description: Only these VMs and containers, by name or VMID. One that is not there is an
+      error.
     type: list
     elements: str
   templates:

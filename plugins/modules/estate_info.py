@@ -15,12 +15,15 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns the VMs of a cluster as the variables of an estate, and as the text of an estate file
-    with comments. A run of C(pve.fleet.provision) with that file changes nothing.
+  - Returns the VMs and containers of a cluster as the variables of an estate, and as the text
+    of an estate file with comments. A run of C(pve.fleet.provision) with that file changes nothing.
   - Options that have the default of Proxmox VE, or what a new VM gets, are left out. What VMs
     have in common becomes defaults, classes, networks, storage classes and settings of tenants.
-  - Each VM is planned as M(pve.fleet.vms) plans it. What cannot be expressed so that the plan
-    does nothing is named in RV(unexpressed) and in a comment. Passwords are named in RV(secrets).
+  - Each VM is planned as M(pve.fleet.vms) plans it, each container as M(pve.fleet.container)
+    does. What cannot be expressed so that the plan does nothing is named in RV(unexpressed) and
+    in a comment. Passwords, and the environment of containers, are named in RV(secrets).
+  - Containers have all of their settings in their own item. If there are some, settings that
+    containers could take over are not shared among VMs either.
   - The same VMs have the same text in each run, so that it can be kept in git.
   - This takes as many requests as M(pve.fleet.vms) makes without a change, and one about the
     privileges of the login where no filter is given.
@@ -63,7 +66,8 @@ estate:
   type: dict
   contains:
     provision_state: {description: State of VMs that set none., type: str, sample: started}
-    provision_defaults: {description: What all VMs have in common., type: dict, sample: {cpu: host}}
+    provision_defaults: {description: What all VMs have in common., type: dict, sample: {
+        cpu: host}}
     provision_classes: {description: What VMs of the same cores and memory have in common.,
       type: dict, sample: {2c-4g: {cores: 2, memory: 4G}}}
     provision_networks: {description: Networks that several NICs share., type: dict, sample: {
@@ -74,6 +78,9 @@ estate:
         acme: {pool: acme}}}
     provision_vms: {description: 'The VMs, by tenant and VMID, those without a tenant last.',
       type: list, elements: dict, sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]}
+    provision_containers: {description: The containers in the same order. The variable is
+        missing if there are none., type: list, elements: dict, sample: [{name: proxy1, vmid: 710,
+          tenant: acme, memory: 1G, rootfs: {storage: ceph, size: 8G}}]}
 text:
   description: The same as the text of an estate file, with comments.
   returned: success
@@ -84,14 +91,14 @@ text:
 
     '
 complete:
-  description: Whether every VM that is meant could be read.
+  description: Whether every guest that is meant could be read.
   returned: success
   type: bool
   sample: true
 missing:
   description:
-    - VMs that could not be read, each with C(vmid), C(name), C(tenant), C(node) and C(reason). In
-      the estate they have no options, so that a run neither changes nor prunes them.
+    - VMs and containers that could not be read, each with C(vmid), C(name), C(tenant), C(node) and
+      C(reason). In the estate they have no options, so that a run neither changes nor prunes them.
     - Where a privilege is missing, C(privilege) and C(acl_path) name it, else they are null.
   returned: success
   type: list
@@ -112,7 +119,7 @@ nodes:
   sample: [{node: pve3, reason: node pve3 is offline}]
 unexpressed:
   description:
-    - What the options of VMs do not have, each with C(vmid), C(name), C(option) and C(value) as
+    - What the options of guests do not have, each with C(vmid), C(name), C(option) and C(value) as
       Proxmox VE has them, and C(reason).
   returned: success
   type: list

@@ -263,7 +263,8 @@ class TestConnections:
         self, listed: Lister, simulator: Simulator
     ) -> None:
         site = {**listed.connection, "name": "north"}
-        for options in ({}, {"connect": False, "sites": [site]}):
+        cases: tuple[dict[str, Any], ...] = ({}, {"connect": False, "sites": [site]})
+        for options in cases:
             found = listed(guest_connections=True, **options)
             assert len(found.hosts) == VMS + 3
             assert TOKEN_SECRET not in str(found.data)

@@ -7,19 +7,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .._cluster.quota import Figures
 from .._cluster.tenant import PREFIX
 from .._core.quantities import render_size
+from .._spec.generated.container_rules import ORDER as CONTAINER_ORDER
 from .._spec.generated.vm_rules import ORDER
+from .guests.common import without_name
 from .model import PRESENT, Choices, ExportedEstate, ExportedVm, ExportItem, ExportReadings, Options
 from .shared import take_classes, take_defaults, take_networks, take_storage_classes, take_tenants
-from .vm import without_name
 
 _PLACE = {name: place for place, name in enumerate(ORDER)}
-_TWICE = "another VM of the tenant has this name"
+_CONTAINER_PLACE = {name: place for place, name in enumerate(CONTAINER_ORDER)}
+_TWICE = "another guest of the tenant has this name"
 
 
 def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
@@ -28,17 +30,19 @@ def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
     missing = sorted(found.missing, key=_place)
     listed: list[ExportItem] = [*exported, *missing]
     items: list[dict[str, Any]] = []
+    containers: list[dict[str, Any]] = []
     for vm in sorted(listed, key=_place):
         if vm.is_listed:
-            items.append(copy.deepcopy(vm.item))
+            group = containers if vm.is_container else items
+            group.append(copy.deepcopy(vm.item))
     state = PRESENT
     if choices.power:
         state = "started"
-    for item in items:
+    for item in (*items, *containers):
         if item["state"] == state:
             del item["state"]
     use = _use(exported)
-    variables = {"provision_state": state, **_layers(items)}
+    variables = {"provision_state": state, **_layers(items, containers)}
     if choices.prefix != PREFIX:
         variables["provision_defaults"]["tenant_prefix"] = choices.prefix
     if choices.quotas:
@@ -47,12 +51,20 @@ def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
     return ExportedEstate(variables, tuple(exported), tuple(missing), use)
 
 
-def _layers(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the shared settings of the VMs, by variable, and the VMs with the rest."""
+def _layers(items: list[dict[str, Any]], containers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the shared settings of the VMs, by variable, and the guests with the rest.
+
+    The settings that containers can have too are not shared if there are containers: defaults and
+    settings of tenants hold for these as well.
+    """
+    of_both: Collection[str] = CONTAINER_ORDER if containers else ()
     networks = take_networks(items)
     storage_classes = take_storage_classes(items)
-    defaults = take_defaults(items)
-    tenants = take_tenants(items)
+    defaults = take_defaults(items, of_both)
+    tenants = take_tenants(items, of_both)
+    for item in containers:
+        if item.get("tenant"):
+            tenants.setdefault(item["tenant"], {})
     classes = take_classes(items)
     for settings in tenants.values():
         if "defaults" in settings:
@@ -66,7 +78,14 @@ def _layers(items: list[dict[str, Any]]) -> dict[str, Any]:
         "provision_storage_classes": storage_classes,
         "tenants": tenants,
         "provision_vms": list(map(in_order, items)),
+        **_listed_containers(containers),
     }
+
+
+def _listed_containers(items: list[dict[str, Any]]) -> dict[str, Any]:
+    if not items:
+        return {}
+    return {"provision_containers": [in_order(item, _CONTAINER_PLACE) for item in items]}
 
 
 def _place(vm: ExportItem) -> tuple[bool, str, int]:
@@ -91,14 +110,10 @@ def _named_once(vms: Iterable[ExportedVm]) -> list[ExportedVm]:
     return found
 
 
-def in_order(options: Options) -> dict[str, Any]:
-    """Return the options of a VM in the order in which a person reads them."""
-    names = sorted(options, key=_place_of)
+def in_order(options: Options, places: Mapping[str, int] = _PLACE) -> dict[str, Any]:
+    """Return the options of a guest in the order in which a person reads them."""
+    names = sorted(options, key=places.__getitem__)
     return {name: options[name] for name in names}
-
-
-def _place_of(name: str) -> int:
-    return _PLACE[name]
 
 
 def _use(vms: Iterable[ExportedVm]) -> dict[str, Figures]:

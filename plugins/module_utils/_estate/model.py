@@ -12,6 +12,7 @@ from typing import Any
 
 from .._cluster.quota import Figures
 from .._guest.model import Actual
+from .._vm.kind import VM
 
 PRESENT = "present"
 
@@ -54,11 +55,19 @@ class SettingGroup:
 
 @dataclass(frozen=True)
 class ExportItem:
-    """Data that every VM of an export has; name and tenant are empty if it has none."""
+    """Data that every guest of an export has; name and tenant are empty if it has none. `type` is
+    PVE's word for its kind.
+    """
 
     vmid: int
     name: str
     tenant: str
+    type: str = field(default=VM.type, kw_only=True)
+
+    @property
+    def is_container(self) -> bool:
+        """Whether it is in the list of containers."""
+        return self.type != VM.type
 
     @property
     def is_listed(self) -> bool:
@@ -73,7 +82,7 @@ class ExportItem:
     @property
     def label(self) -> str:
         """How comments and messages call the VM: TENANT/NAME and its VMID."""
-        name = self.name or "VM"
+        name = self.name or ("container" if self.is_container else "VM")
         if self.tenant:
             name = f"{self.tenant}/{name}"
         return f"{name} ({self.vmid})"

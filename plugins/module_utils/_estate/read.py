@@ -6,13 +6,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
 from .._cluster.tenant import tenant_of
 from .._cluster.visible import is_in_use
+from .._container.kind import CONTAINER
 from .._core.errors import AuthenticationError, FleetError, NotFound, PermissionDenied
 from .._core.parallel import side_by_side
+from .._facts.kinds import TYPES, kind_of_row
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._vm.kind import VM
@@ -30,21 +34,42 @@ _ALL_VMS = "/vms"
 def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow], list[UnreadVm]]:
     """Return the cluster state, the VMs of the export by VMID, and the VMs hidden from the caller.
 
-    One request for the listing, one for each node with VMs. Raises NotFound for a named VM or pool
-    that does not exist.
+    One request for the listing, one for each node with VMs and one for each with containers.
+    Raises NotFound for a named VM or pool that does not exist.
     """
-    cluster = fetch_cluster_state(client, {VM.type})
+    cluster = fetch_cluster_state(client, TYPES)
     concerned = list(cluster.vms.values())
     if not scope.names:
         # names are known once the nodes have been asked
         concerned = scope.chosen(cluster)
     nodes = {row.node for row in concerned}
-    cluster = ask_nodes(client, cluster, nodes, full=True)
+    cluster = _asked(client, cluster, nodes)
     rows = scope.chosen(cluster)
     hidden = _hidden(client, cluster, scope)
     require_there(scope, cluster, rows, hidden)
     missing = [_unseen(vmid) for vmid in sorted(hidden)]
     return cluster, rows, missing
+
+
+def _asked(client: Client, cluster: ClusterState, nodes: Collection[str]) -> ClusterState:
+    """Return the cluster state with the guests as these nodes list them.
+
+    Only the lists of VMs can have the full power state: a container runs or does not.
+    """
+    vms = ask_nodes(client, _only(cluster, VM.type), nodes, full=True)
+    of_containers = _only(cluster, CONTAINER.type)
+    on_nodes = {row.node for row in of_containers.vms.values()}
+    containers = ask_nodes(client, of_containers, on_nodes.intersection(nodes))
+    rows = dict(vms.vms)
+    for vmid, row in containers.vms.items():
+        rows[vmid] = replace(row, fresh=row.node in containers.asked_nodes)
+    return replace(vms, vms=rows, taken=vms.taken & containers.taken, types=cluster.types)
+
+
+def _only(cluster: ClusterState, pve_type: str) -> ClusterState:
+    """Return the cluster state for work on one kind of guests (pure)."""
+    rows = {vmid: row for vmid, row in cluster.vms.items() if row.type == pve_type}
+    return replace(cluster, vms=rows, types=frozenset((pve_type,)))
 
 
 def read_all(
@@ -63,7 +88,8 @@ def read_all(
         if row.fresh:
             status = row.status
         try:
-            return read_wherever(client, VM, row.vmid, row.node, status=status, pool=row.pool)
+            kind = kind_of_row(row)
+            return read_wherever(client, kind, row.vmid, row.node, status=status, pool=row.pool)
         except NotFound:
             return None
         except AuthenticationError:
@@ -92,6 +118,7 @@ def _missing(row: VmRow, prefix: str, reason: str, privilege: str = "") -> Unrea
         reason=reason,
         privilege=privilege,
         acl_path=acl_path,
+        type=row.type,
     )
 
 
@@ -139,7 +166,7 @@ def _members(client: Client, pool: str) -> set[int]:
     found: set[int] = set()
     for row in client.get("pools", poolid=pool):
         for member in row.get("members", ()):
-            if member.get("type") == VM.type:
+            if member.get("type") in TYPES:
                 found.add(int(member["vmid"]))
     return found
 

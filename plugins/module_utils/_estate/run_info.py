@@ -19,7 +19,9 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual
+from .._vm.kind import VM
 from .document import estate_of
+from .guests.container import describe_container
 from .model import Choices, ExportedVm, ExportReadings, UnreadVm
 from .proof import ClusterContext
 from .read import choose, read_all, sees_all, silent_nodes
@@ -103,8 +105,14 @@ def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReading
         elif is_being_created(answer) or is_bare(answer.live):
             found.missing.append(_unfinished(answer, choices.prefix))
         else:
-            found.vms.append(describe(answer, around, choices))
+            found.vms.append(_described(answer, around, choices))
     return found
+
+
+def _described(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
+    if actual.kind is VM:
+        return describe(actual, around, choices)
+    return describe_container(actual, around, choices)
 
 
 def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
@@ -114,11 +122,12 @@ def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
         tenant = tag.removeprefix(prefix.lower())
     return UnreadVm(
         vmid=actual.vmid,
-        name=actual.target.get("name", ""),
+        name=actual.name,
         tenant=tenant,
         node=actual.node,
         reason=_BEING_MADE,
         left_out=True,
+        type=actual.kind.type,
     )
 
 
@@ -149,7 +158,10 @@ def _unsettled(vms: Iterable[ExportedVm]) -> Iterator[dict[str, Any]]:
 
 def _report(vms: tuple[ExportedVm, ...], found: ExportReadings) -> Iterator[str]:
     """Yield the gaps of the estate, as lines for people."""
-    count = f"exported {counted(len(vms), 'VM')}"
+    containers = [vm for vm in vms if vm.is_container]
+    count = f"exported {counted(len(vms) - len(containers), 'VM')}"
+    if containers:
+        count = f"{count}, {counted(len(containers), 'container')}"
     if found.complete:
         yield count
     else:

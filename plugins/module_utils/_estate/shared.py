@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.quantities import MIB, parse_size
@@ -59,22 +59,28 @@ def take_storage_classes(vms: Sequence[Values]) -> dict[str, Values]:
     return classes
 
 
-def take_defaults(vms: Sequence[Values]) -> Values:
-    """Return the settings that all VMs have in common, except their size, and take them out."""
+def take_defaults(vms: Sequence[Values], of_both: Collection[str] = ()) -> Values:
+    """Return the settings that all VMs have in common, except their size, and take them out.
+
+    `of_both` are options that are not shared, because they would hold for containers too.
+    """
     if len(vms) < _MINIMUM:
         return {}
-    return _taken(vms, (_OWN | _SIZE) - {"pool"})
+    return _taken(vms, ((_OWN | _SIZE) - {"pool"}) | frozenset(of_both))
 
 
-def take_tenants(vms: Sequence[Values]) -> dict[str, Values]:
-    """Return the settings of each tenant: its pool, and the settings common to its VMs."""
+def take_tenants(vms: Sequence[Values], of_both: Collection[str] = ()) -> dict[str, Values]:
+    """Return the settings of each tenant: its pool, and the settings common to its VMs, without
+    options `of_both`.
+    """
     tenants: dict[str, Values] = {}
+    shared = () if "pool" in of_both else ("pool",)
     for name, members in _groups(vms, _tenant_name, minimum=1).items():
-        settings = _common(members, ("pool",))
+        settings = _common(members, shared)
         _take_out(members, settings)
         defaults: Values = {}
         if len(members) >= _MINIMUM:
-            defaults = _taken(members, _OWN | _SIZE)
+            defaults = _taken(members, (_OWN | _SIZE).union(of_both))
         if defaults:
             settings["defaults"] = defaults
         tenants[name] = settings

@@ -56,7 +56,10 @@ def text_of(estate: ExportedEstate, found: ExportReadings, scope: str) -> str:
             lines += _tenants(value, estate.use)
         else:
             lines += lines_of({name: value})
-    lines += ["", *_vms(estate), ""]
+    lines += ["", *_guests(estate, "provision_vms")]
+    if "provision_containers" in estate.variables:
+        lines += ["", *_guests(estate, "provision_containers")]
+    lines.append("")
     rest = "\n".join(lines)
     return with_checksum(f"{_HEAD}{rest}", _HEAD)
 
@@ -102,16 +105,16 @@ def _tenants(settings: Mapping[str, Options], use: Mapping[str, Figures]) -> Ite
             yield f"    # its VMs have {figures}"
 
 
-def _vms(estate: ExportedEstate) -> Iterator[str]:
-    """Yield the list of VMs, each with comments about settings that its options lack."""
+def _guests(estate: ExportedEstate, variable: str) -> Iterator[str]:
+    """Yield a list of guests, each with comments about settings that its options lack."""
     about: dict[int, ExportItem] = {}
     for vm in (*estate.exported, *estate.missing):
         about[vm.vmid] = vm
-    items = estate.variables["provision_vms"]
+    items = estate.variables[variable]
     if not items:
-        yield "provision_vms: []"
+        yield f"{variable}: []"
         return
-    head = ["provision_vms:"]
+    head = [f"{variable}:"]
     for item in items:
         yield from head
         head = [""]

@@ -1,0 +1,242 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One container as an item of the estate, proven by the plan of its module (pure).
+
+The tables that turn an option into a key of PVE are read backwards, as for VMs. Options that the
+configuration does not have are left out: a run does not touch them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..._cluster.tenant import parse_tags, tenants_of
+from ..._container.config.actual import is_volume, mounts, storage_of
+from ..._container.config.environment import read_environment
+from ..._core.errors import ValidationFailed
+from ..._core.quantities import MIB, read_size, render_size, whole_number
+from ..._guest.model import Actual
+from ..._schema.formats import LXC, format_of, parse_option, rule_of, sub_keys_of
+from ..._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
+from ..hardware import piece, tags_piece, typed
+from ..model import Alternative, Choices, Config, ExportedVm, Lost, SettingGroup
+from ..proof import CONTAINER_PLANNING, ClusterContext, Proof
+from .common import adopted, identity, notes, source, state, without_owners
+
+# Keys that PVE itself keeps in a configuration; they are not settings.
+_OF_PVE = frozenset("digest lock parent snapstate snaptime template".split())
+# Keys with a function of their own.
+_OWN = frozenset("hostname tags description memory swap rootfs features env unprivileged".split())
+_KNOWN = _OF_PVE.union(_OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values())
+_NUMBERED = re.compile(r"^(net|mp|dev|unused)(\d+)$")
+_SEPARATORS = re.compile(r"[\s,;]+")
+# Options that are lists, and the separator of PVE.
+_LISTS = frozenset(("nameservers", "trunks", "mount_options", "mount"))
+_ADDRESSES = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
+# Every NIC of a container has this type.
+_TYPE_OF_NIC = "veth"
+_SECRET = "environment"
+
+
+def describe_container(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
+    """Return the container as an item that does not change it."""
+    config = actual.target
+    tags = parse_tags(config.get("tags"))
+    owners = tenants_of(tags, choices.prefix)
+    proof = Proof(CONTAINER_PLANNING, actual, around, choices.prefix)
+    kept = proof.keep(
+        [
+            *identity(actual, choices, owners),
+            source(actual, around.cluster),
+            state(actual, choices),
+            *_settings(config),
+            *tags_piece(without_owners(tags, owners)),
+            *notes(actual),
+        ]
+    )
+    secrets = (_SECRET,) if read_environment(config.get("env", "")) else ()
+    exported = ExportedVm(
+        vmid=actual.vmid,
+        name=actual.name,
+        tenant=str(kept.options.get("tenant", "")),
+        actual=actual,
+        options=kept.options,
+        lost=tuple(kept.lost),
+        secrets=secrets,
+        steps=proof.steps_of_any_run,
+        figures=actual.kind.figures_of(config, template=actual.template),
+        type=actual.kind.type,
+    )
+    is_free = not owners and not actual.template
+    if choices.adopt and is_free:
+        return adopted(exported, proof, choices.adopt)
+    return exported
+
+
+def _settings(config: Config) -> Iterator[SettingGroup]:
+    """Yield the pieces of a container with this configuration, apart from its identity."""
+    if config.get("unprivileged", "0") != "1":
+        yield piece("unprivileged", "0", {"unprivileged": False})
+    for key in ("memory", "swap"):
+        yield from _mebibytes(key, config)
+    yield from _scalars(config)
+    for option, key in PROPERTY_STRINGS[""].items():
+        if key in config:
+            yield piece(key, config[key], {option: config[key]})
+    for key in sorted(config, key=_by_number):
+        yield from _device(key, config[key])
+    yield from _open(config)
+
+
+def _by_number(key: str) -> tuple[str, int]:
+    numbered = _NUMBERED.match(key)
+    if numbered is None:
+        return key, 0
+    return numbered[1], int(numbered[2])
+
+
+def _mebibytes(key: str, config: Config) -> Iterator[SettingGroup]:
+    if key not in config:
+        return
+    size = whole_number(config[key])
+    if size is None:
+        yield piece(key, config[key])
+        return
+    value: Any = render_size(size * MIB) if size else 0
+    yield piece(key, config[key], {key: value})
+
+
+def _scalars(config: Config) -> Iterator[SettingGroup]:
+    for option, key in SCALARS[""].items():
+        if key not in config or key in _OWN:
+            continue
+        value = _value(option, config[key], rule_of(key, schema=LXC) or {})
+        yield piece(key, config[key], {option: value}, _raw(key, config[key]))
+
+
+def _value(option: str, text: str, rule: Mapping[str, Any]) -> Any:
+    if option in _LISTS:
+        return [word for word in _SEPARATORS.split(text) if word]
+    return typed(text, rule)
+
+
+def _raw(key: str, text: str) -> dict[str, Any]:
+    """Return an option under PVE's own name."""
+    value: Any = text
+    if format_of(key, schema=LXC) is None:
+        value = typed(text, rule_of(key, schema=LXC) or {})
+    return {"options": {key: value}}
+
+
+def _device(key: str, text: str) -> Iterator[SettingGroup]:
+    """Yield the piece of a volume, a NIC, a device of the node or the features."""
+    family = _by_number(key)[0]
+    if family == "unused":
+        yield piece(key, text, reason="a volume that no mount point uses")
+    elif family in _DEVICES:
+        values = _parsed(key, text)
+        if values:
+            yield _DEVICES[family](key, text, values)
+        else:
+            yield piece(key, text)
+
+
+def _parsed(key: str, text: str) -> dict[str, str]:
+    """Return the sub-keys of an option, none if PVE could not read it either."""
+    try:
+        return parse_option(key, text, LXC)
+    except ValidationFailed:
+        return {}
+
+
+def _named(place: str, key: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return sub-keys as options of an item; sub-keys without an option are under C(options)."""
+    rules = sub_keys_of(key, LXC)
+    options = {sub_key: option for option, sub_key in SCALARS[place].items()}
+    item: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, text in values.items():
+        if name in options:
+            item[options[name]] = _value(options[name], text, rules.get(name, {}))
+        else:
+            others[name] = typed(text, rules.get(name, {}))
+    if others:
+        item["options"] = others
+    return item
+
+
+def _features(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
+    return piece(key, text, {"features": _named("features", key, values)})
+
+
+def _node_device(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
+    return piece(key, text, {"devices": [{"name": key, **_named("devices", key, values)}]})
+
+
+def _nic(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
+    rest = dict(values)
+    if rest.get("type") == _TYPE_OF_NIC:
+        del rest["type"]
+    addresses = {}
+    for sub_key, option in _ADDRESSES.items():
+        if sub_key in rest:
+            addresses[option] = rest.pop(sub_key)
+    item = {"name": key, **_named("nics", key, rest), **addresses}
+    return piece(key, text, {"nics": [item]})
+
+
+def _root(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
+    item, lost = _volume("rootfs", key, text, values)
+    return SettingGroup((Alternative({"rootfs": item}, lost),), (Lost(key, text),))
+
+
+def _mount(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
+    item, lost = _volume("mounts", key, text, values)
+    named = {"name": key, **item}
+    return SettingGroup((Alternative({"mounts": [named]}, lost),), (Lost(key, text),))
+
+
+def _volume(
+    place: str, key: str, text: str, values: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[Lost, ...]]:
+    """Return a volume as an item, and the part that it cannot express."""
+    mount = mounts({key: text})[key]
+    volume = mount.get("volume", "")
+    rest = {name: value for name, value in values.items() if name not in ("volume", "size")}
+    item: dict[str, Any] = {}
+    lost: tuple[Lost, ...] = ()
+    size = read_size(mount.get("size")) or 0
+    if not is_volume(volume):
+        if place == "mounts":
+            item["volume"] = volume
+        else:
+            lost = (Lost(key, volume, "it is not a volume of a storage"),)
+    else:
+        item["storage"] = storage_of(volume)
+        if size:
+            item["size"] = render_size(size)
+    return {**item, **_named(place, key, rest)}, lost
+
+
+_DEVICES: Mapping[str, Callable[[str, str, Mapping[str, str]], SettingGroup]] = {
+    "rootfs": _root,
+    "mp": _mount,
+    "net": _nic,
+    "dev": _node_device,
+    "features": _features,
+}
+
+
+def _open(config: Config) -> Iterator[SettingGroup]:
+    """Yield the settings that have no option of their own."""
+    for key in sorted(config.keys() - _KNOWN):
+        if _NUMBERED.match(key):
+            continue
+        if rule_of(key, schema=LXC) is None:
+            yield piece(key, config[key])
+        else:
+            yield piece(key, config[key], _raw(key, config[key]))
