@@ -48,6 +48,18 @@ class Item:
         return str(self.values[ENDPOINTS[self.endpoint].get("identity", "name")])
 
 
+@dataclass
+class Launched:
+    """A job that AWX runs with a credential. It ends after this number of looks."""
+
+    credential: int
+    looks: int
+
+    @property
+    def status(self) -> str:
+        return "running" if self.looks > 0 else "successful"
+
+
 class Controller:
     """AWX: `with Controller(playbooks) as awx: ... awx.environment`.
 
@@ -58,6 +70,7 @@ class Controller:
         self.playbooks = playbooks
         self.items: dict[int, Item] = {}
         self.members: dict[int, dict[str, list[int]]] = {}
+        self.launched: dict[int, Launched] = {}
         self.writes: list[str] = []
         self._lock = threading.Lock()
         self._next = 0
@@ -102,6 +115,12 @@ class Controller:
         number = self.named("credential_types", kind).id
         return self._add("credentials", {"name": name, "credential_type": number})
 
+    def launch(self, credential: Item, looks: int) -> Launched:
+        """Return a job that runs with a credential."""
+        self._next += 1
+        self.launched[self._next] = Launched(credential.id, looks)
+        return self.launched[self._next]
+
     def members_of(self, team: str) -> set[str]:
         """Return the users of a team."""
         users = self.members[self.named("teams", team).roles["member_role"]].get("users", [])
@@ -144,6 +163,8 @@ class Controller:
             try:
                 if endpoint == "me":
                     return 200, _page([{"username": "admin", "is_superuser": True}])
+                if endpoint == "unified_jobs":
+                    return 200, _page(self._jobs(dict(parse_qsl(parts.query))))
                 if endpoint == "roles":
                     return self._role(method, int(number), part, body)
                 if number is None:
@@ -162,6 +183,21 @@ class Controller:
         if method != "POST":
             return 405, {"detail": "Method not allowed."}
         return 201, self._shown(self._add(endpoint, body))
+
+    def _jobs(self, query: dict[str, str]) -> list[dict[str, Any]]:
+        """Return jobs by the filters that are used (awx/main/models/unified_jobs.py: credentials
+        are those of any kind of job).
+        """
+        unknown = query.keys() - {"credentials__id", "id__in", "status__in", "page_size"}
+        if unknown:
+            raise Refused(f"UnifiedJob has no field named '{min(unknown)}'")
+        found: list[dict[str, Any]] = []
+        for number, job in self.launched.items():
+            values = {"id": number, "status": job.status, "credentials__id": job.credential}
+            if all(self._matches(values, key, value) for key, value in query.items()):
+                found.append({"id": number, "type": "job", "status": job.status})
+            job.looks -= 1
+        return found
 
     def _matching(self, endpoint: str, query: dict[str, str]) -> Iterator[Item]:
         endpoints = [endpoint]
@@ -182,6 +218,8 @@ class Controller:
         name, _unused, rest = key.partition("__")
         if name in ("page_size", "order_by", "page"):
             return True
+        if key in values:
+            return str(values[key]) == wanted
         if rest == "in":
             return str(values.get(name)) in wanted.split(",")
         if rest:

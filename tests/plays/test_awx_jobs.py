@@ -301,7 +301,7 @@ def test_the_login_of_a_new_tenant_goes_into_its_credential(
     settings = {"pool": "initech", "access": access}
     tenants = {"initech": settings, "hooli": {**settings, "pool": "hooli"}}
     lasting = ["root@pam!fleet", "ops@pve!auto"]  # the demo's own tokens
-    job.set_estate({"tenants": tenants, "audit_lasting_tokens": lasting})
+    job.set_estate({"tenants": tenants, "audit_lasting_tokens": lasting, "rotate_pause": 1})
     name, answers = "Create or remove a tenant", {"tenant_name": "initech"}
 
     before = lab.state()
@@ -348,7 +348,9 @@ def rotate_tokens(
     misspelt = job.launch_for_all(rotate, {"rotate_tenants": "initch"}).expect(2)
     assert "There is no tenant initch" in misspelt.output
     due = {"rotate_tenants": "initech", "rotate_expires_within": 92}
+    running = awx.launch(credential, looks=3)
     done = job.launch_for_all(rotate, due).expect()
+    assert running.status == "successful", "the old token was removed beside a job that uses it"
     after = dict(credential.values["inputs"])
     assert after["token_id"] == "tenant_initech@pve!fleet-2"
     assert after["token_secret"] not in done.output + str(done.events)
