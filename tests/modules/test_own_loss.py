@@ -196,6 +196,25 @@ def test_a_move_between_pools_with_the_same_rights_loses_nothing(lab: Lab) -> No
     assert do(lab, "pool", **moved, **login)["warnings"] == []
 
 
+def test_pool_on_which_the_login_has_no_access_takes_no_vm(lab: Lab) -> None:
+    """NoAccess on a pool would take every right on its members (pve-access-control:
+    RPCEnvironment.pm, compile_acl_path), but the same entry takes Pool.Allocate on the pool, which
+    each change of its members needs (pve-manager: PVE/API2/Pool.pm, update_pool).
+    """
+    vm = do(lab, "vm", name="app", memory="1G")["vm"]
+    do(lab, "pool", name="spare")
+    do(lab, "pool", name="spare/inner")
+    held = {"/vms": "PVEAdmin", "/pool": "PVEAdmin"}
+    login = limited(lab, "keeper", held)
+    give(lab, "/pool/spare", "NoAccess", users="keeper@pve")
+    for name in ("spare", "spare/inner"):
+        result = lab.run("pool", name=name, vms=[vm["vmid"]], **login)
+        assert result["error"]["reason"] == f"lacks Pool.Allocate on /pool/{name}", result
+        assert not result["changed"]
+    (seen,) = do(lab, "vm_info", vmid=vm["vmid"], **login)["vms"]
+    assert seen["pool"] is None
+
+
 def test_rights_that_stay_are_not_a_loss(lab: Lab) -> None:
     """Rights that the login keeps in another way, an end that comes later, and other targets."""
     login = through_group(lab)
