@@ -64,6 +64,8 @@ def _ours(section: str) -> Mapping[str, Any]:
         "Connection": connection,
         "proxmox": container_spec(),
         "proxmox_kvm": vm_spec(),
+        "proxmox_disk": {**connection, **vm_spec()},
+        "proxmox_nic": vm_spec(),
         "proxmox_snap": snapshot_spec(),
         "proxmox_template": storage_download_spec(),
         "proxmox_vm_info": vm_info.ENTRY.spec,
@@ -115,6 +117,39 @@ def test_what_has_no_counterpart_says_what_to_do(section: str) -> None:
     assert silent in ([], ["want_proxmox_nodes_ansible_host"])
 
 
+TERRAFORM = (REPO / "docs" / "moving-from-terraform.md").read_text(encoding="utf-8")
+BPG: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("terraform_bpg.yml").read_text(encoding="utf-8")
+)
+TABLES = {
+    "## Every module": (PAGE, PEER["modules"]),
+    "## Every resource": (TERRAFORM, BPG["resources"]),
+}
+
+
+def counterparts(title: str) -> dict[str, tuple[str, str]]:
+    """Return the counterparts and the note of each row of a table, by its first cell."""
+    section = TABLES[title][0].partition(f"{title}\n")[2].partition("\n## ")[0]
+    found = re.findall(r"^\| `(\w+)` \| (.*?) \|(.*)\|$", section, re.M)
+    assert len(found) == len({name for name, _ours, _note in found})
+    return {name: (ours, note.strip()) for name, ours, note in found}
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_everything_of_another_tool_has_a_row(title: str) -> None:
+    assert list(counterparts(title)) == TABLES[title][1]
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_every_counterpart_is_a_module(title: str) -> None:
+    modules = {file.stem for file in (REPO / "plugins" / "modules").glob("*.py")}
+    for name, (ours, note) in counterparts(title).items():
+        if ours == NONE:
+            assert note, name
+            continue
+        assert set(re.findall(r"`(\w+)`", ours)) <= modules, name
+
+
 def test_an_alias_that_the_page_promises_is_one() -> None:
     connection = _documented(Connection.DOCUMENTATION)
     for section in ("Connection", "The inventory"):
@@ -136,6 +171,7 @@ def test_timeout_is_never_the_replacement_of_timeout() -> None:
     assert found == [
         ("proxmox", "task_timeout"),
         ("proxmox_kvm", "task_timeout"),
+        ("proxmox_disk", "task_timeout"),
         ("proxmox_snap", "task_timeout"),
         ("proxmox_template", "task_timeout"),
     ]
