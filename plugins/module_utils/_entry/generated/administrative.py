@@ -16,7 +16,6 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "apt_repository": "repositories of nodes",
     "backup_job": "backup jobs",
     "cluster": "resources of the cluster",
-    "cluster_export_info": "configuration of the cluster",
     "cluster_options": "options of the cluster",
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",
