@@ -146,4 +146,128 @@ options:
       upper:
         description: Number behind the last one. An empty text removes it.
         type: str
+  description:
+    description: Notes about the cluster. An empty text removes them.
+    type: str
+  console:
+    description: The default viewer of consoles, V(html5) (noVNC), V(vv) (SPICE) or V(xtermjs).
+      An empty text removes it.
+    type: str
+    choices: ['', html5, vv, xtermjs]
+  keyboard:
+    description: Default keyboard layout of VNC consoles. An empty text removes it.
+    type: str
+    choices:
+      - ''
+      - de
+      - de-ch
+      - da
+      - en-gb
+      - en-us
+      - es
+      - fi
+      - fr
+      - fr-be
+      - fr-ca
+      - fr-ch
+      - hu
+      - is
+      - it
+      - ja
+      - lt
+      - mk
+      - nl
+      - 'no'
+      - pl
+      - pt
+      - pt-br
+      - sv
+      - sl
+      - tr
+  language:
+    description: Default language of the web interface. An empty text removes it.
+    type: str
+    choices:
+      - ''
+      - ar
+      - ca
+      - da
+      - de
+      - en
+      - es
+      - eu
+      - fa
+      - fr
+      - hr
+      - he
+      - it
+      - ja
+      - ka
+      - kr
+      - nb
+      - nl
+      - nn
+      - pl
+      - pt_BR
+      - ru
+      - sl
+      - sv
+      - tr
+      - ukr
+      - zh_CN
+      - zh_TW
+  email_from:
+    description: Sender of mails of Proxmox VE. An empty text returns it to C(root) at the
+      host's name.
+    type: str
+  http_proxy:
+    description: Proxy for downloads of the nodes, such as V(http://10.0.0.1:3128). An empty
+      text removes it. A password in it can be read by everyone with C(Sys.Audit).
+    type: str
+  max_workers:
+    description: Most tasks at once on each node when guests are started or stopped together.
+      V(0) returns it to the default of Proxmox VE.
+    type: int
+  fencing:
+    description: How the HA manager fences nodes. Proxmox VE calls V(hardware) and V(both)
+      experimental. An empty text returns it to V(watchdog).
+    type: str
+    choices: ['', watchdog, hardware, both]
+  ha:
+    description: Options of the HA manager.
+    type: dict
+    suboptions:
+      shutdown_policy:
+        description: What happens to guests of a node that shuts down. An empty text returns
+          it to V(conditional).
+        type: str
+        choices: ['', freeze, failover, conditional, migrate]
+  webauthn:
+    description: Logins with WebAuthn. A change can make existing devices useless, one of
+      O(webauthn.id) always does.
+    type: dict
+    suboptions:
+      rp:
+        description: Name of the relying party. An empty text removes it.
+        type: str
+      origin:
+        description: Address of the web interface, such as V(https://pve.example.com). An
+          empty text removes it.
+        type: str
+      id:
+        description: Domain of the relying party. An empty text removes it.
+        type: str
+      allow_subdomains:
+        description: Whether subdomains of the origin are allowed.
+        type: bool
+  u2f:
+    description: Logins with U2F.
+    type: dict
+    suboptions:
+      appid:
+        description: URL of the application. An empty text removes it.
+        type: str
+      origin:
+        description: Address of the web interface. An empty text removes it.
+        type: str
 """

@@ -65,6 +65,21 @@ cluster_options:
     next_id: {description: The range in which Proxmox VE proposes numbers., type: dict, sample: {
         lower: 100, upper: 1000000}}
     mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: 'BC:24:11'}
+    description: {description: Notes., type: str, sample: ''}
+    console: {description: The default viewer., type: str, sample: ''}
+    keyboard: {description: Keyboard layout of consoles., type: str, sample: de}
+    language: {description: Language of the web interface., type: str, sample: de}
+    email_from: {description: Sender of mails., type: str, sample: pve@example.com}
+    http_proxy: {description: Proxy for downloads., type: str, sample: ''}
+    max_workers: {description: 'Most tasks at once, 0 for the default.', type: int, sample: 0}
+    fencing: {description: How nodes are fenced., type: str, sample: watchdog}
+    ha:
+      description: Options of the HA manager.
+      type: dict
+      sample: {shutdown_policy: conditional}
+    webauthn: {description: Logins with WebAuthn., type: dict, sample: {rp: null, origin: null,
+        id: null, allow_subdomains: true}}
+    u2f: {description: Logins with U2F., type: dict, sample: {appid: null, origin: null}}
 """
 
 from functools import partial

@@ -17,7 +17,13 @@ from tests.modules.estate_lab import Lab
 CARD = {"node": "pve1", "path": "0000:01:00.0", "id": "10de:2204"}
 # At least one resource of each section; each refers to others that the file itself creates.
 FILE: dict[str, Any] = {
-    "options": {"registered_tags": ["tenant_globex"], "bwlimit": {"clone": "1000"}},
+    "options": {
+        "registered_tags": ["tenant_globex"],
+        "bwlimit": {"clone": "1000"},
+        "description": "two\nlines",
+        "max_workers": 3,
+        "webauthn": {"rp": "pve", "allow_subdomains": False},
+    },
     "realms": [
         {
             "name": "company",

@@ -369,3 +369,53 @@ def test_runs_at_the_same_time_keep_the_tags_of_all(cluster: Lab) -> None:
     there = stored(lab)
     assert there["registered-tags"] == ["tag0", "tag1", "tag2", "tag3"]
     assert there["tag-style"]["color-map"].count("tag") == 4
+
+
+GENERAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"description": "first\nsecond"}, {"description": ""}),
+    ({"console": "html5", "keyboard": "de", "language": "de"}, {"console": "", "language": ""}),
+    ({"email_from": "pve@example.com"}, {"email_from": ""}),
+    ({"http_proxy": "http://10.0.0.1:3128"}, {"http_proxy": ""}),
+    ({"max_workers": 8}, {"max_workers": 0}),
+    ({"fencing": "hardware"}, {"fencing": ""}),
+    ({"ha": {"shutdown_policy": "migrate"}}, {"ha": {"shutdown_policy": ""}}),
+    (
+        {"webauthn": {"rp": "pve", "id": "example.com", "allow_subdomains": False}},
+        {"webauthn": {"rp": "", "id": "", "allow_subdomains": True}},
+    ),
+    ({"u2f": {"appid": "https://pve.example.com"}}, {"u2f": {"appid": ""}}),
+]
+
+
+@pytest.mark.parametrize(("given", "emptied"), GENERAL, ids=str)
+def test_a_general_option_is_set_and_removed(
+    lab: Lab, given: dict[str, Any], emptied: dict[str, Any]
+) -> None:
+    before = lab.run("cluster_options_info")["cluster_options"]
+    made = lab.run(MODULE, **given)
+    assert not made.get("failed"), made
+    assert made["changed"]
+    assert not lab.run(MODULE, **given)["changed"]
+    listed = lab.run("cluster_options_info")["cluster_options"]
+    assert not lab.run(MODULE, **{name: listed[name] for name in given})["changed"]
+    lab.run(MODULE, **emptied)
+    after = lab.run("cluster_options_info")["cluster_options"]
+    assert [after[name] for name in emptied] == [before[name] for name in emptied]
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"http_proxy": "10.0.0.1"}, "http://10.0.0.1:3128"),
+        ({"email_from": "pve"}, "pve@example.com"),
+        ({"max_workers": -1}, "max_workers"),
+        ({"webauthn": {"rp": "a,b"}}, "comma"),
+    ],
+    ids=str,
+)
+def test_a_general_option_is_refused(lab: Lab, options: dict[str, Any], word: str) -> None:
+    lab.simulator.reset_log()
+    result = lab.run(MODULE, check=True, **options)
+    assert result["failed"]
+    assert word in result["msg"]
+    assert lab.simulator.writes() == []

@@ -20,6 +20,7 @@ from .._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Table
+from . import general
 from .property_strings import (
     PropertyString,
     SubKey,
@@ -125,7 +126,7 @@ NEXT_ID = PropertyString(
         SubKey("upper", "upper", number(100, 1000000000, whole=True), shown_number, "1000000"),
     ),
 )
-STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID)
+STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID, *general.STRINGS)
 # The options, and their keys, from which state=absent removes values.
 _TAKEN = {TAG_STYLE.option: "color-map", TAG_ACCESS.option: "user-allow-list"}
 _REGISTERED = "registered_tags"
@@ -276,6 +277,7 @@ CLUSTER_OPTIONS = Table(
             read=lambda text: str(text or _MAC_DEFAULT).upper(),
             send=lambda text: None if text == _MAC_DEFAULT else text,
         ),
+        *general.FIELDS,
     ),
     permanent=True,
     settles=_SETTLES,

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""General options of the cluster: notes, console, proxy, workers, logins with a second factor
+(pve-cluster: DataCenterConfig.pm).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .._core import validate
+from .._resource.table import Field
+from .._resource.values import text_field
+from .property_strings import PropertyString, SubKey, flag, one_of, shown_text
+
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+_PROXY = re.compile(r"http://\S+")
+_LONGEST = 65536
+
+
+def _matching(
+    what: str, pattern: re.Pattern[str], why: str, next_step: str
+) -> Callable[[Any], str]:
+    """Return a function that takes an empty text, or a text of this form."""
+
+    def want(value: Any) -> str:
+        text = str(value).strip()
+        if text and not pattern.fullmatch(text):
+            raise validate.refused(what, text, why, next_step)
+        return text
+
+    return want
+
+
+def _notes(value: Any) -> str:
+    """Return notes without the line end that PVE adds."""
+    text = str(value or "").strip("\n")
+    if len(text) > _LONGEST:
+        raise validate.refused("description", text[:20], "is too long", "Use 65536 characters")
+    return text
+
+
+def _workers(value: Any) -> int:
+    return validate.number(value, 0, 2**31, "max_workers")
+
+
+FIELDS: tuple[Field, ...] = (
+    text_field("description", want=_notes, read=_notes),
+    text_field("console"),
+    text_field("keyboard"),
+    text_field("language"),
+    text_field(
+        "email_from",
+        name="email_from",
+        want=_matching(
+            "email_from", _ADDRESS, "is not an e-mail address", "Write it as pve@example.com"
+        ),
+    ),
+    text_field(
+        "http_proxy",
+        name="http_proxy",
+        want=_matching(
+            "http_proxy", _PROXY, "is not an HTTP proxy", "Write it as http://10.0.0.1:3128"
+        ),
+    ),
+    Field(
+        "max_workers",
+        "max_workers",
+        want=_workers,
+        read=lambda value: int(value or 0),
+        send=lambda value: value or None,
+    ),
+    text_field("fencing", default="watchdog"),
+)
+
+
+def _line(value: Any, what: str) -> str:
+    """Return a text that a property string can have."""
+    text = str(value).strip()
+    if "," in text or "\n" in text:
+        raise validate.refused(what, text, "has a comma or a line break", "Leave it out")
+    return text
+
+
+def _text(option: str) -> SubKey:
+    return SubKey(option, option, _line, shown_text)
+
+
+_POLICY = SubKey(
+    "shutdown_policy",
+    "shutdown_policy",
+    one_of("freeze", "failover", "conditional", "migrate"),
+    default="conditional",
+)
+_SUBDOMAINS = SubKey(
+    "allow_subdomains", "allow-subdomains", flag, lambda text: text == "1", default="1"
+)
+STRINGS: tuple[PropertyString, ...] = (
+    PropertyString("ha", (_POLICY,)),
+    PropertyString("webauthn", (_text("rp"), _text("origin"), _text("id"), _SUBDOMAINS)),
+    PropertyString("u2f", (_text("appid"), _text("origin"))),
+)
