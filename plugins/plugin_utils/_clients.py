@@ -34,10 +34,10 @@ class Clients:
     """The clients of one process. A process that was forked from it starts without any."""
 
     def __init__(
-        self, clock: Clock | None = None, make: Callable[[Connection], Client] = Client
+        self, clock: Clock | None = None, create: Callable[[Connection], Client] = Client
     ) -> None:
         self._clock = clock or Clock()
-        self._make = make
+        self._create = create
         self._pid = 0
         self._pool: dict[Key, _PooledClient] = {}
 
@@ -50,7 +50,7 @@ class Clients:
         """
         self._forget_others()
         key = (connection, tuple(sorted(environment.items())))
-        client = self._take(key) or self._make(connection)
+        client = self._take(key) or self._create(connection)
         try:
             yield client
         except BaseException:

@@ -23,7 +23,7 @@ class _Node:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.joined: dict[str, float] = {}  # when the wait for each task began
-        self.asked: dict[str, float] = {}  # when each task's own status was last read
+        self.last_read: dict[str, float] = {}  # when each task's own status was last read
         self.running: frozenset[str] | None = None  # None when the list could not be read
         self.read_at = float("-inf")
 
@@ -32,7 +32,7 @@ class _Node:
 
         For the only awaited task of a node, its own status costs no more than the list.
         """
-        return len(self.joined) < 2 or now - self.asked[task] >= ALONE_EVERY
+        return len(self.joined) < 2 or now - self.last_read[task] >= ALONE_EVERY
 
     def is_stale(self, now: float) -> bool:
         """Return whether the list must be read again."""
@@ -59,14 +59,14 @@ class TaskPoller:
         with node.lock:
             now = self._clock.monotonic()
             node.joined[task.text] = now
-            node.asked[task.text] = now
+            node.last_read[task.text] = now
 
     def leaves(self, task: Upid) -> None:
         """Note that a task is not waited for any more."""
         node = self._node(task.node)
         with node.lock:
             node.joined.pop(task.text, None)
-            node.asked.pop(task.text, None)
+            node.last_read.pop(task.text, None)
 
     def still_runs(self, task: Upid) -> bool:
         """Return whether the node lists a task as running.
@@ -77,7 +77,7 @@ class TaskPoller:
         with node.lock:
             now = self._clock.monotonic()
             if node.is_due(task.text, now):
-                node.asked[task.text] = now
+                node.last_read[task.text] = now
                 return False
             if node.is_stale(now):
                 node.read_at = now

@@ -84,13 +84,13 @@ def require_own_guest(
     tenant_tag: str | None,
     prefix: str,
     *,
-    number: int,
+    vmid: int,
     adopt: bool = False,
 ) -> None:
     """Raise Conflict unless the VM's tags say that it belongs to this tenant alone.
 
     Without a tenant the caller acts for all, and nothing is refused. `adopt` accepts a VM without a
-    tenant. The error about another tenant's VM names only its VMID, `number`.
+    tenant. The error about another tenant's VM names only its VMID, `vmid`.
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -107,7 +107,7 @@ def require_own_guest(
         answer = f"it has the tags of several tenants: {', '.join(owners)}"
         step = "Remove the wrong tag first"
     else:
-        label = f"VM {number}"
+        label = f"VM {vmid}"
         answer = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
     raise ForeignTenant(

@@ -188,7 +188,7 @@ class Entry:
         *,
         lend: Lend,
         given: Mapping[str, Any] | None = None,
-    ) -> Outcome:
+    ) -> TaskOutcome:
         """Return the outcome of a run with these checked arguments.
 
         It raises no exception, neither for a failure nor for a bug.
@@ -222,7 +222,7 @@ class Entry:
             values["requests"] = [line for client in clients for line in client.record()]
         if environ.get(COUNTING):
             values["request_counts"] = _counts(clients)
-        return Outcome(failed, values, warnings)
+        return TaskOutcome(failed, values, warnings)
 
     def _places(
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
@@ -283,7 +283,7 @@ def _module_class(entry: Entry) -> Any:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The arguments of `exit_json` or, for a failure, `fail_json`; and the warnings."""
 
     failed: bool

@@ -461,9 +461,9 @@ def with_leaving(planned: list[Planned], leaving: frozenset[int]) -> list[Planne
     for one in planned:
         vm_plan = one.vm_plan
         if vm_plan is not None and vm_plan.context.desired.guest.leaving != leaving:
-            asked = _with_leaving(vm_plan.asked, leaving)
+            requested = _with_leaving(vm_plan.requested, leaving)
             context = _with_leaving(vm_plan.context, leaving)
-            one = replace(one, vm_plan=replace(vm_plan, asked=asked, context=context))
+            one = replace(one, vm_plan=replace(vm_plan, requested=requested, context=context))
         found.append(one)
     return found
 

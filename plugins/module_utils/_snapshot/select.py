@@ -31,9 +31,9 @@ class Owner:
     tag: str | None
     prefix: str
 
-    def require_owned(self, label: str, tags: Sequence[str], number: int) -> None:
-        """Raise Conflict for a VM of another tenant, or of none; `number` is its VMID."""
-        require_own_guest(label, tags, self.tag, self.prefix, number=number)
+    def require_owned(self, label: str, tags: Sequence[str], vmid: int) -> None:
+        """Raise Conflict for a VM of another tenant, or of none; `vmid` is its VMID."""
+        require_own_guest(label, tags, self.tag, self.prefix, vmid=vmid)
 
     def may_see(self, row: VmRow, error: FleetError) -> bool:
         """Return whether the listing's facts of a VM that failed with this error may be shown."""

@@ -128,7 +128,7 @@ def _about_vm(
     else:
         return query, guests.cluster
     if row is not None:
-        require_own_guest(label, row.tags, tag, prefix, number=row.vmid)
+        require_own_guest(label, row.tags, tag, prefix, vmid=row.vmid)
         return replace(query, vmid=row.vmid), cluster
     _require_removed(query, tag, label)
     return query, cluster

@@ -58,7 +58,7 @@ def plan_clone_vm(context: VmContext, cluster: ClusterState) -> VmPlan:
         if desired.guest.source is not None and len(_copies(desired, cluster)) > 1:
             source = desired.guest.source  # which copy depends on the node
         vm_plan = VM_FLOW.new(replace(context, desired=desired.with_guest(source=source)), cluster)
-        return replace(vm_plan, asked=context, plan_again=plan_clone_vm)
+        return replace(vm_plan, requested=context, plan_again=plan_clone_vm)
     marker = split_notes(actual.target.get("description"))[1]
     wanted = marker.origin if marker.origin in _copies(desired, cluster) else origin
     _require_same(desired, actual, marker.origin, wanted or origin)
@@ -160,21 +160,21 @@ def _require_same(desired: Desired, actual: Actual, origin: int | None, wanted: 
     if origin == wanted and desired.guest.name in (None, actual.name):
         return
     if actual.vmid == wanted:
-        said, step = "it is the source itself", "Give the clone another name"
+        answer, step = "it is the source itself", "Give the clone another name"
     elif origin == wanted:
-        said, step = (
+        answer, step = (
             f"the clone of {wanted} with that number has another name",
             "Give its name, or choose another vmid",
         )
     elif origin is None:
-        said = f"nothing in its notes says that it was cloned from {wanted}"
+        answer = f"nothing in its notes says that it was cloned from {wanted}"
         step = "Choose another name or vmid, or manage that VM with pve.fleet.vm"
     else:
-        said = f"it was cloned from {origin}, not from {wanted}"
+        answer = f"it was cloned from {origin}, not from {wanted}"
         step = "Choose another name or vmid, or give the source it was cloned from"
     raise Conflict(
         attempted=f"{actual.label} was not changed",
-        answer=said,
+        answer=answer,
         next_step=step,
         reason="other origin",
     )

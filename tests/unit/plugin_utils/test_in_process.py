@@ -161,7 +161,7 @@ OTHER = Connection(parse_endpoint("https://pve:8006", None), user="ops@pve", pas
 @pytest.fixture
 def clients() -> _clients.Clients:
     return _clients.Clients(
-        clock=FakeClock(), make=lambda connection: Client(connection, transport=Log())
+        clock=FakeClock(), create=lambda connection: Client(connection, transport=Log())
     )
 
 

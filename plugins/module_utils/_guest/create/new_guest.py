@@ -118,7 +118,7 @@ class NewGuest:
             parse_tags(actual.target.get("tags")),
             desired.tenant_tag,
             desired.tenant_prefix,
-            number=actual.vmid,
+            vmid=actual.vmid,
         )
         self._require_seen(actual, seen)
         client.task(

@@ -76,7 +76,9 @@ def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
             attempted=f"Could not take over the unfinished {actual.label}",
         )
     except DigestChanged:
-        return apply_plan(guest_plan.again(guest_plan.asked, guest_plan.context.cluster_view.now()))
+        return apply_plan(
+            guest_plan.again(guest_plan.requested, guest_plan.context.cluster_view.now())
+        )
     with after_writes([f"Take over the unfinished {actual.label}"]):
         guest_plan = _again(guest_plan, actual)
         if guest_plan.actual is None:
@@ -88,9 +90,9 @@ def with_view(
     guest_plan: GuestPlan[AnyContext], client: Client, cluster_view: ClusterView
 ) -> GuestPlan[AnyContext]:
     """Return the plan to be applied by another client, with another view of the cluster."""
-    asked = replace(guest_plan.asked, client=client, cluster_view=cluster_view)
+    requested = replace(guest_plan.requested, client=client, cluster_view=cluster_view)
     context = replace(guest_plan.context, client=client, cluster_view=cluster_view)
-    return replace(guest_plan, asked=asked, context=context)
+    return replace(guest_plan, requested=requested, context=context)
 
 
 def preview(guest_plan: GuestPlan[AnyContext]) -> Result:
@@ -105,7 +107,7 @@ def preview(guest_plan: GuestPlan[AnyContext]) -> Result:
 
 def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:
     """Return the plan from a new reading of the guest: the old one is too old for a write."""
-    context = guest_plan.asked
+    context = guest_plan.requested
     current = read_wherever(context.client, known.kind, known.vmid, known.node, pool=known.pool)
     require_own(context.desired.guest, current, known)
     require_same(context.desired.guest, known, current)
@@ -119,7 +121,7 @@ def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
     if fresh is not guest_plan.cluster:
         # reading took long: the listing may already show the guest
         if _is_listed(context.desired.guest, fresh):
-            return apply_plan(guest_plan.again(guest_plan.asked, fresh))
+            return apply_plan(guest_plan.again(guest_plan.requested, fresh))
         draft = confirm(context.client, draft, fresh)
     written = flow.write_files(context, draft.node)
     try:
@@ -128,8 +130,8 @@ def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
                 flow, context, draft, guest_plan.cluster.taken
             )
     except AlreadyCreated:
-        return apply_plan(guest_plan.again(guest_plan.asked, context.cluster_view.now()))
-    made = flow.of_draft(context, draft, fresh)
+        return apply_plan(guest_plan.again(guest_plan.requested, context.cluster_view.now()))
+    created = flow.of_draft(context, draft, fresh)
     done = [*written, *creation_steps]
     status = str(draft.plan.after["status"])  # the start was a task, and it ended well
     desired = context.desired.guest
@@ -137,8 +139,8 @@ def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
         final = read_actual(
             context.client, desired.kind, draft.vmid, draft.node, status=status, pool=desired.pool
         )
-        plan = replace(made.plan, warnings=(*made.plan.warnings, *warnings))
-        return report(flow, made.context, plan, final, done=done)
+        plan = replace(created.plan, warnings=(*created.plan.warnings, *warnings))
+        return report(flow, created.context, plan, final, done=done)
 
 
 def _is_listed(desired: Guest, cluster: ClusterState) -> bool:

@@ -46,7 +46,7 @@ class GuestPlan(Generic[AnyContext]):
     """
 
     flow: Flow[AnyContext]
-    asked: AnyContext
+    requested: AnyContext
     context: AnyContext  # with the decisions
     plan: Plan
     cluster: ClusterState
@@ -157,7 +157,7 @@ class Flow(Generic[AnyContext]):
         if context.desired.guest.state != "absent":
             cluster = _with_free_name(context, actual, cluster)
             guest_plan = self.update(context, actual, cluster)
-            return replace(guest_plan, asked=context, read_at=read_at)
+            return replace(guest_plan, requested=context, read_at=read_at)
         require_named_so(context.desired.guest, actual)
         plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))
         return GuestPlan(self, context, context, plan, cluster, actual, read_at=read_at)

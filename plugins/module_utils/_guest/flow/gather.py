@@ -71,5 +71,5 @@ def _without(cluster: ClusterState, actual: Actual, memory: int) -> ClusterState
     node = cluster.nodes.get(actual.node)
     if node is None or not actual.running:
         return cluster
-    left = replace(node, memory_used=max(0, node.memory_used - memory))
-    return replace(cluster, nodes={**cluster.nodes, node.node: left})
+    remaining = replace(node, memory_used=max(0, node.memory_used - memory))
+    return replace(cluster, nodes={**cluster.nodes, node.node: remaining})

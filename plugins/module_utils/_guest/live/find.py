@@ -306,7 +306,7 @@ def require_own(desired: Guest, actual: Actual, known: Actual | None = None) -> 
         desired.tenant_tag,
         desired.tenant_prefix,
         adopt=desired.adopt,
-        number=actual.vmid,
+        vmid=actual.vmid,
     )
 
 

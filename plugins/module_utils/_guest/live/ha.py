@@ -110,16 +110,16 @@ def _await_arrival(
     target = str(step.data["target"])
     since = parse_upid(result.upid).starttime
     followed: str | None = None
-    for left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
+    for remaining in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         if _arrived(client, kind, vmid, target):
             return
-        if left <= 0:
+        if remaining <= 0:
             break
         started = find_task(client, source, type=kind.ha_tasks[result.type], vmid=vmid, since=since)
         if started is None or started == followed:
             continue
         followed = started
-        client.wait(started, timeout=left, attempted=began)
+        client.wait(started, timeout=remaining, attempted=began)
         if _arrived(client, kind, vmid, target):
             return
     _raise_timeout(began, "there", timeout, result)

@@ -156,8 +156,8 @@ def why_not_linked(desired: Desired, source: Actual, cluster: ClusterState) -> s
     is_linked_to_snapshot = from_.snapshot and from_.full is False
     if not source.template and not is_linked_to_snapshot:
         return "it is not a template"
-    asked = {"storage": from_.storage, "format": from_.format}
-    names = " and ".join(name for name, value in asked.items() if value)
+    requested = {"storage": from_.storage, "format": from_.format}
+    names = " and ".join(name for name, value in requested.items() if value)
     if names:
         return (
             f"{names} is for full clones, the disks of a linked clone stay beside their template's"

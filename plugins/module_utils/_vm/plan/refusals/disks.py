@@ -34,8 +34,8 @@ _REMEDIES: Mapping[str, str] = {
 
 def needs_definitions(desired: Desired, target: Mapping[str, str], cluster: ClusterState) -> bool:
     """Return whether the kind of a storage does not say whether its disks are thin or thick."""
-    asked = _asked_allocations(desired, target, cluster)
-    return any(kind not in ALWAYS for _disk, _storage, kind in asked)
+    requested = _asked_allocations(desired, target, cluster)
+    return any(kind not in ALWAYS for _disk, _storage, kind in requested)
 
 
 def require_allocation(
