@@ -26,7 +26,7 @@ class Hardware(GuestHardware):
 
 
 @dataclass(frozen=True)
-class Desired(DesiredGuest):
+class DesiredContainer(DesiredGuest):
     """A desired container."""
 
     hardware: Hardware = Hardware()

@@ -30,7 +30,7 @@ from .desired.parse import ContainerOptions, read_options
 from .gather.facts import gather_existing, gather_new, origin_of
 from .kind import CONTAINER
 from .live.addresses import report_of_guest
-from .model import Desired
+from .model import DesiredContainer
 from .plan.decide import (
     aim_of,
     decide,
@@ -48,7 +48,7 @@ from .plan.planner import CONTAINER_PLANNER
 if TYPE_CHECKING:
     from .._api.client import Client
 
-ContainerContext: TypeAlias = RunContext[Desired]
+ContainerContext: TypeAlias = RunContext[DesiredContainer]
 ContainerPlan: TypeAlias = GuestPlan[ContainerContext]
 
 

@@ -22,7 +22,7 @@ from .._core.errors import (
 from .._fleet.plan import Planned
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
-from .._vm.model import Desired
+from .._vm.model import DesiredVm
 from .._vm.plan.update import differences
 from .._vm.run import VmPlan
 from .image import find_newer_image
@@ -144,7 +144,7 @@ def _status_of_error(planned: Planned, error: FleetError) -> str:
     return MISSING
 
 
-def _add_plan(found: Compared, desired: Desired, vm_plan: VmPlan) -> None:
+def _add_plan(found: Compared, desired: DesiredVm, vm_plan: VmPlan) -> None:
     """Add status and options of a VM that has a plan."""
     actual = vm_plan.actual
     if vm_plan.draft is not None:
@@ -187,7 +187,7 @@ def is_unfinished(planned: Planned) -> bool:
 
 
 def _differences(
-    desired: Desired, actual: Actual, before: Mapping[str, Any], after: Mapping[str, Any]
+    desired: DesiredVm, actual: Actual, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> list[Difference]:
     """Return wanted, actual and pending value of each option that differs, sorted by option.
 
@@ -220,7 +220,7 @@ def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
     return {key for key in keys if first.get(key) != second.get(key)}
 
 
-def _named(desired: Desired) -> set[str]:
+def _named(desired: DesiredVm) -> set[str]:
     """Return the options of PVE that the estate names for a VM."""
     named = {*desired.hardware.scalars, *desired.hardware.property_strings, *desired.hardware.unset}
     named.update(disk.slot for disk in desired.hardware.disks)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._guest.flow.context import RunContext
-from .model import Desired
+from .model import DesiredVm
 
 
 @dataclass(frozen=True)
-class VmContext(RunContext[Desired]):
+class VmContext(RunContext[DesiredVm]):
     """The context that one run of a VM passes through its stages."""
 
     snippet_now: str | None = None  # the present content of the file of the desired user data

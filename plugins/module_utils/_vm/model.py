@@ -37,7 +37,7 @@ class Hardware(GuestHardware):
 
 
 @dataclass(frozen=True)
-class Desired(DesiredGuest):
+class DesiredVm(DesiredGuest):
     """A desired VM."""
 
     hardware: Hardware = Hardware()

@@ -31,7 +31,7 @@ from .gather.reads import Reads, release_for_names
 from .kind import VM
 from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
-from .model import Desired
+from .model import DesiredVm
 from .plan.create import plan_creation
 from .plan.existing import decide, require_possible
 from .plan.intent import intent_of
@@ -155,12 +155,12 @@ class VmFlow(Flow[VmContext]):
         request = context.settings.guest
         return report_of_guest(context.client, actual, request, waits=not context.check_mode)
 
-    def after_writing(self, desired: Desired, done: Sequence[Step]) -> Desired:
+    def after_writing(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
         if not _has_password(done):
             return desired
         return desired.with_hardware(update_password="on_create")
 
-    def while_made(self, desired: Desired, done: Sequence[Step]) -> Desired:
+    def while_made(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
         # A clone inherits its template's password, which PVE does not show: ours is written once.
         update = "on_create" if _has_password(done) else "always"
         return desired.with_hardware(update_password=update)

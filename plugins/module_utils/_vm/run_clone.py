@@ -25,7 +25,7 @@ from .._guest.model import Actual, Guest, Source
 from .context import VmContext
 from .desired.parse import VmOptions, read_options
 from .kind import VM
-from .model import Desired
+from .model import DesiredVm
 from .run import VM_FLOW, VmPlan, context_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _of_clone(source: Source | None) -> dict[str, Any]:
 
 
 def _source_number(
-    client: Client, desired: Desired, cluster: ClusterState
+    client: Client, desired: DesiredVm, cluster: ClusterState
 ) -> tuple[int, ClusterState]:
     """Return the number of the source, and the cluster state that was searched.
 
@@ -122,7 +122,7 @@ def _source_number(
     return _require_found(row, desired, cluster).vmid, cluster
 
 
-def _require_found(row: VmRow | None, desired: Desired, cluster: ClusterState) -> VmRow:
+def _require_found(row: VmRow | None, desired: DesiredVm, cluster: ClusterState) -> VmRow:
     """Return the row of the source. Raises NotFound with the names of the templates."""
     if row is not None:
         return row
@@ -140,13 +140,13 @@ def _require_found(row: VmRow | None, desired: Desired, cluster: ClusterState) -
     )
 
 
-def _copies(desired: Desired, cluster: ClusterState) -> frozenset[int]:
+def _copies(desired: DesiredVm, cluster: ClusterState) -> frozenset[int]:
     """Return the numbers of the templates of the source's name; any of them will do."""
     name = desired.guest.source.name if desired.guest.source else None
     return frozenset(row.vmid for row in templates_named(cluster, name)) if name else frozenset()
 
 
-def _named(desired: Desired, cluster: ClusterState) -> VmRow | None:
+def _named(desired: DesiredVm, cluster: ClusterState) -> VmRow | None:
     name = desired.guest.source.name if desired.guest.source else None
     tag = None if name in desired.guest.shared_sources else desired.guest.tenant_tag
     found = find_template(cluster, name=name)
@@ -155,7 +155,7 @@ def _named(desired: Desired, cluster: ClusterState) -> VmRow | None:
     )
 
 
-def _require_same(desired: Desired, actual: Actual, origin: int | None, wanted: int) -> None:
+def _require_same(desired: DesiredVm, actual: Actual, origin: int | None, wanted: int) -> None:
     """Raise Conflict unless the VM that is there is the clone that is asked for."""
     if origin == wanted and desired.guest.name in (None, actual.name):
         return
@@ -180,7 +180,7 @@ def _require_same(desired: Desired, actual: Actual, origin: int | None, wanted: 
     )
 
 
-def _power_only(desired: Desired, actual: Actual) -> Desired:
+def _power_only(desired: DesiredVm, actual: Actual) -> DesiredVm:
     """Return the desired state of a finished clone: its power state, and nothing else."""
     guest = Guest(
         kind=VM,
@@ -193,4 +193,4 @@ def _power_only(desired: Desired, actual: Actual) -> Desired:
         force=desired.guest.force,
         shutdown_timeout=desired.guest.shutdown_timeout,
     )
-    return Desired(guest)
+    return DesiredVm(guest)

@@ -20,7 +20,7 @@ from ..._core.errors import FleetError, ValidationFailed
 from ..._guest.config.change import Change, replace_refused
 from ..._guest.config.update import SubKeys, Update
 from ..._schema.formats import LXC, Schema
-from ..model import Desired
+from ..model import DesiredContainer
 from .environment import read_environment, render_environment
 from .volumes import change_volumes
 
@@ -30,7 +30,9 @@ _NIC = re.compile(r"^net(?=\d+$)")
 _BRIDGE = "vmbr0"
 
 
-def all_changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
+def all_changes(
+    desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False
+) -> Change:
     """Return the change that makes `target` the desired configuration; it is empty for a `new`
     container. The differences that PVE cannot change are in `drives.refused`.
     """
@@ -51,7 +53,7 @@ def all_changes(desired: Desired, target: Mapping[str, str], *, new: bool = Fals
 class _Update(Update):
     """The desired container beside its present configuration, and the change from both."""
 
-    desired: Desired
+    desired: DesiredContainer
     refused: dict[str, FleetError] = field(default_factory=dict)
     defaults: ClassVar[Mapping[str, str]] = NEW_CONTAINER
     name_key: ClassVar[str] = "hostname"

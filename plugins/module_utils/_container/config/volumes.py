@@ -18,7 +18,7 @@ from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
 from ..._schema.formats import LXC, Schema, render_option
-from ..model import Desired
+from ..model import DesiredContainer
 from .actual import is_volume, mounts, storage_of, volumes_in
 
 # The size of a new volume that the task leaves out, as PVE's own default for the root file system.
@@ -27,7 +27,9 @@ DEFAULT_SIZE = 4 * GIB
 _CONTENT = "rootdir"
 
 
-def change_volumes(desired: Desired, target: Mapping[str, str], *, new: bool) -> DriveChange:
+def change_volumes(
+    desired: DesiredContainer, target: Mapping[str, str], *, new: bool
+) -> DriveChange:
     """Return the change that makes the volumes of `target` the desired ones.
 
     In `refused` are a volume that would shrink, a mount point without a path, and an existing
@@ -45,7 +47,7 @@ def change_volumes(desired: Desired, target: Mapping[str, str], *, new: bool) ->
 class _VolumeUpdate(VolumeUpdate):
     """The desired volumes beside those of the container, and the change that results from both."""
 
-    desired: Desired
+    desired: DesiredContainer
     schema: ClassVar[Schema] = LXC
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ..._guest.desired.guest import GuestOptions, is_exact, options_of, read_gue
 from ..._guest.desired.presets import name_presets
 from ..._guest.desired.values import is_blank
 from ..kind import CONTAINER
-from ..model import Desired, Hardware
+from ..model import DesiredContainer, Hardware
 from .hardware import read_environment, read_hardware
 from .values import checked, without_left_out
 from .volumes import read_volumes
@@ -25,7 +25,7 @@ from .volumes import read_volumes
 _SHORTEST_PASSWORD = 5
 
 
-ContainerOptions: TypeAlias = GuestOptions[Desired]
+ContainerOptions: TypeAlias = GuestOptions[DesiredContainer]
 
 
 def read_options(params: Mapping[str, Any]) -> ContainerOptions:
@@ -36,7 +36,7 @@ def read_options(params: Mapping[str, Any]) -> ContainerOptions:
     plain = without_left_out(params)
     name_presets(plain, "mounts")
     options = checked(plain)
-    return options_of(Desired(read_guest(CONTAINER, options), _hardware(options)), options)
+    return options_of(DesiredContainer(read_guest(CONTAINER, options), _hardware(options)), options)
 
 
 def _hardware(options: Mapping[str, Any]) -> Hardware:

@@ -21,7 +21,7 @@ from ..._guest.flow.reads import GuestReads
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..kind import CONTAINER
-from ..model import Desired
+from ..model import DesiredContainer
 from ..plan.decide import Aim, ContainerIntent, is_disputed
 from ..plan.origin import (
     Origin,
@@ -39,7 +39,7 @@ from ..plan.origin import (
 )
 
 
-def origin_of(reads: GuestReads, desired: Desired, cluster: ClusterState) -> Origin:
+def origin_of(reads: GuestReads, desired: DesiredContainer, cluster: ClusterState) -> Origin:
     """Return the origin of a new container. Raises FleetError if the source is not clear."""
     source = require_source(desired)
     if source.volume:
@@ -58,7 +58,7 @@ def origin_of(reads: GuestReads, desired: Desired, cluster: ClusterState) -> Ori
 
 
 def _of_row(
-    reads: GuestReads, desired: Desired, row: VmRow, source: Source, cluster: ClusterState
+    reads: GuestReads, desired: DesiredContainer, row: VmRow, source: Source, cluster: ClusterState
 ) -> Origin:
     actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
     require_own_container(desired, row, actual)
@@ -85,7 +85,9 @@ def require_snapshot(actual: Actual, name: str, names: tuple[str, ...]) -> None:
     )
 
 
-def _of_volume(reads: GuestReads, desired: Desired, volume: str, cluster: ClusterState) -> Origin:
+def _of_volume(
+    reads: GuestReads, desired: DesiredContainer, volume: str, cluster: ClusterState
+) -> Origin:
     """Return the origin for a file of a storage; one request for each node that may have it."""
     storage = volume.partition(":")[0]
     rows = [row for row in cluster.storages if row.storage == storage and row.available]
@@ -130,7 +132,7 @@ def read_archived(text: str) -> Mapping[str, str]:
 
 
 def _template_files(
-    reads: GuestReads, desired: Desired, cluster: ClusterState
+    reads: GuestReads, desired: DesiredContainer, cluster: ClusterState
 ) -> Iterator[TemplateFile]:
     """Yield the templates of containers on the storages; one request for each storage."""
     for row in template_storages(desired, cluster):

@@ -37,7 +37,7 @@ from ..._schema.formats import LXC
 from ..config.figures import cores_of, figures_of, memory_of
 from ..config.root_only import root_only
 from ..kind import CONTAINER
-from ..model import Desired
+from ..model import DesiredContainer
 from .origin import Origin, is_oci
 from .planner import CONTAINER_PLANNER
 
@@ -69,7 +69,9 @@ class Aim(GuestAim[Origin]):
         return replace(needs, room=added(needs.room, moved))
 
 
-def needs_of(desired: Desired, config: Mapping[str, str], vmid: int | None = None) -> Needs:
+def needs_of(
+    desired: DesiredContainer, config: Mapping[str, str], vmid: int | None = None
+) -> Needs:
     """Return the needs of a container with this configuration on its node."""
     guest = desired.guest
     storages = {name: "rootdir" for name in CONTAINER.storages_in(config) if name}
@@ -187,7 +189,7 @@ def _require_oci(origin: Origin, release: Release | None) -> None:
 
 
 @dataclass(frozen=True)
-class ContainerIntent(Intent[Desired]):
+class ContainerIntent(Intent[DesiredContainer]):
     """The change of an existing container, and the configuration that it leads to."""
 
     def room(self, cluster: ClusterState) -> dict[str, int]:
@@ -210,7 +212,7 @@ class ContainerIntent(Intent[Desired]):
         return Needs(running_memory=running, room=room, label=self.actual.label)
 
 
-def intent_of(desired: Desired, actual: Actual, cluster: ClusterState) -> ContainerIntent:
+def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) -> ContainerIntent:
     """Return the changes that make the container the desired one.
 
     Raises FleetError for options that no change can bring about, and for a container of other
@@ -322,7 +324,7 @@ def _require_rights_of_root(
     require_root(label, causes, "leave these options out, or let root set them", connection)
 
 
-def require_file_wanted(desired: Desired, origin: Origin) -> None:
+def require_file_wanted(desired: DesiredContainer, origin: Origin) -> None:
     """Raise ValidationFailed for options of a new file system where the source has one already."""
     given = {
         "root_password": desired.hardware.password is not None,

@@ -17,7 +17,7 @@ from ..._cluster.tenant import is_of_others, parse_tags
 from ..._core.errors import Conflict, ForeignTenant, NotFound, ValidationFailed
 from ..._guest.model import Actual, Source
 from ..._guest.plan.creation import is_shared
-from ..model import Desired
+from ..model import DesiredContainer
 
 # Storages that can make linked clones of the volumes of containers (pve-storage: volume_has_feature
 # of the plugins).
@@ -31,7 +31,7 @@ _PARTS = re.compile(r"(\d+)")
 class Origin:
     """The source of a new container."""
 
-    desired: Desired
+    desired: DesiredContainer
     template: Actual | None = None  # the container to clone
     volume: str = ""  # the file of a template, or an archive
     archived: Mapping[str, str] | None = None  # the configuration in an archive
@@ -61,7 +61,7 @@ def is_oci(volume: str) -> bool:
     return volume.endswith(".tar")
 
 
-def require_source(desired: Desired) -> Source:
+def require_source(desired: DesiredContainer) -> Source:
     """Return the source. Raises ValidationFailed for a new container without one."""
     source = desired.guest.source
     if source is not None:
@@ -74,7 +74,7 @@ def require_source(desired: Desired) -> Source:
     )
 
 
-def row_of(source: Source, desired: Desired, cluster: ClusterState) -> VmRow | None:
+def row_of(source: Source, desired: DesiredContainer, cluster: ClusterState) -> VmRow | None:
     """Return the container that a source names, if any. Raises Conflict for a VM."""
     guest = desired.guest
     if source.vmid is not None:
@@ -105,7 +105,7 @@ def _is_a_vm(label: str) -> Conflict:
     )
 
 
-def template_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]:
+def template_storages(desired: DesiredContainer, cluster: ClusterState) -> list[StorageRow]:
     """Return the storages that can have templates of containers, a shared one once."""
     found: dict[tuple[str, str], StorageRow] = {}
     for row in cluster.storages:
@@ -144,7 +144,7 @@ class TemplateFile:
 
 
 def newest(
-    name: str, files: Iterable[TemplateFile], desired: Desired, cluster: ClusterState
+    name: str, files: Iterable[TemplateFile], desired: DesiredContainer, cluster: ClusterState
 ) -> tuple[str, frozenset[str] | None]:
     """Return the volume of the newest template of that name, and the nodes that have it.
 
@@ -188,7 +188,7 @@ def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str
     )
 
 
-def of_container(desired: Desired, source: Actual, cluster: ClusterState) -> Origin:
+def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterState) -> Origin:
     """Return the origin of a clone. Raises Conflict for a container that cannot be cloned."""
     guest = desired.guest
     given = guest.source or Source()
@@ -217,7 +217,7 @@ def of_container(desired: Desired, source: Actual, cluster: ClusterState) -> Ori
     return Origin(desired, source, full=full, nodes=nodes)
 
 
-def require_own_container(desired: Desired, row: VmRow, source: Actual) -> None:
+def require_own_container(desired: DesiredContainer, row: VmRow, source: Actual) -> None:
     """Raise Conflict for a container that the tenant may not clone."""
     guest = desired.guest
     row = replace(row, name=source.name, template=source.template)
@@ -225,7 +225,7 @@ def require_own_container(desired: Desired, row: VmRow, source: Actual) -> None:
     require_own_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
 
 
-def require_own_archive(desired: Desired, volume: str, config: Mapping[str, Any]) -> None:
+def require_own_archive(desired: DesiredContainer, volume: str, config: Mapping[str, Any]) -> None:
     """Raise Conflict for the archive of another tenant's container."""
     guest = desired.guest
     if not is_of_others(guest.tenant_tag, parse_tags(config.get("tags")), guest.tenant_prefix):

@@ -29,21 +29,21 @@ from ..config.actual import VOLUME, mounts, volumes_in
 from ..config.changes import all_changes
 from ..config.hotplug import waits_for_stop
 from ..kind import CONTAINER
-from ..model import Desired
+from ..model import DesiredContainer
 
 # Options that a clone does not take over from its source (API2/LXC.pm, clone_vm).
 _NOT_CLONED = frozenset("template lock digest parent snapstate".split())
 
 
-class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
+class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]]):
     """Plans containers."""
 
     kind = CONTAINER
-    update_type = Update[Desired]
+    update_type = Update[DesiredContainer]
     volume = VOLUME
 
     def all_changes(
-        self, desired: Desired, target: Mapping[str, str], *, new: bool = False
+        self, desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False
     ) -> Change:
         return all_changes(desired, target, new=new)
 
@@ -61,7 +61,7 @@ class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
             CONTAINER, vmid, node, "stopped", live=config, target=config, pool=data.get("pool")
         )
 
-    def require_possible(self, update: Update[Desired]) -> None:
+    def require_possible(self, update: Update[DesiredContainer]) -> None:
         change = update.change
         taken = {*change.drives.removed, *change.drives.detached}
         require_unprotected(update.desired, update.actual, taken)
@@ -70,7 +70,7 @@ class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
             _require_stopped(update, change.drives.moved, "moved to another storage")
             _require_stopped(update, _mounts_removed(update), "destroyed while it is mounted")
 
-    def written(self, update: Update[Desired]) -> list[Step]:
+    def written(self, update: Update[DesiredContainer]) -> list[Step]:
         protection = update.change.sets.get("protection")
         taken = {*update.change.drives.removed, *update.change.drives.detached}
         if protection is None or not taken:
@@ -81,7 +81,7 @@ class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
             return [switch, *_options(rest, first=False), *_removals(rest)]
         return [*_options(rest, first=True), *_removals(rest), switch]
 
-    def moved_disks(self, update: Update[Desired]) -> list[Step]:
+    def moved_disks(self, update: Update[DesiredContainer]) -> list[Step]:
         actual = update.actual
         return [
             Step(
@@ -94,7 +94,7 @@ class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
             for slot, storage in sorted(update.change.drives.moved.items())
         ]
 
-    def migrate(self, update: Update[Desired], shared: Collection[str]) -> Step:
+    def migrate(self, update: Update[DesiredContainer], shared: Collection[str]) -> Step:
         """Return the step that moves the container; PVE stops a running one and starts it there."""
         desired = update.desired.guest
         require_migration_allowed(desired, update.actual)
@@ -103,25 +103,25 @@ class ContainerPlanner(GuestPlanner[Desired, Update[Desired]]):
         data = {"restart": 1, "timeout": desired.shutdown_timeout or 180}
         return migration(desired, update.actual, "restart", data)
 
-    def waits(self, key: str, update: Update[Desired]) -> bool:
+    def waits(self, key: str, update: Update[DesiredContainer]) -> bool:
         change, live = update.change, update.actual.live
         if key in {*change.drives.grown, *change.drives.moved} and key not in change.drives.sets:
             return False
         return waits_for_stop(key, live.get(key), update.after.get(key), live)
 
 
-def _options(update: Update[Desired], *, first: bool) -> list[Step]:
+def _options(update: Update[DesiredContainer], *, first: bool) -> list[Step]:
     if not update.change.sets and not update.change.deletes:
         return []
     return [update.write_options(first=first)]
 
 
-def _mounts_removed(update: Update[Desired]) -> set[str]:
+def _mounts_removed(update: Update[DesiredContainer]) -> set[str]:
     """Return the mount points whose volumes are destroyed; PVE unmounts them first."""
     return set(update.change.drives.removed & mounts(update.actual.target).keys())
 
 
-def _removals(update: Update[Desired]) -> list[Step]:
+def _removals(update: Update[DesiredContainer]) -> list[Step]:
     """Return the steps that destroy volumes: a mounted one becomes an unused one first, which is
     then deleted (LXC/Config.pm, vmconfig_apply_pending).
     """
@@ -141,7 +141,7 @@ def _removals(update: Update[Desired]) -> list[Step]:
     return steps
 
 
-def _require_stopped(update: Update[Desired], slots: Collection[str], what: str) -> None:
+def _require_stopped(update: Update[DesiredContainer], slots: Collection[str], what: str) -> None:
     if not slots:
         return
     raise Conflict(

@@ -22,7 +22,7 @@ from ..._guest.config.change import Change, possible, without
 from ..._guest.config.update import SubKeys, Update, applied
 from ..._schema.formats import QEMU, Schema, parse_option, render_option
 from ..._schema.values import differing_sub_keys, hotplug_features
-from ..model import Desired
+from ..model import DesiredVm
 from .actual import DRIVE
 from .boot import boot_order, first_boot_order, order_after
 from .drives import change_drives
@@ -37,12 +37,12 @@ _FAMILIES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 
-def changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
+def changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
     """Return `all_changes`. Raises FleetError for a difference that no change can remove."""
     return possible(all_changes(desired, target, new=new))
 
 
-def all_changes(desired: Desired, target: Mapping[str, str], *, new: bool = False) -> Change:
+def all_changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
     """Return the change that makes `target` the desired configuration; it is empty for a `new` VM.
     Drives that cannot become the desired ones are in `drives.refused`.
     """
@@ -64,7 +64,7 @@ def all_changes(desired: Desired, target: Mapping[str, str], *, new: bool = Fals
 
 
 def with_images(
-    change: Change, desired: Desired, target: Mapping[str, str], images: Mapping[str, int]
+    change: Change, desired: DesiredVm, target: Mapping[str, str], images: Mapping[str, int]
 ) -> Change:
     """Return the change with the sizes, in bytes by slot, of the images that new disks import.
 
@@ -89,7 +89,7 @@ def with_images(
 class _Update(Update):
     """The desired VM beside its present configuration, and the change that results from both."""
 
-    desired: Desired
+    desired: DesiredVm
     defaults: ClassVar[Mapping[str, str]] = NEW_VM
     name_key: ClassVar[str] = "name"
     schema: ClassVar[Schema] = QEMU

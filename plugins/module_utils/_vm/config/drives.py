@@ -18,7 +18,7 @@ from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
 from ..._schema.formats import QEMU, Schema, render_option
-from ..model import Desired
+from ..model import DesiredVm
 from .actual import CD, DISK, drives, is_cloud_init, is_disk, kind_of, storage_of
 
 # The options of a new EFI or TPM volume; PVE decides its size.
@@ -31,7 +31,7 @@ _FIRMWARE_OPTIONS: Mapping[str, Mapping[str, str]] = {
 RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
 
 
-def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
+def change_drives(desired: DesiredVm, target: Mapping[str, str]) -> DriveChange:
     """Return the change that makes the drives of `target` the desired ones.
 
     In `refused` are a disk that would shrink, a new disk without a size, a drive of another kind,
@@ -48,7 +48,7 @@ def change_drives(desired: Desired, target: Mapping[str, str]) -> DriveChange:
 class _DriveUpdate(VolumeUpdate):
     """The desired drives beside the drives of the VM, and the change that results from both."""
 
-    desired: Desired
+    desired: DesiredVm
     schema: ClassVar[Schema] = QEMU
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:

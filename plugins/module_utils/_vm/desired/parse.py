@@ -4,7 +4,7 @@
 
 """Parses the options of a module into values, once, and nowhere behind it (pure).
 
-Names of the estate are replaced, each value is checked, and the rest is put into `Desired` and
+Names of the estate are replaced, each value is checked, and the rest is put into `DesiredVm` and
 `Settings`. Every refusal is a ValidationFailed.
 """
 
@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 from ..._guest.desired.guest import GuestOptions, is_exact, options_of, read_guest
 from ..._guest.desired.values import is_blank
 from ..kind import VM
-from ..model import Desired, Hardware
+from ..model import DesiredVm, Hardware
 from .devices import read_disks
 from .hardware import read_hardware
 from .presets import resolve
 from .userdata import read_snippet
 from .values import checked
 
-VmOptions: TypeAlias = GuestOptions[Desired]
+VmOptions: TypeAlias = GuestOptions[DesiredVm]
 
 
 def read_options(params: Mapping[str, Any]) -> VmOptions:
@@ -35,7 +35,7 @@ def read_options(params: Mapping[str, Any]) -> VmOptions:
     return options_of(_desired(options), options)
 
 
-def _desired(options: Mapping[str, Any]) -> Desired:
+def _desired(options: Mapping[str, Any]) -> DesiredVm:
     """Return the VM that checked options describe, in PVE's keys with canonical values."""
     keys = read_hardware(options)
     cloud_init = options["cloud_init"] or {}
@@ -56,4 +56,4 @@ def _desired(options: Mapping[str, Any]) -> Desired:
         cloud_init_storage=cloud_init.get("storage"),
         default_storage=options["default_storage"],
     )
-    return Desired(read_guest(VM, options), hardware)
+    return DesiredVm(read_guest(VM, options), hardware)

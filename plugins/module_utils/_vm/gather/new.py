@@ -14,7 +14,7 @@ from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import with_allocations
 from ..._guest.flow.place import choose_place, usage_for
 from ..._guest.model import Source
-from ..model import Desired
+from ..model import DesiredVm
 from ..plan.facts import Facts
 from ..plan.new import Aim, aim_of, clones, nearest_copy, with_copy
 from ..plan.refusals.disks import image_sizes, needs_definitions
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     pass
 
 
-def read_aim(reads: Reads, desired: Desired, cluster: ClusterState) -> Aim:
+def read_aim(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Aim:
     """Return the configuration that a new VM will have; reads its source."""
     return aim_of(origin_of(reads, desired, cluster))
 
 
 def at_nearest_copy(
-    reads: Reads, desired: Desired, aim: Aim, choice: Choice, cluster: ClusterState
+    reads: Reads, desired: DesiredVm, aim: Aim, choice: Choice, cluster: ClusterState
 ) -> tuple[Aim, Choice]:
     """Return the VM as a clone of the copy of its template that is nearest to the chosen node."""
     copy = nearest_copy(aim, choice.node, cluster)

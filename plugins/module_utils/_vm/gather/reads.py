@@ -14,7 +14,7 @@ from ..._guest.flow.reads import GuestReads
 from ..._guest.model import Actual
 from ..config.actual import drives
 from ..live.snippets import files_beside, list_snippets
-from ..model import Desired, Snippet
+from ..model import DesiredVm, Snippet
 from ..plan.facts import Image, SeenSnippet
 from ..plan.origin import IMAGES
 from ..plan.refusals.disks import volumes_used
@@ -33,7 +33,7 @@ class Reads(GuestReads):
             return None
         return self.client.release()
 
-    def images(self, desired: Desired, node: str) -> dict[str, Image]:
+    def images(self, desired: DesiredVm, node: str) -> dict[str, Image]:
         """Return the ISOs and images that disks use, as a node has them, by volume.
 
         One request a storage, and one for each image that is imported.
@@ -101,7 +101,7 @@ class Reads(GuestReads):
         return SeenSnippet(volume, written, before, listed, files_beside(written))
 
 
-def release_for_names(client: Client, desired: Desired) -> Release | None:
+def release_for_names(client: Client, desired: DesiredVm) -> Release | None:
     """Return the version of PVE if the schema lacks a name of the options, else None."""
     if not any(unknown_names(desired)):
         return None

@@ -17,7 +17,7 @@ from ..._core.retry import TimeBudget
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..kind import VM
-from ..model import Desired
+from ..model import DesiredVm
 from ..plan.cloning import chained_in, in_snapshot, storages_that_may_chain
 from ..plan.copies import nearest, require_alike
 from ..plan.origin import (
@@ -37,7 +37,7 @@ from .reads import Reads
 _READERS = 8  # copies of a template that are read at once
 
 
-def origin_of(reads: Reads, desired: Desired, cluster: ClusterState) -> Origin:
+def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin:
     """Return the origin of a new VM.
 
     Raises NotFound, Conflict or ConfigurationError if the source is not clear.
@@ -59,7 +59,7 @@ def origin_of(reads: Reads, desired: Desired, cluster: ClusterState) -> Origin:
     return _of_copies(reads, desired, templates, cluster)
 
 
-def _search(reads: Reads, source: Source, desired: Desired, cluster: ClusterState) -> FoundSource:
+def _search(reads: Reads, source: Source, desired: DesiredVm, cluster: ClusterState) -> FoundSource:
     seen = cluster
     if source.name:  # the listing may have it under a removed VM's name
         seen = with_names(reads.client, cluster)
@@ -102,7 +102,9 @@ def _read_unlocked(reads: Reads, row: VmRow) -> Actual:
             return source
 
 
-def clone_origin(reads: Reads, desired: Desired, template: Actual, cluster: ClusterState) -> Origin:
+def clone_origin(
+    reads: Reads, desired: DesiredVm, template: Actual, cluster: ClusterState
+) -> Origin:
     """Return the origin of a clone of that template, or of one of its snapshots."""
     source = desired.guest.source
     if source is not None and source.snapshot:
@@ -111,7 +113,7 @@ def clone_origin(reads: Reads, desired: Desired, template: Actual, cluster: Clus
     return of_template(desired, template, cluster, chained_stores(reads, desired, cluster))
 
 
-def chained_stores(reads: Reads, desired: Desired, cluster: ClusterState) -> frozenset[str]:
+def chained_stores(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> frozenset[str]:
     """Return the LVM storages that have disks in format qcow2; one request if that matters.
 
     A user who may not read the configuration of storages gets all of them: PVE then decides.
@@ -126,7 +128,7 @@ def chained_stores(reads: Reads, desired: Desired, cluster: ClusterState) -> fro
 
 
 def _of_copies(
-    reads: Reads, desired: Desired, copies: Sequence[Actual], cluster: ClusterState
+    reads: Reads, desired: DesiredVm, copies: Sequence[Actual], cluster: ClusterState
 ) -> Origin:
     """Return the origin for copies of one template: with the nearest to a node that is given, else
     with all nodes.

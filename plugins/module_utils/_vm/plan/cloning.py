@@ -19,7 +19,7 @@ from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
 from ..config.actual import drives, is_disk, storage_of
 from ..config.drives import RAW_ONLY
-from ..model import Desired
+from ..model import DesiredVm
 from .facts import Definitions
 
 # The abilities of each storage with a volume (pve-storage: volume_has_feature of each plugin).
@@ -70,7 +70,7 @@ def in_snapshot(
     return replace(source, live=config, target=config)
 
 
-def spread_storage(desired: Desired, source: Actual) -> Desired:
+def spread_storage(desired: DesiredVm, source: Actual) -> DesiredVm:
     """Return the desired VM with the clone's storage for each disk that has no storage of its
     own.
     """
@@ -88,7 +88,7 @@ def spread_storage(desired: Desired, source: Actual) -> Desired:
     return desired.with_hardware(disks=tuple(disks.values()))
 
 
-def nodes_for(desired: Desired, source: Actual, cluster: ClusterState) -> frozenset[str] | None:
+def nodes_for(desired: DesiredVm, source: Actual, cluster: ClusterState) -> frozenset[str] | None:
     """Return the nodes that a clone can be made on when no node is asked for, or None for any."""
     if desired.guest.node:
         return None
@@ -100,7 +100,7 @@ def nodes_for(desired: Desired, source: Actual, cluster: ClusterState) -> frozen
     return frozenset((source.node,))
 
 
-def storages_that_may_chain(desired: Desired, cluster: ClusterState) -> frozenset[str]:
+def storages_that_may_chain(desired: DesiredVm, cluster: ClusterState) -> frozenset[str]:
     """Return the LVM storages if the clone must be in format qcow2, which some of them take."""
     if _source_of(desired).format != "qcow2":
         return frozenset()
@@ -117,7 +117,7 @@ def chained_in(definitions: Definitions) -> frozenset[str]:
     return frozenset(chained)
 
 
-def _source_of(desired: Desired) -> Source:
+def _source_of(desired: DesiredVm) -> Source:
     """Return the source of the task, an empty one if it has none."""
     if desired.guest.source is None:
         return Source()
@@ -125,7 +125,7 @@ def _source_of(desired: Desired) -> Source:
 
 
 def decide_full(
-    desired: Desired, source: Actual, cluster: ClusterState, chained: frozenset[str] = frozenset()
+    desired: DesiredVm, source: Actual, cluster: ClusterState, chained: frozenset[str] = frozenset()
 ) -> bool:
     """Return whether the clone copies the disks: as requested, else linked if PVE allows it.
 
@@ -150,7 +150,7 @@ def decide_full(
     return full
 
 
-def why_not_linked(desired: Desired, source: Actual, cluster: ClusterState) -> str | None:
+def why_not_linked(desired: DesiredVm, source: Actual, cluster: ClusterState) -> str | None:
     """Return why the VM cannot be cloned linked, or None."""
     from_ = _source_of(desired)
     is_linked_to_snapshot = from_.snapshot and from_.full is False
@@ -172,7 +172,7 @@ def why_not_linked(desired: Desired, source: Actual, cluster: ClusterState) -> s
 
 
 def _why_disk_not_linked(
-    desired: Desired, source: Actual, cluster: ClusterState, *, slot: str, storage: str, kind: str
+    desired: DesiredVm, source: Actual, cluster: ClusterState, *, slot: str, storage: str, kind: str
 ) -> str | None:
     """Return why a clone cannot be linked to that disk, or None."""
     kinds = _LINKS_BASE
@@ -195,7 +195,7 @@ def _why_disk_not_linked(
     )
 
 
-def _require_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterState) -> None:
+def _require_snapshot_copy(desired: DesiredVm, source: Actual, cluster: ClusterState) -> None:
     """Raise NotSupported if PVE cannot copy a disk from the snapshot."""
     snapshot = _source_of(desired).snapshot
     if not snapshot:
@@ -216,7 +216,7 @@ def _require_snapshot_copy(desired: Desired, source: Actual, cluster: ClusterSta
 
 
 def _require_storage_of_clone(
-    desired: Desired, source: Actual, cluster: ClusterState, chained: frozenset[str]
+    desired: DesiredVm, source: Actual, cluster: ClusterState, chained: frozenset[str]
 ) -> None:
     """Raise if the storage of a full clone is missing, or cannot hold the requested format."""
     from_ = _source_of(desired)
@@ -243,7 +243,7 @@ def _require_storage_of_clone(
         )
 
 
-def _require_move(desired: Desired, source: Actual, cluster: ClusterState) -> None:
+def _require_move(desired: DesiredVm, source: Actual, cluster: ClusterState) -> None:
     """Raise if local disks cannot be moved to the node after they are cloned on their own."""
     node = desired.guest.node
     if node is None or node == source.node:

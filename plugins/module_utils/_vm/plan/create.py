@@ -15,12 +15,12 @@ from ..._guest.plan import creation as creations
 from ..._guest.plan.creation import Creation
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
-from ..model import Desired
+from ..model import DesiredVm
 from .new import Aim
 from .update import VM_PLANNER
 
 
-def plan_create(desired: Desired, change: Change, creation: Creation) -> Plan:
+def plan_create(desired: DesiredVm, change: Change, creation: Creation) -> Plan:
     """Return the plan that creates a VM that is not a clone, with a uuid that this run chose."""
     data = {"smbios1": _with_uuid(change.sets.get("smbios1", ""), creation.identity)}
     return creations.plan_create(VM_PLANNER, desired, change, creation, data)
@@ -34,7 +34,7 @@ def _with_uuid(smbios: str, identity: str) -> str:
 
 
 def plan_clone(
-    desired: Desired, source: Actual, creation: Creation, *, full: bool, shared: Collection[str]
+    desired: DesiredVm, source: Actual, creation: Creation, *, full: bool, shared: Collection[str]
 ) -> Plan:
     """Return the plan that clones `source` and makes the clone the desired VM."""
     return creations.plan_clone(VM_PLANNER, desired, source, creation, full=full, shared=shared)

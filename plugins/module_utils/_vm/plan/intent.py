@@ -21,13 +21,13 @@ from ..._schema.formats import sub_keys_of
 from ..config.changes import apply_to, changes
 from ..config.memory import memory_of, state_volume
 from ..kind import VM
-from ..model import Desired
+from ..model import DesiredVm
 
 _CPU_KEYS = frozenset(("cores", "sockets", "vcpus"))
 
 
 @dataclass(frozen=True)
-class Intent(GuestIntent[Desired]):
+class Intent(GuestIntent[DesiredVm]):
     """The change of an existing VM, and the configuration that it leads to."""
 
     snippet_now: str | None = None  # the present content of the file of the user data
@@ -85,7 +85,7 @@ class Intent(GuestIntent[Desired]):
 
 
 def intent_of(
-    desired: Desired, actual: Actual, snippet_now: str | None, cluster: ClusterState
+    desired: DesiredVm, actual: Actual, snippet_now: str | None, cluster: ClusterState
 ) -> Intent:
     """Return the changes that make the VM the desired one.
 

@@ -12,11 +12,11 @@ from ..._cluster.placement import Needs
 from ..config.actual import bridges_of, drives, is_cloud_init, is_disk, storage_of
 from ..config.changes import Change
 from ..config.memory import cores_of, cpus_of, memory_of
-from ..model import Desired
+from ..model import DesiredVm
 
 
 def needs_of(
-    desired: Desired, config: Mapping[str, str], change: Change, *, vmid: int | None = None
+    desired: DesiredVm, config: Mapping[str, str], change: Change, *, vmid: int | None = None
 ) -> Needs:
     """Return the needs of a VM with this configuration on its node."""
     storages: dict[str, str] = {}

@@ -26,7 +26,7 @@ from ..._guest.plan.refusals import require_bridges, require_pool
 from ..config.changes import apply_to, changes, with_images
 from ..config.figures import figures_of
 from ..kind import VM
-from ..model import Desired
+from ..model import DesiredVm
 from .clone import clone_of
 from .copies import nearest, why_copy
 from .facts import Facts
@@ -84,7 +84,7 @@ class Aim(GuestAim[Origin]):
         return replace(needs, room=added(needs.room, moved_bytes(VM, template.target, shared)))
 
 
-def require_creatable(desired: Desired, cluster: ClusterState, sight: Sight) -> None:
+def require_creatable(desired: DesiredVm, cluster: ClusterState, sight: Sight) -> None:
     """Raise FleetError for a VM that cannot be created, as far as the task and the listing show.
 
     `sight` is PVE's answer about its VMID.

@@ -23,7 +23,7 @@ from ..._cluster.visible import Sight, require_visible
 from ..._core.errors import ConfigurationError, Conflict
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
-from ..model import Desired
+from ..model import DesiredVm
 from .cloning import decide_full, nodes_for, require_unlocked, spread_storage
 
 # The contents of a storage that a VM can be made from.
@@ -35,7 +35,7 @@ _ISO_ENDINGS = (".iso", ".img.iso")
 class Origin:
     """The source of a new VM. In `desired`, an image or ISO has become one of the disks."""
 
-    desired: Desired
+    desired: DesiredVm
     template: Actual | None = None
     full: bool = True
     nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
@@ -58,7 +58,7 @@ class FoundSource:
     sight: Sight = Sight()  # PVE's answer about a VMID that the listing lacks
 
 
-def rows_of(source: Source, desired: Desired, cluster: ClusterState) -> tuple[VmRow, ...]:
+def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[VmRow, ...]:
     """Return the templates of the source's name that can be cloned, or the one VM that is meant.
 
     The tenant may clone each of several templates, and their nodes are online. Raises Conflict for
@@ -77,7 +77,7 @@ def rows_of(source: Source, desired: Desired, cluster: ClusterState) -> tuple[Vm
     return (meant,) if meant is not None else ()
 
 
-def image_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]:
+def image_storages(desired: DesiredVm, cluster: ClusterState) -> list[StorageRow]:
     """Return the storages that can hold the image, a shared one once."""
     found: dict[tuple[str, str], StorageRow] = {}
     for row in cluster.storages:
@@ -93,7 +93,7 @@ def image_storages(desired: Desired, cluster: ClusterState) -> list[StorageRow]:
 
 
 def require_source(
-    source: Source, found: FoundSource, desired: Desired, cluster: ClusterState
+    source: Source, found: FoundSource, desired: DesiredVm, cluster: ClusterState
 ) -> str | None:
     """Return the volume that the VM is made from, None for a clone.
 
@@ -125,7 +125,7 @@ def require_source(
 
 
 def require_own_templates(
-    desired: Desired, rows: Sequence[VmRow], templates: Sequence[Actual]
+    desired: DesiredVm, rows: Sequence[VmRow], templates: Sequence[Actual]
 ) -> None:
     """Raise Locked or Conflict for a template that cannot be cloned in its present state."""
     for row, template in zip(rows, templates, strict=True):
@@ -135,7 +135,7 @@ def require_own_templates(
 
 
 def of_template(
-    desired: Desired, template: Actual, cluster: ClusterState, chained: Collection[str]
+    desired: DesiredVm, template: Actual, cluster: ClusterState, chained: Collection[str]
 ) -> Origin:
     """Return the origin of a clone; `chained` are LVM storages that take format qcow2."""
     desired = spread_storage(desired, template)
@@ -148,7 +148,7 @@ def of_template(
 
 
 def nodes_of_copies(
-    desired: Desired, copies: Iterable[Actual], cluster: ClusterState
+    desired: DesiredVm, copies: Iterable[Actual], cluster: ClusterState
 ) -> frozenset[str] | None:
     """Return the nodes to which any of the copies can be cloned, None: any."""
     found: set[str] = set()
@@ -167,7 +167,7 @@ def _is_online(cluster: ClusterState, node: str) -> bool:
     return row.online
 
 
-def _may_clone(desired: Desired, row: VmRow) -> bool:
+def _may_clone(desired: DesiredVm, row: VmRow) -> bool:
     try:
         _guard(desired, row, row.tags)
     except Conflict:
@@ -175,7 +175,7 @@ def _may_clone(desired: Desired, row: VmRow) -> bool:
     return True
 
 
-def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
+def _guard(desired: DesiredVm, row: VmRow, tags: Iterable[str]) -> None:
     require_own_source(
         row,
         tags,
@@ -185,7 +185,7 @@ def _guard(desired: Desired, row: VmRow, tags: Iterable[str]) -> None:
     )
 
 
-def of_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin:
+def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
     """Return the origin of a VM that is made from an ISO or a disk image.
 
     Raises ConfigurationError for an unknown storage, Conflict if the first disk has another image.
@@ -209,7 +209,7 @@ def of_volume(desired: Desired, volume: str, cluster: ClusterState) -> Origin:
     return Origin(desired, nodes=frozenset(nodes))
 
 
-def _with_iso(desired: Desired, volume: str) -> Desired:
+def _with_iso(desired: DesiredVm, volume: str) -> DesiredVm:
     """Return the desired VM with the ISO in a CD drive."""
     volumes = {disk.volume for disk in desired.hardware.disks}
     if volume in volumes:
@@ -221,7 +221,7 @@ def _with_iso(desired: Desired, volume: str) -> Desired:
     return desired.with_hardware(disks=(*desired.hardware.disks, cd))
 
 
-def _with_image(desired: Desired, volume: str) -> Desired:
+def _with_image(desired: DesiredVm, volume: str) -> DesiredVm:
     """Return the desired VM whose first disk imports the image. Raises Conflict for two images."""
     disks = list(desired.hardware.disks)
     for index, disk in enumerate(disks):

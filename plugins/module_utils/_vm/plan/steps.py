@@ -28,14 +28,14 @@ from ..._schema.formats import parse_option
 from ..config.actual import drives, is_cd, is_cloud_init, storage_of
 from ..config.changes import Change
 from ..config.hotplug import is_cloud_init_key
-from ..model import Desired
+from ..model import DesiredVm
 from .refusals.update import taken_drives
 
 _CARD = re.compile(r"net(\d+)$")
 
 
 @dataclass(frozen=True)
-class VmUpdate(Update[Desired]):
+class VmUpdate(Update[DesiredVm]):
     """A planned update of a VM."""
 
     @property
@@ -216,7 +216,7 @@ def boot_devices(config: Mapping[str, str]) -> list[str]:
     return devices.split(";")
 
 
-def move_disks(desired: Desired, actual: Actual, change: Change) -> list[Step]:
+def move_disks(desired: DesiredVm, actual: Actual, change: Change) -> list[Step]:
     """Return the steps that move disks to other storages."""
     formats = {disk.slot: disk.format for disk in desired.hardware.disks}
     steps: list[Step] = []

@@ -21,7 +21,7 @@ from ..config.actual import DRIVE
 from ..config.changes import all_changes, with_images
 from ..config.hotplug import waits_for_stop
 from ..kind import VM
-from ..model import Desired
+from ..model import DesiredVm
 from .clone import clone_of
 from .refusals.update import require_preconditions
 from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
@@ -30,7 +30,7 @@ from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update
 _OF_HIBERNATION = frozenset("lock vmstate runningmachine runningcpu running-nets-host-mtu".split())
 
 
-class VmPlanner(GuestPlanner[Desired, VmUpdate]):
+class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
     """Plans VMs."""
 
     kind = VM
@@ -38,18 +38,22 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
     volume = DRIVE
 
     def all_changes(
-        self, desired: Desired, target: Mapping[str, str], *, new: bool = False
+        self, desired: DesiredVm, target: Mapping[str, str], *, new: bool = False
     ) -> Change:
         return all_changes(desired, target, new=new)
 
     def with_images(
-        self, change: Change, desired: Desired, target: Mapping[str, str], images: Mapping[str, int]
+        self,
+        change: Change,
+        desired: DesiredVm,
+        target: Mapping[str, str],
+        images: Mapping[str, int],
     ) -> Change:
         return with_images(change, desired, target, images)
 
     def plan_change(
         self,
-        desired: Desired,
+        desired: DesiredVm,
         actual: Actual,
         change: Change,
         *,
@@ -66,7 +70,7 @@ class VmPlanner(GuestPlanner[Desired, VmUpdate]):
         )
 
     def _wake_first(
-        self, desired: Desired, actual: Actual, change: Change, shared: Collection[str]
+        self, desired: DesiredVm, actual: Actual, change: Change, shared: Collection[str]
     ) -> Plan:
         """Return the plan for a hibernated VM, which PVE locks: it is started, and then updated.
 

@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import Reads
 from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.source import chained_stores
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import (
     decide_full,
     nodes_for,
@@ -36,7 +36,7 @@ from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
 
 
-def clone(**options: Any) -> Desired:
+def clone(**options: Any) -> DesiredVm:
     return read_clone_options({"name": "web1", "source": "9000", **options}).desired
 
 

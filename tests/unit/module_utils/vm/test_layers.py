@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import merg
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
 
 STORAGES = {"fast": {"storage": "ceph", "ssd": True}, "slow": "nas"}
 
@@ -29,7 +29,7 @@ def checked(spec: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     return result.validated_parameters
 
 
-def alone(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
+def alone(lower: dict[str, Any], own: dict[str, Any]) -> DesiredVm:
     options = {
         "name": "w",
         "class": "c",
@@ -40,7 +40,7 @@ def alone(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
     return read_options(checked(vm_spec(), options)).desired
 
 
-def of_class(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
+def of_class(lower: dict[str, Any], own: dict[str, Any]) -> DesiredVm:
     said = {
         "vms": [{"name": "w", "class": "c", **own}],
         "classes": {"c": lower},
@@ -50,7 +50,7 @@ def of_class(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
     return read_options(merge(params, params["vms"][0])).desired
 
 
-def said_for_all(lower: dict[str, Any], own: dict[str, Any]) -> Desired:
+def said_for_all(lower: dict[str, Any], own: dict[str, Any]) -> DesiredVm:
     params = checked(
         fleet_spec(), {"vms": [{"name": "w", **own}], "storage_classes": STORAGES, **lower}
     )

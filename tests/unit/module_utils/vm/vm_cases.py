@@ -9,7 +9,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import 
 from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.parse import read_options
 from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import release_for_names
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
-from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.options import (
     require_names,
 )
@@ -67,7 +67,7 @@ def template() -> Actual:
     return Actual(VM, 9000, "pve1", "stopped", dict(TEMPLATE), dict(TEMPLATE), digest="d9")
 
 
-def desired_vm(**options: Any) -> Desired:
+def desired_vm(**options: Any) -> DesiredVm:
     """Return the desired state for VM web1 with these module options."""
     return read_options({"name": "web1", **options}).desired
 
@@ -82,7 +82,7 @@ class Judge:
         return self._release
 
 
-def judged(desired: Desired, *release: int) -> tuple[str, ...]:
+def judged(desired: DesiredVm, *release: int) -> tuple[str, ...]:
     """Return the names that only a server of that release can judge, by default the schema's.
 
     Raises FleetError for a name that is refused without it.

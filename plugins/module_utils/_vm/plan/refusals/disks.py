@@ -19,7 +19,7 @@ from ...._guest.hardware import Disk
 from ...._guest.model import Actual
 from ...config.actual import drives, storage_of, volume_of
 from ...config.changes import Change
-from ...model import Desired, Snippet
+from ...model import DesiredVm, Snippet
 from ..facts import Definitions, Image, SeenSnippet
 
 SET_DIRECTORY = (
@@ -32,14 +32,14 @@ _REMEDIES: Mapping[str, str] = {
 }
 
 
-def needs_definitions(desired: Desired, target: Mapping[str, str], cluster: ClusterState) -> bool:
+def needs_definitions(desired: DesiredVm, target: Mapping[str, str], cluster: ClusterState) -> bool:
     """Return whether the kind of a storage does not say whether its disks are thin or thick."""
     requested = _asked_allocations(desired, target, cluster)
     return any(kind not in ALWAYS for _disk, _storage, kind in requested)
 
 
 def require_allocation(
-    desired: Desired, target: Mapping[str, str], cluster: ClusterState, definitions: Definitions
+    desired: DesiredVm, target: Mapping[str, str], cluster: ClusterState, definitions: Definitions
 ) -> None:
     """Raise NotSupported for a disk whose storage class asks for thin or thick, if its storage does
     the other.
@@ -57,7 +57,7 @@ def require_allocation(
 
 
 def _asked_allocations(
-    desired: Desired, target: Mapping[str, str], cluster: ClusterState
+    desired: DesiredVm, target: Mapping[str, str], cluster: ClusterState
 ) -> Iterator[tuple[Disk, str, str]]:
     """Yield the disks that must be thin or thick, each with its storage and the kind of that.
 
@@ -103,7 +103,7 @@ def _other_allocation(
     )
 
 
-def require_own_volumes(desired: Desired, cluster: ClusterState) -> None:
+def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
     """Raise Conflict if a disk would be made from, or be, a disk of a VM that this tenant may not
     clone.
     """
@@ -118,7 +118,7 @@ def require_own_volumes(desired: Desired, cluster: ClusterState) -> None:
 
 
 def require_own_drives(
-    desired: Desired,
+    desired: DesiredVm,
     sets: Mapping[str, str],
     target: Mapping[str, str],
     cluster: ClusterState,
@@ -137,7 +137,7 @@ def require_own_drives(
                 _require_own_volume(desired, volume, cluster)
 
 
-def _require_own_volume(desired: Desired, volume: str, cluster: ClusterState) -> None:
+def _require_own_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> None:
     require_own_volume(
         volume,
         cluster,
@@ -147,7 +147,7 @@ def _require_own_volume(desired: Desired, volume: str, cluster: ClusterState) ->
     )
 
 
-def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
+def with_new_volumes(desired: DesiredVm, target: Mapping[str, str]) -> DesiredVm:
     """Return the desired VM with those disks only that use an image or ISO new to the VM."""
     existing = drives(target)
     disks: list[Disk] = []
@@ -161,7 +161,7 @@ def with_new_volumes(desired: Desired, target: Mapping[str, str]) -> Desired:
     return desired.with_hardware(disks=tuple(disks))
 
 
-def volumes_used(desired: Desired) -> Iterator[tuple[Disk, str]]:
+def volumes_used(desired: DesiredVm) -> Iterator[tuple[Disk, str]]:
     """Yield the disks that use an ISO or image, each with its volume."""
     for disk in desired.hardware.disks:
         volume = disk.import_from or disk.volume
@@ -169,7 +169,7 @@ def volumes_used(desired: Desired) -> Iterator[tuple[Disk, str]]:
             yield disk, str(volume)
 
 
-def image_sizes(desired: Desired, images: Mapping[str, Image]) -> dict[str, int]:
+def image_sizes(desired: DesiredVm, images: Mapping[str, Image]) -> dict[str, int]:
     """Return the size in bytes of each image that a disk imports, by slot."""
     sizes: dict[str, int] = {}
     for disk, volume in volumes_used(desired):
@@ -178,7 +178,7 @@ def image_sizes(desired: Desired, images: Mapping[str, Image]) -> dict[str, int]
     return sizes
 
 
-def require_images(desired: Desired, node: str, images: Mapping[str, Image]) -> None:
+def require_images(desired: DesiredVm, node: str, images: Mapping[str, Image]) -> None:
     """Raise ConfigurationError unless every ISO and image exists and every image fits its disk.
 
     PVE would notice only after the import.
@@ -197,7 +197,7 @@ def require_images(desired: Desired, node: str, images: Mapping[str, Image]) -> 
             _require_fit(desired, disk, image.size)
 
 
-def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
+def _require_fit(desired: DesiredVm, disk: Disk, size: int) -> None:
     if disk.size is None or size <= disk.size:
         return
     needed, wanted = readable_sizes(size, disk.size)
@@ -209,7 +209,7 @@ def _require_fit(desired: Desired, disk: Disk, size: int) -> None:
     )
 
 
-def converts(desired: Desired, actual: Actual) -> bool:
+def converts(desired: DesiredVm, actual: Actual) -> bool:
     """Return whether the VM becomes a template."""
     return desired.guest.state == "template" and not actual.template
 
@@ -225,7 +225,7 @@ def lost_volumes(actual: Actual, change: Change) -> dict[str, str]:
 
 
 def require_no_snapshots(
-    desired: Desired,
+    desired: DesiredVm,
     actual: Actual,
     change: Change,
     snapshots: Mapping[str, Collection[str]] | None,

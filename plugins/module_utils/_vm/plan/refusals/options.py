@@ -29,7 +29,7 @@ from ...._schema.generated.qemu import CPU_MODELS
 from ...._schema.root_only import root_only
 from ...._schema.versions import Version, is_newer
 from ...config.changes import Change
-from ...model import Desired
+from ...model import DesiredVm
 
 
 def doubtful_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -63,7 +63,7 @@ def require_version(label: str, options: Mapping[str, str], release: Release | N
     raise_for_version(label, refused, causes, _number(version))
 
 
-def require_names(desired: Desired, release: Release | None) -> tuple[str, ...]:
+def require_names(desired: DesiredVm, release: Release | None) -> tuple[str, ...]:
     """Return the doubts about options that only the server can judge.
 
     Options, sub-keys and words that the schema does not have are left to a server that is newer
@@ -104,7 +104,7 @@ class UnknownName:
         return f"{self.key}.{self.part}"
 
 
-def unknown_names(desired: Desired) -> Iterator[UnknownName]:
+def unknown_names(desired: DesiredVm) -> Iterator[UnknownName]:
     """Yield the options and sub-keys of the task that no known version takes."""
     for key, text in desired.hardware.scalars.items():
         refusal = unknown_option(key, text)

@@ -20,14 +20,14 @@ from ...._schema.formats import parse_option
 from ...config.actual import DRIVE, drives
 from ...config.changes import Change
 from ...config.hotplug import waits_for_stop
-from ...model import Desired
+from ...model import DesiredVm
 
 _DEFAULT_MEMORY = "512"
 _OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
 
 
 def require_preconditions(
-    desired: Desired, actual: Actual, change: Change, after: Mapping[str, str]
+    desired: DesiredVm, actual: Actual, change: Change, after: Mapping[str, str]
 ) -> None:
     """Raise Conflict, NotSupported or ValidationFailed for a change that PVE would refuse half
     way.
