@@ -21,8 +21,8 @@ from .._core.result import Result
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.run import run, run_info
-from .._resource.table import Call, Field, Key, Secret, Table
-from .._resource.values import flag_field, number_field, text_field
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import flag_field, number_field, secret, text_field
 
 TYPES = ("gotify", "sendmail", "smtp", "webhook")
 _ALL = Call(("cluster", "notifications", "endpoints", "{type}"))
@@ -68,17 +68,6 @@ def _headers(items: Iterable[Any] | None) -> frozenset[tuple[str, str]]:
 
 def _send_headers(headers: Iterable[tuple[str, str]]) -> list[str] | None:
     return [f"name={name},value={encoded(value)}" for name, value in sorted(headers)] or None
-
-
-def _secret(option: str, name: str, *variants: str) -> Secret:
-    return Secret(
-        option,
-        name,
-        call=None,
-        requested_by=("update_secrets", "always"),
-        check=lambda value, _what: value,
-        variants=variants,
-    )
 
 
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
@@ -150,7 +139,7 @@ ENDPOINT = Table(
             variants=_HOOK,
         ),
     ),
-    secrets=(_secret("smtp_password", "password", *_SMTP), _secret("token", "token", *_GOTIFY)),
+    secrets=(secret("smtp_password", "password", _SMTP), secret("token", "token", _GOTIFY)),
     variant="type",
     digest=("PUT",),
     unset_as_list=True,

@@ -14,8 +14,8 @@ from .._core import validate
 from .._core.errors import Conflict, ValidationFailed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
-from .._resource.table import Call, Field, Key, Secret, Table
-from .._resource.values import flag_field, number_field, text_field, unset_flag_field
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import flag_field, number_field, secret, text_field, unset_flag_field
 
 _ONE = Call(("access", "domains", "{name}"))
 _LDAP, _AD, _OPENID = ("ldap",), ("ad",), ("openid",)
@@ -26,17 +26,6 @@ BUILTIN = ("pam", "pve")
 def _text(option: str, variants: tuple[str, ...], **more: Any) -> Field:
     """Return a text whose option PVE also writes with underscores."""
     return text_field(option, name=option, variants=variants, **more)
-
-
-def _secret(option: str, name: str, variants: tuple[str, ...]) -> Secret:
-    return Secret(
-        option,
-        name,
-        call=None,
-        requested_by=("update_secrets", "always"),
-        check=lambda value, _what: value,
-        variants=variants,
-    )
 
 
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
@@ -118,8 +107,8 @@ REALM_CONFIG = Table(
         flag_field("query_userinfo", default=True, variants=_OPENID),
     ),
     secrets=(
-        _secret("bind_password", "password", _DIRECTORY),
-        _secret("client_secret", "client-key", _OPENID),
+        secret("bind_password", "password", _DIRECTORY),
+        secret("client_secret", "client-key", _OPENID),
     ),
     variant="type",
     digest=("PUT",),

@@ -12,7 +12,19 @@ from typing import Any
 from .._core import times, validate
 from .._core.errors import NotFound
 from .._core.marks import keep_mark
-from .table import Field
+from .table import Field, Secret
+
+
+def secret(option: str, name: str, variants: tuple[str, ...]) -> Secret:
+    """Return a secret that `update_secrets` writes again, as any text."""
+    return Secret(
+        option,
+        name,
+        call=None,
+        requested_by=("update_secrets", "always"),
+        check=lambda value, _what: value,
+        variants=variants,
+    )
 
 
 def stripped_text(option: str, longest: int | None = None) -> Callable[[Any], str]:

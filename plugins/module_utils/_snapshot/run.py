@@ -287,14 +287,20 @@ def _finish_running_task(context: SnapshotContext, vm: SnapshotVm) -> bool:
         if is_rollback and context.desired.state == "rolled_back":
             _require_unlocked(vm, wait_for_unlocked(client, vm))
         return False
+    # If it failed, this run starts over.
+    return _ends_well(context, vm, upid, kind) and is_rollback
+
+
+def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, kind: str) -> bool:
+    """Return whether a task of another run ends well, once it has ended. Raises TaskTimeout."""
+    attempted = f"The {kind} of {vm.label} did not end"
     try:
-        attempted = f"The {kind} of {vm.label} did not end"
-        client.wait(upid, timeout=context.timeout, attempted=attempted)
+        context.client.wait(upid, timeout=context.timeout, attempted=attempted)
     except TaskTimeout:
         raise
     except FleetError:
-        return False  # it failed, so this run starts over
-    return is_rollback
+        return False
+    return True
 
 
 def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
@@ -311,13 +317,7 @@ def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
         if upid is None:
             continue
         found = True
-        try:
-            attempted = f"The {kind} of {vm.label} did not end"
-            client.wait(upid, timeout=context.timeout, attempted=attempted)
-        except TaskTimeout:
-            raise
-        except FleetError:
-            continue  # a failed task changes nothing any more
+        _ends_well(context, vm, upid, kind)  # a failed task changes nothing any more
     return found
 
 
