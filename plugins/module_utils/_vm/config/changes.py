@@ -39,7 +39,8 @@ _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 def changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
     """Return `all_changes`. Raises FleetError for a difference that no change can remove."""
-    return possible(all_changes(desired, target, new=new))
+    change = all_changes(desired, target, new=new)
+    return possible(change)
 
 
 def all_changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
