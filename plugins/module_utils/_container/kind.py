@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from .._cluster.state import ClusterState
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._schema.formats import LXC, Schema
-from .config.actual import mounts, nics, storage_of, volumes_in
+from .config.actual import VOLUME, mounts, nics, storage_of, volumes_in
 from .config.figures import figures_of
 from .config.view import HIDDEN, show
 
@@ -42,6 +43,7 @@ class ContainerKind(Kind):
     content: ClassVar[str] = "rootdir"
     template_is_task: ClassVar[bool] = False
     schema: ClassVar[Schema] = LXC
+    volume_option: ClassVar[re.Pattern[str]] = VOLUME
 
     def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
         return show(config, keys)

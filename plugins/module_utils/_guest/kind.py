@@ -10,6 +10,7 @@ value; there is no registry of kinds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -44,7 +45,8 @@ class Kind(Protocol):
     `other` has the words for guests of the other kind. `has_uuid` is whether its guests have
     uuids. `content` is the content of storages with its
     disks. `template_is_task` is whether PVE names the
-    task that converts one into a template. `schema` has its options.
+    task that converts one into a template. `schema` has its options; `volume_option` matches those
+    with volumes.
     """
 
     type: ClassVar[str]
@@ -60,6 +62,7 @@ class Kind(Protocol):
     content: ClassVar[str]
     template_is_task: ClassVar[bool]
     schema: ClassVar[Schema]
+    volume_option: ClassVar[re.Pattern[str]]
 
     def path(self, node: str, *below: str | int) -> tuple[str | int, ...]:
         """Return the segments of the path of its guests on a node, such as

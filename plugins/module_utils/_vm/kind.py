@@ -16,7 +16,7 @@ from .._cluster.state import ClusterState
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._schema.formats import QEMU, Schema
-from .config.actual import bridges_of, drives, is_disk, storage_of, volumes_in
+from .config.actual import DRIVE, bridges_of, drives, is_disk, storage_of, volumes_in
 from .config.figures import figures_of
 from .config.memory import state_volume
 from .config.view import HIDDEN, macs, show
@@ -48,6 +48,7 @@ class VmKind(Kind):
     content: ClassVar[str] = "images"
     template_is_task: ClassVar[bool] = True
     schema: ClassVar[Schema] = QEMU
+    volume_option: ClassVar[re.Pattern[str]] = DRIVE
 
     def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
         return show(config, keys)

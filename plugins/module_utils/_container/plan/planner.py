@@ -25,7 +25,7 @@ from ..._guest.plan.steps import (
     switch_protection,
 )
 from ..._resource.plan import Step
-from ..config.actual import VOLUME, mounts, volumes_in
+from ..config.actual import mounts, volumes_in
 from ..config.changes import all_changes
 from ..config.hotplug import waits_for_stop
 from ..kind import CONTAINER
@@ -40,7 +40,6 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
 
     kind = CONTAINER
     update_type = Update[DesiredContainer]
-    volume = VOLUME
 
     def all_changes(
         self, desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False

@@ -9,7 +9,7 @@ containers share (pure).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -17,6 +17,7 @@ from ..._cluster.tenant import parse_tags, tenants_of
 from ..._schema.formats import Schema, canonical_sub_key, parse_option, render_option
 from ..._schema.values import differing_sub_keys, is_same_option
 from ..hardware import DesiredGuest
+from ..kind import Kind
 from ..marker import Marker, join_notes, split_notes
 from .change import Change, DriveChange, without
 
@@ -196,14 +197,11 @@ class Update:
         self.set_or_delete("description", text)
 
 
-def applied(change: Change, target: Mapping[str, str], written: Iterable[str]) -> dict[str, str]:
-    """Return the configuration that the change leads to, as PVE would show it.
-
-    `written` are the slots of the volumes among the options that it sets.
-    """
+def applied(change: Change, target: Mapping[str, str], kind: Kind) -> dict[str, str]:
+    """Return the configuration that the change leads to, as PVE would show it."""
     result = without(target, change.deletes)
     result.update(change.sets)
-    for slot in written:
+    for slot in filter(kind.volume_option.match, change.sets):
         result[slot] = change.drives.shown.get(slot, change.sets[slot])
     result = without(result, change.drives.removed)
     result.update(change.drives.after)

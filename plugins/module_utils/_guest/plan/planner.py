@@ -10,7 +10,6 @@ Check mode shows the plan, and apply carries it out; nothing else decides the wr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
@@ -45,12 +44,11 @@ class Creating:
 class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     """Plans guests of one kind; each kind overrides the methods in which it differs.
 
-    `update_type` has the requests of its updates, `volume` matches the options with volumes.
+    `update_type` has the requests of its updates.
     """
 
     kind: Kind
     update_type: type[AnyUpdate]
-    volume: re.Pattern[str]
 
     # -- the differences of the kinds
 
@@ -121,7 +119,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
     def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
         """Return the configuration that the change leads to."""
-        return applied(change, target, filter(self.volume.match, change.sets))
+        return applied(change, target, self.kind)
 
     def plan_update(
         self,

@@ -19,11 +19,10 @@ from urllib.parse import quote
 
 from ..._core.quantities import render_size
 from ..._guest.config.change import Change, possible, without
-from ..._guest.config.update import SubKeys, Update, applied
+from ..._guest.config.update import SubKeys, Update
 from ..._schema.formats import QEMU, Schema, parse_option, render_option
 from ..._schema.values import differing_sub_keys, hotplug_features
 from ..model import DesiredVm
-from .actual import DRIVE
 from .boot import boot_order, first_boot_order, order_after
 from .drives import change_drives
 from .hotplug import in_dimms
@@ -234,8 +233,3 @@ class _Update(Update):
 
 def _is_windows(config: Mapping[str, str]) -> bool:
     return config.get("ostype", "").startswith("w")
-
-
-def apply_to(change: Change, target: Mapping[str, str]) -> dict[str, str]:
-    """Return the configuration that the change leads to, as PVE would show it."""
-    return applied(change, target, filter(DRIVE.match, change.sets))

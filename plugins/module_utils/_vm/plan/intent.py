@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from ..._cluster.placement import Needs
 from ..._cluster.state import ClusterState
 from ..._core.propstring import parse
+from ..._guest.config.update import applied
 from ..._guest.create.quota_race import growth_of
 from ..._guest.flow.intent import Intent as GuestIntent
 from ..._guest.model import Actual
 from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..._guest.plan.origin import require_origin
 from ..._schema.formats import sub_keys_of
-from ..config.changes import apply_to, changes
+from ..config.changes import changes
 from ..config.memory import memory_of, state_volume
 from ..kind import VM
 from ..model import DesiredVm
@@ -96,7 +97,7 @@ def intent_of(
         # It still has its source's password.
         desired = desired.with_hardware(update_password="always")
     change = changes(desired, actual.target)
-    after = apply_to(change, actual.target)
+    after = applied(change, actual.target, VM)
     growth = None
     if desired.guest.limits is not None:
         growth = growth_of(desired.guest, actual, after)

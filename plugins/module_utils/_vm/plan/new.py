@@ -18,12 +18,13 @@ from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
 from ..._cluster.visible import Sight, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
+from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual
 from ..._guest.plan.capacity import added, moved_bytes, new_bytes
 from ..._guest.plan.refusals import require_bridges, require_pool
-from ..config.changes import apply_to, changes, with_images
+from ..config.changes import changes, with_images
 from ..config.figures import figures_of
 from ..kind import VM
 from ..model import DesiredVm
@@ -112,11 +113,11 @@ def aim_of(origin: Origin) -> Aim:
     desired, template = origin.desired, origin.template
     if template is None:
         change = changes(desired, {}, new=True)
-        return Aim(origin, change, apply_to(change, {}))
+        return Aim(origin, change, applied(change, {}, VM))
     data = {"description": "", "name": desired.guest.name}
     copy = clone_of(template, vmid=template.vmid, node=template.node, data=data)
     change = changes(desired, copy.target)
-    return Aim(origin, change, apply_to(change, copy.target))
+    return Aim(origin, change, applied(change, copy.target, VM))
 
 
 def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:

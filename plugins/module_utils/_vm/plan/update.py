@@ -35,7 +35,6 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
 
     kind = VM
     update_type = VmUpdate
-    volume = DRIVE
 
     def all_changes(
         self, desired: DesiredVm, target: Mapping[str, str], *, new: bool = False
