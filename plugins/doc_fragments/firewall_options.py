@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules firewall and firewall_info.
+"""The options of modules firewall, firewall_info and firewall_check.
 
 Written by `make options` from firewall.yml: do not edit.
 """
@@ -254,9 +254,103 @@ options:
           comment:
             description: Comment of the member.
             type: str
+  allow_lockout:
+    description:
+      - Whether rules of the cluster or a node may cut the access of this computer to the API, or
+        SSH or corosync between nodes. Such rules are refused by default, and reported in a warning
+        with V(true).
+    type: bool
+    default: false
+  caller_address:
+    description:
+      - Address from which Proxmox VE sees this computer. Set it behind NAT or a proxy.
+      - By default, the local address of the connection.
+    type: str
   exact:
     description: Whether aliases, IP sets and members that are not listed are removed, for each of
       O(aliases) and O(ip_sets) that is set.
     type: bool
     default: false
+"""
+
+    INFO = r"""
+options:
+  effective:
+    description:
+      - Whether RV(effective) has the rules of all scopes that decide about the packets of a guest.
+      - The token then needs C(Sys.Audit) on C(/) too.
+    type: bool
+    default: false
+"""
+
+    CHECK = r"""
+options:
+  source:
+    description: The end that opens the connection. Set one of O(source.name), O(source.vmid),
+      O(source.node), or O(source.address) alone.
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Exact name of a guest.
+        type: str
+      vmid:
+        description: VMID of a guest.
+        type: int
+      tenant:
+        description: Tenant of the guest. By default, the guest of any tenant.
+        type: str
+      nic:
+        description: NIC of the guest, such as V(net0). By default, its first one.
+        type: str
+      node:
+        description: Name of a node.
+        type: str
+      address:
+        description:
+          - IP address. Alone, it is outside of the cluster.
+          - By default, that of the node, or the static address in the configuration of the guest.
+        type: str
+  dest:
+    description: The other end, in the form of O(source).
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Exact name of a guest.
+        type: str
+      vmid:
+        description: VMID of a guest.
+        type: int
+      tenant:
+        description: Tenant of the guest. By default, the guest of any tenant.
+        type: str
+      nic:
+        description: NIC of the guest, such as V(net0). By default, its first one.
+        type: str
+      node:
+        description: Name of a node.
+        type: str
+      address:
+        description:
+          - IP address. Alone, it is outside of the cluster.
+          - By default, that of the node, or the static address in the configuration of the guest.
+        type: str
+  proto:
+    description: Protocol, such as V(tcp), V(udp), V(icmp) or V(icmpv6).
+    type: str
+    default: tcp
+  dport:
+    description: Destination port.
+    type: int
+  sport:
+    description: Source port. By default, a port that clients use, 50000.
+    type: int
+  icmp_type:
+    description: Type of an ICMP packet. By default, V(echo-request).
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
 """

@@ -53,6 +53,7 @@ options:
       - drift_info
       - estate_info
       - firewall
+      - firewall_check
       - firewall_info
       - group
       - group_info

@@ -16,17 +16,20 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Manages options, rules, aliases and IP sets of one scope of the firewall.
-  - Rules are compared as an ordered list, and the task makes the fewest writes. Proxmox VE creates
-    rules on top, so a rule further down is created and then moved.
-  - After each write the rules decide about each packet as the old list or as the new one. If this
-    is not possible directly, a rule is created disabled, moved, and then enabled.
-  - Each write requires that the rules are as they were read. If another run has changed them since,
-    the rest is planned again.
+  - Rules are compared as an ordered list, and the task makes the fewest writes. Proxmox VE
+    creates rules on top, so a rule further down is created and then moved.
+  - After each write the rules decide about each packet as the old list or as the new one. If
+    this is not possible directly, a rule is created disabled, moved, and then enabled.
+  - Each write requires that the rules are as they were read. If another run has changed them
+    since, the rest is planned again.
   - Aliases, IP sets, security groups, macros and interfaces that do not exist are refused before
     the first write.
-  - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/) for the cluster and security groups, on
-    C(/nodes/NODE) for a node, C(VM.Audit) and C(VM.Config.Network) for a guest, and C(SDN.Allocate)
-    for a VNet.
+  - Rules of the cluster and of nodes are evaluated before the first write. If they would cut
+    this computer from the API, or SSH or corosync between nodes, the task is refused unless
+    O(allow_lockout) is set.
+  - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/) for the cluster and security groups,
+    on C(/nodes/NODE) and C(Sys.Audit) on C(/) for a node, C(VM.Audit) and C(VM.Config.Network)
+    for a guest, and C(SDN.Allocate) for a VNet.
 extends_documentation_fragment:
   - pve.fleet.firewall_options
   - pve.fleet.firewall_options.scope

@@ -20,11 +20,13 @@ description:
     a node, C(VM.Audit) for a guest, and C(SDN.Audit) for a VNet.
 extends_documentation_fragment:
   - pve.fleet.firewall_options.scope
+  - pve.fleet.firewall_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
 seealso:
   - module: pve.fleet.firewall
+  - module: pve.fleet.firewall_check
 """
 
 EXAMPLES = r"""
@@ -56,6 +58,29 @@ firewall:
       sample: [{name: office, cidr: 192.0.2.0/24, comment: ''}]}
     ip_sets: {description: IP sets of the cluster or of a guest., type: list, elements: dict,
       sample: []}
+effective:
+  description:
+    - The rules that decide about packets of the guest's NICs, in the order of Proxmox VE, with
+      O(effective=true).
+    - Each has C(nic), C(direction), C(origin) (C(guest), C(group NAME), C(built-in) or the policy),
+      C(position) at its origin, C(rule), and C(not_from) if it matches addresses outside of an
+      IP set only.
+    - The list is empty if the firewall of the cluster or of the guest is off. NICs without the
+      firewall have no rules.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - nic: net0
+      direction: in
+      origin: guest
+      position: 0
+      rule:
+        type: in
+        action: ACCEPT
+        enable: true
+        macro: SSH
+      not_from: null
 groups:
   description: Security groups, each with C(name) and C(comment), with O(scope=cluster).
   returned: success

@@ -22,7 +22,7 @@ has the tag of a tenant (_guest/live/find.py)."""
 FIREWALL_TASK = "firewall"
 """Only the firewall of a guest belongs to a tenant."""
 # Modules that write nothing in Proxmox VE, beside the modules whose names end in _info.
-READING = frozenset({"metrics"})
+READING = frozenset({"metrics", "firewall_check"})
 
 
 def is_exempt(module: str, params: Mapping[str, Any]) -> bool:

@@ -40,7 +40,7 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     tags = parse_tags(str(config.get("tags") or ""))
     require_own_guest(label, tags, tag, prefix, vmid=row.vmid)
     nics = frozenset(key for key in config if key.startswith("net") and key[3:].isdigit())
-    return FirewallScope(GUEST, label, (*row.path, "firewall"), nics)
+    return FirewallScope(GUEST, label, (*row.path, "firewall"), nics, config=config)
 
 
 def _noun(row: VmRow) -> str:

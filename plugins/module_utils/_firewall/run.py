@@ -14,6 +14,7 @@ from .._resource.engine import apply_plan
 from .desired import read_desired
 from .find_scope import find_scope
 from .model import Firewall
+from .reach.guard import guard_access
 from .read import read_firewall, read_known
 from .references import require_known, require_unused
 from .resource import FirewallOfScope
@@ -33,6 +34,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
     def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
         require_unused(before, after)
-        return ()
+        return guard_access(client, scope, desired, params)
 
     return apply_plan(FirewallOfScope(client, scope, desired, actual, check), check_mode)

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
+from .evaluate.chains import IN, OUT, guest_chain
 from .find_scope import find_scope
+from .reach.read import read_cluster, read_cluster_firewall, read_guest
 from .read import groups_of, read_firewall
-from .scope import CLUSTER, ROOT
+from .scope import CLUSTER, GUEST, ROOT, FirewallScope
 from .view import view_of
 
 if TYPE_CHECKING:
@@ -28,4 +30,22 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if scope.kind == CLUSTER:
         found = groups_of(client.get(*ROOT, "groups"))
         groups = [{"name": name, "comment": found[name]} for name in sorted(found)]
-    return Result(False, {"firewall": shown, "groups": groups})
+    effective = None
+    if params.get("effective") and scope.kind == GUEST:
+        effective = _effective(client, scope)
+    return Result(False, {"firewall": shown, "groups": groups, "effective": effective})
+
+
+def _effective(client: Client, scope: FirewallScope) -> list[dict[str, Any]]:
+    """Return the rules of all scopes for each NIC and direction, in the order of Proxmox VE."""
+    guest = read_guest(client, scope, scope.config)
+    cluster = read_cluster(client, read_cluster_firewall(client), guest.firewall.rules)
+    rows = []
+    for nic in guest.nics:
+        for direction in (IN, OUT):
+            for link in guest_chain(cluster, guest, nic, direction):
+                row: dict[str, Any] = {"nic": nic.name, "direction": direction}
+                row.update(origin=link.origin, position=link.position, rule=link.rule.as_view())
+                row["not_from"] = link.outside or None
+                rows.append(row)
+    return rows

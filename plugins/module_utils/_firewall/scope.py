@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .._core.errors import ValidationFailed
 
@@ -53,13 +53,14 @@ _POLICIES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class FirewallScope:
-    """One scope. `nics` are the NICs of a guest."""
+    """One scope. `nics` are the NICs of a guest, and `config` is its configuration."""
 
     kind: str
     label: str
     path: Path
     nics: frozenset[str] = field(default_factory=frozenset)
     name: str = ""  # of a group
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def rules_path(self) -> Path:

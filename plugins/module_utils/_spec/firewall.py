@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The argument specifications of modules firewall and firewall_info, without the connection."""
+"""The argument specifications of the modules of the firewall, without the connection."""
 
 from __future__ import annotations
 
 from .generated import firewall as own_options
-from .generated.firewall import Spec, scope_spec
+from .generated.firewall import Spec, info_spec, scope_spec
 
 
 def firewall_spec() -> Spec:
@@ -17,4 +17,4 @@ def firewall_spec() -> Spec:
 
 def firewall_info_spec() -> Spec:
     """Return the options of module firewall_info."""
-    return scope_spec()
+    return {**scope_spec(), **info_spec()}

@@ -41,6 +41,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "cluster_options_info": (Need("datacenter", ("Sys.Audit",)),),
     "container_info": (Need("vm", ("VM.Audit",)),),
     "firewall": (Need("vm", ("VM.Audit", "VM.Config.Network")),),
+    "firewall_check": (Need("vm", ("VM.Audit",)),),
     "firewall_info": (Need("vm", ("VM.Audit",)),),
     "group": (Need("groups", ("Group.Allocate",)),),
     "group_info": (Need("groups", ("Sys.Audit", "Group.Allocate"), any_of=True),),

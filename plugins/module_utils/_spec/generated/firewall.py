@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules firewall and firewall_info.
+"""The options of modules firewall, firewall_info and firewall_check.
 
 Written by `make options` from firewall.yml: do not edit.
 """
@@ -197,5 +197,47 @@ def firewall_spec() -> Spec:
                 },
             },
         },
+        "allow_lockout": {"type": "bool", "default": False},
+        "caller_address": {"type": "str"},
         "exact": {"type": "bool", "default": False},
+    }
+
+
+def info_spec() -> Spec:
+    """Return the options of module firewall_info except those that choose the scope."""
+    return {"effective": {"type": "bool", "default": False}}
+
+
+def firewall_check_spec() -> Spec:
+    """Return the options of module firewall_check."""
+    return {
+        "source": {
+            "type": "dict",
+            "required": True,
+            "options": {
+                "name": {"type": "str"},
+                "vmid": {"type": "int"},
+                "tenant": {"type": "str"},
+                "nic": {"type": "str"},
+                "node": {"type": "str"},
+                "address": {"type": "str"},
+            },
+        },
+        "dest": {
+            "type": "dict",
+            "required": True,
+            "options": {
+                "name": {"type": "str"},
+                "vmid": {"type": "int"},
+                "tenant": {"type": "str"},
+                "nic": {"type": "str"},
+                "node": {"type": "str"},
+                "address": {"type": "str"},
+            },
+        },
+        "proto": {"type": "str", "default": "tcp"},
+        "dport": {"type": "int"},
+        "sport": {"type": "int"},
+        "icmp_type": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
     }

@@ -41,6 +41,7 @@ def preflight_info_spec() -> Spec:
                 "drift_info",
                 "estate_info",
                 "firewall",
+                "firewall_check",
                 "firewall_info",
                 "group",
                 "group_info",

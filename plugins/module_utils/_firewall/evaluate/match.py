@@ -1,0 +1,300 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a rule matches a packet (pure).
+
+Source: pve-firewall, src/PVE/Firewall.pm, ipt_rule_to_cmds, ipt_gen_src_or_dst_match, apply_macro
+and generate_ipset_chains.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..model import Firewall, IpSet
+from ..rules.model import Rule
+from .icmp import icmp_type
+from .macros import MACROS, MACROS_IPV6
+from .model import Address, Link, Names, Network, Packet
+
+_NUMBERS = {
+    "icmp": "1",
+    "igmp": "2",
+    "tcp": "6",
+    "udp": "17",
+    "dccp": "33",
+    "gre": "47",
+    "esp": "50",
+    "ah": "51",
+    "ipv6-icmp": "58",
+    "icmpv6": "58",
+    "ospf": "89",
+    "ipip": "94",
+    "vrrp": "112",
+    "sctp": "132",
+    "udplite": "136",
+}
+_SERVICES = {
+    "ftp-data": 20,
+    "ftp": 21,
+    "ssh": 22,
+    "telnet": 23,
+    "smtp": 25,
+    "domain": 53,
+    "tftp": 69,
+    "http": 80,
+    "pop3": 110,
+    "ntp": 123,
+    "imap2": 143,
+    "snmp": 161,
+    "ldap": 389,
+    "https": 443,
+    "microsoft-ds": 445,
+    "submissions": 465,
+    "submission": 587,
+    "ldaps": 636,
+    "rsync": 873,
+    "imaps": 993,
+    "pop3s": 995,
+    "openvpn": 1194,
+    "mysql": 3306,
+    "postgresql": 5432,
+}
+_WITH_PORTS = ("6", "17", "33", "132", "136")
+_ICMP_PROTOCOLS = ("1", "58")
+_TYPE_AS_PORT = ("icmp", "icmpv6")
+_SDN_SETS = ("-all", "-gateway", "-no-gateway", "-dhcp")
+_SCOPES = ("dc/", "guest/")
+_VERSIONS = {"icmp": 4, "icmpv6": 6, "ipv6-icmp": 6}
+
+
+class NotInForce(Exception):
+    """The rule has an error, for which Proxmox VE leaves it out."""
+
+
+def is_match(link: Link, packet: Packet) -> bool | None:
+    """Return whether the rule of a link matches; None if this is unknown."""
+    rule = link.rule
+    if not rule.enable:
+        return False
+    try:
+        required = _ip_version(rule, link.names)
+        if required and required != packet.version:
+            return False
+        if link.outside:
+            return not _in_set(link.outside, packet.source, link.names)
+        answers = [_matches(one, link.names, packet) for one in expanded(rule, packet.version)]
+    except NotInForce:
+        return False
+    return _any(answers)
+
+
+def expanded(rule: Rule, version: int) -> list[Rule]:
+    """Return the rules of the macro of a rule. Raises NotInForce for values that contradict it."""
+    if not rule.macro:
+        return [rule]
+    templates = MACROS.get(rule.macro)
+    if templates is None and version == 4 and rule.macro in MACROS_IPV6:
+        raise NotInForce
+    if version == 6:
+        templates = MACROS_IPV6.get(rule.macro, templates)
+    if templates is None:
+        raise NotInForce
+    return [_filled(rule, *template) for template in templates]
+
+
+def _filled(rule: Rule, proto: str, dport: str, sport: str) -> Rule:
+    for given, fixed in ((rule.proto, proto), (rule.dport, dport), (rule.sport, sport)):
+        if given and fixed and given != fixed:
+            raise NotInForce
+    values = {"proto": proto or rule.proto, "dport": dport or rule.dport}
+    return replace(rule, macro="", **values, sport=sport or rule.sport)
+
+
+def _any(answers: Iterable[bool | None]) -> bool | None:
+    found = list(answers)
+    if True in found:
+        return True
+    return None if None in found else False
+
+
+def _matches(rule: Rule, names: Names, packet: Packet) -> bool | None:
+    answers = [
+        _interface(rule, packet),
+        _protocol(rule, packet),
+        _address(rule.source, packet.source, names),
+        _address(rule.dest, packet.dest, names),
+    ]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _interface(rule: Rule, packet: Packet) -> bool | None:
+    if not rule.iface:
+        return True
+    if rule.iface == "lo":
+        return packet.source.is_loopback
+    return rule.iface == packet.iface if packet.iface else None
+
+
+def number_of(proto: str) -> str:
+    """Return the number of a protocol as text; the name if it is unknown."""
+    return _NUMBERS.get(proto, proto)
+
+
+def _protocol(rule: Rule, packet: Packet) -> bool | None:
+    """Return whether protocol, ports and ICMP type match. Raises NotInForce."""
+    if not rule.proto:
+        if rule.dport or rule.sport or rule.icmp_type:
+            raise NotInForce
+        return True
+    number = number_of(rule.proto)
+    is_icmp = rule.proto in _VERSIONS
+    if rule.icmp_type and (rule.dport or not is_icmp):
+        raise NotInForce
+    has_ports = rule.sport or (rule.dport and rule.proto not in _TYPE_AS_PORT)
+    if has_ports and number not in _WITH_PORTS:
+        raise NotInForce
+    if number_of(packet.proto) != number:
+        return False
+    if number in _ICMP_PROTOCOLS:
+        return _icmp(rule.icmp_type or rule.dport, packet)
+    return _both(_ports(rule.dport, packet.dport), _ports(rule.sport, packet.sport))
+
+
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    if one is False or other is False:
+        return False
+    return None if one is None or other is None else True
+
+
+def _icmp(text: str, packet: Packet) -> bool:
+    if not text or text == "any":
+        return True
+    kind = icmp_type(text, packet.version)
+    if kind is None:
+        raise NotInForce
+    number, code = kind
+    return packet.icmp_type[0] == number and code in (None, packet.icmp_type[1])
+
+
+def _ports(text: str, port: int) -> bool | None:
+    if not text:
+        return True
+    return _any(_port(part, port) for part in text.split(","))
+
+
+def _port(text: str, port: int) -> bool | None:
+    first, _colon, last = text.partition(":")
+    if not first.isdigit():
+        return _SERVICES[text] == port if text in _SERVICES else None
+    return int(first) <= port <= int(last or first)
+
+
+# -- addresses -----------------------------------------------------------------------------------
+
+
+def _ip_version(rule: Rule, names: Names) -> int | None:
+    """Return the IP version of a rule. Raises NotInForce for two versions, or an unknown name."""
+    versions = {_VERSIONS[rule.proto]} if rule.proto in _VERSIONS else set()
+    for text in (rule.source, rule.dest):
+        if not text or text.startswith("+"):
+            continue
+        versions.add(_network(_resolved(text, names)).version)
+    if len(versions) > 1:
+        raise NotInForce
+    return versions.pop() if versions else None
+
+
+def _resolved(text: str, names: Names) -> str:
+    """Return the first address of a text: an alias becomes its network."""
+    if text[:1].isalpha() and ":" not in text:
+        return _alias(text, names)
+    return text.split(",")[0].partition("-")[0]
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise NotInForce from None
+
+
+def _split_scope(text: str) -> tuple[str, str]:
+    for scope in (*_SCOPES, "sdn/"):
+        if text.startswith(scope):
+            return scope, text.removeprefix(scope)
+    return "", text
+
+
+def _alias(text: str, names: Names) -> str:
+    scope, name = _split_scope(text)
+    places = []
+    if scope != "dc/":
+        places.append(names.guest)
+    if scope != "guest/":
+        places.append(names.cluster)
+    for place in places:
+        for known, (cidr, _comment) in place.aliases.items():
+            if known.lower() == name.lower():
+                return cidr
+    raise NotInForce
+
+
+def _address(text: str, address: Address, names: Names) -> bool | None:
+    if not text:
+        return True
+    if text.startswith("+"):
+        return _in_set(text[1:], address, names)
+    if text[:1].isalpha() and ":" not in text:
+        return address in _network(_alias(text, names))
+    return any(_covers(part, address) for part in text.split(","))
+
+
+def _covers(text: str, address: Address) -> bool:
+    first, dash, last = text.partition("-")
+    if not dash:
+        return address in _network(text)
+    low, high = ipaddress.ip_address(first), ipaddress.ip_address(last)
+    return low.version == address.version and int(low) <= int(address) <= int(high)
+
+
+def _in_set(text: str, address: Address, names: Names) -> bool | None:
+    """Return whether an IP set has an address; None for sets of SDN, which the API does not show.
+
+    The kernel asks for the longest prefix first, and the first member that it finds decides.
+    """
+    scope, name = _split_scope(text)
+    found = _find_set(scope, name, names)
+    if found is None:
+        if scope == "sdn/" or (scope == "" and name.endswith(_SDN_SETS)):
+            return None
+        raise NotInForce
+    members = dict(_members(found, names))
+    for prefix in range(address.max_prefixlen, -1, -1):
+        network = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+        if network in members:
+            return not members[network]
+    return False
+
+
+def _find_set(scope: str, name: str, names: Names) -> tuple[IpSet, Firewall] | None:
+    if scope in ("", "guest/") and name in names.guest.ip_sets:
+        return names.guest.ip_sets[name], names.guest
+    if scope in ("", "dc/") and name in names.cluster.ip_sets:
+        return names.cluster.ip_sets[name], names.cluster
+    return None
+
+
+def _members(found: tuple[IpSet, Firewall], names: Names) -> Iterator[tuple[Network, bool]]:
+    ip_set, place = found
+    own = names if place is names.guest else Names(Firewall(), names.cluster)
+    for cidr, (is_excluded, _comment) in ip_set.members.items():
+        try:
+            yield _network(_resolved(cidr, own)), is_excluded
+        except NotInForce:
+            continue

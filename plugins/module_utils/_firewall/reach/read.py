@@ -1,0 +1,102 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the firewalls that a packet passes. Talks, decides nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._container.kind import CONTAINER
+from ..._core.parallel import side_by_side
+from ..evaluate.model import Cluster, Guest, Node
+from ..model import Firewall
+from ..read import read_firewall, rules_of
+from ..rules.model import Rule
+from ..scope import CLUSTER, NODE, ROOT, FirewallScope, plain_scope
+from .addresses import interface_of, nics_of
+from .lockout import Place
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_WORKERS = 4
+_RINGS = 8
+
+
+def read_cluster(client: Client, firewall: Firewall, rules: Iterable[Rule]) -> Cluster:
+    """Return the cluster with the security groups that its rules and these rules use."""
+    listed = (*firewall.rules, *rules)
+    names = sorted({rule.action for rule in listed if rule.type == "group"})
+    if not names:
+        return Cluster(firewall)
+    existing = {str(row["group"]) for row in client.get(*ROOT, "groups") or ()}
+    known = [name for name in names if name in existing]
+
+    def read_one(name: str) -> tuple[Rule, ...]:
+        return rules_of(client.get(*ROOT, "groups", name))
+
+    return Cluster(firewall, dict(zip(known, side_by_side(read_one, known, _WORKERS), strict=True)))
+
+
+def read_cluster_firewall(client: Client) -> Firewall:
+    """Return the firewall of the cluster."""
+    return read_firewall(client, plain_scope(CLUSTER, None))
+
+
+def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Place, ...]:
+    """Return these nodes with their firewalls, by default all; nodes that are offline are left out.
+
+    The firewall of a node is on the node itself, so that of an offline node cannot be read.
+    """
+    wanted = None if names is None else set(names)
+    rows = client.get("cluster", "status") or ()
+    rings = rings_of(client.get("cluster", "config", "nodes") or ())
+    online = [row for row in rows if row["type"] == "node" and row.get("online") and row.get("ip")]
+    chosen = [row for row in online if wanted is None or str(row["name"]) in wanted]
+
+    def read_one(row: Mapping[str, Any]) -> Place:
+        name, address = str(row["name"]), str(row["ip"])
+        firewall = read_firewall(client, plain_scope(NODE, name))
+        interfaces = client.get("nodes", name, "network") or ()
+        iface, network = interface_of(interfaces, address)
+        node = Node(name, firewall, network or address, rings)
+        return Place(node, ipaddress.ip_address(address), iface)
+
+    return tuple(side_by_side(read_one, chosen, _WORKERS))
+
+
+def rings_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of corosync on each node, by ring (pure)."""
+    rings = {}
+    for row in rows:
+        found = [str(row.get(f"ring{number}_addr") or "") for number in range(_RINGS)]
+        rings[str(row["node"])] = tuple(one for one in found if one)
+    return rings
+
+
+def read_guest(client: Client, scope: FirewallScope, config: Mapping[str, Any]) -> Guest:
+    """Return a guest with its firewall."""
+    firewall = read_firewall(client, scope)
+    is_container = CONTAINER.type in scope.path
+    return Guest(scope.label, firewall, nics_of(config), is_container)
+
+
+def local_address(host: str, port: int) -> str:
+    """Return the address that this computer uses towards a host. No packet is sent.
+
+    Behind NAT or a proxy it is not the address that Proxmox VE sees. Empty if there is no route.
+    """
+    try:
+        family, kind, _proto, _name, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""

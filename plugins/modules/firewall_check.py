@@ -1,0 +1,115 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from firewall.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: firewall_check
+short_description: Check whether the firewall allows a connection
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Evaluates the rules of the firewall for one connection, and returns the rule that decides. No
+    packet is sent, and nothing is changed.
+  - The built-in rules of Proxmox VE are part of the evaluation, as are macros, aliases, IP sets,
+    security groups and policies.
+  - Routing, VLANs and other firewalls are not evaluated, nor are rules of type C(forward), which
+    only the firewall with nftables has.
+  - The token needs C(Sys.Audit) on C(/), and C(VM.Audit) on the guests.
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+    details:
+      - Nothing is changed.
+  idempotent:
+    support: full
+extends_documentation_fragment:
+  - pve.fleet.firewall_options.check
+  - pve.fleet.connection
+  - pve.fleet.attributes
+seealso:
+  - module: pve.fleet.firewall
+  - module: pve.fleet.firewall_info
+"""
+
+EXAMPLES = r"""
+- name: Check whether this address reaches the API of a node
+  pve.fleet.firewall_check:
+    source: {address: 192.0.2.10}
+    dest: {node: pve1}
+    dport: 8006
+  register: access
+
+- name: Show the rule that decides
+  ansible.builtin.debug:
+    msg: "{{ access.reachable }}: {{ access.decided_by.reason }}"
+
+- name: Check ping between two nodes
+  pve.fleet.firewall_check:
+    source: {node: pve1}
+    dest: {node: pve2}
+    proto: icmp
+"""
+
+RETURN = r"""
+reachable:
+  description: Whether all firewalls on the way accept the connection; null if a rule cannot be
+    evaluated, such as an IP set of SDN.
+  returned: success
+  type: bool
+  sample: false
+decided_by:
+  description:
+    - The decision that counts, that is the first that does not accept, or the last.
+    - It has C(place), C(direction), C(verdict), C(origin), C(position), C(rule) and C(reason).
+      C(rule) is null if the firewall is off.
+    - Null if both ends are outside of the cluster.
+  returned: success
+  type: dict
+  sample:
+    place: VM 10001 net0
+    direction: in
+    verdict: DROP
+    origin: policy_in
+    position: null
+    rule:
+      type: in
+      action: DROP
+      enable: true
+    reason: 'policy_in: in DROP'
+decisions:
+  description: The decisions of all firewalls on the way, in the form of RV(decided_by).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+packet:
+  description: The packet that was evaluated.
+  returned: success
+  type: dict
+  sample: {source: 10.0.0.5, dest: 10.0.0.6, proto: tcp, dport: 443, sport: 50000}
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._firewall.reach.run_check import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.firewall import (
+    firewall_check_spec,
+)
+
+ENTRY = Entry(run, firewall_check_spec(), name="firewall_check")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
