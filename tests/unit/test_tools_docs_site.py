@@ -14,6 +14,7 @@ import yaml
 from tests.tools.docs_site.__main__ import (
     HERE,
     for_the_theme,
+    in_one_line,
     repository,
     with_addresses,
     write_pages,
@@ -45,6 +46,11 @@ def test_a_link_to_a_file_that_is_not_a_page_leads_to_the_repository() -> None:
         "../reference/provision_role.rst",
         "examples/estate.yml",
     ]
+
+
+def test_the_text_of_a_picture_keeps_the_space_between_its_lines() -> None:
+    text = "Two\nlines\n\n![A run changes\nnothing](run.svg)\n"
+    assert in_one_line(text) == "Two\nlines\n\n![A run changes nothing](run.svg)\n"
 
 
 def test_a_page_of_the_reference_has_no_contents_of_its_own() -> None:

@@ -49,6 +49,7 @@ _PLUGIN = re.compile(
 )
 _ROLE = re.compile(r"roles/(?P<name>\w+)/meta/argument_specs\.yml")
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+_TEXT_OF_PICTURE = re.compile(r"!\[[^\]]*\]")
 
 
 def main() -> int:
@@ -73,14 +74,22 @@ def write_pages(files: list[str], target: Path) -> None:
         text = (REPO / name).read_text(encoding="utf-8")
         place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(with_addresses(name, text, known), encoding="utf-8")
+        place.write_text(with_addresses(name, in_one_line(text), known), encoding="utf-8")
     for name in sorted(pictures):
         place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPO / name, place)
-    shutil.copyfile(HERE / "index.md", target / "index.md")
+    entrance = (HERE / "index.md").read_text(encoding="utf-8")
+    (target / "index.md").write_text(in_one_line(entrance), encoding="utf-8")
     with (target / DECISIONS).open("a", encoding="utf-8") as page:
         page.write(_BELOW)
+
+
+def in_one_line(text: str) -> str:
+    """Return a page with the text of each picture in one line: MyST joins its lines without a
+    space.
+    """
+    return _TEXT_OF_PICTURE.sub(lambda found: found[0].replace("\n", " "), text)
 
 
 def with_addresses(page: str, text: str, known: set[str]) -> str:
