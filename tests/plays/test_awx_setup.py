@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.awx.controller import Controller, Item
 from tests.awx.data import HOME, job_template, read
@@ -257,6 +258,31 @@ def test_two_tenants_have_nothing_in_common(awx: Controller, setup: Player) -> N
     assert not granted[0] & granted[1]
     assert len(granted[0]) == len(granted[1])
     assert all(one.values["enabled"] for one in awx.all("schedules"))
+
+
+def test_users_of_a_tenant_that_is_not_listed_any_more_are_revoked(
+    awx: Controller, setup: Player
+) -> None:
+    """The last task of the playbook alone: the others have tests of their own."""
+    play = yaml.safe_load((HOME.parent / "awx_setup.yml").read_text(encoding="utf-8"))[0]
+    last = {**play["tasks"][-1], "ansible.builtin.include_tasks": str(HOME / "tasks/unlisted.yml")}
+    assert play["tasks"][-1]["ansible.builtin.include_tasks"] == "awx/tasks/unlisted.yml"
+    settings = [str(HOME / "vars/settings.yml")]
+    whole = {**play, "vars_files": settings, "tasks": [last]}
+    (setup.directory / "unlisted.yml").write_text(yaml.safe_dump([whole]), encoding="utf-8")
+    for tenant, user in (("acme", "ann"), ("globex", "bob")):
+        about = {"name": f"Proxmox VE {tenant}", "description": f"Tenant {tenant} of Proxmox VE"}
+        owner = awx.create("organizations", about).id
+        team = awx.create("teams", {"name": f"{tenant}: operators", "organization": owner})
+        awx.members[team.roles["member_role"]]["users"] = [awx.named("users", user).id]
+    kept = setup.play("unlisted.yml", **SETTINGS).expect()
+    assert "awx_tenants does not name globex, whose users keep their rights" in kept.output
+    assert kept.changed == 0
+    revoked = {**SETTINGS, "awx_revoke_unlisted": True}
+    assert setup.play("unlisted.yml", **revoked).expect().changed == 1
+    assert awx.members_of("globex: operators") == set()
+    assert awx.members_of("acme: operators") == {"ann"}
+    assert setup.play("unlisted.yml", **revoked).expect().changed == 0
 
 
 def test_what_is_missing_is_said_before_anything_is_created(

@@ -270,6 +270,7 @@ FAMILIES: Mapping[str, Family] = {
             "awx_project_branch": {"type": "str"},
             "awx_project_credential": {"type": "str"},
             "awx_project_url": {"type": "str"},
+            "awx_revoke_unlisted": {"type": "bool"},
             "awx_tenants": {"type": "dict"},
             "awx_time_zone": {"type": "str"},
             "awx_update_secrets": {"type": "bool"},
