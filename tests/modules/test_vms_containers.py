@@ -75,7 +75,7 @@ def test_both_kinds_are_created_changed_and_removed_by_one_plan(lab: Lab) -> Non
 
 def test_unchanged_run_reads_each_guest_once(lab: Lab) -> None:
     names = [f"g{number}" for number in range(4)]
-    options = {
+    options: dict[str, Any] = {
         **BOTH,
         "vms": [{**VM, "name": name} for name in names[:2]],
         "containers": [{**CT, "name": name} for name in names[2:]],
@@ -93,7 +93,7 @@ def test_unchanged_run_reads_each_guest_once(lab: Lab) -> None:
 
 
 def test_classes_defaults_and_networks_hold_for_both_kinds(lab: Lab) -> None:
-    options = {
+    options: dict[str, Any] = {
         "tenant": "acme",
         "classes": {
             "small": {"cores": 2, "bios": "seabios", "swap": "256M", "source": "debian-13"}
@@ -157,7 +157,7 @@ def test_list_without_any_list_is_refused(lab: Lab) -> None:
     assert "vms, containers" in result["msg"]
 
 
-def test_template_of_a_vm_is_no_source_of_a_container(lab: Lab) -> None:
+def test_template_of_a_vm_is_not_a_source_of_a_container(lab: Lab) -> None:
     wrong = {**BOTH, "vms": [], "containers": [{**CT, "source": "debian-13"}]}
     assert "debian-13" in refused(lab, **wrong)["msg"]
 
@@ -187,7 +187,8 @@ def test_name_of_the_other_kind_is_refused_while_the_listing_lags(own: str) -> N
         lab.simulator.reset_log()
         result = lab.run(own, tenant="acme", **made_of[own])
         assert result["error"]["reason"] == "name taken", result
-        listed = lab.run("vms", tenant="acme", **{f"{own}s": [made_of[own]]})
+        lists: dict[str, Any] = {f"{own}s": [made_of[own]]}
+        listed = lab.run("vms", tenant="acme", **lists)
         assert listed["error"]["reason"] == "name taken", listed
         assert lab.simulator.writes() == []
 
@@ -202,7 +203,10 @@ def test_run_that_creates_the_other_kind_at_the_same_time(lab: Lab, own: str) ->
     taken = [["POST", f"/{kinds[own]}/{number}", body]]
     path = {"vm": "/nodes/[^/]+/qemu$", "container": "/nodes/[^/]+/lxc$"}[own]
     lab.simulator.fault(method="POST", path=path, steer=taken)
-    options = {"vm": {"memory": "1G"}, "container": {"source": DEBIAN, "default_storage": "ceph"}}
+    options: dict[str, Any] = {
+        "vm": {"memory": "1G"},
+        "container": {"source": DEBIAN, "default_storage": "ceph"},
+    }
     result = lab.run(own, name="both", tenant="acme", **options[own])
     assert result["failed"], result
     assert result["error"]["reason"] == "name taken"
@@ -273,7 +277,13 @@ def test_failure_names_the_list(lab: Lab) -> None:
 
 def test_tenant_works_with_its_own_token(lab: Lab) -> None:
     login = made(lab, "initech", storages=["ceph", "local"])
-    options = {**BOTH, **login, "tenant": "initech", "pool": "initech", "quota": {"vms": 2}}
+    options: dict[str, Any] = {
+        **BOTH,
+        **login,
+        "tenant": "initech",
+        "pool": "initech",
+        "quota": {"vms": 2},
+    }
     result = do(lab, "vms", **options)
     assert {row["action"] for row in result["vms"]} == {"created"}
     assert not do(lab, "vms", **options)["changed"]
