@@ -41,12 +41,14 @@ def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[in
     """
     tag = desired.tenant_tag or ""
     limits = desired.limits or {}
+    nodes = _nodes_of_others(desired, cluster)
     if limits.keys() - {"vms"}:
         cluster = with_names(client, cluster)
-        cluster = with_other_names(client, cluster, _nodes_of_others(desired, cluster))
+        cluster = with_other_names(client, cluster, nodes)
     volumes = None
     if "disk" in limits:
-        volumes = read_volumes(client, cluster, _contents(desired, cluster))
+        contents = _contents(desired, cluster)
+        volumes = read_volumes(client, cluster, contents)
     cluster = replace(cluster, vms={**cluster.others, **cluster.vms})
     return figures_by_vm(cluster, tag, desired.tenant_prefix, volumes)
 

@@ -169,17 +169,17 @@ def await_name(
     """
     for _left in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
         config = _read_config(client, kind, node, vmid)
-        if config is None:
-            row = guest_row(client, vmid)
-            if not row:
-                return None
-            _require_kind(row, kind, vmid)
-            node = str(row["node"])
+        if config is not None:
+            is_created = is_bare(config) or config.get("lock") not in CREATION_LOCKS
+            has_name = bool(kind.name_in(config))
+            if is_created or (has_name and not complete):
+                return config
             continue
-        is_created = is_bare(config) or config.get("lock") not in CREATION_LOCKS
-        has_name = bool(kind.name_in(config))
-        if is_created or (has_name and not complete):
-            return config
+        row = guest_row(client, vmid)
+        if not row:
+            return None
+        _require_kind(row, kind, vmid)
+        node = str(row["node"])
     _raise_unfinished(kind, node, vmid, timeout, _creation_tasks(client, kind, node))
 
 
