@@ -79,6 +79,13 @@ options:
         O(exact) names the section.
     type: list
     elements: dict
+  cpu_models:
+    description:
+      - CPU models, each with the options of M(pve.fleet.cpu_model).
+      - By default, and if the list is empty, nothing is changed, unless
+        O(exact) names the section.
+    type: list
+    elements: dict
   pools:
     description:
       - Pools, each with the options of M(pve.fleet.pool).
@@ -161,6 +168,7 @@ options:
       - users
       - storages
       - mappings
+      - cpu_models
       - pools
       - metric_servers
       - notification_endpoints
@@ -188,6 +196,7 @@ options:
       - networks
       - storages
       - mappings
+      - cpu_models
       - pools
       - acls
       - metric_servers

@@ -50,6 +50,8 @@ options:
       - cluster_options_info
       - container
       - container_info
+      - cpu_model
+      - cpu_model_info
       - drift_info
       - estate_info
       - firewall

@@ -56,7 +56,8 @@ class Write:
         """Whether it destroys something that cannot be restored, without a comparison by PVE
         itself.
         """
-        if "/qemu/" not in self.path:
+        is_of_vm = self.path.startswith("/nodes/") and "/qemu/" in self.path
+        if not is_of_vm:
             return False
         return self.method == "DELETE" or self.route.endswith(("/rollback", "/template"))
 

@@ -32,6 +32,7 @@ _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
 _KEY = {"type": "usb", "name": "faulty"}
 _ENTRIES = [{"node": "pve1", "id": "0529:0001"}]
 _SERVER = {"name": "faulty", "type": "graphite", "server": "10.99.0.50", "server_port": 2003}
+_MODEL = {"name": "faulty", "reported_model": "host"}
 _INFLUX = {**_SERVER, "type": "influxdb", "token": "first"}
 _MAIL = {"type": "sendmail", "name": "faulty", "mailto": ["ops@example.com"]}
 _MATCHER = {"name": "faulty", "target": ["mail-to-root"]}
@@ -350,6 +351,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create a mapping", "mapping", **_KEY, map=_ENTRIES),
     access("change a mapping", "mapping", {**_KEY, "map": _ENTRIES}, **_KEY, description="c"),
     access("delete a mapping", "mapping", {**_KEY, "map": _ENTRIES}, **_KEY, state="absent"),
+    access("create a CPU model", "cpu_model", **_MODEL),
+    access("change a CPU model", "cpu_model", _MODEL, name="faulty", flags=["+aes"]),
+    access("delete a CPU model", "cpu_model", _MODEL, name="faulty", state="absent"),
     access("create a metric server", "metric_server", **_SERVER),
     access("change a metric server", "metric_server", _SERVER, name="faulty", mtu=9000),
     access("delete a metric server", "metric_server", _SERVER, name="faulty", state="absent"),

@@ -47,6 +47,7 @@ FILE: dict[str, Any] = {
         {"type": "pci", "name": "gpu", "map": [CARD]},
         {"type": "dir", "name": "data", "map": [{"node": "pve2", "path": "/srv/data"}]},
     ],
+    "cpu_models": [{"name": "common", "reported_model": "host", "flags": ["+aes"]}],
     "pools": [
         {"name": "studio", "comment": "Studio", "storages": ["media"]},
         {"name": "studio/web"},

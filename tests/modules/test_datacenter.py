@@ -199,3 +199,52 @@ def test_replication_is_refused(lab: Lab, options: dict[str, Any], reason: str, 
     result = refused(lab, "replication", **options)
     assert result["error"]["reason"] == reason, result["msg"]
     assert word in result["msg"]
+
+
+MODEL: dict[str, Any] = {"name": "common", "reported_model": "Skylake-Server"}
+
+
+def test_cpu_model(lab: Lab) -> None:
+    made = done(lab, "cpu_model", **MODEL, flags=["-hle", "+aes"], level="30")
+    assert made["cpu_model"] == {
+        **MODEL,
+        "flags": ["+aes", "-hle"],
+        "hidden": False,
+        "hv_vendor_id": "",
+        "phys_bits": "",
+        "guest_phys_bits": "",
+        "level": "30",
+    }
+    done(lab, "cpu_model", name="custom-common", hidden=True, phys_bits="host", flags=["+aes"])
+    done(lab, "cpu_model", name="common", flags=[], hidden=False, phys_bits="", level="")
+    (listed,) = lab.run("cpu_model_info")["cpu_models"]
+    assert not lab.run("cpu_model", **listed)["changed"]
+    assert lab.run("cpu_model_info", name="custom-common")["cpu_models"] == [listed]
+    gone = done(lab, "cpu_model", name="common", state="absent")
+    assert gone["cpu_model"] is None
+    assert "cpu custom-common cannot start" in gone["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "word"),
+    [
+        ({"name": "x1"}, "reported_model", "reported_model is required"),
+        ({"name": "1x", "reported_model": "host"}, "name", "1x"),
+        ({**MODEL, "flags": ["aes"]}, "flags", "Write it as +aes"),
+        ({**MODEL, "hv_vendor_id": "a-b"}, "hv_vendor_id", "12 letters"),
+        ({**MODEL, "phys_bits": "7"}, "phys_bits", "64"),
+        ({**MODEL, "level": "x"}, "level", "x"),
+    ],
+    ids=str,
+)
+def test_cpu_model_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: str) -> None:
+    result = refused(lab, "cpu_model", **options)
+    assert result["error"]["reason"] == reason
+    assert word in result["msg"]
+
+
+def test_an_older_version_has_no_cpu_models(old: Lab) -> None:
+    result = old.run("cpu_model", check=True, **MODEL)
+    assert result["error"]["category"] == "NotSupported"
+    assert "9.2" in result["msg"]
+    assert old.run("cpu_model_info")["error"]["category"] == "NotSupported"

@@ -20,6 +20,7 @@ from .._api.client import Client
 from .._backup.job.table import BACKUP_JOB
 from .._core.arguments.options import Spec
 from .._core.result import Result
+from .._datacenter.cpu_model import CPU_MODEL
 from .._datacenter.mapping import MAPPING
 from .._datacenter.metric_server import METRIC_SERVER
 from .._datacenter.replication import REPLICATION, run_replication
@@ -40,6 +41,7 @@ from .._spec.generated.acl import acl_spec
 from .._spec.generated.apt_repository import apt_repository_spec
 from .._spec.generated.backup_job import backup_job_spec
 from .._spec.generated.cluster_options import cluster_options_spec
+from .._spec.generated.cpu_model import cpu_model_spec
 from .._spec.generated.group import group_spec
 from .._spec.generated.ha_resource import ha_resource_spec
 from .._spec.generated.ha_rule import ha_rule_spec
@@ -117,6 +119,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("networks", node_network_spec, run_network, ("node",)),
     _simple("storages", STORAGE, storage_spec, built_in=_named("local")),
     _simple("mappings", MAPPING, mapping_spec, groups=_types("pci", "usb", "dir")),
+    _simple("cpu_models", CPU_MODEL, cpu_model_spec),
     _simple("pools", POOL, pool_spec, listed=frozenset(("name", "comment"))),
     _simple("acls", ACL, acl_spec),
     _simple("metric_servers", METRIC_SERVER, metric_server_spec),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.api import HANDLERS, Ctx
+from ..core.api import HANDLERS, Ctx, api
 from ..errors import ApiError, PermError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import split_property_string
@@ -139,3 +139,90 @@ class Mappings:
 
 for _kind in _TYPES:
     Mappings(_kind).register()
+
+
+# -- custom CPU models, whose rights are those of mappings ----------------------------------------
+# Source: pve-manager, API2/Cluster/Qemu/CustomCPUModels.pm; qemu-server, CPUConfig.pm.
+
+_MODELS = "/cluster/qemu/custom-cpu-models"
+_MODEL = SectionType(
+    "cpu-model",
+    frozenset(),
+    frozenset(
+        {"reported-model", "hidden", "hv-vendor-id", "flags", "guest-phys-bits", "phys-bits"}
+        | {"level"}
+    ),
+)
+
+
+def _models(ctx: Ctx) -> SectionFile:
+    return ctx.cluster.sections.setdefault("cpu-models", SectionFile())
+
+
+def _model_name(p: dict[str, Any]) -> str:
+    return str(p.pop("cputype")).removeprefix("custom-")
+
+
+def _stored(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry as it is written: a model without a base has the oldest one."""
+    return {"reported-model": "kvm64", **entry}
+
+
+@api(f"GET {_MODELS}")
+def list_models(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The models that the caller may see."""
+    file = _models(ctx)
+    return [
+        {
+            **{key: value for key, value in entry.items() if key != "type"},
+            "cputype": f"custom-{name}",
+            "digest": file.digest,
+        }
+        for name, entry in sorted(file.entries.items())
+        if ctx.may(f"/mapping/cpu/{name}", *_SEES, any_of=True)
+    ]
+
+
+@api(f"GET {_MODELS}/{{cputype}}")
+def read_model(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """One model, without values that are 0."""
+    file, name = _models(ctx), _model_name(p)
+    if name not in file.entries:
+        raise PveError(f"Custom cputype '{name}' not found")
+    entry = {"cputype": f"custom-{name}", **file.entries[name], "digest": file.digest}
+    return {key: value for key, value in entry.items() if value and key != "type"}
+
+
+@api(f"POST {_MODELS}")
+def create_model(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Add a model."""
+    file, name = _models(ctx), _model_name(p)
+    entry = _MODEL.check(p, create=True)
+    if name in file.entries:
+        raise PveError(f"custom CPU model '{name}' already exists")
+    file.entries[name] = _stored(entry)
+
+
+@api(f"PUT {_MODELS}/{{cputype}}")
+def update_model(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Change a model."""
+    file, name = _models(ctx), _model_name(p)
+    digest = p.pop("digest", None)
+    delete = split_list(p.pop("delete", None) or "")
+    if "cputype" in delete:
+        raise PveError("cannot delete 'cputype'")
+    file.check_digest(digest)
+    given = _MODEL.check(p, create=False)
+    if name not in file.entries:
+        raise PveError(f"custom CPU model '{name}' does not exist")
+    entry = dict(file.entries[name])
+    _MODEL.delete(entry, delete, p)
+    file.entries[name] = _stored({**entry, **given})
+
+
+@api(f"DELETE {_MODELS}/{{cputype}}")
+def delete_model(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Remove a model; VMs that use it are not looked for."""
+    name = _model_name(p)
+    if _models(ctx).entries.pop(name, None) is None:
+        raise PveError(f"custom CPU model '{name}' does not exist")

@@ -17,6 +17,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "backup_job": "backup jobs",
     "cluster": "resources of the cluster",
     "cluster_options": "options of the cluster",
+    "cpu_model": "CPU models",
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",
     "ha_rule": "rules of the HA manager",

@@ -40,6 +40,10 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "cluster_options": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "cluster_options_info": (Need("datacenter", ("Sys.Audit",)),),
     "container_info": (Need("vm", ("VM.Audit",)),),
+    "cpu_model": (Need("mappings", ("Mapping.Modify",)),),
+    "cpu_model_info": (
+        Need("mappings", ("Mapping.Audit", "Mapping.Use", "Mapping.Modify"), any_of=True),
+    ),
     "firewall": (Need("vm", ("VM.Audit", "VM.Config.Network")),),
     "firewall_check": (Need("vm", ("VM.Audit",)),),
     "firewall_info": (Need("vm", ("VM.Audit",)),),

@@ -38,6 +38,8 @@ def preflight_info_spec() -> Spec:
                 "cluster_options_info",
                 "container",
                 "container_info",
+                "cpu_model",
+                "cpu_model_info",
                 "drift_info",
                 "estate_info",
                 "firewall",

@@ -191,6 +191,7 @@ FAMILIES: Mapping[str, Family] = {
             "cluster_apt_repositories": {"type": "list", "elements": "dict"},
             "cluster_backup_jobs": {"type": "list", "elements": "dict"},
             "cluster_connection": {"type": "dict"},
+            "cluster_cpu_models": {"type": "list", "elements": "dict"},
             "cluster_drift": {"type": "raw"},
             "cluster_exact": {"type": "list", "elements": "str"},
             "cluster_groups": {"type": "list", "elements": "dict"},

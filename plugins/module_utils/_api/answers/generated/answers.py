@@ -276,6 +276,21 @@ READS: Mapping[str, Form] = {
             "disable": flag,
         },
     ),
+    "cluster/qemu/custom-cpu-models": rows(
+        Record(
+            {"cputype": name},
+            {
+                "reported-model": text,
+                "flags": text,
+                "hv-vendor-id": text,
+                "phys-bits": text,
+                "guest-phys-bits": whole,
+                "level": whole,
+                "digest": text,
+                "hidden": flag,
+            },
+        )
+    ),
     "cluster/mapping/dir": rows(Record({"id": name}, {"map": rows(text), "description": text})),
     "cluster/mapping/dir/*": Record(
         {}, {"map": rows(properties), "description": text, "digest": text}

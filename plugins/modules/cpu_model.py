@@ -1,0 +1,109 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from cpu_model.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: cpu_model
+short_description: Manage custom CPU models
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a CPU model, which VMs of all nodes can use.
+  - A change takes effect when a VM starts. Proxmox VE deletes a model that VMs use, and these can
+    no longer start.
+  - This needs Proxmox VE 9.2 or newer.
+  - The token needs C(Mapping.Modify) on C(/mapping/cpu).
+extends_documentation_fragment:
+  - pve.fleet.cpu_model_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.cpu_model_info
+  - module: pve.fleet.vm
+"""
+
+EXAMPLES = r"""
+- name: Create a model that every node can offer
+  pve.fleet.cpu_model:
+    name: common
+    reported_model: Skylake-Server
+    flags: [+aes, -hle]
+
+- name: Hide KVM from its guests
+  pve.fleet.cpu_model:
+    name: common
+    hidden: true
+
+- name: Delete the model
+  pve.fleet.cpu_model:
+    name: common
+    state: absent
+"""
+
+RETURN = r"""
+cpu_model:
+  description: The model as it is afterwards, or in check mode as it would be. It is null when it is
+    deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: common}
+    reported_model: {description: The model of QEMU., type: str, sample: Skylake-Server}
+    flags: {description: Its flags., type: list, elements: str, sample: [+aes, -hle]}
+    hidden: {description: Whether KVM is hidden., type: bool, sample: false}
+    hv_vendor_id: {description: Vendor ID of Hyper-V., type: str, sample: ''}
+    phys_bits: {description: Bits of physical addresses., type: str, sample: ''}
+    guest_phys_bits: {description: Bits that the guest can use., type: str, sample: ''}
+    level: {description: Highest basic CPUID leaf., type: str, sample: ''}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create CPU model 'common']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: flags
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create CPU model 'common']
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._datacenter.cpu_model import CPU_MODEL
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_model import (
+    cpu_model_spec,
+)
+
+ENTRY = Entry(partial(run, CPU_MODEL), cpu_model_spec(), name="cpu_model")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from cpu_model.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: cpu_model_info
+short_description: Gather information about custom CPU models
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns one CPU model or all of them, as far as the token has a right of mappings on them. One
+    request is made.
+extends_documentation_fragment:
+  - pve.fleet.cpu_model_options.info
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.cpu_model
+"""
+
+EXAMPLES = r"""
+- name: Read the CPU models
+  pve.fleet.cpu_model_info:
+  register: found
+
+- name: List those that hide KVM
+  ansible.builtin.debug:
+    msg: "{{ found.cpu_models | selectattr('hidden') | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+cpu_models:
+  description: The models, sorted by name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name: {description: Its name., type: str, sample: common}
+    reported_model: {description: The model of QEMU., type: str, sample: Skylake-Server}
+    flags: {description: Its flags., type: list, elements: str, sample: [+aes, -hle]}
+    hidden: {description: Whether KVM is hidden., type: bool, sample: false}
+    hv_vendor_id: {description: Vendor ID of Hyper-V., type: str, sample: ''}
+    phys_bits: {description: Bits of physical addresses., type: str, sample: ''}
+    guest_phys_bits: {description: Bits that the guest can use., type: str, sample: ''}
+    level: {description: Highest basic CPUID leaf., type: str, sample: ''}
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._datacenter.cpu_model import CPU_MODEL
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_model import (
+    cpu_model_info_spec,
+)
+
+ENTRY = Entry(partial(run_info, CPU_MODEL), cpu_model_info_spec(), name="cpu_model_info")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
