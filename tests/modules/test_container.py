@@ -196,7 +196,7 @@ def test_backup_is_restored(lab: Lab) -> None:
     )
     found = config(lab, restored)
     assert (found["hostname"], found["cores"], found["memory"]) == ("ct2", 2, 2048)
-    assert found["description"].strip() == "Proxy"
+    assert found["description"].startswith("Proxy\n<!-- pve.fleet: origin=")
     assert found["rootfs"].startswith("ceph:")
 
 

@@ -42,6 +42,8 @@ class ContainerKind(Kind):
     has_uuid: ClassVar[bool] = False
     content: ClassVar[str] = "rootdir"
     template_is_task: ClassVar[bool] = False
+    archive_word: ClassVar[str] = "ct"
+    has_rootfs: ClassVar[bool] = True
     schema: ClassVar[Schema] = LXC
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
 

@@ -45,8 +45,9 @@ class Kind(Protocol):
     `other` has the words for guests of the other kind. `has_uuid` is whether its guests have
     uuids. `content` is the content of storages with its
     disks. `template_is_task` is whether PVE names the
-    task that converts one into a template. `schema` has its options; `volume_option` matches those
-    with volumes.
+    task that converts one into a template. `archive_word` is the word for it in the names of
+    archives on a backup server. `has_rootfs` is whether its guests have a root file system.
+    `schema` has its options; `volume_option` matches those with volumes.
     """
 
     type: ClassVar[str]
@@ -61,6 +62,8 @@ class Kind(Protocol):
     has_uuid: ClassVar[bool]
     content: ClassVar[str]
     template_is_task: ClassVar[bool]
+    archive_word: ClassVar[str]
+    has_rootfs: ClassVar[bool]
     schema: ClassVar[Schema]
     volume_option: ClassVar[re.Pattern[str]]
 

@@ -47,6 +47,8 @@ class VmKind(Kind):
     has_uuid: ClassVar[bool] = True
     content: ClassVar[str] = "images"
     template_is_task: ClassVar[bool] = True
+    archive_word: ClassVar[str] = "vm"
+    has_rootfs: ClassVar[bool] = False
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
 

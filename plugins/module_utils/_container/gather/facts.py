@@ -6,27 +6,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
 from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..._cluster.visible import look_for, require_visible
 from ..._core.errors import NotFound
+from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
 from ..._guest.flow.place import usage_for
 from ..._guest.flow.reads import GuestReads
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
+from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
 from ..kind import CONTAINER
 from ..model import DesiredContainer
 from ..plan.decide import Aim, ContainerIntent, is_disputed
 from ..plan.origin import (
     Origin,
     TemplateFile,
-    is_archive,
     is_oci,
     newest,
     of_container,
@@ -89,46 +89,15 @@ def _of_volume(
     reads: GuestReads, desired: DesiredContainer, volume: str, cluster: ClusterState
 ) -> Origin:
     """Return the origin for a file of a storage; one request for each node that may have it."""
-    storage = volume.partition(":")[0]
-    rows = [row for row in cluster.storages if row.storage == storage and row.available]
-    if desired.guest.node:
-        rows = [row for row in rows if row.node == desired.guest.node]
-    having: set[str] = set()
-    others: set[str] = set()
-    for row in rows:
-        volumes = {str(entry["volid"]) for entry in reads.contents(row.node, storage)}
-        others |= volumes
-        if volume in volumes:
-            having.add(row.node)
-            if row.shared:
-                break
-    require_visible_file(volume, having, others)
-    is_shared = any(row.shared for row in rows)
-    nodes = None if is_shared else frozenset(having)
+    file = find_file(reads, volume, desired.guest.node, cluster)
     if not is_archive(volume):
-        return Origin(desired, volume=volume, nodes=nodes)
-    answer = reads.client.get("nodes", min(having), "vzdump", "extractconfig", volume=volume)
-    config = read_archived(str(answer))
-    require_own_archive(desired, volume, config)
-    return Origin(desired, volume=volume, archived=config, nodes=nodes)
-
-
-def read_archived(text: str) -> Mapping[str, str]:
-    """Return the configuration in an archive, without its snapshots (pure)."""
-    config: dict[str, str] = {}
-    notes: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("["):
-            break
-        if line.startswith("#"):
-            notes.append(line[1:])
-            continue
-        key, colon, value = line.partition(":")
-        if colon:
-            config[key.strip()] = value.strip()
-    if notes and "description" not in config:
-        config["description"] = unquote("\n".join(notes))
-    return config
+        require_visible_file(volume, file.having, file.others)
+        return Origin(desired, volume=volume, nodes=file.nodes)
+    require_listed(volume, file.having, desired.guest.node)
+    config = read_archive(reads.client, volume, min(file.having))
+    require_kind(CONTAINER, volume, config)
+    require_own_archive(desired.guest, volume, config)
+    return Origin(desired, volume=volume, archived=config, nodes=file.nodes)
 
 
 def _template_files(

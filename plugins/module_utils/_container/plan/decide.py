@@ -22,7 +22,7 @@ from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual, Guest, Source
 from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
-from ..._guest.plan.creation import Creation, plan_clone, plan_create, plan_restore
+from ..._guest.plan.creation import Creation, Restore, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
 from ..._guest.plan.refusals import (
     raise_for_version,
@@ -108,6 +108,8 @@ def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
     guest = origin.desired.guest
     source = Actual(CONTAINER, vmid, node, "stopped", live=origin.config, target=origin.config)
     data: dict[str, Any] = {"description": description, "hostname": guest.name}
+    if origin.is_archive:
+        data |= {"hostname": guest.name or source.name, "storage": _restore_storage(origin.desired)}
     return CONTAINER_PLANNER.clone_of(source, vmid=vmid, node=node, data=data)
 
 
@@ -164,13 +166,19 @@ def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
         if desired.hardware.ssh_keys:
             data["ssh-public-keys"] = "\n".join(desired.hardware.ssh_keys)
         return plan_create(planner, desired, placed.change, creation, data)
-    rootfs = next((disk for disk in desired.hardware.disks if disk.slot == "rootfs"), None)
-    storage = rootfs.storage if rootfs is not None else None
-    data |= {"restore": 1, "unique": 1, "storage": storage or desired.hardware.default_storage}
+    data |= {"restore": 1, "unique": 1, "storage": _restore_storage(desired)}
     source = Actual(
         CONTAINER, 0, creation.node, "stopped", live=origin.config, target=origin.config
     )
-    return plan_restore(planner, desired, source, creation, data)
+    return plan_restore(planner, desired, source, creation, Restore(origin.volume, data))
+
+
+def _restore_storage(desired: DesiredContainer) -> str:
+    """Return the storage that PVE restores all volumes to; others are moved afterwards."""
+    for disk in desired.hardware.disks:
+        if disk.slot == "rootfs" and disk.storage:
+            return disk.storage
+    return desired.hardware.default_storage
 
 
 def _require_oci(origin: Origin, release: Release | None) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..._cluster.lookup import namesakes, require_own_source, templates_for
 from ..._cluster.state import ClusterState, StorageRow, VmRow
-from ..._cluster.tenant import is_of_others, parse_tags
-from ..._core.errors import Conflict, ForeignTenant, NotFound, ValidationFailed
+from ..._cluster.tenant import parse_tags
+from ..._core.errors import Conflict, NotFound, ValidationFailed
 from ..._guest.model import Actual, Source
 from ..._guest.plan.creation import is_shared
 from ..model import DesiredContainer
@@ -48,12 +47,6 @@ class Origin:
         if self.template is not None:
             return self.template.target
         return self.archived or {}
-
-
-def is_archive(volume: str) -> bool:
-    """Return whether a volume is a backup (pve-storage: parse_volname of the plugins)."""
-    _storage, _colon, path = volume.partition(":")
-    return path.startswith("backup/")
 
 
 def is_oci(volume: str) -> bool:
@@ -223,16 +216,3 @@ def require_own_container(desired: DesiredContainer, row: VmRow, source: Actual)
     row = replace(row, name=source.name, template=source.template)
     tags = parse_tags(source.target.get("tags"))
     require_own_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
-
-
-def require_own_archive(desired: DesiredContainer, volume: str, config: Mapping[str, Any]) -> None:
-    """Raise Conflict for the archive of another tenant's container."""
-    guest = desired.guest
-    if not is_of_others(guest.tenant_tag, parse_tags(config.get("tags")), guest.tenant_prefix):
-        return
-    raise ForeignTenant(
-        attempted=f"{volume} was not restored",
-        answer="it is the backup of another tenant's guest",
-        next_step="Choose a backup of this tenant",
-        reason="foreign tenant",
-    )

@@ -60,6 +60,10 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
             CONTAINER, vmid, node, "stopped", live=config, target=config, pool=data.get("pool")
         )
 
+    def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+        named = {"hostname": source.name, **data}
+        return self.clone_of(source, vmid=vmid, node=node, data=named)
+
     def require_possible(self, update: Update[DesiredContainer]) -> None:
         change = update.change
         taken = {*change.drives.removed, *change.drives.detached}

@@ -17,6 +17,7 @@ from ..hardware import AnyDesired, DesiredGuest
 from ..marker import Marker, join_notes
 from ..model import Actual, Guest, Source
 from . import power
+from .archive import archived_vmid
 from .planner import Creating, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow
 
@@ -36,6 +37,14 @@ class Creation:
     run: str
     identity: str = ""
     contested: bool = False
+
+
+@dataclass(frozen=True)
+class Restore:
+    """The archive that a guest is restored from; `data` are PVE's parameters of the restore."""
+
+    volume: str
+    data: Mapping[str, Any]
 
 
 def plan_create(
@@ -145,31 +154,40 @@ def plan_restore(
     desired: AnyDesired,
     source: Actual,
     creation: Creation,
-    data: Mapping[str, Any],
+    restore: Restore,
 ) -> Plan:
     """Return the plan that restores a guest from an archive and makes it the desired one.
 
-    `source` is the guest in the archive; `data` are parameters of the request.
+    `source` is the guest in the archive. PVE applies options beside an archive to the restored
+    guest, so that it has its marker from the end of the restore on (qemu-server: API2/Qemu.pm,
+    create_vm). The steps after the first are a prediction, as for a clone.
     """
     guest, vmid, node = desired.guest, creation.vmid, creation.node
     label = new_label(guest, vmid, node)
     marker = Marker(
-        run=creation.run, tenant=guest.tenant_tag, inherited_tags=_inherited_tags(guest, source)
+        origin=archived_vmid(restore.volume),
+        run=creation.run,
+        tenant=guest.tenant_tag,
+        inherited_tags=_inherited_tags(guest, source),
     )
-    sent: dict[str, Any] = {"vmid": vmid, "description": join_notes(source.notes, marker), **data}
+    sent: dict[str, Any] = {
+        "vmid": vmid,
+        "description": join_notes(source.notes, marker),
+        **restore.data,
+    }
     for key, value in {planner.kind.name_option: guest.name, "pool": guest.pool}.items():
         if value:
             sent[key] = value
-    summary = f"Restore {label} from {data['ostemplate']}"
+    summary = f"Restore {label} from {restore.volume}"
     path = planner.kind.path(node)
-    restore = Step("create", summary, method="POST", path=path, data=sent, reread=True)
-    created = planner.clone_of(source, vmid=vmid, node=node, data=sent)
+    step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
+    created = planner.restored(source, vmid=vmid, node=node, data=sent)
     creating = Creating(whole=True, contested=creation.contested)
     rest = planner.plan_update(desired.with_guest(node=node), created, creating=creating)
     after = {**rest.after, "vmid": vmid, "node": node}
     if guest.pool:
         after["pool"] = guest.pool
-    return Plan((restore, *rest.steps), {}, after, pending=rest.pending, warnings=rest.warnings)
+    return Plan((step, *rest.steps), {}, after, pending=rest.pending, warnings=rest.warnings)
 
 
 def _clone_data(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..._cluster.state import ClusterState
 from ..._core.errors import Conflict
 from ..model import Actual, Guest, Source
+from .archive import archived_vmid
 
 
 def require_origin(desired: Guest, actual: Actual, cluster: ClusterState) -> None:
@@ -36,6 +37,8 @@ def _why_other(source: Source, origin: int | None, cluster: ClusterState) -> str
         if source.volume is not None:
             return None
         return "nothing in its notes says what it was cloned from"
+    if source.volume is not None and origin == archived_vmid(source.volume):
+        return None  # it was restored from an archive of that guest
     if source.volume is not None:
         return f"it was cloned from {origin}, not made from {source.volume}"
     if source.vmid is not None:

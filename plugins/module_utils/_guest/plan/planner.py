@@ -74,6 +74,12 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Return the expected state of a clone before it is configured."""
         raise NotImplementedError
 
+    def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+        """Return the expected state of a guest that was restored from the archive of `source`,
+        before it is configured.
+        """
+        raise NotImplementedError
+
     def require_possible(self, update: AnyUpdate) -> None:
         """Raise FleetError for a change that PVE would refuse half way."""
 

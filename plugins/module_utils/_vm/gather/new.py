@@ -51,7 +51,7 @@ def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> Fact
     desired = aim.desired
     facts = Facts(
         cluster,
-        release=reads.release_for(aim.change.sets),
+        release=reads.release_for(aim.options),
         bridges=reads.bridges_on(node, aim.bridges),
         images=reads.images(desired, node),
     )

@@ -14,8 +14,10 @@ from ..._cluster.visible import look_for
 from ..._core.errors import FleetError
 from ..._core.parallel import side_by_side
 from ..._core.retry import TimeBudget
+from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
+from ..._guest.plan.archive import is_archive, require_listed
 from ..kind import VM
 from ..model import DesiredVm
 from ..plan.cloning import chained_in, in_snapshot, storages_that_may_chain
@@ -26,6 +28,7 @@ from ..plan.origin import (
     Origin,
     image_storages,
     nodes_of_copies,
+    of_archive,
     of_template,
     of_volume,
     require_own_templates,
@@ -45,6 +48,8 @@ def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin
     source = desired.guest.source
     if source is None:
         return Origin(desired)
+    if source.volume and is_archive(source.volume):
+        return _of_archive(reads, desired, source.volume, cluster)
     if source.volume:
         return of_volume(desired, source.volume, cluster)
     found = _search(reads, source, desired, cluster)
@@ -57,6 +62,16 @@ def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin
         return clone_origin(reads, desired, templates[0], cluster)
     require_alike(found.rows[0].name, templates)
     return _of_copies(reads, desired, templates, cluster)
+
+
+def _of_archive(reads: Reads, desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
+    """Return the origin of a restore: one request for each node that may have the archive, and one
+    for its configuration.
+    """
+    file = find_file(reads, volume, desired.guest.node, cluster)
+    require_listed(volume, file.having, desired.guest.node)
+    config = read_archive(reads.client, volume, min(file.having))
+    return of_archive(desired, volume, config, file.nodes)
 
 
 def _search(reads: Reads, source: Source, desired: DesiredVm, cluster: ClusterState) -> FoundSource:

@@ -30,16 +30,16 @@ def clone_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -
             continue
         config[key] = value
         if _NIC.match(key):
-            config[key] = _without_mac(key, value)
+            config[key] = without_mac(key, value)
     storage = data.get("storage")
     if storage:
-        config |= _drives_on(storage, config)
+        config |= drives_on(storage, config)
     config["name"] = data.get("name") or f"Copy-of-VM-{source.name}"
     config["description"] = data["description"]
     return Actual(VM, vmid, node, "stopped", live=config, target=config, pool=data.get("pool"))
 
 
-def _drives_on(storage: str, config: Mapping[str, str]) -> dict[str, str]:
+def drives_on(storage: str, config: Mapping[str, str]) -> dict[str, str]:
     """Return the drives that a full clone to one storage puts there."""
     moved = {}
     for slot, drive in drives(config).items():
@@ -53,7 +53,8 @@ def _drives_on(storage: str, config: Mapping[str, str]) -> dict[str, str]:
     return moved
 
 
-def _without_mac(key: str, text: str) -> str:
+def without_mac(key: str, text: str) -> str:
+    """Return the option of a NIC without its MAC address."""
     values = parse_option(key, text)
     values.pop("macaddr", None)
     return render_option(key, values)

@@ -7,16 +7,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from ..._guest.config.change import Change
 from ..._guest.flow.placed import Placed
 from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
-from ..._guest.plan.creation import Creation
+from ..._guest.plan.creation import Creation, Restore
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
 from ..model import DesiredVm
 from .new import Aim
+from .origin import Origin
+from .restore import archived_vm
 from .update import VM_PLANNER
 
 
@@ -40,9 +43,21 @@ def plan_clone(
     return creations.plan_clone(VM_PLANNER, desired, source, creation, full=full, shared=shared)
 
 
+def plan_restore(desired: DesiredVm, origin: Origin, creation: Creation) -> Plan:
+    """Return the plan that restores a VM from an archive, with a uuid and MACs of its own."""
+    data: dict[str, Any] = {"archive": origin.volume, "unique": 1}
+    if origin.storage:
+        data["storage"] = origin.storage
+    restore = Restore(origin.volume, data)
+    source = archived_vm(origin.config, creation.node)
+    return creations.plan_restore(VM_PLANNER, desired, source, creation, restore)
+
+
 def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
     """Return the plan that makes a new VM which has its node and its number."""
     desired, origin = placed.aim.desired, placed.aim.origin
+    if origin.archived is not None:
+        return plan_restore(desired, origin, creation)
     if origin.template is None:
         return plan_create(desired, placed.change, creation)
     return plan_clone(desired, origin.template, creation, full=origin.full, shared=placed.shared)

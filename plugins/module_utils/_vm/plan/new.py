@@ -44,6 +44,7 @@ from .refusals.disks import (
 )
 from .refusals.options import require_rights_of_root, require_version
 from .refusals.place import require_cpus, require_snippet_storages, require_storages
+from .restore import archived_vm, restored_of
 
 # The sizes of images before they were read.
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -60,13 +61,19 @@ class Aim(GuestAim[Origin]):
             return frozenset()
         return snippets_of(self.config)
 
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options that its server must know: PVE leaves others out when it restores a VM."""
+        return {**(self.origin.archived or {}), **self.change.sets}
+
     def room(self, sizes: Mapping[str, int] = NO_SIZES) -> dict[str, int]:
         """Return the bytes that the creation of the VM allocates, by storage.
 
         A linked clone allocates its new disks only. `sizes` are the bytes of images, by slot.
         """
-        copied = self.origin.template is not None and self.origin.full
-        return new_bytes(VM, self.origin.config, self.config, sizes, copied=copied)
+        origin = self.origin
+        copied = origin.archived is not None or (origin.template is not None and origin.full)
+        return new_bytes(VM, origin.config, self.config, sizes, copied=copied)
 
     def figures(self, sizes: Mapping[str, int]) -> Figures:
         """Return the figures of the VM for a quota."""
@@ -111,6 +118,8 @@ def aim_of(origin: Origin) -> Aim:
     Raises FleetError for options that no change can bring about.
     """
     desired, template = origin.desired, origin.template
+    if origin.archived is not None:
+        return _restored_aim(origin)
     if template is None:
         change = changes(desired, {}, new=True)
         return Aim(origin, change, applied(change, {}, VM))
@@ -118,6 +127,19 @@ def aim_of(origin: Origin) -> Aim:
     copy = clone_of(template, vmid=template.vmid, node=template.node, data=data)
     change = changes(desired, copy.target)
     return Aim(origin, change, applied(change, copy.target, VM))
+
+
+def _restored_aim(origin: Origin) -> Aim:
+    """Return the configuration that a restored VM will have."""
+    data = {
+        "description": "",
+        "name": origin.desired.guest.name,
+        "storage": origin.storage,
+        "unique": 1,
+    }
+    restored = restored_of(archived_vm(origin.config), vmid=0, node="", data=data)
+    change = changes(origin.desired, restored.target)
+    return Aim(origin, change, applied(change, restored.target, VM))
 
 
 def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:
@@ -161,7 +183,7 @@ def require_usable(aim: Aim, node: str, cluster: ClusterState, connection: Conne
 def placed(aim: Aim, choice: Choice, facts: Facts, connection: Connection) -> Placed[Aim]:
     """Return the VM on its node. Raises FleetError for each refusal."""
     desired, node, cluster = aim.desired, choice.node, facts.cluster
-    require_version(aim.label, aim.change.sets, facts.release)
+    require_version(aim.label, aim.options, facts.release)
     require_rights_of_root(aim.label, aim.change, {}, connection)
     require_allocation(desired, aim.origin.config, cluster, facts.definitions)
     require_pool(desired.guest.pool, facts.pools)

@@ -23,8 +23,11 @@ from ..._cluster.visible import Sight, require_visible
 from ..._core.errors import ConfigurationError, Conflict
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
+from ..._guest.plan.archive import require_kind, require_own_archive
+from ..kind import VM
 from ..model import DesiredVm
 from .cloning import decide_full, nodes_for, require_unlocked, spread_storage
+from .restore import restore_storage
 
 # The contents of a storage that a VM can be made from.
 IMAGES = frozenset(("iso", "import"))
@@ -40,12 +43,15 @@ class Origin:
     full: bool = True
     nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
     copies: tuple[Actual, ...] = ()  # templates of the same name, if there are several
+    volume: str = ""  # the archive that is restored
+    archived: Mapping[str, str] | None = None  # the configuration in it
+    storage: str | None = None  # the storage that it is restored to, None: each disk to its own
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The configuration of the template, empty without one."""
+        """The configuration of the template or in the archive, empty without one."""
         if self.template is None:
-            return {}
+            return self.archived or {}
         return self.template.target
 
 
@@ -183,6 +189,18 @@ def _guard(desired: DesiredVm, row: VmRow, tags: Iterable[str]) -> None:
         desired.guest.tenant_prefix,
         desired.guest.shared_sources,
     )
+
+
+def of_archive(
+    desired: DesiredVm, volume: str, config: Mapping[str, str], nodes: frozenset[str] | None
+) -> Origin:
+    """Return the origin of a VM that is restored. Raises Conflict for an archive that this task may
+    not restore.
+    """
+    require_kind(VM, volume, config)
+    require_own_archive(desired.guest, volume, config)
+    storage = restore_storage(desired, config)
+    return Origin(desired, volume=volume, archived=config, nodes=nodes, storage=storage)
 
 
 def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:

@@ -24,6 +24,7 @@ from ..kind import VM
 from ..model import DesiredVm
 from .clone import clone_of
 from .refusals.update import require_preconditions
+from .restore import restored_of
 from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.
@@ -103,6 +104,9 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
 
     def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         return clone_of(source, vmid=vmid, node=node, data=data)
+
+    def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+        return restored_of(source, vmid=vmid, node=node, data=data)
 
     def require_possible(self, update: VmUpdate) -> None:
         require_preconditions(update.desired, update.actual, update.change, update.after)
