@@ -91,6 +91,7 @@ options:
       - replication
       - replication_info
       - report_info
+      - restore
       - role
       - role_info
       - rollback

@@ -627,16 +627,16 @@ options:
   pool:
     description:
       - The resource pool of the VM. It must exist.
-      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate
-        on that pool.
+      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate on
+        that pool.
     type: str
   state:
     description:
-      - V(present) makes sure that the VM exists with these options and leaves its power
-        state alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes
-        it with its disks.
-      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power,
-        and V(template) converts it into a template, see C(docs/vm.md).
+      - V(present) makes sure that the VM exists with these options and leaves its power state
+        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it with
+        its disks.
+      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power, and
+        V(template) converts it into a template, see C(docs/vm.md).
     type: str
     choices:
       - present
@@ -652,11 +652,9 @@ options:
     default: present
   source:
     description:
-      - 'What a new VM is made from: the VMID or exact name of a template or VM, a volume
-        such as V(local:iso/debian.iso) or V(local:import/debian.qcow2), the volume of a
-        backup, or the file name of one ISO or importable image.'
-      - A VM that is restored from a backup gets MAC addresses and a UUID of its own. With
-        O(tenant), the backup must be of a VM with exactly this tenant's tag.
+      - 'What a new VM is made from: the VMID or exact name of a template or VM, a volume such
+        as V(local:iso/debian.iso) or V(local:import/debian.qcow2), the volume of a backup, or
+        the file name of one ISO or importable image.'
       - Left out, a new VM is blank, with the disks of O(disks). An existing VM is not changed
         by it.
     type: str
@@ -667,9 +665,9 @@ options:
     type: bool
   wait_for:
     description:
-      - What the task waits for once the VM runs, V(agent) until its guest agent answers,
-        V(address) until it tells an address that O(address_family), O(address_nics) and
-        O(address_subnets) allow.
+      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address)
+        until it tells an address that O(address_family), O(address_nics) and O(address_subnets)
+        allow.
       - Check mode does not wait.
     type: str
     choices: [none, agent, address]

@@ -42,6 +42,7 @@ _REALM = {
     "issuer_url": "https://sso.example.com",
     "client_id": "proxmox",
 }
+_RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
 _DOWNLOAD = {"storage": "local", "node": "pve1", "content": "import", "source_url": ISO_URL}
 
 BLANK: Mapping[str, Any] = {
@@ -156,6 +157,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         cloud_init={"user": "ops"},
         pool="acme",
         state="started",
+    ),
+    Scenario(
+        "restore",
+        "restore",
+        {**_RESTORE, **LIMITS, "options": {"node": "pve1", "cores": 2, "state": "started"}},
+        before=(("backup", {"vmid": 20101, "tenant": TENANT, "storage": "local"}),),
     ),
     vm("full clone elsewhere", source="debian-13", node="pve2", full=True),
     vm("create", node="pve1", disks=[{"size": 2, "storage": "ceph"}], cores=2, state="started"),

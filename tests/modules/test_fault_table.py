@@ -37,7 +37,7 @@ ELSEWHERE = {
     ("_connection/agent.py", "ping"): "tests/plays/test_connections.py",
     # Not in the table yet: containers, and what follows a failure of another write.
     ("_container/plan/planner.py", "moved_disks"): "test_container.py",
-    ("_guest/plan/creation.py", "plan_restore"): "test_container.py",
+    ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",
     ("_node/network/plan.py", "discard_step"): "test_node_network.py",
     ("_node/network/resource.py", "_discarded"): "test_node_network.py",

@@ -29,6 +29,7 @@ TASKS: dict[str, list[dict[str, Any]]] = {
         {"vmid": 100, "state": "stopped"},
     ],
     "replication": [{"id": "100-0", "target": "pve2"}, {"id": "100-0", "state": "absent"}],
+    "restore": [{"vmid": 100, "new_name": "new"}],
     "firewall": [{"scope": "guest", "name": "web", "rules": []}],
     "snapshot": [{"name": "web", "snapshot": "one"}, {"tags": ["prod"], "snapshot": "one"}],
     "tidy": [{}],

@@ -100,6 +100,7 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         "backup",
         "backup_info",
         "clone",
+        "restore",
         "snapshot",
         "snapshot_info",
         "task_info",
@@ -108,6 +109,9 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         prepare(lab, player)
     if module == "realm_sync":
         make_realm(lab)
+    if module == "restore":
+        play(player, [{"pve.fleet.backup": {"name": "web1", "storage": "local"}}])
+        tasks[1]["pve.fleet.restore"]["before"] = "2100-01-01"  # the archive is from now
     # the example does not wait for these at its end, and the cluster goes away
     for task in tasks:
         if task.get("poll") == 0:

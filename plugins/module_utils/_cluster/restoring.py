@@ -31,7 +31,7 @@ _WRITTEN = ({"memory": "128"}, {"memory": "128", "lock": "create"})
 # The locks of a bare configuration by the memory that a node lists for it: an empty one has the
 # default.
 _LOCKS: Mapping[int, tuple[str | None, ...]] = {128 * _MIB: (None, "create"), 512 * _MIB: (None,)}
-_TASK = "qmrestore"
+RESTORE_TASK = "qmrestore"
 _AUDIT = "Sys.Audit"
 _LONGEST_PAUSE = 1.0
 
@@ -238,7 +238,7 @@ class _Restore:
 
 def _look_for_restore(client: Client, vmid: int, node: str) -> _Restore:
     """Return the state of the restore of a VM; one or two requests."""
-    tasks = client.get("nodes", node, "tasks", vmid=vmid, typefilter=_TASK, source="active")
+    tasks = client.get("nodes", node, "tasks", vmid=vmid, typefilter=RESTORE_TASK, source="active")
     for task in tasks:
         if not task.get("endtime"):
             return _Restore(upid=str(task["upid"]))

@@ -26,7 +26,7 @@ class Source:
     """The source of a new guest, as the user named it: a VMID, a volume ID or a name.
 
     `snapshot` is the state of the source that is cloned; `storage` and `format` apply to the disks
-    of a full clone.
+    of a full clone. `live`: PVE starts the VM while it restores the disks from an archive.
     """
 
     vmid: int | None = None
@@ -36,6 +36,7 @@ class Source:
     snapshot: str | None = None
     storage: str | None = None
     format: str | None = None
+    live: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from ..plan.origin import (
     is_oci,
     newest,
     of_container,
-    require_own_archive,
     require_own_container,
     require_source,
     require_visible_file,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.lookup import require_own_guest
+from ..._cluster.restoring import is_bare
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import FleetError, NotFound, TaskTimeout, VmidTaken
 from ..._core.poll import poll
@@ -88,8 +89,11 @@ class NewGuest:
 
     def _is_in_creation(self, config: Mapping[str, Any]) -> bool:
         """Return whether the guest of this configuration may become the one of this run: while a
-        clone is being created, its configuration holds the lock only.
+        clone is being created, its configuration holds the lock only; while a VM is restored, it
+        has less than any other VM.
         """
+        if is_bare(config):
+            return True
         lock = config.get("lock")
         return bool(lock) if self.is_marked(config) else lock in CREATION_LOCKS
 
@@ -97,10 +101,12 @@ class NewGuest:
         """Raise TaskTimeout for a guest that is still being created."""
         if not self._is_in_creation(config):
             return
-        lock = config.get("lock")
+        state = "it has neither name nor disks"
+        if config.get("lock"):
+            state = f"its lock ({config['lock']}) is held for more than {timeout} s"
         raise TaskTimeout(
             attempted=f"{self.label} is still being made",
-            answer=f"its lock ({lock}) is held for more than {timeout} s",
+            answer=state,
             next_step=(
                 "Look at the task list of the node, then run this again: it continues from there"
             ),
@@ -121,6 +127,10 @@ class NewGuest:
             vmid=actual.vmid,
         )
         self._require_seen(actual, seen)
+        if actual.running:  # a live restore has started it
+            stop = (*actual.path, "status", "stop")
+            attempted = f"Could not stop {actual.label}"
+            client.task("POST", *stop, attempted=attempted, timeout=timeout)
         client.task(
             "DELETE",
             *actual.path,

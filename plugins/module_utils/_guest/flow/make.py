@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.state import ClusterState, node_of
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, PermissionDenied, PlaceTaken, UnknownVm
-from ..._resource.execute import execute
+from ..._resource.execute import Sent, execute
 from ..._resource.plan import Plan, Step
 from ..._resource.race import Rule, resolve_race
+from ..create.leftover import has_task_failed, remove_left, with_remainder
 from ..create.new_guest import NewGuest
 from ..create.placement_race import PlacementRule, shared_rules
 from ..create.quota_race import QuotaRule
@@ -25,6 +26,7 @@ from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
 from ..live.read import read_wherever
 from ..live.steps import GuestSteps, creates
 from ..model import Actual
+from ..plan.creation import starts_at_once
 from ..plan.planner import Creating
 from ..plan.steps import writes_notes_only
 from .context import AnyContext
@@ -137,8 +139,10 @@ class NewResource(GuestSteps):
         self._is_removed = False  # by this run, because another VM came first
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        # No other run knows the VM yet: it is off until the plan's last step.
-        actual = self._read(None if uncertain else "stopped")
+        # No other run knows the VM yet: it is off until the plan's last step, unless PVE starts it
+        # while it restores its disks.
+        is_off = not uncertain and not starts_at_once(self.plan.steps)
+        actual = self._read("stopped" if is_off else None)
         if self._seen is None:
             self._own.require_own(actual.target)
         elif self._own.is_taken_over(actual.target):
@@ -157,6 +161,25 @@ class NewResource(GuestSteps):
         actual = read_wherever(self.client, self.kind, vmid, self._node, status=status, pool=pool)
         self._node = actual.node
         return actual
+
+    def send(self, step: Step) -> Sent:
+        try:
+            return super().send(step)
+        except FleetError as error:
+            if not creates(step) or not has_task_failed(error):
+                raise
+            raise self._without_remainder(error) from error
+
+    def _without_remainder(self, error: FleetError) -> FleetError:
+        """Remove the empty VM that a failed restore leaves, and return the error."""
+        try:
+            removed = remove_left(self.client, self.kind, self._new.vmid, self._node, self.timeout)
+        except FleetError:
+            label = f"{self.kind.noun} {self._new.vmid} on node {self._node}"
+            return with_remainder(error, label, removed=False)
+        if removed:
+            return with_remainder(error, "", removed=True)
+        return error
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         if not creates(step):

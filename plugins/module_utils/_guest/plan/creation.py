@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from . import power
 from .archive import archived_vmid
 from .planner import Creating, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow
+
+LIVE = "live-restore"  # PVE's parameter that starts a VM while its disks are restored
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,16 @@ class Restore:
 
     volume: str
     data: Mapping[str, Any]
+
+    @property
+    def status(self) -> str:
+        """The status of the guest after the restore."""
+        return "running" if self.data.get(LIVE) else "stopped"
+
+
+def starts_at_once(steps: Sequence[Step]) -> bool:
+    """Return whether the first step starts the guest that it creates."""
+    return bool(steps) and bool(steps[0].data.get(LIVE))
 
 
 def plan_create(
@@ -182,6 +194,7 @@ def plan_restore(
     path = planner.kind.path(node)
     step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
     created = planner.restored(source, vmid=vmid, node=node, data=sent)
+    created = replace(created, status=restore.status)
     creating = Creating(whole=True, contested=creation.contested)
     rest = planner.plan_update(desired.with_guest(node=node), created, creating=creating)
     after = {**rest.after, "vmid": vmid, "node": node}

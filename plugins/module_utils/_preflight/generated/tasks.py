@@ -91,6 +91,10 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "realm_sync": (Need("realms", ("Realm.AllocateUser",)), Need("groups", ("User.Modify",))),
     "replication": (Need("vm", ("VM.Audit", "VM.Replicate")),),
     "replication_info": (Need("vm", ("VM.Audit",)),),
+    "restore": (
+        Need("vm", ("VM.Audit", "VM.Backup", "VM.Allocate", "VM.Config.Options")),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
     "role": (Need("access", ("Sys.Modify",)),),
     "role_info": (),
     "rollback": (

@@ -79,6 +79,7 @@ def preflight_info_spec() -> Spec:
                 "replication",
                 "replication_info",
                 "report_info",
+                "restore",
                 "role",
                 "role_info",
                 "rollback",

@@ -13,7 +13,7 @@ from ..._guest.config.change import Change
 from ..._guest.flow.placed import Placed
 from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
-from ..._guest.plan.creation import Creation, Restore
+from ..._guest.plan.creation import LIVE, Creation, Restore
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
 from ..model import DesiredVm
@@ -48,6 +48,8 @@ def plan_restore(desired: DesiredVm, origin: Origin, creation: Creation) -> Plan
     data: dict[str, Any] = {"archive": origin.volume, "unique": 1}
     if origin.storage:
         data["storage"] = origin.storage
+    if desired.guest.source is not None and desired.guest.source.live:
+        data[LIVE] = 1
     restore = Restore(origin.volume, data)
     source = archived_vm(origin.config, creation.node)
     return creations.plan_restore(VM_PLANNER, desired, source, creation, restore)

@@ -1,0 +1,117 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which archive a restore uses, and the refusals about it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .._backup.archive import Archive, newest_first
+from .._cluster.state import VmRow
+from .._cluster.tenant import owns, parse_tags
+from .._container.kind import CONTAINER
+from .._core.errors import Conflict, NotFound, NotSupported
+from .._core.times import iso
+from .._guest.kind import Kind
+from .._vm.kind import VM
+from .desired import DesiredRestore
+
+KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
+_SERVER = "pbs"
+_DAMAGED = "failed"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The archive of a restore with the configuration in it; `row` is its guest, if it exists."""
+
+    archive: Archive
+    config: Mapping[str, str]
+    row: VmRow | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.archive.type]
+
+    @property
+    def name(self) -> str:
+        """The name of the guest in the archive."""
+        return self.kind.name_in(self.config)
+
+
+def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
+    """Return the newest archive, or the newest that is not younger than the time of the task.
+
+    Raises NotFound if there is none.
+    """
+    own = sorted(archives, key=newest_first)
+    if not own:
+        raise NotFound(
+            attempted=f"No archive of {desired.label} was restored",
+            answer="there is none, or it is not visible",
+            next_step=(
+                "Look with module backup_info; the token needs Datastore.AllocateSpace on the"
+                " storage and VM.Backup on the guest"
+            ),
+            reason="no archive",
+        )
+    for one in own:
+        if desired.before is None or one.time <= desired.before:
+            return one
+    raise NotFound(
+        attempted=f"No archive of {desired.label} was restored",
+        answer=f"none is from {iso(desired.before or 0)} or before; the first is from"
+        f" {iso(own[-1].time)}",
+        next_step="Choose a later time",
+        reason="no archive before that time",
+    )
+
+
+def choose_by_name(
+    desired: DesiredRestore, archives: Sequence[tuple[Archive, Mapping[str, str]]]
+) -> tuple[Archive, Mapping[str, str]]:
+    """Return the archive of a guest that no longer exists, by the name in its configuration.
+
+    Raises NotFound, and Conflict if several guests had the name.
+    """
+    owner = desired.owner
+    found: list[tuple[Archive, Mapping[str, str]]] = []
+    for one, config in archives:
+        is_named_so = KINDS[one.type].name_in(config) == desired.name
+        if is_named_so and owns(owner.tag, parse_tags(config.get("tags")), owner.prefix):
+            found.append((one, config))
+    if len(found) > 1:
+        vmids = ", ".join(str(one.vmid) for one, _config in found)
+        raise Conflict(
+            attempted=f"No archive of {desired.label} was restored",
+            answer=f"several removed guests had that name: {vmids}",
+            next_step="Name the guest by its VMID",
+            reason="ambiguous name",
+        )
+    if not found:
+        choose(desired, ())
+    return found[0]
+
+
+def require_usable(desired: DesiredRestore, archive: Archive) -> None:
+    """Raise Conflict for an archive that its server found damaged, and NotSupported for a live
+    restore that PVE cannot do (qemu-server: API2/Qemu.pm, create_vm).
+    """
+    if archive.verification == _DAMAGED:
+        raise Conflict(
+            attempted=f"{archive.volume} was not restored",
+            answer="its backup server has verified it, and found it damaged",
+            next_step="Choose another archive with archive or before",
+            reason="archive damaged",
+        )
+    if not desired.live or (archive.storage_kind == _SERVER and archive.type == VM.type):
+        return
+    raise NotSupported(
+        attempted=f"{archive.volume} was not restored",
+        answer="a live restore needs the backup of a VM on a backup server",
+        next_step="Leave live out",
+        reason="live restore",
+    )

@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the options of module restore to the desired restore (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._core import validate
+from .._core.errors import ValidationFailed
+from .._core.times import seconds
+from .._guest.plan.archive import is_archive
+from .._snapshot.select import Owner, owner_of
+
+NEWEST = "newest"
+# Options of the guest that have an option of their own, or that a restore decides.
+_OWN = frozenset("name tenant tenant_prefix source full snapshot adopt task_timeout class".split())
+_STATES = ("present", "started", "stopped")
+# The options that a VM takes while its disks are still being restored.
+_LIVE = frozenset("vmid node placement pool tags description state quota quotas".split())
+
+
+@dataclass(frozen=True)
+class DesiredRestore:
+    """The desired restore. `before` is in seconds since the epoch, `timeout` in seconds.
+
+    `new_name` is the name of the new guest. `options` are options of module vm or container.
+    """
+
+    owner: Owner
+    name: str | None
+    vmid: int | None
+    volume: str | None
+    before: int | None
+    storages: tuple[str, ...] | None
+    new_name: str
+    options: Mapping[str, Any]
+    storage: str | None
+    storage_map: Mapping[str, str]
+    live: bool
+    timeout: int
+
+    @property
+    def label(self) -> str:
+        """The guest in the archive as messages call it."""
+        if self.name is not None:
+            return f"guest '{self.name}'"
+        return f"guest {self.vmid}" if self.vmid is not None else str(self.volume)
+
+
+def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
+    """Return the desired restore. Raises ValidationFailed."""
+    name, vmid, storage = params.get("name"), params.get("vmid"), params.get("storage")
+    desired = DesiredRestore(
+        owner=owner_of(params),
+        name=None if name is None else validate.dns_name(name),
+        vmid=None if vmid is None else validate.vmid(vmid),
+        volume=_volume(params["archive"]),
+        before=_time(params.get("before")),
+        storages=_storages(params.get("storages")),
+        new_name=validate.dns_name(params["new_name"]),
+        options=dict(params.get("options") or {}),
+        storage=None if storage is None else validate.storage(storage),
+        storage_map=_map(params.get("storage_map") or {}),
+        live=bool(params.get("live")),
+        timeout=validate.count(params.get("task_timeout"), 10800, "task_timeout"),
+    )
+    _require_options(desired)
+    return desired
+
+
+def _volume(archive: str) -> str | None:
+    """Return the volume of an archive, None for the newest."""
+    if archive == NEWEST:
+        return None
+    volume = validate.volume(archive, "archive")
+    if is_archive(volume):
+        return volume
+    why = "is not the volume of a backup"
+    raise validate.refused("archive", archive, why, "Write newest, or a volume of backup_info")
+
+
+def _time(text: str | None) -> int | None:
+    if text is None:
+        return None
+    when = seconds(str(text))
+    if when is None:
+        why = "is not a time"
+        raise validate.refused("before", text, why, "Write a time such as 2026-11-20T12:00")
+    return when
+
+
+def _storages(names: list[str] | None) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    return tuple(validate.storage(name) for name in names)
+
+
+def _map(given: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for source, target in given.items():
+        found[validate.storage(source)] = validate.storage(target)
+    return found
+
+
+def _require_options(desired: DesiredRestore) -> None:
+    """Raise ValidationFailed for options that contradict each other."""
+    refused = sorted(_OWN & desired.options.keys())
+    if refused:
+        why = "a restore decides it, or the task has an option of that name itself"
+        raise _refused(f"options.{refused[0]}", why, "Remove it from options")
+    state = desired.options.get("state", "present")
+    if state not in _STATES:
+        raise _refused("options.state", f"{state} is not a state of a restore", "Use started")
+    if desired.live:
+        _require_live(desired)
+
+
+def _require_live(desired: DesiredRestore) -> None:
+    late = sorted(desired.options.keys() - _LIVE)
+    if late or desired.storage_map:
+        name = f"options.{late[0]}" if late else "storage_map"
+        why = "it cannot change while the disks are still being restored"
+        raise _refused(name, why, "Leave it out, or restore with live=false")
+    if desired.options.get("state") == "stopped":
+        raise _refused("options.state", "a live restore starts the VM", "Use live=false")
+
+
+def _refused(name: str, why: str, next_step: str) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=f"{name} was refused", answer=why, next_step=next_step, reason=name
+    )

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The desired guest of a restore, from the options of module vm or container (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._container.desired.parse import ContainerOptions
+from .._container.kind import CONTAINER
+from .._container.run import read_container_options
+from .._core.arguments.options import check_options, hidden_values
+from .._core.errors import ValidationFailed
+from .._guest.hardware import Disk
+from .._guest.kind import Kind
+from .._guest.model import Source
+from .._spec.container import container_spec
+from .._spec.fleet import with_defaults
+from .._spec.vm import vm_spec
+from .._vm.desired.parse import VmOptions
+from .._vm.kind import VM
+from .._vm.run import read_vm_options
+from .choose import Chosen
+from .desired import DesiredRestore
+
+
+def read_vm(desired: DesiredRestore, chosen: Chosen, name: str) -> VmOptions:
+    """Return the desired VM of that name. Raises ValidationFailed for options that VMs do not
+    have.
+    """
+    options = read_vm_options(_params(vm_spec(), desired, chosen, name))
+    disks = with_storages(desired, VM, chosen.config, options.desired.hardware.disks)
+    guest = options.desired.with_guest(source=_source(desired, chosen))
+    # it keeps the agent as the archive has it
+    guest = guest.with_hardware(disks=tuple(disks), default_agent=False)
+    return replace(options, desired=guest)
+
+
+def read_container(desired: DesiredRestore, chosen: Chosen, name: str) -> ContainerOptions:
+    """Return the desired container of that name. Raises ValidationFailed for options that
+    containers do not have.
+    """
+    options = read_container_options(_params(container_spec(), desired, chosen, name))
+    disks = with_storages(desired, CONTAINER, chosen.config, options.desired.hardware.disks)
+    guest = options.desired.with_guest(source=_source(desired, chosen))
+    return replace(options, desired=guest.with_hardware(disks=tuple(disks)))
+
+
+def _params(
+    spec: dict[str, dict[str, Any]], desired: DesiredRestore, chosen: Chosen, name: str
+) -> dict[str, Any]:
+    """Return the options of the module of the guest's kind, with its defaults."""
+    what = f"options of {chosen.kind.noun} '{name}' were refused"
+    given = check_options(spec, desired.options, what)
+    owner = {"tenant_prefix": desired.owner.prefix, "tenant": tenant_of(desired), "name": name}
+    params = with_defaults(spec, {**dict.fromkeys(spec), **given, **owner})
+    return {**params, "task_timeout": desired.timeout}
+
+
+def _source(desired: DesiredRestore, chosen: Chosen) -> Source:
+    return Source(volume=chosen.archive.volume, live=desired.live)
+
+
+def tenant_of(desired: DesiredRestore) -> str | None:
+    """Return the tenant of the task."""
+    tag = desired.owner.tag
+    return None if tag is None else tag[len(desired.owner.prefix) :]
+
+
+def with_storages(
+    desired: DesiredRestore, kind: Kind, config: Mapping[str, str], given: Iterable[Disk]
+) -> list[Disk]:
+    """Return the disks of the task, and each other disk of the archive with its storage.
+
+    PVE restores a container to one storage, so all its volumes are named. Raises ValidationFailed
+    for a storage of the map that the archive does not use.
+    """
+    disks = {disk.slot: disk for disk in given}
+    homes: set[str] = set()
+    for slot, drive in kind.disks_in(config).items():
+        home, colon, _volume = drive.get("file", "").partition(":")
+        if not colon or slot.startswith("unused"):
+            continue
+        homes.add(home)
+        target = desired.storage_map.get(home) or desired.storage
+        target = target or (home if kind.has_rootfs else None)
+        disk = disks.get(slot, Disk(slot))
+        if target and disk.storage is None and disk.state == "present":
+            disks[slot] = replace(disk, storage=target)
+    _require_used(desired.storage_map, homes)
+    return list(disks.values())
+
+
+def _require_used(storage_map: Mapping[str, str], homes: Collection[str]) -> None:
+    unused = sorted(storage_map.keys() - set(homes))
+    if unused:
+        raise ValidationFailed(
+            attempted=f"storage_map.{unused[0]} was refused",
+            answer=f"no disk in the archive is on it; they are on {', '.join(sorted(homes))}",
+            next_step="Correct the name, or leave it out",
+            reason="storage_map",
+        )
+
+
+def restore_secrets(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the secrets in O(options), before anything is checked."""
+    given = arguments.get("options")
+    return hidden_values(vm_spec(), given) | hidden_values(container_spec(), given)

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Empty VMs that failed restores of the same login have left: they block their VMIDs.
+
+Such a VM has neither name nor tags nor disks. It is removed only if the last restore of its VMID
+was started by this login and has failed, and if its VMID has no archive: a VM with archives was
+there before, and its restore is repeated instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from .._backup.archive import Archive
+from .._cluster.restoring import RESTORE_TASK, suspects
+from .._cluster.state import ClusterState, VmRow
+from .._core.errors import FleetError
+from .._guest.create.leftover import is_left
+from .._snapshot.select import Owner
+from .._tasks.query import Query
+from .._tasks.read import read_tasks
+from .._tasks.row import FAILED, UNKNOWN, Task
+from .._vm.kind import VM
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def find_leftovers(
+    client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
+) -> list[VmRow]:
+    """Return the empty VMs to remove; two requests for each VM that seems to be one."""
+    archived = {one.vmid for one in archives}
+    found: list[VmRow] = []
+    for row in candidates(cluster, owner, archived):
+        if row.type != VM.type or not has_failed(_restores_of(client, row)):
+            continue
+        if is_left(client, VM, row.vmid, row.node):
+            found.append(row)
+    return found
+
+
+def candidates(
+    cluster: ClusterState, owner: Owner, archived: Collection[int | None]
+) -> list[VmRow]:
+    """Return the VMs that seem empty and have no archive (pure)."""
+    rows = suspects(cluster, owner.tag, owner.prefix)
+    return [row for row in rows if row.vmid not in archived]
+
+
+def has_failed(tasks: Sequence[Task]) -> bool:
+    """Return whether the newest of these restores has failed (pure)."""
+    return bool(tasks) and bool(tasks[0].ended) and tasks[0].status in (FAILED, UNKNOWN)
+
+
+def _restores_of(client: Client, row: VmRow) -> Sequence[Task]:
+    """Return the last restore of a VMID, if this login started it."""
+    types = frozenset((RESTORE_TASK,))
+    query = Query(limit=1, vmid=row.vmid, types=types)
+    tasks = read_tasks(client, [row.node], query)[row.node]
+    if isinstance(tasks, FleetError):
+        return ()
+    login = client.connection.token_id or client.connection.user
+    return [task for task in tasks if login in (task.user, f"{task.user}!{task.token}")]

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module restore: choose the archive, then restore a new guest or overwrite one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .._backup.archive import describe_archive
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names, without_vm
+from .._cluster.view import ClusterView
+from .._container.run import CONTAINER_FLOW, ContainerContext
+from .._core.errors import Conflict
+from .._core.result import Result
+from .._guest.create.leftover import removal_summary, remove_left
+from .._guest.flow.apply import apply_plan
+from .._guest.flow.flow import Flow, GuestPlan, with_connection
+from .._guest.live.creation import is_unfinished
+from .._guest.live.find import find
+from .._guest.model import Actual
+from .._guest.plan.archive import require_own_archive
+from .._resource.execute import after_writes
+from .._vm.context import VmContext
+from .._vm.kind import VM
+from .._vm.run import VM_FLOW, prepared
+from .choose import KINDS, Chosen
+from .desired import DesiredRestore, read_desired
+from .guest import read_container, read_vm
+from .leftover import find_leftovers
+from .read import find_chosen, read_all
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+AnyFlow: TypeAlias = Flow[Any]
+AnyPlan: TypeAlias = GuestPlan[Any]
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Restore a guest from an archive and return the result; in check mode write nothing."""
+    desired = read_desired(params)
+    cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
+    archives = read_all(client, cluster, desired).archives
+    chosen = find_chosen(client, cluster, desired, archives)
+    leftovers = find_leftovers(client, cluster, desired.owner, archives)
+    flow, context = context_of(client, desired, chosen, desired.new_name, check_mode)
+    require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
+    planner = planner_of(flow, chosen)
+    before = without_leftovers(context.cluster_view.now(), leftovers)
+    guest_plan = replace(planner(context, before), plan_again=planner)
+    planned = [removal_summary(VM, row.vmid, row.node) for row in leftovers]
+    done: list[str] = []
+    if not check_mode:
+        done = remove_leftovers(client, leftovers, desired.timeout)
+    with after_writes(done):
+        result = apply_plan(guest_plan)
+    finished = replace(result, values={**result.values, "guest": result.values[flow.key]})
+    archive = describe_archive(
+        chosen.archive, chosen.row, client.clock.time(), desired.owner.prefix, notes=False
+    )
+    return reported(finished, archive, planned, done)
+
+
+def context_of(
+    client: Client, desired: DesiredRestore, chosen: Chosen, name: str, check_mode: bool
+) -> tuple[AnyFlow, Any]:
+    """Return the flow of the guest's kind, and the context of the guest of that name."""
+    view = ClusterView(client, {chosen.kind.type})
+    if chosen.kind is VM:
+        vm = read_vm(desired, chosen, name)
+        context = VmContext(client, vm.desired, vm.settings, check_mode, view)
+        return VM_FLOW, prepared(context)
+    options = read_container(desired, chosen, name)
+    connected = with_connection(client, options.desired)
+    return CONTAINER_FLOW, ContainerContext(client, connected, options.settings, check_mode, view)
+
+
+def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], AnyPlan]:
+    """Return the function that plans the new guest from a reading of the cluster."""
+
+    def plan(context: Any, cluster: ClusterState) -> AnyPlan:
+        actual, searched = find(context.of_guest, cluster)
+        if actual is None:
+            return flow.plan_missing(context, cluster, searched)
+        require_restored_from(actual, chosen)
+        return flow.plan_found(context, actual, searched)
+
+    return plan
+
+
+def require_restored_from(actual: Actual, chosen: Chosen) -> None:
+    """Raise Conflict for an existing guest that was not restored from an archive of the guest
+    (pure).
+    """
+    is_same = chosen.row is not None and actual.vmid == chosen.archive.vmid
+    if not is_same and actual.marker.origin == chosen.archive.vmid:
+        return
+    answer = f"nothing in its notes says that it was restored from guest {chosen.archive.vmid}"
+    if is_same:
+        answer = "it is the guest of the archive itself"
+    if is_unfinished(actual) and not is_same:
+        answer = "another task has not finished creating it"
+    raise Conflict(
+        attempted=f"{actual.label} was not restored",
+        answer=answer,
+        next_step="Choose another new_name, or overwrite it with confirm",
+        reason="name in use",
+    )
+
+
+def without_leftovers(cluster: ClusterState, leftovers: Sequence[VmRow]) -> ClusterState:
+    """Return the cluster state without the empty VMs that are removed first (pure)."""
+    for row in leftovers:
+        cluster = without_vm(cluster, row.vmid)
+    return cluster
+
+
+def remove_leftovers(client: Client, leftovers: Sequence[VmRow], timeout: int) -> list[str]:
+    """Remove the empty VMs, and return the finished steps."""
+    done: list[str] = []
+    for row in leftovers:
+        with after_writes(done):
+            if remove_left(client, VM, row.vmid, row.node, timeout):
+                done.append(removal_summary(VM, row.vmid, row.node))
+    return done
+
+
+def reported(
+    result: Result, archive: Mapping[str, Any], planned: Sequence[str], done: Sequence[str]
+) -> Result:
+    """Return the result of the module (pure); `planned` and `done` are removals of empty VMs."""
+    before = result.values
+    values = {
+        "guest": {**(before["guest"] or {}), "type": archive["type"]},
+        "archive": dict(archive),
+        "plan": [*planned, *before["plan"]],
+        "done": [*done, *before["done"]],
+        "placement": before["placement"],
+        "conditions": before["conditions"],
+    }
+    return replace(result, changed=result.changed or bool(planned), values=values)

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module restore.
+
+Written by `make options` from restore.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def restore_spec() -> Spec:
+    """Return the options of module restore."""
+    return {
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "archive": {"type": "str", "default": "newest"},
+        "before": {"type": "str"},
+        "storages": {"type": "list", "elements": "str"},
+        "new_name": {"type": "str", "required": True},
+        "options": {"type": "dict"},
+        "storage": {"type": "str"},
+        "storage_map": {"type": "dict"},
+        "live": {"type": "bool", "default": False},
+        "task_timeout": {
+            "type": "int",
+            "default": 10800,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
