@@ -37,7 +37,8 @@ options:
     default: tenant_
   archive:
     description: V(newest), or the volume of an archive as M(pve.fleet.backup_info)
-      returns it.
+      returns it. An archive of the state before a restore, see O(keep), is never
+      V(newest).
     type: str
     default: newest
   before:
@@ -58,13 +59,38 @@ options:
         and a UUID of its own.
       - If a guest of that name exists that was restored from an archive of the same
         guest, it is not restored again.
+      - Mutually exclusive with O(confirm), and one of them is required.
     type: str
-    required: true
+  confirm:
+    description:
+      - The name of the guest in the archive. The guest is overwritten, and keeps
+        its VMID. Every run restores it again.
+      - A guest that a failed restore has left without a name is confirmed by its
+        name in the archive.
+    type: str
+  keep:
+    description:
+      - With O(confirm), how the present state is kept. V(archive) backs the guest
+        up first, as a protected archive; a guest with snapshots, or with disks that
+        backups leave out, is then refused.
+      - V(none) keeps nothing.
+    type: str
+    choices: [archive, none]
+    default: archive
+  keep_storage:
+    description: Storage for the present state. By default, the storage of the archive
+      that is restored.
+    type: str
+  stop:
+    description: Whether O(confirm) may stop a running guest. It is started again
+      after the restore, unless O(options) have C(state=stopped).
+    type: bool
+    default: false
   options:
     description:
       - Options of M(pve.fleet.vm) or M(pve.fleet.container) for the restored guest,
         such as C(vmid), C(node), C(pool), C(memory), C(nics) or C(state). They replace
-        the values in the archive.
+        the values in the archive. With O(confirm) the place is fixed.
       - A new guest is stopped by default.
     type: dict
   storage:

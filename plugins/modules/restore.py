@@ -15,8 +15,9 @@ version_added: 0.2.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Restores the newest archive of a guest, an archive of a time, or a named archive
-    as a new guest. Placement, quota and VMID are those of any new guest.
+  - Restores the newest archive of a guest, an archive of a time, or a named archive,
+    as a new guest or over the guest itself. Placement, quota and VMID of a new
+    guest are those of any new guest.
   - The owner of an archive is read from its configuration before anything is
     written.
   - A failed restore leaves an empty VM with no name. This module removes it,
@@ -26,11 +27,19 @@ description:
     C(Datastore.AllocateSpace) on its storage and on the target storages, and
     C(VM.Allocate) on the new VMID or its pool. It needs C(VM.Config.*) for what
     O(options) change, and C(SDN.Use) on the bridges.
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: partial
+    details:
+      - With O(confirm) every run restores the guest.
 extends_documentation_fragment:
   - pve.fleet.restore_options
   - pve.fleet.connection
   - pve.fleet.attributes
-  - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.backup
   - module: pve.fleet.backup_info
@@ -56,6 +65,18 @@ EXAMPLES = r"""
     storage: ceph
     options:
       state: started
+
+- name: Overwrite a VM with its newest backup, and keep its present state as an archive
+  pve.fleet.restore:
+    name: web1
+    tenant: acme
+    confirm: web1
+    stop: true
+  register: restored
+
+- name: Show the archive of its state before
+  ansible.builtin.debug:
+    var: restored.kept
 
 - name: Find the archives of a VM
   pve.fleet.backup_info:
@@ -85,6 +106,12 @@ archive:
     volume: nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst
     vmid: 15046
     time: '2026-11-20T20:15:33Z'
+kept:
+  description: With O(confirm), the archive of the state before. Null if nothing was kept, and in
+    check mode.
+  returned: success
+  type: str
+  sample: nas:backup/vzdump-qemu-15046-2026_11_20-20_20_00.vma.zst
 placement:
   description: The node, and why it was chosen. Null for a guest that existed.
   returned: success
@@ -131,7 +158,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.restore 
 ENTRY = Entry(
     run,
     restore_spec(),
-    {"mutually_exclusive": [("name", "vmid")]},
+    {
+        "mutually_exclusive": [("name", "vmid"), ("new_name", "confirm")],
+        "required_one_of": [("new_name", "confirm")],
+    },
     secrets=restore_secrets,
     name="restore",
 )

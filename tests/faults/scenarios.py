@@ -164,6 +164,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         {**_RESTORE, **LIMITS, "options": {"node": "pve1", "cores": 2, "state": "started"}},
         before=(("backup", {"vmid": 20101, "tenant": TENANT, "storage": "local"}),),
     ),
+    Scenario(
+        "restore in place",
+        "restore",
+        {"vmid": VMID, "tenant": TENANT, "confirm": NAME, **LIMITS, "options": {"cores": 2}},
+        machine(),
+        before=(("backup", {"vmid": VMID, "tenant": TENANT, "storage": "local"}),),
+    ),
     vm("full clone elsewhere", source="debian-13", node="pve2", full=True),
     vm("create", node="pve1", disks=[{"size": 2, "storage": "ceph"}], cores=2, state="started"),
     vm("create a template", node="pve1", disks=[{"size": 2}], state="template"),

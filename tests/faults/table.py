@@ -40,6 +40,7 @@ _TASKS = {
     ("DELETE", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}"): "qmdelsnapshot",
     ("POST", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback"): "qmrollback",
     ("POST", "/nodes/{node}/storage/{storage}/download-url"): "download",
+    ("POST", "/nodes/{node}/vzdump"): "vzdump",
     ("POST", "/access/domains/{realm}/sync"): "auth-realm-sync",
     ("DELETE", "/nodes/{node}/storage/{storage}/content/{volume}"): "imgdel",
 }

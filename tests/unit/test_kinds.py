@@ -33,7 +33,7 @@ EXCEPTIONS = {
 
 # The rooms whose work is on VMs by its options: a list of VMs, an estate, drift from it, what
 # interrupted runs left. The others know of VMs no more than their kind.
-ROOMS_OF_VMS = ("_drift", "_entry", "_estate", "_fleet", "_tidy", "_vm")
+ROOMS_OF_VMS = ("_drift", "_entry", "_estate", "_fleet", "_restore", "_tidy", "_vm")
 OF_VM = re.compile(r"^\s*from \.+_vm\.(?!kind import)(\S+) import", re.MULTILINE)
 
 

@@ -20,6 +20,8 @@ from .._vm.kind import VM
 from .desired import DesiredRestore
 
 KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
+# The end of the notes of an archive that a restore in place has made of the state before.
+KEPT_NOTES = "state before a restore by pve.fleet"
 _SERVER = "pbs"
 _DAMAGED = "failed"
 
@@ -45,9 +47,10 @@ class Chosen:
 def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
     """Return the newest archive, or the newest that is not younger than the time of the task.
 
-    Raises NotFound if there is none.
+    Archives of the state before a restore are left out: a second run would bring back the state
+    that the first one has replaced. Raises NotFound if there is none.
     """
-    own = sorted(archives, key=newest_first)
+    own = sorted(filter(_is_ordinary, archives), key=newest_first)
     if not own:
         raise NotFound(
             attempted=f"No archive of {desired.label} was restored",
@@ -68,6 +71,11 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
         next_step="Choose a later time",
         reason="no archive before that time",
     )
+
+
+def _is_ordinary(one: Archive) -> bool:
+    """Return whether an archive was not made by a restore to keep the state before it."""
+    return not one.notes.strip().endswith(KEPT_NOTES)
 
 
 def choose_by_name(

@@ -17,8 +17,11 @@ from .._guest.plan.archive import is_archive
 from .._snapshot.select import Owner, owner_of
 
 NEWEST = "newest"
+KEEP_ARCHIVE = "archive"
 # Options of the guest that have an option of their own, or that a restore decides.
 _OWN = frozenset("name tenant tenant_prefix source full snapshot adopt task_timeout class".split())
+# Options of a new guest's place, which a guest that is overwritten has already.
+_PLACE = frozenset("vmid node placement rebalance vmid_range vmid_bands vmid_choice".split())
 _STATES = ("present", "started", "stopped")
 # The options that a VM takes while its disks are still being restored.
 _LIVE = frozenset("vmid node placement pool tags description state quota quotas".split())
@@ -28,7 +31,9 @@ _LIVE = frozenset("vmid node placement pool tags description state quota quotas"
 class DesiredRestore:
     """The desired restore. `before` is in seconds since the epoch, `timeout` in seconds.
 
-    `new_name` is the name of the new guest. `options` are options of module vm or container.
+    `new_name` is the name of a new guest, `confirm` that of the guest to overwrite; one of them is
+    empty. `keep_storage` is the storage for the present state of that guest. `options` are options
+    of module vm or container.
     """
 
     owner: Owner
@@ -38,10 +43,14 @@ class DesiredRestore:
     before: int | None
     storages: tuple[str, ...] | None
     new_name: str
+    confirm: str
     options: Mapping[str, Any]
     storage: str | None
     storage_map: Mapping[str, str]
     live: bool
+    keep: str
+    keep_storage: str | None
+    stop: bool
     timeout: int
 
     @property
@@ -55,6 +64,7 @@ class DesiredRestore:
 def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
     """Return the desired restore. Raises ValidationFailed."""
     name, vmid, storage = params.get("name"), params.get("vmid"), params.get("storage")
+    new_name = params.get("new_name")
     desired = DesiredRestore(
         owner=owner_of(params),
         name=None if name is None else validate.dns_name(name),
@@ -62,11 +72,15 @@ def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
         volume=_volume(params["archive"]),
         before=_time(params.get("before")),
         storages=_storages(params.get("storages")),
-        new_name=validate.dns_name(params["new_name"]),
+        new_name="" if new_name is None else validate.dns_name(new_name),
+        confirm=str(params.get("confirm") or ""),
         options=dict(params.get("options") or {}),
         storage=None if storage is None else validate.storage(storage),
         storage_map=_map(params.get("storage_map") or {}),
         live=bool(params.get("live")),
+        keep=str(params["keep"]),
+        keep_storage=params.get("keep_storage"),
+        stop=bool(params.get("stop")),
         timeout=validate.count(params.get("task_timeout"), 10800, "task_timeout"),
     )
     _require_options(desired)
@@ -109,10 +123,20 @@ def _map(given: Mapping[str, Any]) -> dict[str, str]:
 
 def _require_options(desired: DesiredRestore) -> None:
     """Raise ValidationFailed for options that contradict each other."""
+    if bool(desired.new_name) == bool(desired.confirm):
+        raise _refused(
+            "new_name and confirm",
+            "exactly one of them is needed",
+            "Give new_name for a new guest, or confirm with the name of the guest to overwrite",
+        )
     refused = sorted(_OWN & desired.options.keys())
     if refused:
         why = "a restore decides it, or the task has an option of that name itself"
         raise _refused(f"options.{refused[0]}", why, "Remove it from options")
+    moved = sorted(_PLACE & desired.options.keys())
+    if desired.confirm and moved:
+        why = "a guest that is overwritten keeps its VMID and its node"
+        raise _refused(f"options.{moved[0]}", why, "Remove it, or restore a new guest")
     state = desired.options.get("state", "present")
     if state not in _STATES:
         raise _refused("options.state", f"{state} is not a state of a restore", "Use started")

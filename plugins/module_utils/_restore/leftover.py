@@ -36,7 +36,7 @@ def find_leftovers(
     archived = {one.vmid for one in archives}
     found: list[VmRow] = []
     for row in candidates(cluster, owner, archived):
-        if row.type != VM.type or not has_failed(_restores_of(client, row)):
+        if row.type != VM.type or not has_failed(restores_of(client, row)):
             continue
         if is_left(client, VM, row.vmid, row.node):
             found.append(row)
@@ -56,7 +56,7 @@ def has_failed(tasks: Sequence[Task]) -> bool:
     return bool(tasks) and bool(tasks[0].ended) and tasks[0].status in (FAILED, UNKNOWN)
 
 
-def _restores_of(client: Client, row: VmRow) -> Sequence[Task]:
+def restores_of(client: Client, row: VmRow) -> Sequence[Task]:
     """Return the last restore of a VMID, if this login started it."""
     types = frozenset((RESTORE_TASK,))
     query = Query(limit=1, vmid=row.vmid, types=types)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._backup.archive import describe_archive
+from .._backup.archive import Archive, describe_archive
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names, without_vm
 from .._cluster.view import ClusterView
 from .._container.run import CONTAINER_FLOW, ContainerContext
@@ -31,6 +31,7 @@ from .choose import KINDS, Chosen
 from .desired import DesiredRestore, read_desired
 from .guest import read_container, read_vm
 from .leftover import find_leftovers
+from .overwrite.run import overwrite
 from .read import find_chosen, read_all
 
 if TYPE_CHECKING:
@@ -46,6 +47,25 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
     archives = read_all(client, cluster, desired).archives
     chosen = find_chosen(client, cluster, desired, archives)
+    if desired.confirm:
+        flow, context = context_of(
+            client, desired, chosen, chosen.name or desired.confirm, check_mode
+        )
+        require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
+        result = overwrite(flow, context, desired, chosen, cluster)
+        return reported(_with_guest(flow, result), _described(client, desired, chosen), (), ())
+    return _restore_new(client, desired, chosen, archives, check_mode)
+
+
+def _restore_new(
+    client: Client,
+    desired: DesiredRestore,
+    chosen: Chosen,
+    archives: Sequence[Archive],
+    check_mode: bool,
+) -> Result:
+    """Restore a new guest, after the empty VMs of earlier restores were removed."""
+    cluster = with_names(client, fetch_cluster_state(client, {VM.type}), missing=True)
     leftovers = find_leftovers(client, cluster, desired.owner, archives)
     flow, context = context_of(client, desired, chosen, desired.new_name, check_mode)
     require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
@@ -58,11 +78,18 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         done = remove_leftovers(client, leftovers, desired.timeout)
     with after_writes(done):
         result = apply_plan(guest_plan)
-    finished = replace(result, values={**result.values, "guest": result.values[flow.key]})
-    archive = describe_archive(
-        chosen.archive, chosen.row, client.clock.time(), desired.owner.prefix, notes=False
-    )
-    return reported(finished, archive, planned, done)
+    return reported(_with_guest(flow, result), _described(client, desired, chosen), planned, done)
+
+
+def _with_guest(flow: AnyFlow, result: Result) -> Result:
+    """Return the result with its guest under one name for both kinds (pure)."""
+    return replace(result, values={**result.values, "guest": result.values[flow.key]})
+
+
+def _described(client: Client, desired: DesiredRestore, chosen: Chosen) -> dict[str, Any]:
+    """Return the archive as the module reports it."""
+    now, prefix = client.clock.time(), desired.owner.prefix
+    return describe_archive(chosen.archive, chosen.row, now, prefix, notes=False)
 
 
 def context_of(
@@ -141,5 +168,6 @@ def reported(
         "done": [*done, *before["done"]],
         "placement": before["placement"],
         "conditions": before["conditions"],
+        "kept": before.get("kept"),
     }
     return replace(result, changed=result.changed or bool(planned), values=values)

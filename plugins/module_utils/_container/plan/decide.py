@@ -109,7 +109,7 @@ def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
     source = Actual(CONTAINER, vmid, node, "stopped", live=origin.config, target=origin.config)
     data: dict[str, Any] = {"description": description, "hostname": guest.name}
     if origin.is_archive:
-        data |= {"hostname": guest.name or source.name, "storage": _restore_storage(origin.desired)}
+        data |= {"hostname": guest.name or source.name, "storage": restore_storage(origin.desired)}
     return CONTAINER_PLANNER.clone_of(source, vmid=vmid, node=node, data=data)
 
 
@@ -166,14 +166,14 @@ def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
         if desired.hardware.ssh_keys:
             data["ssh-public-keys"] = "\n".join(desired.hardware.ssh_keys)
         return plan_create(planner, desired, placed.change, creation, data)
-    data |= {"restore": 1, "unique": 1, "storage": _restore_storage(desired)}
+    data |= {"restore": 1, "unique": 1, "storage": restore_storage(desired)}
     source = Actual(
         CONTAINER, 0, creation.node, "stopped", live=origin.config, target=origin.config
     )
     return plan_restore(planner, desired, source, creation, Restore(origin.volume, data))
 
 
-def _restore_storage(desired: DesiredContainer) -> str:
+def restore_storage(desired: DesiredContainer) -> str:
     """Return the storage that PVE restores all volumes to; others are moved afterwards."""
     for disk in desired.hardware.disks:
         if disk.slot == "rootfs" and disk.storage:

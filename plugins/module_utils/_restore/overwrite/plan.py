@@ -1,0 +1,277 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan that overwrites a guest with an archive, and its refusals (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._cluster.placement import Needs, require_room, require_storage
+from ..._cluster.restoring import is_bare
+from ..._cluster.rules import Rules
+from ..._cluster.state import ClusterState
+from ..._container.kind import CONTAINER
+from ..._container.plan.decide import restore_storage as container_storage
+from ..._core.errors import Conflict, ValidationFailed
+from ..._core.quantities import read_size
+from ..._guest.live.creation import is_unfinished
+from ..._guest.marker import Marker, join_notes, split_notes
+from ..._guest.model import Actual
+from ..._guest.plan import power
+from ..._guest.plan.capacity import new_bytes
+from ..._guest.plan.planner import Creating, GuestPlanner
+from ..._resource.plan import Plan, Step
+from ..._vm.kind import VM
+from ..._vm.plan.restore import restore_storage as vm_storage
+from ..choose import KEPT_NOTES, Chosen
+from ..desired import KEEP_ARCHIVE, DesiredRestore
+
+KEEP, RESTORE = "keep", "restore"
+_NOTES = "{{guestname}}: " + KEPT_NOTES
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """A guest that an archive overwrites; `desired` is the guest of its kind."""
+
+    restore: DesiredRestore
+    chosen: Chosen
+    desired: Any
+    actual: Actual
+    run: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be lost: a failed restore left it, or its creation did not end."""
+        return is_bare(self.actual.live) or is_unfinished(self.actual)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its present state is kept as an archive."""
+        return self.restore.keep == KEEP_ARCHIVE and not self.is_empty
+
+    @property
+    def keep_storage(self) -> str:
+        """The storage of that archive."""
+        return self.restore.keep_storage or self.chosen.archive.storage
+
+    @property
+    def storage(self) -> str | None:
+        """The storage that PVE restores the disks to, None for that of each disk."""
+        if self.chosen.kind is VM:
+            return vm_storage(self.desired, self.chosen.config)
+        return container_storage(self.desired)
+
+
+def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
+    """Return the plan: stop the guest, keep its state, restore it, and apply the options.
+
+    The steps after the restore are a prediction: they are planned again once it is done.
+    """
+    actual, guest = task.actual, task.desired.guest
+    steps: list[Step] = []
+    if actual.running:
+        steps.append(power.stop(actual, guest))
+    if task.keeps:
+        steps.append(_keep_step(task))
+    restore = restore_step(task)
+    steps.append(restore)
+    source = archived_guest(task)
+    made = planner.restored(source, vmid=actual.vmid, node=actual.node, data=restore.data)
+    made = replace(made, pool=actual.pool)
+    rest = planner.plan_update(task.desired, made, creating=Creating())
+    before = task.actual.kind.shown(actual.target)
+    change = planner.changes(task.desired, made.target)
+    after = task.actual.kind.shown(planner.applied(change, made.target))
+    before["status"], after["status"] = actual.status, power.status_after(guest, made)
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    return Plan(
+        (*steps, *rest.steps),
+        {key: value for key, value in before.items() if key in changed},
+        {key: value for key, value in after.items() if key in changed},
+        pending=rest.pending,
+        warnings=rest.warnings,
+    )
+
+
+def archived_guest(task: Overwrite) -> Actual:
+    """Return the guest in the archive, in the place of the present one."""
+    config, actual = task.chosen.config, task.actual
+    return Actual(actual.kind, actual.vmid, actual.node, "stopped", live=config, target=config)
+
+
+def _keep_step(task: Overwrite) -> Step:
+    """Return the step that backs the guest up; the archive is protected, so that no rule removes
+    it.
+    """
+    actual = task.actual
+    data = {
+        "vmid": actual.vmid,
+        "storage": task.keep_storage,
+        "mode": "stop",
+        "compress": "zstd",
+        "remove": 0,
+        "protected": 1,
+        "notes-template": _NOTES,
+    }
+    summary = f"Keep the state of {actual.label} as an archive on storage {task.keep_storage}"
+    return Step(KEEP, summary, "POST", ("nodes", actual.node, "vzdump"), data)
+
+
+def restore_step(task: Overwrite) -> Step:
+    """Return the step that restores the guest: PVE removes its disks, and keeps VMID, MACs and
+    UUID of the archive (qemu-server: API2/Qemu.pm, create_vm; pve-container: API2/LXC.pm,
+    create_vm).
+    """
+    actual, volume = task.actual, task.chosen.archive.volume
+    notes, marker = split_notes(task.chosen.config.get("description"))
+    guest = task.desired.guest
+    marker = Marker(origin=marker.origin, run=task.run, tenant=guest.tenant_tag)
+    data: dict[str, Any] = {
+        "vmid": actual.vmid,
+        "force": 1,
+        "description": join_notes(notes, marker),
+    }
+    if actual.kind is CONTAINER:
+        data |= {"ostemplate": volume, "restore": 1}
+    else:
+        data["archive"] = volume
+    if task.restore.live:
+        data["live-restore"] = 1
+    if task.storage:
+        data["storage"] = task.storage
+    name = task.chosen.name or str(actual.vmid)
+    label = f"{actual.kind.noun} '{name}' ({actual.vmid}) on node {actual.node}"
+    summary = f"Restore {label} from {volume}"
+    path = actual.kind.path(actual.node)
+    return Step(RESTORE, summary, "POST", path, data, reread=True)
+
+
+# -- refusals
+
+
+def require_possible(task: Overwrite, snapshots: Collection[str]) -> None:
+    """Raise FleetError for a guest that must not be overwritten; `snapshots` are its snapshots."""
+    actual = task.actual
+    _require_confirmed(task)
+    if actual.template:
+        raise _refused(actual, "it is a template", "Restore a new guest")
+    if actual.target.get("protection") == "1":
+        raise _refused(actual, "it is protected", "Lift its protection first")
+    _require_same_guest(task)
+    _require_reachable(task)
+    if actual.running and not task.restore.stop:
+        raise _refused(actual, "it runs", "Set stop=true to let this task stop it")
+    if not task.keeps:
+        return
+    if snapshots:
+        names = ", ".join(sorted(snapshots))
+        raise _refused(
+            actual,
+            f"its snapshots would be lost, and an archive does not have them: {names}",
+            "Remove them first, set keep=none, or restore a new guest",
+        )
+    lost = disks_not_kept(actual, task.chosen.config)
+    if lost:
+        raise _refused(
+            actual,
+            f"{', '.join(lost)} would be lost, because backups leave it out",
+            "Include it in backups, detach it, set keep=none, or restore a new guest",
+        )
+
+
+def _require_confirmed(task: Overwrite) -> None:
+    actual = task.actual
+    name = task.chosen.name if is_bare(actual.live) else actual.name
+    if task.restore.confirm == name:
+        return
+    raise ValidationFailed(
+        attempted=f"{actual.kind.noun} {actual.vmid} on node {actual.node} was not overwritten",
+        answer=f"confirm is '{task.restore.confirm}', and its name is '{name}'",
+        next_step="Correct confirm if this guest is meant",
+        reason="confirm",
+    )
+
+
+def _require_same_guest(task: Overwrite) -> None:
+    """Raise Conflict for the archive of an earlier VM with the same VMID, which had another
+    UUID.
+    """
+    kind, actual = task.actual.kind, task.actual
+    archived = kind.identity_in(task.chosen.config, name="", volumes={})
+    if is_bare(actual.live) or not archived.uuid or not actual.identity.uuid:
+        return
+    if archived.uuid == actual.identity.uuid:
+        return
+    raise _refused(
+        actual,
+        "the archive is of an earlier VM with this VMID: its UUID is another one",
+        "Restore a new guest",
+    )
+
+
+def _require_reachable(task: Overwrite) -> None:
+    """Raise Conflict for an archive on a storage of another node."""
+    place, actual = task.chosen.archive.place, task.actual
+    if place and place != actual.node:
+        raise _refused(
+            actual,
+            f"the archive is on node {place}, and it is on node {actual.node}",
+            f"Migrate it to node {place}, or restore a new guest",
+        )
+
+
+def disks_not_kept(actual: Actual, archived: Mapping[str, str]) -> list[str]:
+    """Return the disks that a restore removes and a backup leaves out.
+
+    A restore of a VM removes the disks in slots of the archive; others stay as unused disks. That
+    of a container removes all its volumes (qemu-server: QemuServer.pm, restore_cleanup_oldconf;
+    pve-container: API2/LXC.pm, create_vm).
+    """
+    kind = actual.kind
+    disks = kind.disks_in(actual.target)
+    if kind is VM:
+        slots = kind.disks_in(archived).keys() & disks.keys()
+        return sorted(slot for slot in slots if disks[slot].get("backup") == "0")
+    lost: list[str] = []
+    for slot in sorted(kind.volumes_in(actual.target)):
+        if slot != "rootfs" and disks.get(slot, {}).get("backup") != "1":
+            lost.append(slot)
+    return lost
+
+
+def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: ClusterState) -> None:
+    """Raise FleetError for a storage that the node lacks or that has no room: PVE would notice
+    after it has removed the disks.
+    """
+    actual = task.actual
+    step = restore_step(task)
+    made = planner.restored(
+        archived_guest(task), vmid=actual.vmid, node=actual.node, data=step.data
+    )
+    if task.keeps:
+        require_storage(cluster, task.keep_storage, actual.node, "backup")
+    for storage in sorted(actual.kind.storages_in(made.target)):
+        if storage:
+            require_storage(cluster, storage, actual.node, actual.kind.content)
+    room = new_bytes(actual.kind, {}, made.target, copied=True)
+    for slot, drive in actual.kind.disks_in(actual.target).items():
+        storage = drive.get("file", "").partition(":")[0]
+        if slot in made.target and storage in room:
+            room[storage] -= read_size(drive.get("size")) or 0
+    needed = {storage: size for storage, size in room.items() if size > 0}
+    needs = Needs(room=needed, label=actual.label)
+    require_room(cluster, actual.node, needs, Rules(), actual.label)
+
+
+def _refused(actual: Actual, answer: str, next_step: str) -> Conflict:
+    return Conflict(
+        attempted=f"{actual.label} was not overwritten",
+        answer=answer,
+        next_step=next_step,
+        reason="not overwritten",
+    )

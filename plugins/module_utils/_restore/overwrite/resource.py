@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A guest while an archive overwrites it: stopped, kept, restored, configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._api.tasks import find_task
+from ..._cluster.restoring import await_restored, is_bare
+from ..._core.errors import Conflict, FleetError, RestoreFailed
+from ..._core.result import Result
+from ..._guest.flow.existing import ExistingResource
+from ..._guest.flow.flow import Flow
+from ..._guest.flow.report import report
+from ..._guest.live.find import require_own
+from ..._guest.live.read import read_wherever, require_untouched
+from ..._guest.model import Actual
+from ..._guest.plan.planner import Creating
+from ..._resource.execute import Execution, Sent, Verdict
+from ..._resource.plan import Plan, Step
+from .plan import KEEP, RESTORE, Overwrite
+
+if TYPE_CHECKING:
+    from ..._api.upid import TaskResult
+
+# Seconds by which the clocks of a node and of this machine may differ.
+_CLOCKS = 10
+
+
+class OverwrittenGuest(ExistingResource[Any]):
+    """An existing guest with the plan that overwrites it."""
+
+    def __init__(self, flow: Flow[Any], context: Any, plan: Plan, task: Overwrite) -> None:
+        super().__init__(flow, context, plan, task.actual)
+        self._task = task
+        self._began = self.client.clock.time()
+        self._kept: str | None = None  # the archive of the state before
+
+    def guard(self, step: Step) -> None:
+        """Look again before the steps that cannot be undone. Raises Conflict if another guest has
+        the VMID now, or if its disks have changed.
+        """
+        if step.action not in (KEEP, RESTORE, "stop", "shutdown"):
+            return
+        current = self._read()
+        known = self.actual
+        if is_bare(known.live):
+            if is_bare(current.live):
+                return
+            raise self._changed(current, "another run has restored it")
+        require_own(self.context.desired.guest, current, known)
+        require_untouched(self.context.desired.guest, known, current)
+        if step.action == RESTORE and current.running:
+            raise self._changed(current, "it was started again")
+
+    def _changed(self, current: Actual, answer: str) -> Conflict:
+        return Conflict(
+            attempted=f"{current.label} was not overwritten",
+            answer=answer,
+            next_step="Look at it, and run this again if it must still be overwritten",
+            reason="changed",
+        )
+
+    def _read(self) -> Actual:
+        known = self.actual
+        return read_wherever(self.client, known.kind, known.vmid, known.node, pool=known.pool)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        """Return the remaining steps: the marker of this run shows that the restore is done."""
+        current = self._await_end()
+        if current.marker.run == self._task.run:
+            return self.flow.planner.plan_update(self.context.desired, current, creating=Creating())
+        finished = {step.action for step in done}
+        steps = [step for step in self.plan.steps if step.action not in finished]
+        if not current.running:
+            steps = [step for step in steps if step.action not in ("stop", "shutdown")]
+        return Plan(tuple(steps))
+
+    def _await_end(self) -> Actual:
+        """Return the guest once no restore writes it. Raises RestoreFailed if it is empty."""
+        current = self._read()
+        was_empty = is_bare(self.actual.live)
+        if was_empty or not is_bare(current.live):
+            return current
+        await_restored(
+            self.client,
+            current.path,
+            seconds=self.timeout,
+            attempted=f"{self.actual.label} could not be read",
+        )
+        current = self._read()
+        if is_bare(current.live):
+            raise RestoreFailed(
+                attempted=f"{self.actual.label} was not restored",
+                answer="the restore has failed and has left it empty",
+                next_step=self._remedy(),
+                reason="restore failed",
+            )
+        return current
+
+    def _remedy(self) -> str:
+        vmid, name = self.actual.vmid, self._task.chosen.name
+        step = f"Run this again with vmid {vmid} and confirm '{name}': it restores the guest again"
+        if not self._task.keeps:
+            return step
+        storage = self._task.keep_storage
+        return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
+
+    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+        """Return the look for the task of the backup. After any other lost answer the plan is made
+        again.
+        """
+        if step.action != KEEP:
+            return None
+        node, vmid, since = self.actual.node, self.actual.vmid, self._began - _CLOCKS
+        return lambda: find_task(self.client, node, type="vzdump", vmid=vmid, since=since)
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        if step.action == KEEP:
+            return Verdict.FAILED
+        return super().classify_failure(step, error)
+
+    def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
+        """Return the error; a restore that failed names the way back."""
+        failure = super().failure(error, done)
+        finished = {step.action for step in done}
+        if RESTORE in finished or not error.upid or KEEP not in finished:
+            return failure
+        return failure.on(next_step=self._remedy())
+
+    def after_task(self, step: Step, result: TaskResult) -> Sent:
+        if step.action == KEEP:
+            self._kept = self._newest_archive()
+        return super().after_task(step, result)
+
+    def _newest_archive(self) -> str | None:
+        """Return the volume of the newest archive of the guest; one request."""
+        path = ("nodes", self.actual.node, "storage", self._task.keep_storage, "content")
+        rows = self.client.get(*path, content="backup", vmid=self.actual.vmid)
+        if not rows:
+            return None
+        newest = max(rows, key=lambda row: int(row.get("ctime") or 0))
+        return str(newest["volid"])
+
+    def preview(self) -> Result:
+        return report(self.flow, self.context, self.plan, self.actual, done=[])
+
+    def report(self, execution: Execution) -> Result:
+        plan, final = self.plan, self._read()
+        result = report(self.flow, self.context, plan, final, done=list(execution.done))
+        return replace(result, values={**result.values, "kept": self._kept})

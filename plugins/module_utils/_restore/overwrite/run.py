@@ -1,0 +1,109 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Overwrites the guest of an archive: read it, plan, then carry the plan out or preview it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.restoring import await_restored, is_bare, seems_bare
+from ..._cluster.state import ClusterState, VmRow
+from ..._cluster.storages.allocation import with_allocations
+from ..._core.errors import NotFound
+from ..._core.result import Result
+from ..._guest.create.quota_race import gather_usage, growth_of, require_quota
+from ..._guest.flow.existing import apply_to_guest
+from ..._guest.flow.flow import Flow
+from ..._guest.flow.reads import GuestReads
+from ..._guest.live.find import require_own
+from ..._guest.live.read import read_wherever
+from ..._guest.model import Actual
+from ..choose import Chosen
+from ..desired import DesiredRestore
+from ..leftover import has_failed, restores_of
+from .plan import Overwrite, archived_guest, plan_overwrite, require_possible, require_space
+from .resource import OverwrittenGuest
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+
+def overwrite(
+    flow: Flow[Any], context: Any, desired: DesiredRestore, chosen: Chosen, cluster: ClusterState
+) -> Result:
+    """Restore the archive over its guest and return the result; in check mode write nothing."""
+    client = context.client
+    actual = read_guest(client, desired, chosen, cluster)
+    context = replace(context, desired=_desired(context.desired, actual))
+    if not is_bare(actual.live):
+        require_own(context.desired.guest, actual)
+    run = os.urandom(6).hex()
+    task = Overwrite(desired, chosen, context.desired, actual, run)
+    names = () if task.is_empty else GuestReads(client).snapshot_names(actual)
+    require_possible(task, names)
+    sized = with_allocations(client, cluster, _room_of(task))
+    require_space(flow.planner, task, sized)
+    plan = plan_overwrite(flow.planner, task)
+    _require_quota(client, flow, task, sized)
+    return apply_to_guest(OverwrittenGuest(flow, context, plan, task))
+
+
+def read_guest(
+    client: Client, desired: DesiredRestore, chosen: Chosen, cluster: ClusterState
+) -> Actual:
+    """Return the guest to overwrite, once no restore writes it. Raises NotFound if it is gone."""
+    row = chosen.row or _empty_row(chosen, cluster)
+    if row is None:
+        raise NotFound(
+            attempted=f"{chosen.archive.volume} was not restored",
+            answer=f"there is no {chosen.kind.noun} {chosen.archive.vmid} to overwrite",
+            next_step="Give new_name instead of confirm",
+            reason="no guest to overwrite",
+        )
+    actual = read_wherever(client, chosen.kind, row.vmid, row.node, pool=row.pool)
+    if is_bare(actual.live) and not has_failed(restores_of(client, row)):
+        attempted = f"{chosen.kind.noun} {row.vmid} was not overwritten"
+        await_restored(client, actual.path, seconds=0, attempted=attempted)
+        actual = read_wherever(client, chosen.kind, row.vmid, row.node, pool=row.pool)
+    return actual
+
+
+def _empty_row(chosen: Chosen, cluster: ClusterState) -> VmRow | None:
+    """Return the row of the guest if a failed restore has left it empty (pure)."""
+    row = cluster.vms.get(chosen.archive.vmid or 0)
+    if row is not None and seems_bare(row) and row.type == chosen.archive.type:
+        return row
+    return None
+
+
+def _desired(desired: Any, actual: Actual) -> Any:
+    """Return the desired guest in the place of the present one: it runs again if it runs now
+    (pure).
+    """
+    state = desired.guest.state
+    if state == "present" and actual.running:
+        state = "started"
+    return desired.with_guest(vmid=actual.vmid, node=None, state=state)
+
+
+def _room_of(task: Overwrite) -> dict[str, int]:
+    """Return the storages whose way to allocate matters (pure)."""
+    storages = {task.storage} if task.storage else set()
+    storages |= set(task.actual.kind.storages_in(task.chosen.config))
+    return {storage: 1 for storage in storages if storage}
+
+
+def _require_quota(client: Client, flow: Flow[Any], task: Overwrite, cluster: ClusterState) -> None:
+    """Raise QuotaExceeded if the restored guest would break the quota of its tenant."""
+    guest, actual = task.desired.guest, task.actual
+    if guest.limits is None:
+        return
+    target = archived_guest(task).target
+    after = flow.planner.applied(flow.planner.changes(task.desired, target), target)
+    growth = growth_of(guest, actual, after)
+    usage = gather_usage(client, guest, cluster) if growth.is_limited(guest) else None
+    require_quota(guest, actual.label, growth, usage, cluster, actual.vmid)

@@ -1,0 +1,158 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module restore with confirm: a guest is overwritten with its archive.
+
+The simulator follows qemu-server, PVE/API2/Qemu.pm (create_vm) and PVE/QemuServer.pm, and
+pve-container, PVE/API2/LXC.pm (create_vm).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.modules.access_lab import do, refused
+from tests.modules.backup_lab import add_nas, container
+from tests.modules.estate_lab import Lab
+from tests.modules.restore_lab import end_restore, start_restore
+from tests.modules.test_restore import back_up, config
+
+DISK: dict[str, Any] = {"disks": [{"name": "scsi0", "size": 1, "storage": "ceph"}]}
+WEB: dict[str, Any] = {"name": "web", "tenant": "acme", "pool": "acme", "memory": 256, **DISK}
+
+
+@pytest.fixture
+def lab(unused: Lab) -> Lab:
+    add_nas(unused)
+    return unused
+
+
+@pytest.fixture
+def web(lab: Lab) -> dict[str, Any]:
+    """A VM that was changed after its backup."""
+    made: dict[str, Any] = do(lab, "vm", nics=[{"bridge": "vmbr0"}], **WEB)["vm"]
+    back_up(lab, made)
+    do(lab, "vm", name="web", tenant="acme", memory=512)
+    return made
+
+
+def whole(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a task; None takes an option out."""
+    given = {"tenant": "acme", "name": "web", "confirm": "web", **options}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def restore(lab: Lab, *, check: bool = False, **options: Any) -> dict[str, Any]:
+    return do(lab, "restore", check=check, **whole(options))
+
+
+def rejected(lab: Lab, **options: Any) -> dict[str, Any]:
+    return refused(lab, "restore", **whole(options))
+
+
+def test_a_vm_is_overwritten_and_its_state_is_kept(lab: Lab, web: dict[str, Any]) -> None:
+    before = config(lab, web)
+    lab.simulator.reset_log()
+    foreseen = restore(lab, check=True, options={"cores": 3})
+    assert lab.simulator.writes() == []
+    result = restore(lab, options={"cores": 3})
+    assert foreseen["plan"] == result["plan"] == result["done"]
+    assert foreseen["diff"] == result["diff"]
+    found = config(lab, web)
+    assert (int(found["memory"]), found["cores"]) == (256, 3)
+    assert (found["net0"], found["smbios1"]) == (before["net0"], before["smbios1"])
+    assert "run=" not in str(found.get("description"))
+    assert result["guest"]["vmid"] == web["vmid"]
+    assert result["guest"]["pool"] == "acme"
+    again = restore(lab, options={"cores": 3})
+    assert again["archive"]["volume"] == result["archive"]["volume"]
+    kept = do(lab, "restore", archive=result["kept"], tenant="acme", new_name="web-before")
+    assert int(config(lab, kept["guest"])["memory"]) == 512
+
+
+def test_a_running_vm_needs_leave_to_stop_and_runs_again(lab: Lab, web: dict[str, Any]) -> None:
+    do(lab, "vm", name="web", tenant="acme", state="started")
+    assert "stop=true" in rejected(lab)["msg"]
+    result = restore(lab, stop=True)
+    assert result["guest"]["status"] == "running"
+    assert int(config(lab, web)["memory"]) == 256
+
+
+def test_a_container_is_overwritten(lab: Lab) -> None:
+    box = container(lab, hostname="box", tags="tenant_acme")
+    back_up(lab, box)
+    do(lab, "container", vmid=box["vmid"], tenant="acme", memory="512M")
+    task: dict[str, Any] = {"name": None, "vmid": box["vmid"], "confirm": "box"}
+    foreseen = restore(lab, check=True, **task)
+    result = restore(lab, **task)
+    assert foreseen["plan"] == result["done"]
+    assert config(lab, box, "lxc")["memory"] == 128
+    assert result["kept"]
+
+
+def test_what_is_not_overwritten(lab: Lab, web: dict[str, Any]) -> None:
+    assert rejected(lab, confirm="wbe")["error"]["reason"] == "confirm"
+    assert "options.node" in rejected(lab, options={"node": "pve1"})["msg"]
+    assert "new_name" in lab.run("restore", name="web", new_name="w2", confirm="web")["msg"]
+    assert "none" in rejected(lab, storage="none")["msg"]
+    assert "ceph" in rejected(lab, keep_storage="ceph")["msg"]
+    do(lab, "snapshot", name="web", tenant="acme", snapshot="s1")
+    assert "snapshots would be lost: " not in rejected(lab)["msg"]
+    assert "s1" in rejected(lab)["msg"]
+    do(lab, "snapshot", name="web", tenant="acme", snapshot="s1", state="absent")
+    left_out = [{"name": "scsi0", "backup": False}]
+    do(lab, "vm", name="web", tenant="acme", disks=left_out)
+    assert "scsi0 would be lost" in rejected(lab)["msg"]
+    do(lab, "vm", name="web", tenant="acme", protection=True)
+    assert "it is protected" in rejected(lab, keep="none")["msg"]
+
+
+def test_the_archive_of_an_earlier_vm_is_refused(lab: Lab, web: dict[str, Any]) -> None:
+    path = ("nodes", web["node"], "storage", "nas", "content")
+    (old,) = [row["volid"] for row in lab.client.get(*path, vmid=web["vmid"])]
+    do(lab, "vm", name="web", tenant="acme", state="absent")
+    do(lab, "vm", vmid=web["vmid"], node=web["node"], **WEB)
+    assert "UUID" in rejected(lab, name=None, archive=old)["msg"]
+    none = rejected(lab)
+    assert none["error"]["reason"] == "no archive"
+
+
+def test_nothing_is_kept_on_request(lab: Lab, web: dict[str, Any]) -> None:
+    result = restore(lab, keep="none")
+    assert result["kept"] is None
+    assert len(result["done"]) == 2  # the restore, and the removal of the marker
+
+
+def test_a_failed_restore_is_completed_by_the_next_run(lab: Lab, web: dict[str, Any]) -> None:
+    path = ("nodes", web["node"], "storage", "nas", "content")
+    (archive,) = [row["volid"] for row in lab.client.get(*path, vmid=web["vmid"])]
+    upid = start_restore(lab, web, archive)
+    lab.client.write("DELETE", "nodes", web["node"], "tasks", upid)
+    end_restore(lab, web, upid)
+    result = restore(lab, name=None, vmid=web["vmid"])
+    assert result["kept"] is None
+    found = config(lab, web)
+    assert (found["name"], int(found["memory"])) == ("web", 256)
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("path", [r"/vzdump$", r"/qemu$", r"/config$"])
+def test_a_lost_answer_is_looked_after(
+    lab: Lab, web: dict[str, Any], path: str, moment: str
+) -> None:
+    lab.simulator.fault(path=path, method="PUT" if "config" in path else "POST", drop=moment)
+    result = restore(lab)
+    found = config(lab, web)
+    assert (found["name"], int(found["memory"])) == ("web", 256)
+    assert "run=" not in str(found.get("description"))
+    assert result["guest"]["vmid"] == web["vmid"]
+
+
+def test_a_failure_names_the_way_back(lab: Lab, web: dict[str, Any]) -> None:
+    lab.simulator.fault(task="qmrestore", fail="no space left on device")
+    result = lab.run("restore", name="web", tenant="acme", confirm="web")
+    assert result["failed"]
+    assert "Its former state is the newest archive" in result["msg"]
