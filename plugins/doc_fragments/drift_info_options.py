@@ -18,7 +18,14 @@ options:
       O(pve.fleet.vms#module:vms).
     type: list
     elements: dict
-    required: true
+  containers:
+    description:
+      - The containers of the estate, each with the options of an item of
+        O(pve.fleet.vms#module:containers).
+      - Containers are compared, and those that are not in the estate reported,
+        only if there is this list. It may be empty.
+    type: list
+    elements: dict
   defaults:
     description: Options for every VM, see O(pve.fleet.vms#module:defaults).
     type: dict
@@ -64,14 +71,15 @@ options:
     default: true
   ignore:
     description:
-      - Differences that are expected, as patterns V(VM) or V(VM:OPTION). V(*)
-        stands for any characters.
-      - C(VM) is compared with the name of a VM, with C(TENANT/NAME), and with
-        the VMID. C(OPTION) is compared with the option as Proxmox VE calls
-        it, such as V(memory) or V(net0), and with V(status), V(node) and V(pool).
-      - V(acme/web*:description) ignores the notes of some VMs, V(*:cpu*) options
-        of all VMs, and V(globex/*) everything about the VMs of a tenant. What
-        is ignored is counted in RV(drift.summary).
+      - Differences that are expected, as patterns V(VM) or V(VM:OPTION).
+        V(*) stands for any characters.
+      - C(VM) is compared with the name of a VM, with C(TENANT/NAME), and
+        with the VMID. C(OPTION) is compared with the option as Proxmox VE
+        calls it, such as V(memory) or V(net0), and with V(status), V(node)
+        and V(pool).
+      - V(acme/web*:description) ignores the notes of some VMs, V(*:cpu*)
+        options of all VMs, and V(globex/*) everything about the VMs of a
+        tenant. What is ignored is counted in RV(drift.summary).
     type: list
     elements: str
     default: []

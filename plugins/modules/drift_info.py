@@ -15,9 +15,9 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Compares the VMs of an estate with those of the cluster, option by option, and returns
-    what differs, who started the last task of each VM that differs, VMs that are missing
-    or not in the estate, and the use of quotas. Nothing is written.
+  - Compares the VMs and containers of an estate with those of the cluster, option by option,
+    and returns what differs, who started the last task of each VM that differs, VMs that
+    are missing or not in the estate, and the use of quotas. Nothing is written.
   - The comparison is the plan of M(pve.fleet.vms), so what is reported is what a run of
     C(pve.fleet.provision) would change.
   - What cannot be read is reported as unknown, with the reason, and never as without drift.
@@ -76,10 +76,11 @@ drift:
     nodes: {description: 'Nodes that could not be read, each with C(site), C(node) and
         C(reason).', type: list, elements: dict, sample: []}
     vms:
-      description: The VMs of the estate, in its order.
+      description: The VMs of the estate in its order, then its containers.
       type: list
       elements: dict
       contains:
+        kind: {description: V(vm) or V(container)., type: str, sample: vm}
         name: {description: Name of the VM., type: str, sample: web1}
         tenant: {description: 'Tenant of the VM, empty without one.', type: str, sample: acme}
         site: {description: 'Site of the VM, empty for that of the task.', type: str,
@@ -151,6 +152,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_in
 ENTRY = Entry(
     run,
     drift_info_spec(),
+    {"required_one_of": [("vms", "containers")]},
     secrets=fleet_secrets,
     sites=Sites(names=sites_of, run=run_at_sites),
     name="drift_info",

@@ -16,6 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._drift.image import orig
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, refused
@@ -152,6 +153,7 @@ def test_missing_unwanted_and_unlisted(lab: Lab, made: dict[str, Any]) -> None:
     assert others.keys() == {"db", "stray"}
     assert others["stray"] | {"last_task": None} == {
         "name": "stray",
+        "kind": "vm",
         "tenant": "globex",
         "site": "",
         "vmid": stray["vmid"],
@@ -526,3 +528,61 @@ def test_a_mistake_is_refused(lab: Lab, options: dict[str, Any], named: str) -> 
     assert result["error"]["category"] == "ValidationFailed"
     assert named in result["msg"]
     assert lab.simulator.log() == []
+
+
+CONTAINER = {"source": "debian-13-standard", "rootfs": {"size": 1, "storage": "ceph"}}
+WITH_CONTAINERS: dict[str, Any] = {
+    "defaults": {"tenant": "acme", "memory": 256},
+    "vms": [{"name": "web"}],
+    "containers": [{"name": "ct1", "cores": 1, **CONTAINER}, {"name": "ct2", **CONTAINER}],
+}
+
+
+def test_containers_are_compared_option_by_option(lab: Lab) -> None:
+    done = lab.run("vms", **WITH_CONTAINERS)
+    assert not done.get("failed"), done
+    report = drift(lab, **WITH_CONTAINERS, unlisted=False)
+    assert (report["drift"], report["complete"]) == (False, True)
+    assert [(one["name"], one["kind"]) for one in report["vms"]] == [
+        ("web", "vm"),
+        ("ct1", "container"),
+        ("ct2", "container"),
+    ]
+    ct1, ct2 = (row for row in done["vms"] if row["kind"] == "container")
+    path = ("nodes", ct1["node"], "lxc", ct1["vmid"], "config")
+    lab.client.write("PUT", *path, data={"cores": 3, "nameserver": "10.0.0.1"})
+    lab.simulator.ask("DELETE", f"/containers/{ct2['vmid']}", None)
+    found = vms(drift(lab, **WITH_CONTAINERS, unlisted=False))
+    assert found["ct1"]["options"] == [
+        {"option": "cores", "wanted": 1, "actual": 3, "pending": None}
+    ]
+    assert found["ct1"]["status"] == "drifted"
+    assert found["ct2"]["status"] == "missing"
+    assert found["web"]["status"] == "in_sync"
+
+
+def test_containers_that_are_not_in_the_estate(lab: Lab) -> None:
+    for vmid, tags in ((710, "tenant_acme"), (711, "tenant_hooli")):
+        add_container(lab, vmid, hostname=f"ct{vmid}", tags=tags)
+    nothing = {"vms": [], "tenants": ["acme"], "tenants_required": False}
+    assert drift(lab, **nothing)["unlisted"] == []
+    result = compared(lab, **nothing, containers=[])
+    (row,) = result["drift"]["unlisted"]
+    assert (row["name"], row["kind"], row["vmid"]) == ("ct710", "container", 710)
+    assert "acme/ct710 (710, pve1): not in the estate" in result["report"]
+    both = drift(lab, vms=[], containers=[])["unlisted"]
+    assert {row["vmid"] for row in both} == {710, 711}
+
+
+def test_containers_count_in_the_quota_of_the_report(lab: Lab) -> None:
+    add_container(lab, 710, hostname="ct1", tags="tenant_acme")
+    machine(lab, name="web", tags="tenant_acme")
+    estate = {
+        "vms": [{"name": "web", "tenant": "acme"}],
+        "containers": [{"name": "ct1", "tenant": "acme", "memory": 1024}],
+        "tenant_settings": {"acme": {"quota": {"vms": 1}}},
+    }
+    report = drift(lab, **estate)
+    (quota,) = report["quotas"]
+    assert (quota["used"], quota["exceeded"]) == (2, True)
+    assert vms(report)["ct1"]["status"] == "drifted"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compares one VM of the estate with the real VM, from the plan of module vms (pure)."""
+"""Compares one guest of the estate with the real one, from the plan of module vms (pure)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .._core.errors import (
     PermissionDenied,
     RestoreFailed,
 )
+from .._facts.kinds import word_of
 from .._fleet.plan import Planned
+from .._guest.flow.flow import GuestPlan
+from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
-from .._vm.model import DesiredVm
-from .._vm.plan.update import differences
-from .._vm.run import VmPlan
 from .image import find_newer_image
 from .model import (
     DRIFTED,
@@ -85,7 +85,7 @@ def _add_refused(
         return
     try:
         require_origin(desired.guest, actual, cluster)
-        before, after = differences(desired, actual)
+        before, after = planned.item.kind.flow.planner.differences(desired, actual)
     except FleetError:
         return
     options = _differences(desired, actual, before, after)
@@ -124,6 +124,7 @@ def _identity(planned: Planned) -> Compared:
         name=desired.guest.name or "",
         tenant=desired.guest.tenant or "",
         site=planned.item.site,
+        kind=word_of(planned.item.kind.kind.type),
         vmid=desired.guest.vmid,
     )
     if planned.found is not None:
@@ -144,7 +145,7 @@ def _status_of_error(planned: Planned, error: FleetError) -> str:
     return MISSING
 
 
-def _add_plan(found: Compared, desired: DesiredVm, vm_plan: VmPlan) -> None:
+def _add_plan(found: Compared, desired: DesiredGuest, vm_plan: GuestPlan[Any]) -> None:
     """Add status and options of a VM that has a plan."""
     actual = vm_plan.actual
     if vm_plan.draft is not None:
@@ -187,7 +188,7 @@ def is_unfinished(planned: Planned) -> bool:
 
 
 def _differences(
-    desired: DesiredVm, actual: Actual, before: Mapping[str, Any], after: Mapping[str, Any]
+    desired: DesiredGuest, actual: Actual, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> list[Difference]:
     """Return wanted, actual and pending value of each option that differs, sorted by option.
 
@@ -220,7 +221,7 @@ def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
     return {key for key in keys if first.get(key) != second.get(key)}
 
 
-def _named(desired: DesiredVm) -> set[str]:
+def _named(desired: DesiredGuest) -> set[str]:
     """Return the options of PVE that the estate names for a VM."""
     named = {*desired.hardware.scalars, *desired.hardware.property_strings, *desired.hardware.unset}
     named.update(disk.slot for disk in desired.hardware.disks)

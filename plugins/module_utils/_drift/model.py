@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._facts.kinds import VIRTUAL_MACHINE
 from .ignore import Ignored
 
 IN_SYNC = "in_sync"
@@ -45,11 +46,12 @@ class Difference:
 
 @dataclass
 class Compared:
-    """One VM of the estate compared with the real VM. Site and tenant are empty if it has none."""
+    """One guest of the estate beside the real one. Site and tenant are empty if it has none."""
 
     name: str
     tenant: str
     site: str
+    kind: str = VIRTUAL_MACHINE
     vmid: int | None = None
     node: str | None = None
     status: str = UNKNOWN
@@ -61,7 +63,7 @@ class Compared:
 
 @dataclass
 class Unlisted:
-    """One VM that the estate does not describe."""
+    """One guest that the estate does not describe."""
 
     name: str
     tenant: str
@@ -69,6 +71,7 @@ class Unlisted:
     vmid: int
     node: str
     power: str
+    kind: str = VIRTUAL_MACHINE
     last_task: dict[str, Any] | None = None
 
 

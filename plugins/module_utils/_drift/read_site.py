@@ -16,6 +16,7 @@ from .._cluster.visible import look_for, require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
+from .._fleet.kinds import CONTAINERS, VMS, ListKind
 from .._fleet.plan import Planned, Planner, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest
@@ -59,7 +60,7 @@ def read_site(estate: Estate, client: Client, scope: DriftScope, site: str) -> D
     """
     reading = DriftReading(site)
     try:
-        planner = Planner(client, check_mode=True)
+        planner = Planner(client, check_mode=True, lists=_lists_of(estate))
         located = planner.look_up(estate.items)
         plans = with_leaving(planner.plan_located(located), planner.leaving)
     except FleetError as error:
@@ -69,7 +70,7 @@ def read_site(estate: Estate, client: Client, scope: DriftScope, site: str) -> D
             vm.status = UNKNOWN
         return reading
     reading.nodes = silent_nodes(planner.cluster, site)
-    vms = [compare(planned, planner.cluster) for planned in plans]
+    vms = [compare(one, planner.cluster.of_type(one.item.kind.kind.type)) for one in plans]
     _find_hidden(client, planner, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
         _add(reading, vm, scope.ignored, is_unfinished(planned))
@@ -79,6 +80,15 @@ def read_site(estate: Estate, client: Client, scope: DriftScope, site: str) -> D
     _add_quotas(reading, client, planner, estate.items)
     _add_tasks(reading, client, planner)
     return reading
+
+
+def _lists_of(estate: Estate) -> list[ListKind]:
+    """Return the kinds of guests that are compared: containers only if the estate has a list of
+    them, which may be empty.
+    """
+    if estate.params.get(CONTAINERS.option) is None:
+        return [VMS]
+    return [VMS, CONTAINERS]
 
 
 def _find_hidden(
@@ -196,7 +206,8 @@ def _add_quotas(
             by_tenant.setdefault(item.desired.guest.tenant, item.desired.guest)
     for tenant in sorted(by_tenant):
         try:
-            usage = read_usage(client, by_tenant[tenant], planner.cluster)
+            guest = by_tenant[tenant]
+            usage = read_usage(client, guest, planner.cluster.of_type(guest.kind.type))
         except FleetError as error:
             reading.warnings.append(f"The use of {tenant}'s quota is unknown: {error.message}")
             continue

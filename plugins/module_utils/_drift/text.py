@@ -12,6 +12,7 @@ from typing import Any
 
 from .._cluster.quota import shown_figures
 from .._core.quantities import MIB, read_size, readable_size
+from .._facts.kinds import CT
 from .model import IN_SYNC, SOURCE
 
 Row = Mapping[str, Any]
@@ -71,7 +72,7 @@ def _vm(row: Row) -> list[str]:
 
 
 def _label(row: Row) -> str:
-    label = row["name"] or "VM"
+    label = row["name"] or ("container" if row["kind"] == CT else "VM")
     if row["tenant"]:
         label = f"{row['tenant']}/{label}"
     places: list[str] = []

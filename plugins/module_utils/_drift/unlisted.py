@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs that the estate does not describe, and nodes that hide their VMs (pure)."""
+"""Guests that the estate does not describe, and nodes that hide their guests (pure)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import owns, tenant_of, tenant_tag
+from .._facts.kinds import word_of
 from .model import OfflineNode, Unlisted
 
 
@@ -45,6 +46,7 @@ def describe_unlisted(row: VmRow, site: str, prefix: str) -> Unlisted:
         vmid=row.vmid,
         node=row.node,
         power=row.status,
+        kind=word_of(row.type),
     )
 
 

@@ -14,6 +14,7 @@ from .._cluster.rules import read_rules as read_placement
 from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.arguments.options import check_options
+from .._core.errors import ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._drift.ignore import read_ignored
@@ -118,7 +119,16 @@ def _estate_options(params: Mapping[str, Any]) -> dict[str, Any] | None:
     given = params.get("estate")
     if given is None:
         return None
-    options = check_options(drift_info_spec(), given, "The option estate was refused")
+    attempted = "The option estate was refused"
+    options = check_options(drift_info_spec(), given, attempted)
+    if options.get("vms") is None and options.get("containers") is None:
+        raise ValidationFailed(
+            attempted=attempted,
+            answer="it has neither vms nor containers",
+            next_step="Give it the lists of the estate; they may be empty",
+            reason="estate",
+            dispatched=False,
+        )
     return with_defaults(fleet_spec(), {**_blank(), **options})
 
 

@@ -17,7 +17,8 @@ Spec = dict[str, dict[str, Any]]
 def drift_info_spec() -> Spec:
     """Return the options of module drift_info."""
     return {
-        "vms": {"type": "list", "elements": "dict", "required": True},
+        "vms": {"type": "list", "elements": "dict"},
+        "containers": {"type": "list", "elements": "dict"},
         "defaults": {"type": "dict", "default": {}},
         "classes": {"type": "dict", "default": {}},
         "networks": {"type": "dict", "default": {}},
