@@ -95,6 +95,8 @@ options:
       - role
       - role_info
       - rollback
+      - sdn
+      - sdn_info
       - snapshot
       - snapshot_info
       - storage

@@ -43,6 +43,16 @@ _REALM = {
     "client_id": "proxmox",
 }
 _RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
+_NETWORK = {
+    "zones": [{"name": "faulty", "type": "simple"}],
+    "vnets": [{"name": "faulty0", "zone": "faulty"}],
+    "subnets": [{"cidr": "10.77.0.0/24", "vnet": "faulty0", "gateway": "10.77.0.1"}],
+}
+_NO_NETWORK = {
+    "zones": [{"name": "faulty", "state": "absent"}],
+    "vnets": [{"name": "faulty0", "state": "absent"}],
+    "subnets": [{"cidr": "10.77.0.0/24", "vnet": "faulty0", "state": "absent"}],
+}
 _DOWNLOAD = {"storage": "local", "node": "pve1", "content": "import", "source_url": ISO_URL}
 
 BLANK: Mapping[str, Any] = {
@@ -258,6 +268,9 @@ SCENARIOS: tuple[Scenario, ...] = (
             ("vm", {"vmid": VMID, "tenant": TENANT, "adopt": True}),
         ),
     ),
+    access("create networks", "sdn", **_NETWORK),
+    access("change a network", "sdn", _NETWORK, vnets=[{"name": "faulty0", "alias": "new"}]),
+    access("remove networks", "sdn", _NETWORK, **_NO_NETWORK),
     pool("create a pool", comment="c", storages=["ceph"]),
     pool("change a pool", {"comment": "a"}, comment="b", vms=[20101]),
     pool("take out of a pool", {"storages": ["ceph", "local"]}, storages=["local"], exact=True),

@@ -126,7 +126,20 @@ def _access(lab: Lab) -> dict[str, Any]:
         "users": _sorted(users),
         "grants": _sorted(client.get("access", "acl")),
         "options": client.get("cluster", "options"),
+        "networks": _networks(lab),
     }
+
+
+def _networks(lab: Lab) -> dict[str, Any]:
+    """Return zones and VNets with their pending changes, and the subnets."""
+    base, vnets = ("cluster", "sdn"), lab.client.get("cluster", "sdn", "vnets")
+    found = {
+        kind: _sorted(lab.client.get(*base, kind, params={"pending": 1}))
+        for kind in ("zones", "vnets", "controllers")
+    }
+    for row in vnets:
+        found[row["vnet"]] = _sorted(lab.client.get(*base, "vnets", row["vnet"], "subnets"))
+    return found
 
 
 def _sorted(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -217,7 +217,7 @@ def test_a_group_is_removed_with_its_rules(lab: Lab) -> None:
 def test_a_lost_answer_about_a_group_is_looked_after(
     lab: Lab, drop: str, options: dict[str, Any]
 ) -> None:
-    group = {"scope": "group", "group": "lost"}
+    group: dict[str, Any] = {"scope": "group", "group": "lost"}
     if options:
         converge(lab, **group, comment="first")
     method = "DELETE" if "state" in options else "POST"

@@ -15,7 +15,7 @@ from tests.modules.estate_lab import Lab
 from tests.modules.test_firewall import converge, refused
 
 OFFICE = "192.0.2.10"
-CLUSTER = {"scope": "cluster", "caller_address": OFFICE}
+CLUSTER: dict[str, Any] = {"scope": "cluster", "caller_address": OFFICE}
 API = {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "8006", "source": "192.0.2.0/24"}
 ON = {"enable": True}
 
@@ -69,7 +69,7 @@ def test_rules_before_those_of_pve_are_refused(lab: Lab, rule: dict[str, Any], s
 
 def test_rules_of_a_node_are_checked(lab: Lab) -> None:
     converge(lab, **CLUSTER, options=ON, rules=[API])
-    node = {"scope": "node", "node": "pve2", "caller_address": OFFICE}
+    node: dict[str, Any] = {"scope": "node", "node": "pve2", "caller_address": OFFICE}
     closed = {"type": "in", "action": "DROP", "source": "192.0.2.0/24"}
     result = refused(lab, **node, rules=[closed])
     assert "the API of pve2 from 192.0.2.10 (DROP by node rule 0" in result["msg"]

@@ -89,13 +89,14 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     },
     "docs/fleet.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "docs/getting-started.md": {"shell": By(HERE), "yaml": By(HERE), "text": OUTPUT},
-    "docs/firewall.md": {"yaml": By(IN_EXAMPLES)},
+    "docs/firewall.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "docs/ha.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "docs/inventory.md": {
         "yaml": By("tests/plays/test_inventory_docs.py"),
         "shell": OWN_CLUSTER,
         "ini": Not("tests/plays/test_inventory.py sets the same by the environment"),
     },
+    "docs/networks.md": {"yaml": By(IN_EXAMPLES)},
     "docs/metrics.md": {
         "console": OUTPUT,
         "ini": Not("tests/plays/test_callback_metrics.py sets the same; the unit needs systemd"),

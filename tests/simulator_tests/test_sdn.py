@@ -90,3 +90,13 @@ def test_what_is_used_is_not_removed(net: Client) -> None:
     path = f"{SDN}/vnets/v1/subnets/z1-10.1.0.0-24"
     refused = net.call("PUT", path, {"dhcp-range": ranges})
     assert refused.message.endswith("dhcp-range: dhcp ranges must not overlap\n")
+
+
+def test_a_node_shows_its_zones_and_whether_they_run(net: Client) -> None:
+    """pve-network: API2/Network/SDN/Nodes/Zones.pm, SDN/Zones.pm, status."""
+    rows = {node: net.get(f"/nodes/{node}/sdn/zones") for node in ("pve1", "pve3")}
+    assert rows == {"pve1": [{"zone": "z1", "status": "available"}], "pve3": []}
+    net.post(f"{SDN}/zones", zone="z2", type="simple")
+    assert net.get("/nodes/pve3/sdn/zones") == []
+    assert net.do("PUT", SDN) == "OK"
+    assert net.get("/nodes/pve3/sdn/zones") == [{"zone": "z2", "status": "available"}]

@@ -43,6 +43,7 @@ PLACES: Mapping[str, str] = {
     kinds.REALMS: "`/access/realm/REALM`",
     kinds.ALL_STORAGES: "`/storage`",
     kinds.MAPPINGS: "`/mapping`",
+    kinds.NETWORKS: "`/sdn`",
 }
 _CONFIG = {f"VM.Config.{part}" for part in CONFIG_PARTS}
 

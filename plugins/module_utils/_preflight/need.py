@@ -28,6 +28,7 @@ GROUPS = "groups"
 REALMS = "realms"
 ALL_STORAGES = "all storages"
 MAPPINGS = "mappings"
+NETWORKS = "networks"
 
 Version = tuple[int, int]
 NEVER: Version = (999, 0)

@@ -18,6 +18,7 @@ from .need import (
     GROUPS,
     IMAGES,
     MAPPINGS,
+    NETWORKS,
     NEW_VM,
     NODE,
     POOL,
@@ -127,7 +128,13 @@ _PATH_ABOVE = {
     REALMS: "/access/realm",
 }
 # The path of a kind of which there is only one object.
-_PATH = {ROOT: "/", ACCESS: "/access", GROUPS: "/access/groups", ALL_STORAGES: "/storage"}
+_PATH = {
+    ROOT: "/",
+    ACCESS: "/access",
+    GROUPS: "/access/groups",
+    ALL_STORAGES: "/storage",
+    NETWORKS: "/sdn",
+}
 
 
 def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:

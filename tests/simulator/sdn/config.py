@@ -28,6 +28,7 @@ class Sdn:
     files: dict[str, SectionFile] = field(default_factory=dict)
     running: dict[str, Entries] = field(default_factory=dict)
     token: str | None = None
+    not_reloaded: set[str] = field(default_factory=set)  # nodes that run an older version
 
     def file(self, name: str) -> SectionFile:
         """The configured entries of a kind."""

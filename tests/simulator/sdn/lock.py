@@ -66,8 +66,11 @@ def apply(ctx: Ctx, p: dict[str, Any]) -> str:
         if _is_released(p):
             sdn.token = None
 
+    sdn.not_reloaded = set(ctx.cluster.nodes)
+
     async def reload(task: Task) -> None:
         await task.work()
+        sdn.not_reloaded.discard(task.node)
 
     async def reload_all(task: Task) -> None:
         ctx.cluster.check_quorum()
@@ -97,6 +100,21 @@ def _vnets_of(sdn: Sdn, node: str) -> dict[str, dict[str, Any]]:
             "comments": vnet.get("alias"),
         }
     return found
+
+
+@api("GET /nodes/{node}/sdn/zones")
+def zone_status(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The status of the running zones on a node (pve-network: SDN/Zones.pm, status)."""
+    sdn = sdn_of(ctx)
+    status = "pending" if p["node"] in sdn.not_reloaded else "available"
+    rows = []
+    for name, zone in sorted(sdn.running.get("zones", {}).items()):
+        nodes = split_list(str(zone.get("nodes") or ""))
+        if nodes and p["node"] not in nodes:
+            continue
+        if ctx.may(f"/sdn/zones/{name}", "SDN.Audit", "SDN.Allocate", any_of=True):
+            rows.append({"zone": name, "status": status})
+    return rows
 
 
 @api(f"GET {BASE}/dry-run")

@@ -31,6 +31,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "realm": "realms",
     "realm_sync": "users of a directory",
     "role": "roles",
+    "sdn": "networks of the cluster",
     "storage": "storages of the cluster",
     "storage_download": "images and ISOs, which have no tenant",
     "tenant": "the tenant itself, which the option name says",

@@ -51,7 +51,7 @@ def guest_chain(cluster: Cluster, guest: Guest, nic: Nic, direction: str) -> tup
         return ()
     filtered = _with_ip_filter(guest, nic)
     names = Names(filtered, cluster.firewall)
-    links = []
+    links: list[Link] = []
     if direction == IN:
         links += _input_filters(cluster, {})
     links += _built_in(names, _guest_rules(options, direction))

@@ -110,8 +110,13 @@ def _filled(rule: Rule, proto: str, dport: str, sport: str) -> Rule:
     for given, fixed in ((rule.proto, proto), (rule.dport, dport), (rule.sport, sport)):
         if given and fixed and given != fixed:
             raise NotInForce
-    values = {"proto": proto or rule.proto, "dport": dport or rule.dport}
-    return replace(rule, macro="", **values, sport=sport or rule.sport)
+    return replace(
+        rule,
+        macro="",
+        proto=proto or rule.proto,
+        dport=dport or rule.dport,
+        sport=sport or rule.sport,
+    )
 
 
 def _any(answers: Iterable[bool | None]) -> bool | None:

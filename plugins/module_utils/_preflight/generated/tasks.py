@@ -101,6 +101,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         Need("vm", ("VM.Snapshot", "VM.Snapshot.Rollback"), any_of=True),
         Need("vm", ("VM.Audit", "VM.PowerMgmt")),
     ),
+    "sdn": (Need("networks", ("SDN.Allocate",)), Need("datacenter", ("Sys.Audit",))),
+    "sdn_info": (Need("networks", ("SDN.Audit",)), Need("datacenter", ("Sys.Audit",))),
     "snapshot": (Need("vm", ("VM.Audit", "VM.Snapshot")),),
     "storage": (Need("all storages", ("Datastore.Allocate",)),),
     "storage_info": (Need("storage", ("Datastore.Audit",)),),

@@ -83,6 +83,8 @@ def preflight_info_spec() -> Spec:
                 "role",
                 "role_info",
                 "rollback",
+                "sdn",
+                "sdn_info",
                 "snapshot",
                 "snapshot_info",
                 "storage",

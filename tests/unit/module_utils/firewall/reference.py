@@ -272,15 +272,8 @@ class Ruleset:
         self.rules(chain, [*host["rules"], *self.cluster["rules"]], None, direction, "RETURN")
         self.management(chain, host, direction)
         for mine, theirs in host["rings"]:
-            source, dest = (theirs, mine) if direction == "in" else (mine, theirs)
-            self.add(
-                chain,
-                lambda p, s=source, d=dest: (
-                    (str(p["source"]), str(p["dest"]), p["proto"]) == (s, d, "udp")
-                    and 5404 <= p["dport"] <= 5405
-                ),
-                "RETURN",
-            )
+            ends = (theirs, mine) if direction == "in" else (mine, theirs)
+            self.add(chain, corosync_match(*ends), "RETURN")
         default = "DROP" if direction == "in" else "ACCEPT"
         self.policy(chain, self.cluster["options"].get(f"policy_{direction}") or default, "RETURN")
         return chain
@@ -328,6 +321,18 @@ def in_net(key: str, text: str) -> Match:
         return lambda p: p[key].version == low.version and low <= p[key] <= high
     net = ipaddress.ip_network(text)
     return lambda p: p[key] in net
+
+
+def corosync_match(source: str, dest: str) -> Match:
+    def match(packet: Packet) -> bool:
+        ends = (str(packet["source"]), str(packet["dest"]))
+        return (
+            ends == (source, dest)
+            and packet["proto"] == "udp"
+            and (5404 <= packet["dport"] <= 5405)
+        )
+
+    return match
 
 
 def is_type(proto: str, kind: str) -> Match:

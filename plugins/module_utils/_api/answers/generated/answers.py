@@ -1342,6 +1342,17 @@ READS: Mapping[str, Form] = {
         )
     ),
     "cluster/firewall/macros": rows(Record({"macro": name}, {})),
+    "cluster/sdn/zones": rows(Record({"zone": name}, {})),
+    "cluster/sdn/vnets": rows(Record({"vnet": name}, {})),
+    "cluster/sdn/vnets/*/subnets": rows(Record({"subnet": name}, {})),
+    "cluster/sdn/controllers": rows(Record({"controller": name}, {})),
+    "cluster/sdn/ipams": rows(Record({"ipam": name}, {})),
+    "cluster/sdn/ipams/*/status": rows(
+        Record({}, {"vnet": text, "subnet": text, "ip": text, "mac": text, "hostname": text})
+    ),
+    "cluster/sdn/dns": rows(Record({"dns": name}, {})),
+    "cluster/sdn/dry-run": Record({}, {"frr-diff": text, "interfaces-diff": text}),
+    "nodes/*/sdn/zones": rows(Record({"zone": name, "status": name}, {})),
     "cluster/sdn/vnets/*/firewall/options": values(scalar),
     "cluster/sdn/vnets/*/firewall/rules": rows(
         Record(

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects of SDN: zones, VNets, subnets, controllers, IPAMs and name servers (data)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+ZONES, VNETS, SUBNETS = "zones", "vnets", "subnets"
+CONTROLLERS, IPAMS, DNS = "controllers", "ipams", "dns"
+SECTIONS = (ZONES, VNETS, SUBNETS, CONTROLLERS, IPAMS, DNS)
+PENDING_SECTIONS = (ZONES, VNETS, SUBNETS, CONTROLLERS)
+"""Sections that take effect with an apply; IPAMs and name servers do at once."""
+TEXT, FLAG, LIST, NUMBER, RANGES = "text", "flag", "list", "number", "ranges"
+
+Entry: TypeAlias = "Mapping[str, str]"
+"""The properties of an object by their names in Proxmox VE, in canonical form."""
+Section: TypeAlias = "Mapping[str, Entry]"
+Sections: TypeAlias = "Mapping[str, Section]"
+
+NOUNS = {
+    ZONES: "zone",
+    VNETS: "VNet",
+    SUBNETS: "subnet",
+    CONTROLLERS: "controller",
+    IPAMS: "IPAM",
+    DNS: "name server",
+}
+KEYS = {
+    ZONES: "zone",
+    VNETS: "vnet",
+    SUBNETS: "subnet",
+    CONTROLLERS: "controller",
+    IPAMS: "ipam",
+    DNS: "dns",
+}
+"""The name of an object in requests and answers."""
+SECRETS = ("token", "key")
+
+# Option: the name of the property in Proxmox VE, and its form.
+FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    ZONES: {
+        "type": ("type", TEXT),
+        "bridge": ("bridge", TEXT),
+        "nodes": ("nodes", LIST),
+        "tag": ("tag", NUMBER),
+        "vlan_protocol": ("vlan-protocol", TEXT),
+        "peers": ("peers", LIST),
+        "vxlan_port": ("vxlan-port", NUMBER),
+        "vrf_vxlan": ("vrf-vxlan", NUMBER),
+        "controller": ("controller", TEXT),
+        "exitnodes": ("exitnodes", LIST),
+        "exitnodes_primary": ("exitnodes-primary", TEXT),
+        "exitnodes_local_routing": ("exitnodes-local-routing", FLAG),
+        "advertise_subnets": ("advertise-subnets", FLAG),
+        "disable_arp_nd_suppression": ("disable-arp-nd-suppression", FLAG),
+        "rt_import": ("rt-import", TEXT),
+        "mac": ("mac", TEXT),
+        "bridge_disable_mac_learning": ("bridge-disable-mac-learning", FLAG),
+        "mtu": ("mtu", NUMBER),
+        "ipam": ("ipam", TEXT),
+        "dhcp": ("dhcp", TEXT),
+        "dns": ("dns", TEXT),
+        "reversedns": ("reversedns", TEXT),
+        "dnszone": ("dnszone", TEXT),
+    },
+    VNETS: {
+        "zone": ("zone", TEXT),
+        "tag": ("tag", NUMBER),
+        "alias": ("alias", TEXT),
+        "vlanaware": ("vlanaware", FLAG),
+        "isolate_ports": ("isolate-ports", FLAG),
+    },
+    SUBNETS: {
+        "vnet": ("vnet", TEXT),
+        "gateway": ("gateway", TEXT),
+        "snat": ("snat", FLAG),
+        "dnszoneprefix": ("dnszoneprefix", TEXT),
+        "dhcp_ranges": ("dhcp-range", RANGES),
+        "dhcp_dns_server": ("dhcp-dns-server", TEXT),
+    },
+    CONTROLLERS: {
+        "type": ("type", TEXT),
+        "asn": ("asn", NUMBER),
+        "peers": ("peers", LIST),
+        "node": ("node", TEXT),
+        "ebgp": ("ebgp", FLAG),
+        "ebgp_multihop": ("ebgp-multihop", NUMBER),
+        "loopback": ("loopback", TEXT),
+        "bgp_multipath_as_path_relax": ("bgp-multipath-as-path-relax", FLAG),
+        "isis_domain": ("isis-domain", TEXT),
+        "isis_ifaces": ("isis-ifaces", LIST),
+        "isis_net": ("isis-net", TEXT),
+    },
+    IPAMS: {
+        "type": ("type", TEXT),
+        "url": ("url", TEXT),
+        "token": ("token", TEXT),
+        "section": ("section", NUMBER),
+        "fingerprint": ("fingerprint", TEXT),
+    },
+    DNS: {
+        "type": ("type", TEXT),
+        "url": ("url", TEXT),
+        "key": ("key", TEXT),
+        "ttl": ("ttl", NUMBER),
+        "reversemaskv6": ("reversemaskv6", NUMBER),
+        "fingerprint": ("fingerprint", TEXT),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The sections that a task declares: an object without properties, None, is removed.
+
+    An empty property is removed. Objects that are not listed are removed from `exact` sections.
+    """
+
+    sections: Mapping[str, Mapping[str, Entry | None]]
+    exact: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The running objects, and the changes that are configured and do not run."""
+
+    running: Sections
+    pending: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Names that objects refer to; None for names that were not read.
+
+    `bridges` are those of each node, `used` has the guests that use each VNet.
+    """
+
+    nodes: frozenset[str] = frozenset()
+    bridges: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    used: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads SDN, as far as a task needs it. Talks, decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.state import fetch_cluster_state
+from .._container.kind import CONTAINER
+from .._core.parallel import side_by_side
+from .._vm.kind import VM
+from .forms import pending_of, running_of, section_of
+from .model import (
+    CONTROLLERS,
+    DNS,
+    IPAMS,
+    SUBNETS,
+    VNETS,
+    ZONES,
+    Entry,
+    Reading,
+    Sections,
+    Surroundings,
+)
+from .plan import ROOT
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_WORKERS = 4
+_BRIDGES = ("bridge", "OVSBridge")
+
+
+def read_sdn(client: Client, *, subnets: bool = False, servers: bool = False) -> Reading:
+    """Return the running objects; the subnets of all VNets and the servers only if asked.
+
+    Three requests, one for each VNet with subnets, and two for the servers.
+    """
+    running: dict[str, Mapping[str, Entry]] = {}
+    pending: list[str] = []
+    for kind in (ZONES, VNETS, CONTROLLERS):
+        rows = client.get(*ROOT, kind, params={"pending": 1}) or []
+        running[kind] = running_of(kind, rows)
+        pending += pending_of(kind, rows)
+    running[SUBNETS] = {}
+    if servers:
+        for kind in (IPAMS, DNS):
+            running[kind] = section_of(kind, client.get(*ROOT, kind))
+    reading = Reading(running, tuple(pending))
+    return with_subnets(client, reading) if subnets else reading
+
+
+def with_subnets(client: Client, reading: Reading) -> Reading:
+    """Return a reading with the subnets of all VNets; one request for each."""
+    found, changed = _read_subnets(client, reading.running[VNETS])
+    running = {**reading.running, SUBNETS: found}
+    return Reading(running, (*reading.pending, *changed))
+
+
+def read_outdated(client: Client) -> list[str]:
+    """Return the nodes that do not run the applied configuration yet; a request for each."""
+    nodes = online_nodes(client)
+    found = side_by_side(lambda node: read_status(client, node), nodes, _WORKERS)
+    return [node for node, zones in zip(nodes, found, strict=True) if "pending" in zones.values()]
+
+
+def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, Entry], list[str]]:
+    def read_one(vnet: str) -> list[Mapping[str, Any]]:
+        return client.get(*ROOT, VNETS, vnet, SUBNETS, params={"pending": 1}) or []
+
+    rows = [row for found in side_by_side(read_one, list(vnets), _WORKERS) for row in found]
+    return running_of(SUBNETS, rows), pending_of(SUBNETS, rows)
+
+
+def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapping[str, Entry]:
+    """Return the configured objects of a section; subnets are those of the VNet of `entry`."""
+    if kind == SUBNETS:
+        return section_of(kind, client.get(*ROOT, VNETS, entry["vnet"], SUBNETS))
+    return section_of(kind, client.get(*ROOT, kind))
+
+
+def read_surroundings(client: Client, running: Sections, after: Sections) -> Surroundings:
+    """Return nodes, bridges and guests, as far as the changes concern them."""
+    changed = [one for name, one in after[ZONES].items() if running[ZONES].get(name) != one]
+    nodes: frozenset[str] = frozenset()
+    bridges: dict[str, frozenset[str]] = {}
+    if any(entry.get(key) for entry in changed for key in ("nodes", "exitnodes", "bridge")):
+        rows = _nodes(client)
+        nodes = frozenset(str(row["name"]) for row in rows)
+        online = [str(row["name"]) for row in rows if row.get("online")]
+        if any(entry.get("bridge") for entry in changed):
+            bridges = dict(
+                zip(online, side_by_side(_bridges_of(client), online, _WORKERS), strict=True)
+            )
+    gone = running[VNETS].keys() - after[VNETS].keys()
+    return Surroundings(nodes, bridges, _users(client, gone) if gone else {})
+
+
+def _nodes(client: Client) -> list[Mapping[str, Any]]:
+    rows = client.get("cluster", "status") or []
+    return [row for row in rows if row["type"] == "node"]
+
+
+def online_nodes(client: Client) -> list[str]:
+    """Return the names of the nodes that are online."""
+    return sorted(str(row["name"]) for row in _nodes(client) if row.get("online"))
+
+
+def _bridges_of(client: Client) -> Any:
+    def read_one(node: str) -> frozenset[str]:
+        rows = client.get("nodes", node, "network") or ()
+        return frozenset(str(row["iface"]) for row in rows if row.get("type") in _BRIDGES)
+
+    return read_one
+
+
+def _users(client: Client, vnets: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the guests whose NICs use each VNet; one request for each guest."""
+    state = fetch_cluster_state(client, {VM.type, CONTAINER.type})
+    rows = list(state.vms.values())
+    configs = side_by_side(lambda row: client.get(*row.path, "config"), rows, _WORKERS)
+    used: dict[str, list[str]] = {vnet: [] for vnet in vnets}
+    for row, config in zip(rows, configs, strict=True):
+        for bridge in bridges_in(config):
+            if bridge in used:
+                used[bridge].append(f"guest {row.vmid}")
+    return {vnet: tuple(sorted(set(guests))) for vnet, guests in used.items()}
+
+
+def bridges_in(config: Mapping[str, Any]) -> set[str]:
+    """Return the bridges of the NICs of a guest (pure)."""
+    found = set()
+    for key, value in config.items():
+        if key.startswith("net") and key[3:].isdigit():
+            parts = dict(part.partition("=")[::2] for part in str(value).split(","))
+            found.add(parts.get("bridge", ""))
+    return found
+
+
+def read_status(client: Client, node: str) -> dict[str, str]:
+    """Return the status of each zone on a node: available, pending or error."""
+    rows = client.get("nodes", node, "sdn", "zones") or ()
+    return {str(row["zone"]): str(row["status"]) for row in rows}
+
+
+def read_dry_run(client: Client, node: str) -> dict[str, str]:
+    """Return the difference that an apply makes to the files of a node."""
+    answer = client.get(*ROOT, "dry-run", params={"node": node}) or {}
+    shown = {"interfaces": answer.get("interfaces-diff"), "frr": answer.get("frr-diff")}
+    return {name: str(text) for name, text in shown.items() if text}

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The token of the SDN lock, kept in a file while a run holds the lock.
+
+Proxmox VE shows neither the token nor its holder. The next run of the same user on this computer
+recognises an interrupted run by this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+class TokenFile:
+    """The file with the token of one cluster and login."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> str:
+        """Return the token; empty if no run of this user was interrupted."""
+        try:
+            return self.path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def write(self, token: str) -> None:
+        """Keep the token; only this user can read it. Raises OSError."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.remove()
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(token)
+
+    def remove(self) -> None:
+        """Forget the token."""
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+
+
+def token_file(client: Client) -> TokenFile:
+    """Return the file of the cluster and login of a client."""
+    subject = f"{client.connection.endpoint.netloc} {client.login}"
+    name = hashlib.sha256(subject.encode()).hexdigest()[:24]
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local/state")
+    return TokenFile(Path(base) / "pve.fleet" / f"sdn-lock-{name}")

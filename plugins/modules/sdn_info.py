@@ -1,0 +1,97 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from sdn.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: sdn_info
+short_description: Gather information about software-defined networks
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Returns zones, VNets, subnets, controllers, IPAMs and name servers as they run, in the form in
+    which module M(pve.fleet.sdn) declares them.
+  - It also returns pending changes, addresses leased by the IPAM of Proxmox VE, and the status of
+    zones on each node.
+  - The token needs C(SDN.Audit) on C(/sdn), and C(Sys.Audit) on C(/).
+extends_documentation_fragment:
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.sdn
+"""
+
+EXAMPLES = r"""
+- name: Read networks
+  pve.fleet.sdn_info:
+  register: networks
+
+- name: List changes that are not applied
+  ansible.builtin.debug:
+    var: networks.pending
+"""
+
+RETURN = r"""
+sdn:
+  description:
+    - The running objects by section, in the form of the options, without tokens and keys.
+    - Module M(pve.fleet.sdn) leaves out subnets, IPAMs and name servers if the task does not
+      concern them.
+  returned: success
+  type: dict
+  sample:
+    zones:
+      - name: teams
+        type: vlan
+        bridge: vmbr0
+    vnets:
+      - name: blue
+        zone: teams
+        tag: 110
+pending:
+  description: Changes that are configured and do not run.
+  returned: success
+  type: list
+  elements: str
+  sample: [vnet blue (changed)]
+leases:
+  description: Addresses in the IPAM of Proxmox VE.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - ipam: pve
+      vnet: lab0
+      subnet: 10.40.0.0/24
+      ip: 10.40.0.100
+      mac: BC:24:11:00:00:01
+      hostname: web
+      vmid: 10001
+      gateway: null
+nodes:
+  description: Status of each zone on each node, V(available), V(pending) or V(error). Module
+    M(pve.fleet.sdn) has it after an apply.
+  returned: success
+  type: dict
+  sample: {pve1: {teams: available}}
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._sdn.run_info import no_options, run
+
+ENTRY = Entry(run, no_options(), name="sdn_info")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules sdn and sdn_info against the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
+from ansible_collections.pve.fleet.plugins.module_utils._sdn import run as sdn_run
+from ansible_collections.pve.fleet.plugins.module_utils._sdn.resource import SdnTransaction
+from ansible_collections.pve.fleet.plugins.module_utils._sdn.token_file import token_file
+from tests.modules.access_lab import do, refused
+from tests.modules.estate_lab import Lab
+
+ROOT = ("cluster", "sdn")
+ZONE: dict[str, Any] = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
+BLUE: dict[str, Any] = {"name": "blue", "zone": "teams", "tag": 110, "alias": "Team blue"}
+GREEN: dict[str, Any] = {"name": "green", "zone": "teams", "tag": 120}
+LAB: dict[str, Any] = {
+    "name": "lab",
+    "type": "simple",
+    "ipam": "pve",
+    "dhcp": "dnsmasq",
+    "nodes": ["pve1", "pve2"],
+}
+NET: dict[str, Any] = {
+    "cidr": "10.40.0.0/24",
+    "vnet": "lab0",
+    "gateway": "10.40.0.1",
+    "snat": True,
+    "dhcp_ranges": [{"start_address": "10.40.0.100", "end_address": "10.40.0.199"}],
+}
+WHOLE: dict[str, Any] = {
+    "zones": [ZONE, LAB],
+    "vnets": [BLUE, GREEN, {"name": "lab0", "zone": "lab"}],
+    "subnets": [NET],
+}
+
+
+@pytest.fixture
+def lab(unused: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A cluster without networks, and a directory for the token of its lock."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return unused
+
+
+def writes(lab: Lab) -> list[str]:
+    return [f"{row['method']} {row['path']}" for row in lab.simulator.writes()]
+
+
+def converge(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Check that check mode foresees the run, and that a second run changes nothing."""
+    lab.simulator.reset_log()
+    foreseen = do(lab, "sdn", check=True, **options)
+    assert writes(lab) == []
+    result = do(lab, "sdn", **options)
+    assert len(writes(lab)) == len(result["plan"])
+    for key in ("plan", "changed", "sdn"):
+        assert result[key] == foreseen[key], key
+    assert result["done"] == result["plan"]
+    lab.simulator.reset_log()
+    assert not do(lab, "sdn", **options)["changed"]
+    assert writes(lab) == []
+    require_free(lab)
+    return result
+
+
+def require_free(lab: Lab) -> None:
+    """Check that nothing is locked or pending."""
+    token = lab.client.write("POST", *ROOT, "lock")
+    lab.client.write("DELETE", *ROOT, "lock", data={"lock-token": token})
+
+
+def running(lab: Lab, kind: str) -> list[str]:
+    rows = lab.client.get(*ROOT, kind, params={"running": 1})
+    return sorted(row[kind[:-1]] for row in rows)
+
+
+def test_networks_are_created_changed_and_removed(lab: Lab) -> None:
+    result = converge(lab, **WHOLE)
+    assert result["plan"][0] == "Lock the SDN configuration"
+    assert result["plan"][-2:] == ["Apply the SDN configuration", "Release the SDN lock"]
+    assert result["nodes"]["pve1"] == {"lab": "available", "teams": "available"}
+    assert result["nodes"]["pve3"] == {"teams": "available"}
+    assert "vnets blue new" in result["dry_run"]["pve1"]["interfaces"]
+    assert "blue" in result["diff"][1]["prepared"]
+    assert running(lab, "vnets") == ["blue", "green", "lab0"]
+    changed = converge(lab, vnets=[{**BLUE, "tag": 111, "alias": ""}])
+    assert changed["plan"][1] == "Change VNet 'blue': tag=111, remove alias"
+    gone = converge(lab, zones=[LAB], vnets=[{"name": "lab0"}], exact=["zones", "vnets"])
+    assert gone["plan"][1:4] == ["Remove VNet 'blue'", "Remove VNet 'green'", "Remove zone 'teams'"]
+    assert running(lab, "zones") == ["lab"]
+    everything: dict[str, Any] = {
+        "zones": [],
+        "vnets": [],
+        "subnets": [],
+        "exact": ["zones", "vnets", "subnets"],
+    }
+    converge(lab, **everything)
+    assert running(lab, "zones") == []
+
+
+def test_the_result_of_the_info_module_changes_nothing(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    info = do(lab, "sdn_info")
+    assert info["pending"] == []
+    assert info["nodes"]["pve2"] == {"lab": "available", "teams": "available"}
+    exact = ["zones", "vnets", "subnets", "controllers"]
+    assert not do(lab, "sdn", **info["sdn"], exact=exact)["changed"]
+    lab.simulator.reset_log()
+    assert not do(lab, "sdn", zones=WHOLE["zones"][:1])["changed"]
+    assert len(lab.simulator.log()) <= 8
+
+
+def test_each_type_of_zone_is_created(lab: Lab) -> None:
+    converge(
+        lab,
+        controllers=[{"name": "ctl", "type": "evpn", "asn": 65000, "peers": ["10.99.0.11"]}],
+        zones=[
+            {"name": "outer", "type": "qinq", "bridge": "vmbr0", "tag": 50},
+            {"name": "over", "type": "vxlan", "peers": ["10.99.0.12", "10.99.0.11"]},
+            {"name": "routed", "type": "evpn", "controller": "ctl", "vrf_vxlan": 10000},
+        ],
+        vnets=[
+            {"name": "inner", "zone": "outer", "tag": 7},
+            {"name": "wide", "zone": "over", "tag": 5000},
+            {"name": "deep", "zone": "routed", "tag": 5001},
+        ],
+    )
+    result = refused(lab, "sdn", controllers=[], exact=["controllers"])
+    assert "zone 'routed' uses it" in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"zones": [{**ZONE, "bridge": "vmbr9"}]}, "node pve1 has no bridge 'vmbr9'"),
+        ({"zones": [{**LAB, "nodes": ["pve9"]}]}, "there is no node 'pve9'"),
+        ({"zones": [{"name": "teams", "type": "simple"}]}, "its type is vlan"),
+        ({"zones": [{"name": "teams", "state": "absent"}]}, "Zone 'teams' was not removed: VNet"),
+        ({"zones": [{"name": "toolongname", "type": "simple"}]}, "2 to 8 letters"),
+        ({"zones": [{"name": "a-b", "type": "simple"}]}, "2 to 8 letters"),
+        ({"zones": [{"name": "new"}]}, "it is new and has no type"),
+        ({"zones": [{**LAB, "ipam": "gone"}]}, "there is no IPAM 'gone'"),
+        ({"vnets": [{**GREEN, "tag": 110}]}, "VNet 'blue' has tag 110 too"),
+        ({"vnets": [{**GREEN, "tag": 4095}]}, "not between 1 and 4094"),
+        ({"vnets": [{"name": "new", "zone": "teams"}]}, "needs a tag"),
+        ({"vnets": [{"name": "lab0", "tag": 3}]}, "of a simple zone has no tag"),
+        ({"vnets": [{"name": "new", "zone": "gone"}]}, "there is no zone 'gone'"),
+        ({"vnets": [{"name": "new"}]}, "it is new and has no zone"),
+        ({"vnets": [BLUE, BLUE]}, "'blue' is listed twice"),
+        ({"vnets": [{"name": "lab0", "state": "absent"}]}, "it has subnet 'lab-10.40.0.0-24'"),
+        ({"vnets": [{"name": "lab0", "zone": "teams", "tag": 9}]}, "it has subnet"),
+        ({"subnets": [{"cidr": "10.40.0.128/25", "vnet": "lab0"}]}, "overlaps subnet"),
+        ({"subnets": [{**NET, "gateway": "10.41.0.1"}]}, "is not in 10.40.0.0/24"),
+        ({"subnets": [{"cidr": "10.40.0.1/24", "vnet": "lab0"}]}, "is not a network"),
+        ({"subnets": [{"cidr": "10.50.0.0/24", "vnet": "gone"}]}, "there is no VNet 'gone'"),
+        (
+            {
+                "subnets": [
+                    {
+                        **NET,
+                        "dhcp_ranges": [{"start_address": "10.4.0.1", "end_address": "10.4.0.2"}],
+                    }
+                ]
+            },
+            "DHCP range 10.4.0.1 to 10.4.0.2",
+        ),
+        ({"exact": ["dns"]}, "dns is not set"),
+    ],
+)
+def test_mistakes_are_refused(lab: Lab, options: dict[str, Any], said: str) -> None:
+    do(lab, "sdn", **WHOLE)
+    assert said in refused(lab, "sdn", **options)["msg"]
+    require_free(lab)
+
+
+def test_a_vnet_that_a_guest_uses_is_not_removed(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    lab.vm(name="user", node="pve1", memory="1G", nics=[{"bridge": "blue"}])
+    result = refused(lab, "sdn", vnets=[{"name": "blue", "state": "absent"}])
+    assert "guest " in result["msg"]
+    assert result["error"]["reason"] == "in use"
+
+
+def test_pending_changes_of_others_are_not_applied(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    lab.client.write("PUT", *ROOT, "vnets", "green", data={"alias": "theirs"})
+    result = refused(lab, "sdn", vnets=[{**BLUE, "tag": 112}])
+    assert result["error"]["pending"] == ["vnet green (changed)"]
+    assert do(lab, "sdn_info")["pending"] == ["vnet green (changed)"]
+    assert lab.client.get(*ROOT, "vnets", "green")["alias"] == "theirs"
+
+
+def test_a_lock_of_another_user_is_respected(lab: Lab) -> None:
+    lab.client.write("POST", *ROOT, "lock")
+    result = lab.run("sdn", **WHOLE)
+    assert result["error"]["category"] == "Locked"
+    assert running(lab, "zones") == []
+
+
+@pytest.mark.parametrize("path", ["/sdn/vnets$", "/sdn/vnets/lab0/subnets$", "^/cluster/sdn$"])
+def test_a_failed_write_is_rolled_back(lab: Lab, path: str) -> None:
+    method = "PUT" if path.startswith("^") else "POST"
+    lab.simulator.fault(path=path, method=method, status=500, message="the disk is on fire")
+    result = lab.run("sdn", **WHOLE)
+    lab.simulator.clear_faults()
+    assert result.get("failed")
+    assert "were rolled back, and are unchanged" in result["msg"]
+    assert lab.client.get(*ROOT, "zones") == []
+    require_free(lab)
+    converge(lab, **WHOLE)
+
+
+def test_a_node_that_does_not_reload_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SdnTransaction, "timeout", 3)
+    lab.simulator.fault(task="srvreload", fail="ifreload failed", times=1)
+    result = lab.run("sdn", **WHOLE)
+    lab.simulator.clear_faults()
+    assert result["error"]["reason"] == "nodes failed"
+    assert "zone teams on pve1" in result["msg"]
+    assert "the lock is released" in result["msg"]
+    assert running(lab, "vnets") == ["blue", "green", "lab0"]
+    require_free(lab)
+    result = converge(lab, **WHOLE)
+    assert len(result["plan"]) == 3
+    assert result["nodes"]["pve1"] == {"lab": "available", "teams": "available"}
+
+
+def test_a_lock_that_was_not_released_is_taken_over(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    token = lab.client.write("POST", *ROOT, "lock")
+    token_file(lab.client).write(token)
+    assert do(lab, "sdn", **WHOLE)["done"] == ["Lock the SDN configuration", "Release the SDN lock"]
+    require_free(lab)
+
+
+def test_a_directory_that_cannot_be_written_is_reported(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert "XDG_STATE_HOME" in lab.run("sdn", **WHOLE)["msg"]
+    require_free(lab)
+
+
+def test_50_vnets_are_compared_with_few_requests(lab: Lab) -> None:
+    vnets = [{"name": f"v{number}", "zone": "teams", "tag": 100 + number} for number in range(50)]
+    do(lab, "sdn", zones=[ZONE], vnets=vnets)
+    lab.simulator.reset_log()
+    assert not do(lab, "sdn", zones=[ZONE], vnets=vnets)["changed"]
+    assert len(lab.simulator.log()) <= 8
+
+
+@pytest.mark.parametrize("drop", ["before", "after"])
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/sdn/zones$"), ("POST", "/subnets$"), ("PUT", "^/cluster/sdn$")]
+)
+def test_a_lost_answer_is_looked_after(lab: Lab, method: str, path: str, drop: str) -> None:
+    lab.simulator.fault(method=method, path=path, drop=drop, times=1)
+    do(lab, "sdn", **WHOLE)
+    lab.simulator.clear_faults()
+    require_free(lab)
+    assert not do(lab, "sdn", **WHOLE)["changed"]
+
+
+def test_an_interrupted_run_is_taken_over(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ends without a rollback, as after a loss of power."""
+    send = SdnTransaction.send
+    count: list[Any] = []
+
+    def interrupted(self: SdnTransaction, step: Any) -> Any:
+        count.append(step)
+        if len(count) == 4:
+            raise NetworkError(attempted="Could not go on", answer="the power is off")
+        return send(self, step)
+
+    monkeypatch.setattr(SdnTransaction, "send", interrupted)
+    monkeypatch.setattr(SdnTransaction, "roll_back", lambda _self, error: error)
+    assert lab.run("sdn", **WHOLE).get("failed")
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert lab.client.get(*ROOT, "zones") != []
+    other: dict[str, Any] = {"zones": [{"name": "other", "type": "simple"}]}
+    result = do(lab, "sdn", **other)
+    assert result["done"] == result["plan"]
+    assert running(lab, "zones") == ["other"]
+    require_free(lab)
+
+
+def test_secrets_are_not_shown(lab: Lab) -> None:
+    row = {"name": "nb", "type": "netbox", "url": "https://netbox.example.com", "token": "s3cret"}
+    result = lab.run("sdn", check=True, ipams=[row])
+    assert "s3cret" not in str({**result, "invocation": None})
+
+
+def test_version_8_has_no_lock(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated 8.4 has no networks, so the steps of 8.x run on 9.2."""
+    monkeypatch.setattr(sdn_run, "_FIRST_WITH_LOCK", (99, 0))
+    result = converge(lab, **WHOLE)
+    assert result["plan"][-1] == "Apply the SDN configuration"
+    assert "Lock" not in " ".join(result["plan"])
+    lab.simulator.fault(path="^/cluster/sdn$", method="PUT", status=500, message="on fire")
+    before = do(lab, "sdn_info")["sdn"]
+    result = lab.run("sdn", vnets=[{**BLUE, "tag": 7}, {"name": "green", "state": "absent"}])
+    lab.simulator.clear_faults()
+    assert "are unchanged" in result["msg"]
+    after = do(lab, "sdn_info")
+    assert (after["sdn"], after["pending"]) == (before, [])
