@@ -280,7 +280,7 @@ def test_an_interrupted_run_is_taken_over(
     def interrupted(self: SdnTransaction, step: Any) -> Any:
         count.append(step)
         if len(count) == 4:
-            raise NetworkError(attempted="Could not go on", answer="the power is off")
+            raise NetworkError(attempted="Could not continue", answer="the power is off")
         return send(self, step)
 
     monkeypatch.setattr(SdnTransaction, "send", interrupted)
