@@ -85,7 +85,7 @@ def _layers(items: list[dict[str, Any]], containers: list[dict[str, Any]]) -> di
 def _listed_containers(items: list[dict[str, Any]]) -> dict[str, Any]:
     if not items:
         return {}
-    return {"provision_containers": [in_order(item, _CONTAINER_PLACE) for item in items]}
+    return {"provision_containers": [_sorted(item, _CONTAINER_PLACE) for item in items]}
 
 
 def _place(vm: ExportItem) -> tuple[bool, str, int]:
@@ -110,10 +110,13 @@ def _named_once(vms: Iterable[ExportedVm]) -> list[ExportedVm]:
     return found
 
 
-def in_order(options: Options, places: Mapping[str, int] = _PLACE) -> dict[str, Any]:
-    """Return the options of a guest in the order in which a person reads them."""
-    names = sorted(options, key=places.__getitem__)
-    return {name: options[name] for name in names}
+def in_order(options: Options) -> dict[str, Any]:
+    """Return the options of a VM in the order in which a person reads them."""
+    return _sorted(options, _PLACE)
+
+
+def _sorted(options: Options, places: Mapping[str, int]) -> dict[str, Any]:
+    return {name: options[name] for name in sorted(options, key=places.__getitem__)}
 
 
 def _use(vms: Iterable[ExportedVm]) -> dict[str, Figures]:
