@@ -34,6 +34,8 @@ class ContainerKind(Kind):
         "hastop": ("vzstop", "vzshutdown"),
         "hamigrate": ("vzmigrate",),
     }
+    task_prefix: ClassVar[str] = "vz"
+    tool: ClassVar[str] = "pct"
     console: ClassVar[str] = "lxc"
     generated_options: ClassVar[Collection[str]] = HIDDEN
     name_option: ClassVar[str] = "hostname"

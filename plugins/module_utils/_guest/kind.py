@@ -39,7 +39,8 @@ class Kind(Protocol):
     its paths. `noun` is the word for it in messages.
 
     `creation_tasks` are the types of the tasks that create its guests. `ha_tasks` are the tasks
-    of the HA manager by the type of the task that asked it. `console` is the word for its console
+    of the HA manager by the type of the task that asked it. `task_prefix` begins the types of its
+    other tasks, and `tool` is its program on a node. `console` is the word for its console
     in addresses of the user interface. `generated_options` are options that PVE sets itself.
     `name_option` is the option with the name; the values of `secret_options` are never shown.
     `other` has the words for guests of the other kind. `has_uuid` is whether its guests have
@@ -54,6 +55,8 @@ class Kind(Protocol):
     noun: ClassVar[str]
     creation_tasks: ClassVar[Collection[str]]
     ha_tasks: ClassVar[Mapping[str, Collection[str]]]
+    task_prefix: ClassVar[str]
+    tool: ClassVar[str]
     console: ClassVar[str]
     generated_options: ClassVar[Collection[str]]
     name_option: ClassVar[str]

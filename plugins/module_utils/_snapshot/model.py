@@ -13,12 +13,14 @@ from .._guest.identity import Identity
 from .._guest.kind import Kind
 
 # The types of PVE's tasks, and the lock that a VM has while each of them runs.
-TAKE = "qmsnapshot"
-REMOVE = "qmdelsnapshot"
-ROLL_BACK = "qmrollback"
+# The actions with a task are its type without the prefix of the kind of guests.
+TAKE = "snapshot"
+REMOVE = "delsnapshot"
+ROLL_BACK = "rollback"
+START = "start"
 DESCRIBE = "describe"
 TAG = "tag"
-TASK_OF_LOCK: Mapping[str, str] = {
+ACTION_OF_LOCK: Mapping[str, str] = {
     "snapshot": TAKE,
     "snapshot-delete": REMOVE,
     "rollback": ROLL_BACK,
@@ -147,6 +149,15 @@ class SnapshotVm:
     def path(self) -> tuple[str | int, ...]:
         """The path of the VM in the API."""
         return self.kind.path(self.node, self.vmid)
+
+    @property
+    def saves_memory(self) -> bool:
+        """Whether a snapshot can have its memory."""
+        return bool(self.state_storage)
+
+    def task_of(self, action: str) -> str:
+        """Return the type of the task for an action."""
+        return f"{self.kind.task_prefix}{action}"
 
     @property
     def label(self) -> str:

@@ -77,13 +77,13 @@ def _present(desired: DesiredSnapshots, vm: SnapshotVm) -> Plan:
 
 def _new_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Change:
     tree = vm.tree
-    vmstate = desired.vmstate and tree.running
+    vmstate = desired.vmstate and tree.running and vm.saves_memory
     if vmstate and vm.memory_bound:
         raise _memory_bound(vm, name)
     warnings = []
-    if desired.vmstate and not tree.running:
-        reason = f"{vm.label} does not run"
-        warnings.append(f"{reason}, so snapshot '{name}' is taken without its memory")
+    why = _why_no_memory(vm)
+    if desired.vmstate and why:
+        warnings.append(f"{vm.label} {why}, so snapshot '{name}' is taken without its memory")
     description = desired.description or ""
     new = Snapshot(name, desired.now, description, vmstate, tree.parent)
     snapshots = {**tree.snapshots, name: new}
@@ -96,7 +96,7 @@ def _existing_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, found: Snapsho
     tree = vm.tree
     name = found.name
     change = _Change(tree, [], [])
-    if desired.vmstate and tree.running and not found.vmstate:
+    if desired.vmstate and tree.running and vm.saves_memory and not found.vmstate:
         label = f"Snapshot '{name}' of {vm.label}"
         change.warnings.append(f"{label} exists and is left as it is, without memory")
     description = desired.description
@@ -106,6 +106,18 @@ def _existing_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, found: Snapsho
     change.tree = replace(tree, snapshots={**tree.snapshots, name: described})
     change.steps.append(_describe(vm, name, description))
     return change
+
+
+def _why_no_memory(vm: SnapshotVm) -> str:
+    """Return why a snapshot has no memory, an empty text if it can have it.
+
+    PVE does not save the memory of containers (pve-container: API2/LXC/Snapshot.pm).
+    """
+    if not vm.saves_memory:
+        return f"is a {vm.kind.noun}, whose memory PVE does not save"
+    if not vm.tree.running:
+        return "does not run"
+    return ""
 
 
 def _absent(desired: DesiredSnapshots, vm: SnapshotVm) -> Plan:
@@ -307,8 +319,8 @@ def _require_complete(vm: SnapshotVm, found: Snapshot) -> None:
         return
     answer = f"it is unfinished (snapstate {found.state})"
     if vm.lock:
-        answer += f", and the VM is locked ({vm.lock})"
-    repair = "unlock the VM (qm unlock) and remove it with state=absent"
+        answer += f", and the {vm.kind.noun} is locked ({vm.lock})"
+    repair = f"unlock the {vm.kind.noun} ({vm.kind.tool} unlock) and remove it with state=absent"
     raise Conflict(
         attempted=f"Snapshot '{found.name}' of {vm.label} cannot be used",
         answer=answer,
@@ -330,6 +342,6 @@ def _template(vm: SnapshotVm, what: str) -> Conflict:
     return Conflict(
         attempted=f"Could not {what} {vm.label}",
         answer="it is a template",
-        next_step="Use a VM, not a template",
+        next_step=f"Use a {vm.kind.noun}, not a template",
         reason="is a template",
     )

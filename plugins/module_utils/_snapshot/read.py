@@ -12,39 +12,44 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.restoring import is_bare, require_no_restore, require_restored
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
+from .._container.kind import CONTAINER
 from .._core.errors import FleetError, NotFound
 from .._guest.identity import Identity
 from .._guest.kind import Kind
+from .._vm.kind import VM
 from .model import Snapshot, SnapshotDisk, SnapshotVm, Tree
 from .storages import FILES, disks_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
+KINDS: Mapping[str, Kind] = {kind.type: kind for kind in (VM, CONTAINER)}
 
-def read_vm(client: Client, kind: Kind, row: VmRow, cluster: ClusterState) -> SnapshotVm:
+
+def read_vm(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
     """Return the VM with its current snapshots; two requests.
 
     A VM that has moved is found on its new node. Raises NotFound if the VM is gone, and
     BeingRestored while a restore writes it.
     """
     try:
-        return _read(client, kind, row, cluster)
+        return _read(client, row, cluster)
     except NotFound:
         fresh = fetch_cluster_state(client, cluster.types)
         moved = fresh.vms.get(row.vmid)
         if moved is None or moved.node == row.node:
             raise
-        return _read(client, kind, moved, fresh)
+        return _read(client, moved, fresh)
 
 
-def _read(client: Client, kind: Kind, row: VmRow, cluster: ClusterState) -> SnapshotVm:
+def _read(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
+    kind = KINDS[row.type]
     attempted = f"Could not read {kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
     rows = client.get(*row.path, "snapshot", attempted=attempted)
     # PVE takes a snapshot of the running state, without pending changes. It is read last: the first
     # step relies on the owner that it shows.
     config = client.get(*row.path, "config", params={"current": 1}, attempted=attempted)
-    if is_bare(config):
+    if row.type == VM.type and is_bare(config):
         require_restored(client, [row], attempted)
     texts = {key: str(value) for key, value in config.items()}
     kinds = {one.storage: one.kind for one in cluster.storages}

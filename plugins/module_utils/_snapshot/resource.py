@@ -15,7 +15,7 @@ from .._core.errors import AlreadyExists, FleetError, Locked, UnknownSnapshot, U
 from .._resource.engine import Resource
 from .._resource.execute import REPEATS, Execution, Sent, Verdict
 from .._resource.plan import Plan, Step
-from .model import REMOVE, ROLL_BACK, TAG, TAKE, TASK_OF_LOCK, SnapshotVm
+from .model import ACTION_OF_LOCK, REMOVE, ROLL_BACK, TAG, TAKE, SnapshotVm
 from .read import all_tasks, new_task, running_task, tree_of
 from .restart import wait_for_start
 from .untracked import LOCK, is_rolled_back, with_restart_step
@@ -104,7 +104,9 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         return is_rolled_back(self.client, self.vm, name, self.timeout)
 
     def _untracked(self, step: Step, upid: str) -> Sent:
-        sent = self.after_task(step, TaskResult(upid, self.vm.node, ROLL_BACK, "OK"))
+        sent = self.after_task(
+            step, TaskResult(upid, self.vm.node, self.vm.task_of(ROLL_BACK), "OK")
+        )
         line = "the node does not know the task any more, but the VM is rolled back"
         return replace(sent, warnings=(f"{step.summary}: {line}",))
 
@@ -112,15 +114,16 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         """Note the rollbacks so far: ours leaves no trace but its task."""
         client, vm = self.client, self.vm
         self._since = client.clock.time() - _LEEWAY
-        rows = all_tasks(client, vm.node, vm.vmid, ROLL_BACK, self._since)
+        rows = all_tasks(client, vm.node, vm.vmid, vm.task_of(ROLL_BACK), self._since)
         self._earlier = {row["upid"] for row in rows}
 
     def _new_rollback(self) -> Any:
         vm = self.vm
-        return new_task(self.client, vm.node, vm.vmid, ROLL_BACK, self._since, self._earlier)
+        task = vm.task_of(ROLL_BACK)
+        return new_task(self.client, vm.node, vm.vmid, task, self._since, self._earlier)
 
     def _is_done(self, step: Step) -> Any:
-        upid = running_task(self.client, self.vm.node, self.vm.vmid, step.action)
+        upid = running_task(self.client, self.vm.node, self.vm.vmid, self.vm.task_of(step.action))
         if upid is not None:
             return upid
         rows = self.client.get(*self.vm.path, "snapshot")
@@ -167,12 +170,12 @@ def with_unlock_step(error: Locked, vm: SnapshotVm) -> FleetError:
 
     `vm` is the VM as read when no task for the lock was visible any more.
     """
-    if vm.lock not in TASK_OF_LOCK:
+    if vm.lock not in ACTION_OF_LOCK:
         return error
     more = ""
     if vm.lock == LOCK:
         more = ". Then start it if it ran before the rollback"
-    unlock = f"'qm unlock {vm.vmid}' on node {vm.node}"
+    unlock = f"'{vm.kind.tool} unlock {vm.vmid}' on node {vm.node}"
     repair = f"repair what it says, and remove the lock with {unlock}"
     step = f"No task that holds the lock is visible. If one has failed, {repair}{more}"
     return error.on(next_step=step)

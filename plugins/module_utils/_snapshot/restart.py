@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, NoReturn
 from .._api.upid import parse_upid
 from .._core.errors import AlreadyRunning, FleetError, PowerChanged, TaskTimeout
 from .._core.poll import poll
-from .model import SnapshotVm
+from .model import START, SnapshotVm
 from .read import new_task, running_task
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-START = "qmstart"
 
 
 def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) -> tuple[str, ...]:
@@ -28,10 +26,11 @@ def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) 
     """
     attempted = f"{vm.label} was rolled back, but could not be started again"
     warnings: tuple[str, ...] = ()
-    upid = running_task(client, vm.node, vm.vmid, START)
+    task = vm.task_of(START)
+    upid = running_task(client, vm.node, vm.vmid, task)
     if upid is None and rollback:
         since = parse_upid(rollback).starttime
-        upid = new_task(client, vm.node, vm.vmid, START, since, known=set())
+        upid = new_task(client, vm.node, vm.vmid, task, since, known=set())
     if upid is not None:
         try:
             warnings = client.wait(upid, timeout=timeout, attempted=attempted).warnings
@@ -60,7 +59,8 @@ def _raise_timeout(attempted: str, timeout: int, upid: str) -> NoReturn:
 
 def runs_or_starts(client: Client, vm: SnapshotVm) -> bool:
     """Return whether the VM runs or is being started; one request for a VM that runs, else two."""
-    return _runs(client, vm) or running_task(client, vm.node, vm.vmid, START) is not None
+    task = vm.task_of(START)
+    return _runs(client, vm) or running_task(client, vm.node, vm.vmid, task) is not None
 
 
 def require_same_power(vm: SnapshotVm, now: bool) -> None:

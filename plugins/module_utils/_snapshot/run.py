@@ -20,17 +20,15 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.identity import require_name, require_same_creation, require_same_disks
-from .._guest.kind import Kind
 from .._resource.engine import apply_plan
 from .._resource.result import diff_of
-from .._vm.kind import VM
 from .describe import describe_vm
 from .desired import read_desired
-from .model import ROLL_BACK, TAKE, TASK_OF_LOCK, DesiredSnapshots, SnapshotVm, Tree
+from .model import ACTION_OF_LOCK, ROLL_BACK, START, TAKE, DesiredSnapshots, SnapshotVm, Tree
 from .plan import plan_snapshots
-from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
+from .read import KINDS, chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
-from .restart import START, require_same_power, runs_or_starts
+from .restart import require_same_power, runs_or_starts
 from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
 from .storages import require_snapshots, require_state_room
 from .summary import lines_of
@@ -45,7 +43,6 @@ class SnapshotContext:
     """The values that are the same for all VMs of a task."""
 
     client: Client
-    kind: Kind
     desired: DesiredSnapshots
     owner: Owner
     cluster: ClusterState
@@ -91,10 +88,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     parallel = validate.count(params.get("parallel"), 4, "parallel")
     context = SnapshotContext(
         client=client,
-        kind=VM,
         desired=desired,
         owner=owner_of(params),
-        cluster=fetch_cluster_state(client, {VM.type}),
+        cluster=fetch_cluster_state(client, KINDS),
         check_mode=check_mode,
         timeout=validate.count(params.get("task_timeout"), 300, "task_timeout"),
     )
@@ -173,8 +169,9 @@ def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
     except FleetError as error:
         known = None
         if context.owner.may_see(row, error):
-            name = row.name or f"{context.kind.noun} {row.vmid}"
-            known = SnapshotVm(context.kind, row.vmid, row.node, name, Tree(), tags=row.tags)
+            kind = KINDS[row.type]
+            name = row.name or f"{kind.noun} {row.vmid}"
+            known = SnapshotVm(kind, row.vmid, row.node, name, Tree(), tags=row.tags)
         return SnapshotOutcome(target.label, known, error=error)
 
 
@@ -195,18 +192,18 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
     """Read, plan and execute for one VM. Raises FleetError."""
     client = context.client
     desired = context.desired
-    vm = read_vm(client, context.kind, row, context.cluster)
+    vm = read_vm(client, row, context.cluster)
     context.owner.require_owned(vm.label, vm.tags, vm.vmid)
     target.require_name(vm.label, vm.name)
     owners = tenants_of(vm.tags, context.owner.prefix)
     rolled_back = False
-    if vm.lock in TASK_OF_LOCK and not context.check_mode:
+    if vm.lock in ACTION_OF_LOCK and not context.check_mode:
         rolled_back = _finish_running_task(context, vm)
-        vm = read_vm(client, context.kind, row, context.cluster)
+        vm = read_vm(client, row, context.cluster)
     is_rollback = rolled_back or desired.state == "rolled_back"
     may_start = is_rollback and not vm.tree.running
     if may_start and not context.check_mode and _await_rollback_and_start(context, vm):
-        vm = read_vm(client, context.kind, row, context.cluster)
+        vm = read_vm(client, row, context.cluster)
     if desired.state == "rolled_back":
         vm = _before_rollback(context, vm, owners, rolled_back)
     planned_for = vm
@@ -220,7 +217,7 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
         _require_room(context, vm)
 
     def read_again() -> SnapshotVm:
-        final = read_vm(client, context.kind, row, context.cluster)
+        final = read_vm(client, row, context.cluster)
         if desired.state == "present":
             # Raises for a snapshot that PVE did not finish.
             plan_snapshots(replace(desired, retention=None), final)
@@ -280,20 +277,21 @@ def _raise_empty_selection() -> NoReturn:
 def _finish_running_task(context: SnapshotContext, vm: SnapshotVm) -> bool:
     """Wait for the snapshot task of an earlier run; return whether it was a successful rollback."""
     client = context.client
-    kind = TASK_OF_LOCK[vm.lock or ""]
-    upid = running_task(client, vm.node, vm.vmid, kind)
-    is_rollback = kind == ROLL_BACK
+    action = ACTION_OF_LOCK[vm.lock or ""]
+    task = vm.task_of(action)
+    upid = running_task(client, vm.node, vm.vmid, task)
+    is_rollback = action == ROLL_BACK
     if upid is None:
         if is_rollback and context.desired.state == "rolled_back":
             _require_unlocked(vm, wait_for_unlocked(client, vm))
         return False
     # If it failed, this run starts over.
-    return _ends_well(context, vm, upid, kind) and is_rollback
+    return _ends_well(context, vm, upid, task) and is_rollback
 
 
-def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, kind: str) -> bool:
+def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, task: str) -> bool:
     """Return whether a task of another run ends well, once it has ended. Raises TaskTimeout."""
-    attempted = f"The {kind} of {vm.label} did not end"
+    attempted = f"The {task} of {vm.label} did not end"
     try:
         context.client.wait(upid, timeout=context.timeout, attempted=attempted)
     except TaskTimeout:
@@ -312,12 +310,12 @@ def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
     """
     client = context.client
     found = False
-    for kind in (ROLL_BACK, START):
-        upid = running_task(client, vm.node, vm.vmid, kind)
+    for task in (vm.task_of(ROLL_BACK), vm.task_of(START)):
+        upid = running_task(client, vm.node, vm.vmid, task)
         if upid is None:
             continue
         found = True
-        _ends_well(context, vm, upid, kind)  # a failed task changes nothing any more
+        _ends_well(context, vm, upid, task)  # a failed task changes nothing any more
     return found
 
 

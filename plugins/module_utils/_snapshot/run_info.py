@@ -15,10 +15,9 @@ from .._core.errors import FleetError, ForeignTenant, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.kind import Kind
-from .._vm.kind import VM
 from .describe import describe_vm
 from .model import SnapshotVm
-from .read import read_vm
+from .read import KINDS, read_vm
 from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
 from .storages import disks_of
 
@@ -35,7 +34,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     the only one, the task fails.
     """
     by_selection = is_selection(params)
-    cluster = fetch_cluster_state(client, {VM.type})
+    cluster = fetch_cluster_state(client, KINDS)
     owner = owner_of(params)
     chosen = targets(client, cluster, params)
     details = bool(params.get("details"))
@@ -63,7 +62,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _read(client: Client, cluster: ClusterState, owner: Owner, target: Target) -> SnapshotVm:
-    vm = read_vm(client, VM, target.require_row(), cluster)
+    vm = read_vm(client, target.require_row(), cluster)
     owner.require_owned(vm.label, vm.tags, vm.vmid)
     target.require_name(vm.label, vm.name)
     return vm
