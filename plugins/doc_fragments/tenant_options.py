@@ -185,12 +185,10 @@ options:
   strays:
     description:
       - With O(state=absent), what happens to guests that are not clearly the tenant's. These
-        are VMs with its tag outside of O(pool), VMs in the pool without its tag, VMs that are
-        still being made for it, VMs with the tags of several tenants, and containers in the
-        pool or with its tag.
+        are VMs and containers with its tag outside of O(pool), in the pool without its tag,
+        still being made for it, or with the tags of several tenants.
       - V(stop) removes nothing and names them. V(keep) leaves them, and takes them out of the
-        pool. V(remove) also removes the VMs among them that have no other tenant's tag. Containers
-        are never removed.
+        pool. V(remove) also removes those of them that have no other tenant's tag.
       - The same applies to tokens of its user without its mark. With V(keep) the user stays,
         too.
       - In a pool that existed before, or on which another tenant has rights, guests without

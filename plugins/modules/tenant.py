@@ -100,11 +100,12 @@ credentials:
   returned: success
   type: dict
 vms:
-  description: With O(state=absent), the VMs that are or would be removed.
+  description: With O(state=absent), the VMs and containers that are or would be removed.
   returned: success
   type: list
   elements: dict
   contains:
+    kind: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     name: {description: Name of the VM., type: str, sample: web1}
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     node: {description: Node of the VM., type: str, sample: pve1}

@@ -17,6 +17,7 @@ from tests.modules.estate_lab import Lab, first_number
 from tests.modules.tenant_lab import RIGHTS, made, state_of
 
 NEW: dict[str, Any] = {"name": "initech", **RIGHTS}
+NEW_CT: dict[str, Any] = {"source": "debian-13-standard", "default_storage": "ceph"}
 GONE: dict[str, Any] = {"name": "initech", "state": "absent", "confirm": "initech"}
 
 
@@ -122,7 +123,6 @@ def test_container_is_not_changed_or_removed_as_a_vm(lab: Lab) -> None:
     gone = do(lab, "vm", vmid=500, state="absent")
     assert not gone["changed"]
     assert "a container has the number 500, and was left as it is" in gone["warnings"]
-    lab.run("snapshot", vms=[500], snapshot="s1")
     lab.run("vms", vms=[{"name": "ct500", "vmid": 500}], remove=True)
     assert lab.simulator.writes() == []
     assert lab.client.get("nodes", "pve1", "lxc", 500, "config") == before
@@ -160,7 +160,7 @@ def test_containers_are_not_listed_as_vms(lab: Lab) -> None:
 # -- tenants -----------------------------------------------------------------------------------
 
 
-def test_container_in_the_pool_stops_the_removal_of_a_tenant(lab: Lab) -> None:
+def test_stray_containers_stop_the_removal_of_a_tenant(lab: Lab) -> None:
     before = state_of(lab)
     made(lab, "initech")
     make(lab, 500, pool="initech")
@@ -168,8 +168,8 @@ def test_container_in_the_pool_stops_the_removal_of_a_tenant(lab: Lab) -> None:
     make(lab, 502, pool="acme", tags="tenant_acme")
     result = refused(lab, "tenant", **GONE)
     assert result["error"]["reason"] == "strays"
-    assert "container 'ct500' (500) is in pool 'initech'" in result["msg"]
-    assert "container 'ct501' (501) is in no pool" in result["msg"]
+    assert "container 'ct500' (500) is in the pool without a tenant" in result["msg"]
+    assert "container 'ct501' (501) has the tag, but is in no pool" in result["msg"]
     assert "502" not in result["msg"]
     for vmid in (500, 501, 502):
         drop(lab, vmid)
@@ -177,19 +177,64 @@ def test_container_in_the_pool_stops_the_removal_of_a_tenant(lab: Lab) -> None:
     assert state_of(lab) == before
 
 
+def test_containers_of_a_tenant_are_removed_with_it(lab: Lab) -> None:
+    before = state_of(lab)
+    made(lab, "initech")
+    make(lab, 500, pool="initech", tags="tenant_initech")
+    do(lab, "vm", name="web", tenant="initech", pool="initech", memory="1G")
+    foreseen = do(lab, "tenant", check=True, **GONE)
+    unconfirmed = lab.run("tenant", name="initech", state="absent")
+    assert "container 'ct500' (500)" in unconfirmed["msg"]
+    result = do(lab, "tenant", **GONE)
+    assert foreseen["vms"] == result["vms"]
+    assert {(row["kind"], row["name"]) for row in result["vms"]} == {
+        ("vm", "web"),
+        ("container", "ct500"),
+    }
+    assert foreseen["plan"] == result["plan"]
+    assert state_of(lab) == before
+    assert not do(lab, "tenant", **GONE)["changed"]
+
+
+def test_protected_container_keeps_the_tenant(lab: Lab) -> None:
+    made(lab, "initech")
+    make(lab, 500, pool="initech", tags="tenant_initech", protection="1")
+    result = refused(lab, "tenant", **GONE)
+    assert "protected" in result["msg"]
+    do(lab, "tenant", **GONE, protection=False)
+    assert not lab.client.get("nodes", "pve1", "lxc")
+
+
 @pytest.mark.parametrize("word", ["keep", "remove"])
-def test_container_is_never_removed_with_a_tenant(lab: Lab, word: str) -> None:
+def test_strays_decides_about_stray_containers(lab: Lab, word: str) -> None:
     made(lab, "initech")
     make(lab, 500)
+    make(lab, 501, pool="initech", tags="tenant_acme")
     before = state_of(lab)
     lab.client.write("PUT", "pools", data={"poolid": "initech", "vms": "500"})
     result = do(lab, "tenant", **GONE, strays=word)
-    assert "Kept: container 'ct500' (500) is in pool 'initech'" in result["warnings"]
+    assert "Kept: container 'ct501' (501) has the tags tenant_acme" in result["warnings"]
     assert "initech" not in {row["poolid"] for row in lab.client.get("pools")}
-    (row,) = lab.client.get("nodes", "pve1", "lxc")
-    assert (row["vmid"], row["status"]) == (500, "running")
-    assert state_of(lab)["container 500"] == before["container 500"]
-    assert state_of(lab)["volumes pve1 ceph"] == before["volumes pve1 ceph"]
+    there = {row["vmid"] for row in lab.client.get("nodes", "pve1", "lxc")}
+    assert there == ({500, 501} if word == "keep" else {501})
+    if word == "keep":
+        line = "Kept: container 'ct500' (500) is in the pool without a tenant"
+        assert line in result["warnings"]
+        assert state_of(lab)["container 500"] == before["container 500"]
+
+
+def test_container_that_is_still_made_stops_the_removal(lab: Lab) -> None:
+    """A clone has the tags of its source: until it is finished, only its notes name the tenant."""
+    made(lab, "initech")
+    do(lab, "container", name="base", state="template", **NEW_CT)
+    path = "/lxc/[0-9]+/config$"
+    lab.simulator.fault(method="PUT", path=path, status=500, message="no", times=50)
+    stopped = lab.run("container", name="half", tenant="initech", source="base")
+    assert stopped["failed"], stopped
+    lab.simulator.clear_faults()
+    result = refused(lab, "tenant", **GONE)
+    assert "unfinished" in result["msg"], result
+    do(lab, "tenant", **GONE, strays="remove")
 
 
 def test_rights_of_a_tenant_hold_for_a_container_in_its_pool_only(lab: Lab) -> None:

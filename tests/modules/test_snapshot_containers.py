@@ -87,7 +87,7 @@ def test_memory_of_a_container_is_not_saved(lab: Lab) -> None:
 
 
 def test_selection_by_tenant_has_both_kinds(lab: Lab) -> None:
-    options = {"tenant": "acme", "prefix": "auto-", "keep": 1}
+    options: dict[str, Any] = {"tenant": "acme", "prefix": "auto-", "keep": 1}
     result = do(lab, "snapshot", **options)
     assert sorted(row["name"] for row in result["vms"]) == ["db", "web"]
     assert {row["failed"] for row in result["vms"]} == {False}
@@ -130,7 +130,13 @@ def test_lost_answer_is_looked_after(lab: Lab, done: bool) -> None:
 def test_clone_of_a_snapshot(lab: Lab) -> None:
     """PVE clones a running container only from a snapshot (pve-container: API2/LXC.pm)."""
     do(lab, "snapshot", name="web", tenant="acme", snapshot="s1")
-    options = {"name": "copy", "tenant": "acme", "source": "web", "snapshot": "s1", "full": True}
+    options: dict[str, Any] = {
+        "name": "copy",
+        "tenant": "acme",
+        "source": "web",
+        "snapshot": "s1",
+        "full": True,
+    }
     copy = do(lab, "container", **options)["container"]
     assert copy["config"]["memory"] == 1024
     assert not do(lab, "container", **options)["changed"]

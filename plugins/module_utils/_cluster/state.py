@@ -134,16 +134,21 @@ class ClusterState:
         return (*self.vms.values(), *self.others.values())
 
     def of_type(self, kind: str) -> ClusterState:
-        """Return the state for work on guests of one of the kinds."""
+        """Return the state for work on guests of one kind."""
         if self.types == {kind}:
             return self
         vms: dict[int, VmRow] = {}
-        others = dict(self.others)
-        for vmid, row in self.vms.items():
+        others: dict[int, VmRow] = {}
+        for row in self.guests:
             group = vms if row.type == kind else others
-            group[vmid] = row
+            group[row.vmid] = row
         return replace(
-            self, vms=vms, others=others, types=frozenset((kind,)), asked_others=self.asked_nodes
+            self,
+            vms=vms,
+            others=others,
+            types=frozenset((kind,)),
+            asked_nodes=self.asked_nodes if kind in self.types else self.asked_others,
+            asked_others=self.asked_nodes,
         )
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:

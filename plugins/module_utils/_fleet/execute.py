@@ -24,10 +24,10 @@ from .._guest.flow.apply import apply_plan, preview, with_view
 from .._guest.flow.flow import GuestPlan
 from .._guest.model import Actual
 from .._resource.execute import after_writes
-from .concurrency import ConcurrencyLimiter, ConcurrencyLimits, Resource, resources_of
+from .pace.concurrency import ConcurrencyLimiter, ConcurrencyLimits, Resource, resources_of
+from .pace.progress import RunProgress
+from .pace.reboots import RebootCandidate, RebootQueue, takes_down
 from .plan import READERS, Planned
-from .progress import RunProgress
-from .reboots import RebootCandidate, RebootQueue, takes_down
 from .reservations import LiveView, Reservations
 
 if TYPE_CHECKING:

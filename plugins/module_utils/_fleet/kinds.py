@@ -93,3 +93,8 @@ LISTS = (VMS, CONTAINERS)
 def list_of(kind: str) -> ListKind:
     """Return the list of a kind of guests, by PVE's word for it."""
     return next(one for one in LISTS if one.kind.type == kind)
+
+
+def list_of_key(key: str) -> ListKind:
+    """Return the list of a kind of guests, by the word that results have for it."""
+    return next(one for one in LISTS if one.flow.key == key)

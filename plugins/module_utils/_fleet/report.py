@@ -18,7 +18,7 @@ from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
 from .execute import VmOutcome
 from .kinds import LISTS, ListKind
 from .listed import read_tenants
-from .reboots import restarts
+from .pace.reboots import restarts
 from .summary import ACTIONS, lines_of
 
 # The lines of a refused list name this many mistakes.

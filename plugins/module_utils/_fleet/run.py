@@ -15,10 +15,10 @@ from .._core import validate
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .concurrency import ConcurrencyLimits
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
 from .kinds import LISTS
+from .pace.concurrency import ConcurrencyLimits
 from .plan import (
     Planned,
     Planner,

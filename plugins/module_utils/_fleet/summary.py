@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import FleetError
 from .._core.failures.several import Failed, by_cause
 from .._core.shown import first_of
+from .kinds import list_of_key
 
 ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
 # Of a task's log this many lines are shown, the last ones.
@@ -118,8 +119,7 @@ def _one_line(text: str) -> str:
 
 
 def _label(row: Row) -> str:
-    noun = "container" if row["kind"] == "container" else "VM"
-    name = row["name"] or f"{noun} {row['vmid']}"
+    name = row["name"] or f"{list_of_key(row['kind']).kind.noun} {row['vmid']}"
     if row["tenant"]:
         return f"{row['tenant']}/{name}"
     return str(name)

@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from .._cluster.restoring import seems_bare
 from .._cluster.state import VmRow
 from .._cluster.tenant import owns, tenants_of
 from .._core.errors import Conflict
-from .facts import Container, TenantFacts
+from .._fleet.kinds import list_of
+from .facts import TenantFacts
 from .marks import has_pool_alone
 from .model import Tenant
 
@@ -24,23 +26,21 @@ class TenantGuests:
 
     `own` have its tag and are in its pool. `outside` have its tag and are not in its pool.
     `untagged` are in its pool without a tenant's tag. `foreign` are in its pool and belong to other
-    tenants, or have more than one tenant's tag; `containers` are in its pool or have its tag.
-    Neither is ever removed. `unfinished` have neither tag nor pool yet: only the marker in their
-    notes names the tenant. `unclear` are sentences about VMs that may be unfinished VMs of the
-    tenant.
+    tenants, or have more than one tenant's tag, and are never removed. `unfinished` have neither
+    tag nor pool yet: only the marker in their notes names the tenant. `unclear` are sentences about
+    guests that may be unfinished guests of the tenant.
     """
 
     own: tuple[VmRow, ...]
     outside: tuple[VmRow, ...]
     untagged: tuple[VmRow, ...]
     foreign: tuple[VmRow, ...]
-    containers: tuple[Container, ...]
     unfinished: tuple[VmRow, ...] = ()
     unclear: tuple[str, ...] = ()
 
     @property
-    def vms(self) -> tuple[VmRow, ...]:
-        """All VMs among them."""
+    def rows(self) -> tuple[VmRow, ...]:
+        """All of them."""
         return (*self.own, *self.outside, *self.untagged, *self.foreign, *self.unfinished)
 
     @property
@@ -53,29 +53,26 @@ class TenantGuests:
             lines.append(f"{_label(row)} is in the pool without {_missing_marks(row)}")
         for row in self.foreign:
             lines.append(f"{_label(row)} has the tags {', '.join(row.tags)}")
-        for one in self.containers:
-            lines.append(f"{one.label} is in {_place(one)}")
         for row in self.unfinished:
-            lines.append(f"{_label(row)} is unfinished, and will be its VM")
+            lines.append(f"{_label(row)} is unfinished, and will be its {_noun(row)}")
         return [*lines, *self.unclear]
 
     @property
     def labels(self) -> list[str]:
-        """The names of the tenant's own VMs in messages."""
+        """The names of the tenant's own guests in messages."""
         return [_label(row) for row in self.own]
 
     @property
     def vmids(self) -> frozenset[int]:
         """The VMIDs of all of them."""
-        guests: list[VmRow | Container] = [*self.vms, *self.containers]
-        return frozenset(one.vmid for one in guests)
+        return frozenset(row.vmid for row in self.rows)
 
 
 def guests_of(tenant: Tenant, facts: TenantFacts) -> TenantGuests:
     """Return the guests of a tenant and the strays, by VMID."""
     groups: dict[str, list[VmRow]] = {"own": [], "outside": [], "untagged": [], "foreign": []}
     is_alone = has_pool_alone(tenant, facts)
-    for _vmid, row in sorted(facts.cluster.vms.items()):
+    for row in sorted(facts.cluster.guests, key=attrgetter("vmid")):
         group = _group_of(tenant, row, is_alone=is_alone)
         if group is not None:
             groups[group].append(row)
@@ -84,7 +81,6 @@ def guests_of(tenant: Tenant, facts: TenantFacts) -> TenantGuests:
         outside=tuple(groups["outside"]),
         untagged=tuple(groups["untagged"]),
         foreign=tuple(groups["foreign"]),
-        containers=tuple(_containers(tenant, facts, is_alone=is_alone)),
     )
 
 
@@ -104,17 +100,6 @@ def _group_of(tenant: Tenant, row: VmRow, *, is_alone: bool) -> str | None:
     return None
 
 
-def _containers(tenant: Tenant, facts: TenantFacts, *, is_alone: bool) -> Iterator[Container]:
-    """Yield the containers that have the tag of a tenant or are in the pool that it has alone, by
-    VMID.
-    """
-    for _vmid, one in sorted(facts.containers.items()):
-        owners = tenants_of(one.tags, tenant.prefix)
-        is_pooled = one.pool == tenant.pool and is_alone
-        if is_pooled or tenant.tag in owners:
-            yield one
-
-
 def require_no_strays(tenant: Tenant, guests: TenantGuests, tokens: Sequence[str]) -> None:
     """Raise Conflict that names the strays; `tokens` are the unmarked tokens of its user."""
     unmarked = [f"token '{tenant.user}!{name}' has no mark" for name in tokens]
@@ -125,19 +110,25 @@ def require_no_strays(tenant: Tenant, guests: TenantGuests, tokens: Sequence[str
         attempted=f"{tenant.label} was not removed",
         answer=f"these are not clearly its own: {'; '.join(strays)}",
         next_step="Give guests their tenant's tag and pool, and delete tokens; or set strays=keep"
-        " to leave them, or strays=remove to remove the VMs and tokens of no other tenant",
+        " to leave them, or strays=remove to remove the guests and tokens of no other tenant",
         reason="strays",
         details={"strays": strays},
     )
 
 
 def names_of(rows: Iterable[VmRow]) -> str:
-    """Return VMs as messages name them."""
+    """Return guests as messages name them."""
     return ", ".join(_label(row) for row in rows)
 
 
 def _label(row: VmRow) -> str:
-    return f"VM '{row.own_name}' ({row.vmid})" if row.own_name else f"VM {row.vmid}"
+    if row.own_name:
+        return f"{_noun(row)} '{row.own_name}' ({row.vmid})"
+    return f"{_noun(row)} {row.vmid}"
+
+
+def _noun(row: VmRow) -> str:
+    return list_of(row.type).kind.noun
 
 
 def _missing_marks(row: VmRow) -> str:
@@ -147,5 +138,5 @@ def _missing_marks(row: VmRow) -> str:
     return "a tenant"
 
 
-def _place(row: VmRow | Container) -> str:
+def _place(row: VmRow) -> str:
     return f"pool '{row.pool}'" if row.pool else "no pool"

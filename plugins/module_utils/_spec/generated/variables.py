@@ -21,6 +21,7 @@ FAMILIES: Mapping[str, Family] = {
             "provision_all": {"type": "bool"},
             "provision_classes": {"type": "dict"},
             "provision_connection": {"type": "dict"},
+            "provision_containers": {"type": "list", "elements": "dict"},
             "provision_defaults": {"type": "dict"},
             "provision_drift": {"type": "raw"},
             "provision_drift_fail": {"type": "bool"},

@@ -18,6 +18,7 @@ from ..._core.errors import StrayGuests
 from ..._core.result import Result
 from ..._fleet.creation_in_progress import find_creations_in_progress
 from ..._fleet.items import PruneScope
+from ..._fleet.kinds import LISTS
 from ..._pool.precheck import precheck_pool
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api
@@ -33,27 +34,34 @@ if TYPE_CHECKING:
 def read_guests(tenant: Tenant, facts: TenantFacts, client: Client) -> TenantGuests:
     """Return the guests of a tenant in the listing of the facts.
 
-    One request for each node, and one or more for each VM whose creation is in progress: only its
-    notes name the tenant. Raises FleetError.
+    One request for each node and kind, and one or more for each guest whose creation is in
+    progress: only its notes name the tenant. Raises FleetError.
     """
     guests = guests_of(tenant, facts)
-    known = {row.vmid for row in guests.vms}
     scope = PruneScope(tenant.tag, tenant.prefix, None)
-    rows, unclear = find_creations_in_progress(client.direct(), facts.cluster, scope, known, {})
-    return replace(guests, unfinished=tuple(rows), unclear=unclear)
+    found: list[VmRow] = []
+    notes: list[str] = []
+    for of in LISTS:
+        cluster = facts.cluster.of_type(of.kind.type)
+        known = set(guests.vmids)
+        rows, unclear = find_creations_in_progress(client.direct(), cluster, scope, known, {})
+        found += rows
+        notes += unclear
+    return replace(guests, unfinished=tuple(found), unclear=tuple(notes))
 
 
 def require_no_remaining_guests(
     tenant: Tenant, facts: TenantFacts, leaving: Iterable[VmRow], client: Client
 ) -> Result:
-    """Raise Conflict if the tenant has VMs that were created since the facts were read.
+    """Raise Conflict if the tenant has guests that were created since the facts were read.
 
     The VMID of a removed VM may have been reused.
     """
-    known = facts.cluster.vms.keys() - {row.vmid for row in leaving}
+    known = {row.vmid for row in facts.cluster.guests} - {row.vmid for row in leaving}
     cluster = fetch_cluster_state(client, facts.cluster.types)
-    vms = {vmid: cluster.vms[vmid] for vmid in cluster.vms.keys() - known}
-    now = replace(facts, cluster=replace(cluster, vms=vms), containers={})
+    vms = {vmid: row for vmid, row in cluster.vms.items() if vmid not in known}
+    others = {vmid: row for vmid, row in cluster.others.items() if vmid not in known}
+    now = replace(facts, cluster=replace(cluster, vms=vms, others=others))
     found = read_guests(tenant, now, client)
     _require_none(tenant, [*found.labels, *found.strays])
     return Result()

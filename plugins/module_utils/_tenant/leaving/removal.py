@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Removes a tenant: its VMs, rights, tokens, user, group, roles, pool and tag, in this order."""
+"""Removes a tenant: its guests, rights, tokens, user, group, roles, pool and tag, in this order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from ..._access.group import GROUP
 from ..._access.role import ROLE
 from ..._access.user import USER
 from ..._api.caching import CachingReader
-from ..._cluster.state import VmRow, with_names
+from ..._cluster.state import VmRow, with_names, with_other_names
 from ..._core.errors import ConfigurationError, StrayGuests
 from ..._core.failures.several import Failed, failure_of_several
 from ..._core.result import Result
 from ..._fleet.items import read_estate
+from ..._fleet.kinds import LISTS, list_of, list_of_key
 from ..._fleet.report import row_of
 from ..._fleet.run import SiteWork, work_on
 from ..._pool.table import POOL
@@ -76,7 +77,9 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     keeper, about_file = Keeper.open_for_removal(params, tenant.name)
     reader = CachingReader(client)
     facts = read_facts(reader)
-    facts = replace(facts, cluster=with_names(reader, facts.cluster))
+    cluster = with_names(reader, facts.cluster)
+    nodes = {row.node for row in cluster.others.values()}
+    facts = replace(facts, cluster=with_other_names(reader, cluster, nodes))
     # After the guests: a VM that is removed in between must not look like a member without a VM.
     facts = with_pool(facts, tenant, reader)
     require_established(tenant, facts, f"{tenant.label} was not removed")
@@ -125,8 +128,8 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
 
 
 def _which(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which VM a report is about."""
-    return {"name": row["name"], "vmid": row["vmid"], "node": row["node"]}
+    """Return which guest a report is about."""
+    return {"kind": row["kind"], "name": row["name"], "vmid": row["vmid"], "node": row["node"]}
 
 
 def _diff(
@@ -135,7 +138,7 @@ def _diff(
     """Return the changes of the removal: of the VMs, of the other resources, and of the file."""
     before: dict[str, Any] = {}
     for row in rows:
-        before[_name_of(row)] = row["vm"] or {}
+        before[_name_of(row)] = row[row["kind"]] or {}
     diff = diff_of(planned)
     before.update(diff["before"])
     if keeper.summary_of_removal:
@@ -144,7 +147,7 @@ def _diff(
 
 
 def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
-    """Return the VMs that go with the tenant."""
+    """Return the guests that go with the tenant."""
     rows = list(guests.own)
     if params["strays"] == "remove":
         rows += [*guests.outside, *guests.untagged, *guests.unfinished]
@@ -167,14 +170,14 @@ def _work_on_vms(
     *,
     check_mode: bool,
 ) -> SiteWork:
-    """Remove the VMs as module vms does, each after its owner was checked."""
-    listed: list[dict[str, Any]] = []
+    """Remove the guests as module vms does, each after its owner was checked."""
+    given: dict[str, Any] = {of.option: [] for of in LISTS}
     for row in rows:
         item: dict[str, Any] = {"vmid": row.vmid}
         if tenant.tag in row.tags:
             item.update(tenant=tenant.name, tenant_prefix=tenant.prefix)
-        listed.append(item)
-    given: dict[str, Any] = {"vms": listed, "remove": True}
+        given[list_of(row.type).option].append(item)
+    given["remove"] = True
     for name in _OF_VMS:
         if params.get(name) is not None:
             given[name] = params[name]
@@ -215,7 +218,8 @@ def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
 
 
 def _name_of(row: Mapping[str, Any]) -> str:
-    return f"VM '{row['name']}' ({row['vmid']})" if row["name"] else f"VM {row['vmid']}"
+    noun = list_of_key(row["kind"]).kind.noun
+    return f"{noun} '{row['name']}' ({row['vmid']})" if row["name"] else f"{noun} {row['vmid']}"
 
 
 def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence[VmRow]) -> None:
@@ -224,7 +228,7 @@ def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence
         return
     raise ConfigurationError(
         attempted=f"{tenant.label} was not removed",
-        answer=f"confirm does not name it; the VMs that would go: {names_of(rows) or 'none'}",
+        answer=f"confirm does not name it; the guests that would go: {names_of(rows) or 'none'}",
         next_step=f"Look at the plan in check mode, then set confirm={tenant.name}",
         reason="not confirmed",
     )

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskTimeout
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.concurrency import (
+from ansible_collections.pve.fleet.plugins.module_utils._fleet.pace.concurrency import (
     ConcurrencyLimiter,
     ConcurrencyLimits,
     Resource,

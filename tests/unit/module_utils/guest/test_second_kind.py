@@ -109,7 +109,7 @@ def test_its_snapshots_are_read_and_planned_by_its_path() -> None:
     ]
     cluster = cluster_state_of(rows, {CONTAINER.type})
     server = server_with(CONFIG)
-    found = read_vm(server.client(), CONTAINER, cluster.vms[200], cluster)
+    found = read_vm(server.client(), cluster.vms[200], cluster)
     assert [(disk.slot, disk.kind) for disk in found.disks] == [("rootfs", "rbd")]
     assert found.label == "container 'web' (200) on node pve1"
     plan = plan_snapshots(read_desired({"name": "s2"}, 10), found)

@@ -129,7 +129,7 @@ def test_a_vm_that_moved_is_followed(vmid: int, found: bool) -> None:
     picture = cluster_state_of([row], {"qemu"})
     client = FakeApi(moved).client()
     if found:
-        assert read_vm(client, VM_KIND, picture.vms[vmid], picture).node == "pve2"
+        assert read_vm(client, picture.vms[vmid], picture).node == "pve2"
     else:
         with pytest.raises(NotFound):
-            read_vm(client, VM_KIND, picture.vms[vmid], picture)
+            read_vm(client, picture.vms[vmid], picture)

@@ -43,6 +43,7 @@ def numbers_after(monkeypatch: pytest.MonkeyPatch, *met: tuple[Match, bool]) -> 
         return match
 
     monkeypatch.setattr(vmid_race, "match_desired", match_desired)
+    monkeypatch.setattr(vmid_race, "read_other_kind", lambda *_args: None)
     monkeypatch.setattr(vmid_race, "is_in_use", lambda _client, _vmid: is_in_use)
     monkeypatch.setattr(vmid_race, "read_other_kind", lambda *_args: None)
     desired = Guest(VM, "web1", None, None, tenant="acme")

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._cluster.rules import VmSelector
-from .._cluster.state import VmRow
-from .._core.errors import Conflict, FleetError
-from .._guest.model import Actual
-from .._resource.plan import Plan
+from ..._cluster.rules import VmSelector
+from ..._cluster.state import VmRow
+from ..._core.errors import Conflict, FleetError
+from ..._guest.model import Actual
+from ..._resource.plan import Plan
 
 # Requests below `status` that take a running VM down.
 _DOWN = frozenset(("reboot", "reset", "shutdown", "stop"))

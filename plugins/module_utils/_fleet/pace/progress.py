@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .._api.protocols import Progress
-from .._core.shown import counted
+from ..._api.protocols import Progress
+from ..._core.shown import counted
 
 
 class RunProgress:

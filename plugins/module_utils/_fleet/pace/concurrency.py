@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._container.kind import CONTAINER
-from .._core.errors import TaskTimeout
-from .._vm.kind import VM
+from ..._container.kind import CONTAINER
+from ..._core.errors import TaskTimeout
+from ..._vm.kind import VM
 
 Resource = tuple[str, str]
 """A resource that a task uses: its kind (all, node, storage, template) and its name."""
