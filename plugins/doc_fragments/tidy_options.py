@@ -14,7 +14,7 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   tenant:
-    description: Tenant whose VMs are listed and tidied up.
+    description: Tenant whose VMs and containers are listed and tidied up.
     type: str
     required: true
   tenant_prefix:

@@ -15,14 +15,14 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Lists what is unfinished about the VMs of a tenant, and what ends it, such as VMs that an
-    interrupted run did not finish making, locks without a task, saved memory that is not used,
-    and templates of which some disks were not converted.
-  - Removes a stopped VM with the creation marker of this collection, if no task works on it and
+  - Lists what is unfinished about the VMs and containers of a tenant, and what ends it, such as VMs
+    that an interrupted run did not finish making, locks without a task, saved memory that is not
+    used, and templates of which some disks were not converted.
+  - Removes a stopped guest with the creation marker of this collection, if no task works on it and
     it was not changed for some seconds. Everything else is listed only.
-  - Check mode lists the same, and what would be removed. To complete an unfinished VM instead,
-    run the task that created it again.
-  - This takes one request for each VM that has the tenant's tag or that of no tenant.
+  - Check mode lists the same, and what would be removed. To complete an unfinished VM instead, run
+    the task that created it again.
+  - This takes one request for each guest that has the tenant's tag or that of no tenant.
 extends_documentation_fragment:
   - pve.fleet.tidy_options
   - pve.fleet.connection
@@ -57,6 +57,7 @@ unfinished:
   type: list
   elements: dict
   contains:
+    guest: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     vmid: {description: Its number., type: int, sample: 38648}
     name: {description: Its name., type: str, sample: web1}
     node: {description: The node that it is on., type: str, sample: pve1}

@@ -69,6 +69,39 @@ def test_abandoned_vms_of_the_tenant_are_removed(quiet: Lab) -> None:
     assert found(again) == {20106: ("creation", "by_hand")}
 
 
+def test_abandoned_containers_of_the_tenant_are_removed(quiet: Lab) -> None:
+    for vmid, tags, more in (
+        (20100, "", {"description": MARKER}),
+        (20101, "tenant_acme", {"description": DONE}),
+        (20102, "", {"description": MARKER.replace("acme", "globex")}),
+        (20103, "tenant_acme", {"lock": "snapshot"}),
+    ):
+        config = {"hostname": f"ct-{vmid}", "rootfs": f"ceph:vm-{vmid}-disk-0,size=1G", **more}
+        config |= {"tags": tags} if tags else {}
+        quiet.simulator.ask("POST", f"/containers/{vmid}", {"node": "pve2", "config": config})
+    there(quiet, 20104, description=MARKER)
+    quiet.simulator.reset_log()
+    foreseen = quiet.run("tidy", check=True, tenant="acme")
+    assert quiet.simulator.writes() == []
+    tidied = quiet.run("tidy", tenant="acme")
+    assert foreseen["plan"] == tidied["plan"] == tidied["done"]
+    assert found(foreseen) == found(tidied)
+    assert found(tidied) == {
+        20100: ("creation", "remove"),
+        20103: ("snapshot", "by_hand"),
+        20104: ("creation", "remove"),
+    }
+    assert {row["vmid"]: row["guest"] for row in tidied["unfinished"]} == {
+        20100: "container",
+        20103: "container",
+        20104: "vm",
+    }
+    (locked,) = [row for row in tidied["unfinished"] if row["vmid"] == 20103]
+    assert "pct unlock 20103" in locked["next_step"]
+    left = {row["vmid"] for row in quiet.client.get("nodes", "pve2", "lxc")}
+    assert left == {20101, 20102, 20103}
+
+
 def test_unfinished_clone_of_a_template_that_another_tenant_shares(quiet: Lab) -> None:
     """It has the tags of its source until the run that made it replaces them."""
     golden: dict[str, Any] = {"name": "golden", "tenant": "globex", "source": "debian-13"}

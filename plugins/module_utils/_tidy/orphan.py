@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._fleet.kinds import list_of
 from .._guest.actual import unconverted_disks
 from .._guest.model import Actual
 
@@ -30,8 +31,18 @@ class Orphan:
 
     def row(self, actual: Actual) -> dict[str, Any]:
         """Return it as the module reports it."""
-        place = {"vmid": actual.vmid, "name": actual.name, "node": actual.node}
+        place = {
+            "guest": _module_of(actual),
+            "vmid": actual.vmid,
+            "name": actual.name,
+            "node": actual.node,
+        }
         return {**place, **asdict(self)}
+
+
+def _module_of(actual: Actual) -> str:
+    """Return the word of results for its kind, which is the name of its module."""
+    return list_of(actual.kind.type).flow.key
 
 
 def orphans_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -> list[Orphan]:
@@ -69,7 +80,7 @@ def _running(kind: str, tasks: Collection[str]) -> Orphan:
 
 def _locked(kind: str, actual: Actual) -> Orphan:
     detail = f"it has the lock {actual.lock}, and no task works on it"
-    command = f"qm unlock {actual.vmid}"
+    command = f"{actual.kind.tool} unlock {actual.vmid}"
     step = f"Run '{command}' on node {actual.node}, then the task that was interrupted"
     return Orphan(kind, detail, BY_HAND, step)
 
@@ -112,5 +123,5 @@ def _template(actual: Actual, bases: Collection[str]) -> list[Orphan]:
     if not disks:
         return []
     detail = f"{', '.join(disks)} of this template are not base volumes"
-    step = "Run module vm with state=template, which converts them"
+    step = f"Run module {_module_of(actual)} with state=template, which converts them"
     return [Orphan("conversion", detail, BY_HAND, step)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import require_known_tenant
@@ -22,6 +23,8 @@ from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.items import removal_of
+from .._fleet.kinds import LISTS, list_of
+from .._guest.flow.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
 from .._guest.live.creation import (
     CREATION_LOCKS,
@@ -34,9 +37,6 @@ from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._guest.plan.removal import plan_absent
 from .._resource.plan import Plan, Step
-from .._vm.context import VmContext
-from .._vm.kind import VM
-from .._vm.run import VM_FLOW, read_vm_options
 from .orphan import REMOVE, Orphan, orphans_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A VM with its unfinished parts, at least one."""
+    """A guest with its unfinished parts, at least one."""
 
     actual: Actual
     orphans: tuple[Orphan, ...]
@@ -66,8 +66,8 @@ class Unfinished:
         return REMOVE in remedies
 
 
-class AbandonedVm(RemovedGuest[VmContext]):
-    """A VM that an interrupted run did not finish making, with the plan of its removal."""
+class AbandonedGuest(RemovedGuest[RunContext[Any]]):
+    """A guest that an interrupted run did not finish making, with the plan of its removal."""
 
     def _look(self, node: str, status: str | None = None) -> Actual:
         """Return the VM as read now. Raises Conflict if its VMID was reused or another run uses
@@ -111,7 +111,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     prefix = params["tenant_prefix"]
     tag = validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
-    cluster = fetch_cluster_state(client, {VM.type})
+    cluster = fetch_cluster_state(client, {one.kind.type for one in LISTS})
     found = find_unfinished(client, cluster, tag, prefix)
     if not found:
         require_known_tenant(cluster, tag, prefix)
@@ -139,10 +139,11 @@ def _remove(
     params: Mapping[str, Any], client: Client, actual: Actual, view: ClusterView, check_mode: bool
 ) -> Result:
     """Remove a VM; in check mode return the plan."""
-    options = read_vm_options(removal_of(params, actual.vmid, actual.target.get("name", "")))
-    context = VmContext(client, options.desired, options.settings, check_mode, view)
+    of = list_of(actual.kind.type)
+    options = of.read(removal_of(params, actual.vmid, actual.kind.name_in(actual.target), of))
+    context = of.context(client, options.desired, options.settings, check_mode, view)
     plan = plan_absent(options.desired, actual)
-    return apply_to_guest(AbandonedVm(VM_FLOW, context, plan, actual))
+    return apply_to_guest(AbandonedGuest(of.flow, context, plan, actual))
 
 
 def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
@@ -166,7 +167,7 @@ def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
 def find_unfinished(
     client: Client, cluster: ClusterState, tag: str, prefix: str
 ) -> list[Unfinished]:
-    """Return the unfinished VMs of a tenant, by VMID.
+    """Return the unfinished guests of a tenant, of both kinds, by VMID.
 
     `cluster` is the listing with its storages. One request for each VM that has the tenant's tag,
     no tenant's tag, or exactly the tags of a template. A VM whose creation is in progress is waited
@@ -175,7 +176,7 @@ def find_unfinished(
     bases = base_storages(cluster)
     inherited = _tags_of_templates(cluster)
     rows: list[VmRow] = []
-    for _vmid, row in sorted(cluster.vms.items()):
+    for row in sorted(cluster.guests, key=attrgetter("vmid")):
         is_own = _may_be_of(row, tag, prefix)
         if is_own or _tags(row) in inherited:
             rows.append(row)
@@ -200,7 +201,7 @@ def _tags_of_templates(cluster: ClusterState) -> set[frozenset[str]]:
     An unfinished clone has the tags of its source, which may belong to a tenant that shares it.
     """
     found: set[frozenset[str]] = set()
-    for row in cluster.vms.values():
+    for row in cluster.guests:
         if row.template:
             found.add(_tags(row))
     return found
@@ -227,11 +228,12 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished |
     `bases` are the storages with base volumes. The first reading has the power state of the
     listing, which saves a request for each VM that is complete.
     """
+    kind = list_of(row.type).kind
     try:
-        listed = read_wherever(client, VM, row.vmid, row.node, status=row.status, pool=row.pool)
+        listed = read_wherever(client, kind, row.vmid, row.node, status=row.status, pool=row.pool)
         if not orphans_of(listed, (), bases):
             return None
-        actual = read_wherever(client, VM, row.vmid, listed.node, pool=row.pool)
+        actual = read_wherever(client, kind, row.vmid, listed.node, pool=row.pool)
         tasks = tasks_on(client, actual)
         if is_unfinished(actual) and not tasks:
             settled = _settled(client, actual)
@@ -255,7 +257,7 @@ def _settled(client: Client, actual: Actual) -> Actual | None:
     try:
         settled = await_creation(client, actual, _PATIENCE)
     except TaskTimeout:
-        settled = read_wherever(client, VM, actual.vmid, actual.node)
+        settled = read_wherever(client, actual.kind, actual.vmid, actual.node)
     if settled is None or not is_unfinished(settled):
         return None
     return replace(settled, pool=actual.pool)
