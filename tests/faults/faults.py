@@ -46,28 +46,40 @@ class Write:
     @property
     def makes_vm(self) -> bool:
         """Whether it is the write that makes a VM: before it, none has the number."""
-        if "confirm" in self.scenario.options:
+        if self.method != "POST" or "confirm" in self.scenario.options:
             return False
-        return self.route.endswith("/clone") or (self.method, self.route) == (
-            "POST",
-            "/nodes/{node}/qemu",
-        )
+        return self.route.endswith(("/clone", "/nodes/{node}/qemu", "/nodes/{node}/lxc"))
+
+    @property
+    def is_of_guest(self) -> bool:
+        """Whether its path is that of a VM or a container."""
+        return re.search(r"/(?:qemu|lxc)/\d", self.path) is not None
+
+    @property
+    def control(self) -> str:
+        """The path of its guest in the simulator's own interface."""
+        kind = "containers" if "/lxc" in self.path else "vms"
+        return f"/{kind}/{self.vmid}"
 
     @property
     def destroys(self) -> bool:
         """Whether it destroys something that cannot be restored, without a comparison by PVE
         itself.
         """
-        is_of_vm = self.path.startswith("/nodes/") and "/qemu/" in self.path
-        if not is_of_vm:
+        if not self.is_of_guest:
             return False
         return self.method == "DELETE" or self.route.endswith(("/rollback", "/template"))
 
     @property
     def allocates(self) -> bool:
         """Whether its task takes room of a storage."""
-        return self.task in ("qmclone", "qmcreate", "qmmove", "resize", "download", "qmsnapshot")
+        return self.task in _ALLOCATING
 
+
+_ALLOCATING = (
+    *("qmclone", "qmcreate", "qmmove", "resize", "download", "qmsnapshot"),
+    *("vzclone", "vzcreate", "vzsnapshot"),
+)
 
 Rules = Callable[[Write], list[dict[str, Any]]]
 
@@ -134,7 +146,12 @@ def _unseen(control: Callable[[Write], list[list[Any]]]) -> Rules:
 
 
 def _about_vm(write: Write) -> bool:
-    return write.vmid is not None and "/qemu/" in write.path
+    return write.vmid is not None and write.is_of_guest
+
+
+def _is_of_vm(write: Write) -> bool:
+    """Whether it changes a VM: another client moves and restores only these in the simulator."""
+    return _changes_vm(write) and "/qemu/" in write.path
 
 
 def _changes_vm(write: Write) -> bool:
@@ -159,7 +176,7 @@ def _changes_subject(write: Write) -> bool:
     if scenario.module == "tidy" or scenario.options.get("prune"):
         return False
     is_there = write.vmid == VMID and VMID in scenario.there
-    return is_there and _changes_vm(write)
+    return is_there and _is_of_vm(write)
 
 
 def _can_notice_restore(write: Write) -> bool:
@@ -184,11 +201,16 @@ def _foreign(write: Write) -> dict[str, Any]:
 
 def _reused(write: Write) -> list[list[Any]]:
     path = f"/vms/{write.vmid}"
-    return [["DELETE", path, None], ["POST", path, _foreign(write)]]
+    return [["DELETE", write.control, None], ["POST", path, _foreign(write)]]
 
 
 def _config(**config: Any) -> Callable[[Write], list[list[Any]]]:
-    return lambda write: [["PUT", f"/vms/{write.vmid}", {"config": config}]]
+    return lambda write: [["PUT", write.control, {"config": config}]]
+
+
+def _renamed(write: Write) -> list[list[Any]]:
+    option = "hostname" if "/lxc" in write.path else "name"
+    return [["PUT", write.control, {"config": {option: "renamed"}}]]
 
 
 def _restart(write: Write) -> list[dict[str, Any]]:
@@ -291,17 +313,11 @@ FAULTS: tuple[Fault, ...] = (
         "moved by HA",
         _steer(lambda write: [["PUT", f"/vms/{write.vmid}", {"node": "pve3"}]]),
         (*LOST, "Conflict", "NotFound", "TaskFailed"),
-        applies=_changes_vm,
+        applies=_is_of_vm,
         alters=True,
     ),
     Fault("changed", _unseen(_config(onboot="1")), ("Conflict",), applies=_can_notice, alters=True),
-    Fault(
-        "renamed",
-        _unseen(_config(name="renamed")),
-        ("Conflict", "NotFound"),
-        applies=_can_notice,
-        alters=True,
-    ),
+    Fault("renamed", _unseen(_renamed), ("Conflict", "NotFound"), applies=_can_notice, alters=True),
     Fault(
         "given to another tenant",
         _unseen(_config(tags="tenant_globex")),
@@ -311,7 +327,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "deleted",
-        _unseen(lambda write: [["DELETE", f"/vms/{write.vmid}", None]]),
+        _unseen(lambda write: [["DELETE", write.control, None]]),
         ("Conflict", "NotFound", "TaskFailed", "ConfigurationError", "ValidationFailed"),
         applies=_can_notice,
         alters=True,
@@ -440,6 +456,27 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "remove a snapshot",
         _TASK_BREAKS,
         "PVE keeps the lock of a deletion that failed (AbstractConfig.pm, snapshot_delete)",
+    ),
+    (
+        "remove a container's snapshot",
+        _TASK_BREAKS,
+        "PVE keeps the lock of a deletion that failed (AbstractConfig.pm, snapshot_delete)",
+    ),
+    (
+        "roll a container back",
+        _TASK_BREAKS,
+        (
+            "PVE keeps the lock of a rollback that failed in the middle (AbstractConfig.pm,"
+            " snapshot_rollback), and has stopped the container by then"
+        ),
+    ),
+    (
+        "grow a container",
+        ("quorum lost",),
+        (
+            "the volume has its new size, and the configuration the old one; PVE refuses to set"
+            " the size that the volume has (pve-container: API2/LXC.pm, resize_vm)"
+        ),
     ),
     (
         "change and reboot",

@@ -27,6 +27,8 @@ _PLACE = {"name": "faulty", "type": "node-affinity", "nodes": ["pve1"], "resourc
 _RULE = ("ha_rule", _PLACE)
 _UPLOAD = {"storage": "local", "node": "pve1", "src": __file__, "filename": "faulty.iso"}
 _DISK: Mapping[str, Any] = {"volume": "local-lvm:vm-20999-faulty", "node": "pve1"}
+_CT_SOURCE = "debian-13-standard"
+_CT_NEW: Mapping[str, Any] = {"default_storage": "ceph", "cores": 1}
 _STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
 _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
 _KEY = {"type": "usb", "name": "faulty"}
@@ -76,14 +78,16 @@ BLANK: Mapping[str, Any] = {
 class Scenario:
     """A task and the cluster before it.
 
-    `there` are VMs, as entries of a cluster file, by VMID. `before` are tasks done by our own
-    modules. `name` and `tenant` identify the VM of the task; without a name it concerns no VM.
+    `there` are VMs, as entries of a cluster file, by VMID, and `containers` are containers.
+    `before` are tasks done by our own modules. `name` and `tenant` identify the guest of the task;
+    without a name it concerns none.
     """
 
     key: str
     module: str
     options: Mapping[str, Any]
     there: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    containers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     before: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     name: str | None = NAME
     tenant: str | None = TENANT
@@ -92,6 +96,8 @@ class Scenario:
         """Create the VMs and run the tasks that come before."""
         for vmid, entry in {**BYSTANDERS, **self.there}.items():
             lab.simulator.ask("POST", f"/vms/{vmid}", dict(entry))
+        for vmid, entry in self.containers.items():
+            lab.simulator.ask("POST", f"/containers/{vmid}", dict(entry))
         if self.module == "realm_sync":
             with_directory(lab.client, lab.simulator)
         for module, options in self.before:
@@ -131,6 +137,39 @@ def snapshot(key: str, *before: str, running: bool = False, **options: Any) -> S
     taken = tuple(("snapshot", {**choice, "snapshot": name}) for name in before)
     whole = {**choice, **options}
     return Scenario(key, "snapshot", whole, machine(running), before=taken)
+
+
+def container(running: bool = False, **config: Any) -> dict[int, dict[str, Any]]:
+    """Return the container of the task in its first state, with other options."""
+    whole = {
+        "hostname": NAME,
+        "tags": MINE,
+        "cores": 1,
+        "memory": 512,
+        "rootfs": f"ceph:vm-{VMID}-disk-0,size=2G",
+        "net0": "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,type=veth",
+        "unprivileged": 1,
+        **config,
+    }
+    return {VMID: {"node": "pve2", "running": running, "config": whole}}
+
+
+def of_container(
+    key: str, there: Mapping[int, Mapping[str, Any]] | None = None, **options: Any
+) -> Scenario:
+    """Return a scenario of module container for the subject."""
+    whole = {"name": NAME, "tenant": TENANT, **LIMITS, **options}
+    return Scenario(key, "container", whole, containers=there or {})
+
+
+def snapshot_of_container(
+    key: str, *before: str, running: bool = False, **options: Any
+) -> Scenario:
+    """Return a scenario of module snapshot for the subject, a container."""
+    choice = {"name": NAME, "tenant": TENANT, **LIMITS}
+    taken = tuple(("snapshot", {**choice, "snapshot": name}) for name in before)
+    there = container(running)
+    return Scenario(key, "snapshot", {**choice, **options}, before=taken, containers=there)
 
 
 def pool(key: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
@@ -271,6 +310,34 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create networks", "sdn", **_NETWORK),
     access("change a network", "sdn", _NETWORK, vnets=[{"name": "faulty0", "alias": "new"}]),
     access("remove networks", "sdn", _NETWORK, **_NO_NETWORK),
+    of_container("create a container", source=_CT_SOURCE, **_CT_NEW),
+    of_container("create a running container", source=_CT_SOURCE, state="started", **_CT_NEW),
+    of_container("change a container", container(), cores=2, memory="1G", description="another"),
+    of_container("grow a container", container(), rootfs={"size": "3G"}),
+    of_container("start a container", container(), state="started"),
+    of_container("stop a container", container(running=True), state="stopped"),
+    of_container(
+        "restart a container for a change",
+        container(running=True),
+        features={"nesting": True},
+        reboot="if_needed",
+    ),
+    of_container("remove a container", container(running=True), state="absent", force=True),
+    snapshot_of_container("take a snapshot of a container", snapshot="one"),
+    snapshot_of_container("remove a container's snapshot", "one", snapshot="one", state="absent"),
+    snapshot_of_container(
+        "roll a container back", "one", running=True, snapshot="one", state="rolled_back"
+    ),
+    Scenario(
+        "a list of both kinds",
+        "vms",
+        {
+            "vms": [{"name": "neighbour", "cores": 2}],
+            "containers": [{"name": NAME, "source": _CT_SOURCE, "node": "pve1", **_CT_NEW}],
+            "tenant": TENANT,
+            **LIMITS,
+        },
+    ),
     pool("create a pool", comment="c", storages=["ceph"]),
     pool("change a pool", {"comment": "a"}, comment="b", vms=[20101]),
     pool("take out of a pool", {"storages": ["ceph", "local"]}, storages=["local"], exact=True),

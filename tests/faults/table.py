@@ -39,6 +39,18 @@ _TASKS = {
     ("POST", "/nodes/{node}/qemu/{vmid}/snapshot"): "qmsnapshot",
     ("DELETE", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}"): "qmdelsnapshot",
     ("POST", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback"): "qmrollback",
+    ("POST", "/nodes/{node}/lxc"): "vzcreate",
+    ("POST", "/nodes/{node}/lxc/{vmid}/clone"): "vzclone",
+    ("PUT", "/nodes/{node}/lxc/{vmid}/resize"): "resize",
+    ("POST", "/nodes/{node}/lxc/{vmid}/migrate"): "vzmigrate",
+    ("DELETE", "/nodes/{node}/lxc/{vmid}"): "vzdestroy",
+    ("POST", "/nodes/{node}/lxc/{vmid}/status/start"): "vzstart",
+    ("POST", "/nodes/{node}/lxc/{vmid}/status/stop"): "vzstop",
+    ("POST", "/nodes/{node}/lxc/{vmid}/status/shutdown"): "vzshutdown",
+    ("POST", "/nodes/{node}/lxc/{vmid}/status/reboot"): "vzreboot",
+    ("POST", "/nodes/{node}/lxc/{vmid}/snapshot"): "vzsnapshot",
+    ("DELETE", "/nodes/{node}/lxc/{vmid}/snapshot/{snapname}"): "vzdelsnapshot",
+    ("POST", "/nodes/{node}/lxc/{vmid}/snapshot/{snapname}/rollback"): "vzrollback",
     ("POST", "/nodes/{node}/storage/{storage}/download-url"): "download",
     ("POST", "/nodes/{node}/vzdump"): "vzdump",
     ("POST", "/access/domains/{realm}/sync"): "auth-realm-sync",
@@ -151,7 +163,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         counted[key] += 1
         if row["method"] == "GET":
             reads[row["route"]] = None
-            if f"/qemu/{vmid}/" in row["path"]:
+            if re.search(rf"/(?:qemu|lxc)/{vmid}/", row["path"]):
                 look = (row["path"], counted[key])
             continue
         assert row["status"] == 200, f"{scenario.key}: {row}"
@@ -187,7 +199,7 @@ def reported(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _number_in(path: str) -> int | None:
-    found = re.search(r"/qemu/(\d+)", path)
+    found = re.search(r"/(?:qemu|lxc)/(\d+)", path)
     return int(found[1]) if found else None
 
 

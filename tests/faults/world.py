@@ -1,5 +1,5 @@
-"""The state of the cluster: every VM with its configuration, snapshots and disks, every pool and
-volume.
+"""The state of the cluster: every VM and container with its configuration, snapshots and disks,
+every pool and volume.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from tests.modules.estate_lab import Lab
 # Options that PVE generates for each VM or changes itself.
 VOLATILE = ("digest", "meta", "vmgenid", "smbios1", "snaptime", "runningcpu")
 _MAC = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}")
-_DRIVE = re.compile(r"^(?:(?:scsi|virtio|sata|ide|efidisk|tpmstate|unused)\d+|vmstate)$")
+_DRIVE = re.compile(r"^(?:(?:scsi|virtio|sata|ide|efidisk|tpmstate|unused|mp)\d+|vmstate|rootfs)$")
 _RUN = re.compile(r" run=\w+")
 
 
 @dataclass(frozen=True)
 class VmState:
-    """One VM as PVE has it; `config` without generated options, volumes by their storage."""
+    """One VM or container as PVE has it; `config` without generated options, volumes by their
+    storage.
+    """
 
     vmid: int
     name: str
@@ -100,7 +102,8 @@ def _own(volume: str) -> str:
 def read_world(lab: Lab) -> World:
     """Return the cluster, read past the API: faults and late listings do not affect it."""
     asked = lab.simulator.ask
-    vms = {int(row["vmid"]): _vm(row) for row in asked("GET", "/vms")}
+    rows = [*asked("GET", "/vms"), *asked("GET", "/containers")]
+    vms = {int(row["vmid"]): _vm(row) for row in rows}
     volumes = {(one["node"], one["volid"]): one["size"] for one in asked("GET", "/volumes")}
     pools = {
         name: {
@@ -155,7 +158,7 @@ def _vm(row: Mapping[str, Any]) -> VmState:
     }
     return VmState(
         vmid=int(row["vmid"]),
-        name=str(config.get("name", "")),
+        name=str(config.get("name") or config.get("hostname") or ""),
         node=row["node"],
         running=row["running"],
         config={key: value for key, value in config.items() if key not in VOLATILE},

@@ -42,6 +42,7 @@ class ContainerKind(Kind):
     secret_options: ClassVar[Collection[str]] = ("env",)
     other: ClassVar[OtherKind] = OtherKind("VM", "name", "images")
     has_uuid: ClassVar[bool] = False
+    saves_memory: ClassVar[bool] = False
     content: ClassVar[str] = "rootdir"
     template_is_task: ClassVar[bool] = False
     archive_word: ClassVar[str] = "ct"

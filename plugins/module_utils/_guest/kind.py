@@ -44,11 +44,11 @@ class Kind(Protocol):
     in addresses of the user interface. `generated_options` are options that PVE sets itself.
     `name_option` is the option with the name; the values of `secret_options` are never shown.
     `other` has the words for guests of the other kind. `has_uuid` is whether its guests have
-    uuids. `content` is the content of storages with its
-    disks. `template_is_task` is whether PVE names the
-    task that converts one into a template. `archive_word` is the word for it in the names of
-    archives on a backup server. `has_rootfs` is whether its guests have a root file system.
-    `schema` has its options; `volume_option` matches those with volumes.
+    uuids, `saves_memory` whether a snapshot can have their memory. `content` is the content of
+    storages with its disks. `template_is_task` is whether PVE names the task that converts one into
+    a template. `archive_word` is the word for it in the names of archives on a backup server.
+    `has_rootfs` is whether its guests have a root file system. `schema` has its options;
+    `volume_option` matches those with volumes.
     """
 
     type: ClassVar[str]
@@ -63,6 +63,7 @@ class Kind(Protocol):
     secret_options: ClassVar[Collection[str]]
     other: ClassVar[OtherKind]
     has_uuid: ClassVar[bool]
+    saves_memory: ClassVar[bool]
     content: ClassVar[str]
     template_is_task: ClassVar[bool]
     archive_word: ClassVar[str]

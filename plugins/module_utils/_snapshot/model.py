@@ -153,7 +153,7 @@ class SnapshotVm:
     @property
     def saves_memory(self) -> bool:
         """Whether a snapshot can have its memory."""
-        return bool(self.state_storage)
+        return self.kind.saves_memory
 
     def task_of(self, action: str) -> str:
         """Return the type of the task for an action."""

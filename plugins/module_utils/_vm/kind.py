@@ -45,6 +45,7 @@ class VmKind(Kind):
     secret_options: ClassVar[Collection[str]] = ("cipassword",)
     other: ClassVar[OtherKind] = OtherKind("container", "hostname", "rootdir")
     has_uuid: ClassVar[bool] = True
+    saves_memory: ClassVar[bool] = True
     content: ClassVar[str] = "images"
     template_is_task: ClassVar[bool] = True
     archive_word: ClassVar[str] = "vm"

@@ -11,7 +11,7 @@ from typing import Any
 from ..core.api import Ctx, api
 from ..core.state import Container
 from ..core.tasks import Task
-from ..errors import PveError
+from ..errors import ApiError, PveError
 from ..volumes.drives import split_volid
 from ..volumes.mounts import add_unused, in_use, is_unused, mounts_of, source_of, volumes_of
 from ..volumes.volumes import find_volume, has_feature, parse_volname
@@ -99,7 +99,7 @@ async def describe(ctx: Ctx, p: dict[str, Any]) -> None:
 
 @api(f"POST {BASE}")
 def create(ctx: Ctx, p: dict[str, Any]) -> str:
-    """Take a snapshot."""
+    """Take a snapshot; PVE removes one that fails (AbstractConfig.pm, snapshot_create)."""
     node, vmid, name = p["node"], p["vmid"], p["snapname"]
     if name in ("current", "vzdump"):
         raise PveError(f"unable to use snapshot name '{name}' (reserved name)")
@@ -108,18 +108,28 @@ def create(ctx: Ctx, p: dict[str, Any]) -> str:
         async with ctx.sim.locks.hold(vmid, log=task.say):
             container = ctx.cluster.container_at(node, vmid)
             _prepare(ctx, container, name, p.get("description"))
-        await task.work()
+        try:
+            await task.work()
+        except ApiError:
+            task.say("snapshot create failed: starting cleanup")
+            async with ctx.sim.locks.hold(vmid, log=task.say):
+                _forget(ctx, container, name)
+            raise
         async with ctx.sim.locks.hold(vmid, log=task.say):
-            for volid in volumes_of(ctx.sim.schema, container.snapshots[name]):
-                volume = find_volume(ctx.cluster, node, volid)
-                if volume is not None:
-                    volume.snapshots[name] = volume.size
-            container.snapshots[name].pop("snapstate", None)
-            container.conf.pop("lock", None)
-            container.conf["parent"] = name
-            ctx.cluster.write(container)
+            _commit(ctx, container, name)
 
     return ctx.task(node, "vzsnapshot", vmid, work)
+
+
+def _commit(ctx: Ctx, container: Container, name: str) -> None:
+    for volid in volumes_of(ctx.sim.schema, container.snapshots[name]):
+        volume = find_volume(ctx.cluster, container.node, volid)
+        if volume is not None:
+            volume.snapshots[name] = volume.size
+    container.snapshots[name].pop("snapstate", None)
+    container.conf.pop("lock", None)
+    container.conf["parent"] = name
+    ctx.cluster.write(container)
 
 
 def _prepare(ctx: Ctx, container: Container, name: str, description: str | None) -> None:

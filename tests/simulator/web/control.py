@@ -84,6 +84,7 @@ class Control:
             ("GET", "vms"): self._get_vm,
             ("POST", "vms"): self._create_vm,
             ("DELETE", "vms"): self._delete_vm,
+            ("GET", "containers"): self._get_containers,
             ("PUT", "containers"): self._put_container,
             ("POST", "containers"): self._create_container,
             ("DELETE", "containers"): self._delete_container,
@@ -253,6 +254,21 @@ class Control:
         if container is None:
             raise Refused(f"there is no container {parts[0]}")
         return container
+
+    def _get_containers(self, _parts: list[str], _data: Any) -> Any:
+        containers = self.server.sim.cluster.containers
+        return [self._show_container(containers[vmid]) for vmid in sorted(containers)]
+
+    def _show_container(self, container: Container) -> dict[str, Any]:
+        return {
+            "vmid": container.vmid,
+            "node": container.node,
+            "running": container.run is not None,
+            "config": container.conf,
+            "pending": container.pending,
+            "delete": sorted(container.pending_delete),
+            "snapshots": container.snapshots,
+        }
 
     def _create_container(self, parts: list[str], data: dict[str, Any]) -> Any:
         """Another client made a container; the body is an entry of `containers` of a cluster

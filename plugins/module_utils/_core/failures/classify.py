@@ -358,6 +358,12 @@ _TEXTS: tuple[_Text, ...] = (
         "shrink",
         "PVE can only make a disk larger",
     ),
+    _Text(
+        r"disk is already at specified size",
+        Conflict,
+        "size of the volume",
+        "The volume has this size, its configuration an older one: run 'pct rescan' on the node",
+    ),
     _Text(r"can't resize a cdrom", NotSupported, "resize", "Name a disk, not a CD-ROM drive"),
     _Text(r"is not supported|not implemented", NotSupported, "not supported"),
     # Waits inside PVE that ended.
