@@ -235,14 +235,19 @@ def create_tenant(shell: Shell, lab: Lab) -> Shell:
 
 
 def use_tenant(shell: Shell, lab: Lab) -> None:
-    """Create a VM with the login of the tenant, and let Proxmox VE refuse the rest."""
+    """Create a VM and a container with the login of the tenant, and let Proxmox VE refuse the
+    rest.
+    """
     shell.heading("Work with its own token")
     print(f"All that the next command has is PROXMOX_SITES_FILE={LOGIN}")
     recap = shell.run("ansible-playbook", "pve.fleet.provision", "-e", "@tenant.yml").recap()
     shell.check(recap["changed"] == 1 and recap["failed"] == 0, "the run reports a change")
     machines = lab.machines()
-    (own,) = (vm for vm in machines if vm.tenant == "initech")
-    shell.check(own.status == "running", "its VM runs, in its pool and with its tag")
+    own = {vm.name: vm.status for vm in machines if vm.tenant == "initech"}
+    shell.check(
+        own == {"initech-app1": "running", "initech-proxy1": "running"},
+        "its VM and its container run, in its pool and with its tag",
+    )
     foreign = next(vm for vm in machines if vm.tenant == "acme")
     login = read_login(shell.directory / LOGIN)
     print(f"\nRequests with the same token, for VM {foreign.name} ({foreign.vmid}) of acme:")
@@ -260,7 +265,7 @@ def use_tenant(shell: Shell, lab: Lab) -> None:
 
 
 def remove_tenant(shell: Shell) -> None:
-    shell.heading("Remove it with its VM")
+    shell.heading("Remove it with its VM and its container")
     output = shell.run(*TENANT, "-e", "tenant_state=absent", "-e", "tenant_confirm=initech")
     shell.check(output.recap()["failed"] == 0, "the tenant is removed")
     shell.check(not (shell.directory / LOGIN).exists(), f"and so is {LOGIN}")

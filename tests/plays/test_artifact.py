@@ -197,7 +197,7 @@ def test_a_tenant_with_the_artifact_alone(reader: User, lab: Lab) -> None:
     assert reader.play("tenant", *given).changed == 1
     own = {"PROXMOX_SITES_FILE": LOGIN}
     assert reader.play("provision", *given, login=own).changed == 1
-    assert [vm.tenant for vm in lab.machines()] == ["initech"]
+    assert [vm.tenant for vm in lab.machines()] == ["initech", "initech"]
     assert reader.play("tenant", "provision", *given).changed == 0
 
     removal = ("-e", "tenant_state=absent", "-e", "tenant_confirm=initech")
