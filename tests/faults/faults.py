@@ -479,6 +479,11 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
     ),
     (
+        "restart a container for a change",
+        ("quorum lost",),
+        "PVE has stopped the container and cannot start it; no later run knows that it ran",
+    ),
+    (
         "change and reboot",
         ("quorum lost",),
         "PVE has stopped the VM and cannot start it; no later run knows that it ran",

@@ -87,10 +87,10 @@ class Scenario:
     module: str
     options: Mapping[str, Any]
     there: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    containers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     before: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     name: str | None = NAME
     tenant: str | None = TENANT
+    containers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def prepare(self, lab: Lab) -> None:
         """Create the VMs and run the tasks that come before."""

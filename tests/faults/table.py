@@ -151,7 +151,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
     log = lab.simulator.log()
     world = read_world(lab)
     made = world.named(scenario.name, scenario.tenant) if scenario.name else []
-    vmid = VMID if VMID in scenario.there else None
+    vmid = VMID if VMID in (scenario.there.keys() | scenario.containers.keys()) else None
     if made:
         vmid = made[0].vmid
     counted: Counter[tuple[str, str]] = Counter()

@@ -157,7 +157,7 @@ def test_list_without_any_list_is_refused(lab: Lab) -> None:
     assert "vms, containers" in result["msg"]
 
 
-def test_template_of_a_vm_is_not_a_source_of_a_container(lab: Lab) -> None:
+def test_template_of_a_vm_is_refused_as_a_source(lab: Lab) -> None:
     wrong = {**BOTH, "vms": [], "containers": [{**CT, "source": "debian-13"}]}
     assert "debian-13" in refused(lab, **wrong)["msg"]
 
