@@ -39,6 +39,9 @@ ELSEWHERE = {
     ("_container/plan/planner.py", "moved_disks"): "test_container.py",
     ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",
+    # What follows a failure of another write.
+    ("_sdn/resource.py", "_release"): "test_sdn.py",
+    ("_sdn/resource.py", "_roll_back_lock"): "test_sdn.py",
     ("_node/network/plan.py", "discard_step"): "test_node_network.py",
     ("_node/network/resource.py", "_discarded"): "test_node_network.py",
     ("_node/network/resource.py", "_restored"): "test_node_network.py",

@@ -96,6 +96,12 @@ def test_networks_are_created_changed_and_removed(lab: Lab) -> None:
     gone = converge(lab, zones=[LAB], vnets=[{"name": "lab0"}], exact=["zones", "vnets"])
     assert gone["plan"][1:4] == ["Remove VNet 'blue'", "Remove VNet 'green'", "Remove zone 'teams'"]
     assert running(lab, "zones") == ["lab"]
+    converge(
+        lab,
+        subnets=[{**NET, "state": "absent"}],
+        vnets=[{"name": "lab0", "state": "absent"}],
+        zones=[{"name": "lab", "state": "absent"}],
+    )
     everything: dict[str, Any] = {
         "zones": [],
         "vnets": [],

@@ -157,6 +157,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
         "cluster-options.md",
         "datacenter.md",
         "firewall.md",
+        "networks.md",
         "ha.md",
         "containers.md",
         "nodes.md",

@@ -73,6 +73,8 @@ def _section(
     found: dict[str, Entry | None] = {}
     for place, row in enumerate(rows):
         label = f"{kind}[{place}]"
+        if kind == SUBNETS and row.get("state") == "absent" and row["vnet"] not in zones:
+            continue  # it went with its VNet
         name = _subnet_id(label, row, zones) if kind == SUBNETS else str(row["name"])
         if kind in _SHORT and not _ID.fullmatch(name):
             answer = f"'{name}' must have 2 to 8 letters and digits, and begin with a letter"
