@@ -204,6 +204,21 @@ def test_pending_changes_of_others_are_not_applied(lab: Lab) -> None:
     assert lab.client.get(*ROOT, "vnets", "green")["alias"] == "theirs"
 
 
+def test_a_vnet_that_goes_with_the_next_apply_is_pending(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    lab.client.write("DELETE", *ROOT, "vnets", "green")
+    assert do(lab, "sdn_info")["pending"] == ["vnet green (deleted)"]
+
+
+def test_a_lost_answer_to_the_apply_of_a_removal_is_looked_after(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    lab.simulator.fault(method="PUT", path="^/cluster/sdn$", drop="before", times=1)
+    do(lab, "sdn", vnets=[{"name": "green", "state": "absent"}])
+    lab.simulator.clear_faults()
+    assert running(lab, "vnets") == ["blue", "lab0"]
+    require_free(lab)
+
+
 def test_a_lock_of_another_user_is_respected(lab: Lab) -> None:
     lab.client.write("POST", *ROOT, "lock")
     result = lab.run("sdn", **WHOLE)

@@ -55,8 +55,13 @@ def read_sdn(client: Client, *, subnets: bool = False, servers: bool = False) ->
 
 
 def with_subnets(client: Client, reading: Reading) -> Reading:
-    """Return a reading with the subnets of all VNets; one request for each."""
-    found, changed = _read_subnets(client, reading.running[VNETS])
+    """Return a reading with the subnets of all VNets; one request for each.
+
+    PVE does not show the running subnets of a VNet that is configured to go.
+    """
+    gone = set(reading.pending)
+    vnets = [name for name in reading.running[VNETS] if f"vnet {name} (deleted)" not in gone]
+    found, changed = _read_subnets(client, vnets)
     running = {**reading.running, SUBNETS: found}
     return Reading(running, (*reading.pending, *changed))
 
