@@ -156,3 +156,12 @@ def test_a_failure_names_the_way_back(lab: Lab, web: dict[str, Any]) -> None:
     result = lab.run("restore", name="web", tenant="acme", confirm="web")
     assert result["failed"]
     assert "Its former state is the newest archive" in result["msg"]
+
+
+@pytest.mark.usefixtures("fast")
+def test_an_earlier_backup_is_not_taken_for_the_state_before(lab: Lab, web: dict[str, Any]) -> None:
+    """A lost answer to the backup is looked after, and the backup of a minute ago is not it."""
+    lab.simulator.fault(path=r"/vzdump$", method="POST", status=503, message="no", times=99)
+    result = lab.run("restore", name="web", tenant="acme", confirm="web")
+    assert result["failed"]
+    assert int(config(lab, web)["memory"]) == 512

@@ -23,6 +23,7 @@ from ..._guest.model import Actual
 from ..._guest.plan.planner import Creating
 from ..._resource.execute import Execution, Sent, Verdict
 from ..._resource.plan import Plan, Step
+from ..._snapshot.read import running_task
 from .plan import KEEP, RESTORE, Overwrite
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # Seconds by which the clocks of a node and of this machine may differ.
 _CLOCKS = 10
+_TASK = "vzdump"
 
 
 class OverwrittenGuest(ExistingResource[Any]):
@@ -40,6 +42,7 @@ class OverwrittenGuest(ExistingResource[Any]):
         self._task = task
         self._began = self.client.clock.time()
         self._kept: str | None = None  # the archive of the state before
+        self._known: frozenset[str] = frozenset()  # the archives before it
 
     def guard(self, step: Step) -> None:
         """Look again before the steps that cannot be undone. Raises Conflict if another guest has
@@ -47,6 +50,8 @@ class OverwrittenGuest(ExistingResource[Any]):
         """
         if step.action not in (KEEP, RESTORE, "stop", "shutdown"):
             return
+        if step.action == KEEP:
+            self._known = frozenset(self._archives())
         current = self._read()
         known = self.actual
         if is_bare(known.live):
@@ -117,8 +122,17 @@ class OverwrittenGuest(ExistingResource[Any]):
         """
         if step.action != KEEP:
             return None
+        return self._find_backup
+
+    def _find_backup(self) -> str | None:
+        """Return the task of the backup: it still runs, or has made an archive. An earlier backup
+        is not taken for it.
+        """
         node, vmid, since = self.actual.node, self.actual.vmid, self._began - _CLOCKS
-        return lambda: find_task(self.client, node, type="vzdump", vmid=vmid, since=since)
+        upid = find_task(self.client, node, type=_TASK, vmid=vmid, since=since)
+        if upid is None or self._new_archives():
+            return upid
+        return upid if upid == running_task(self.client, node, vmid, _TASK) else None
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         if step.action == KEEP:
@@ -135,17 +149,30 @@ class OverwrittenGuest(ExistingResource[Any]):
 
     def after_task(self, step: Step, result: TaskResult) -> Sent:
         if step.action == KEEP:
-            self._kept = self._newest_archive()
+            self._kept = self._require_kept(result.upid)
         return super().after_task(step, result)
 
-    def _newest_archive(self) -> str | None:
-        """Return the volume of the newest archive of the guest; one request."""
+    def _require_kept(self, upid: str) -> str:
+        """Return the volume of the new archive. Raises Conflict if there is none."""
+        found = self._new_archives()
+        if found:
+            return max(found)
+        raise Conflict(
+            attempted=f"{self.actual.label} was not overwritten",
+            answer=f"storage {self._task.keep_storage} lists no archive of its present state",
+            next_step="Look at the log of the task of the backup",
+            reason="no archive",
+            upid=upid,
+        )
+
+    def _new_archives(self) -> set[str]:
+        return self._archives() - self._known
+
+    def _archives(self) -> set[str]:
+        """Return the volumes of the archives of the guest; one request."""
         path = ("nodes", self.actual.node, "storage", self._task.keep_storage, "content")
         rows = self.client.get(*path, content="backup", vmid=self.actual.vmid)
-        if not rows:
-            return None
-        newest = max(rows, key=lambda row: int(row.get("ctime") or 0))
-        return str(newest["volid"])
+        return {str(row["volid"]) for row in rows}
 
     def preview(self) -> Result:
         return report(self.flow, self.context, self.plan, self.actual, done=[])
