@@ -110,7 +110,9 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
     if module == "realm_sync":
         make_realm(lab)
     if module == "restore":
-        play(player, [{"pve.fleet.backup": {"name": "web1", "storage": "local"}}])
+        gone = {"name": "web1", "snapshot": "before-upgrade", "state": "absent"}
+        backup = {"name": "web1", "storage": "local"}
+        play(player, [{"pve.fleet.snapshot": gone}, {"pve.fleet.backup": backup}])
         tasks[1]["pve.fleet.restore"]["before"] = "2100-01-01"  # the archive is from now
     # the example does not wait for these at its end, and the cluster goes away
     for task in tasks:
