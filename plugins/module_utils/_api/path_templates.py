@@ -34,10 +34,15 @@ _NAMED = {
     "rules": "{rule}",
     **dict.fromkeys(("gotify", "matchers", "sendmail", "smtp", "targets", "webhook"), "{name}"),
     **dict.fromkeys(("backup", "dir", "pci", "replication", "server", "usb"), "{id}"),
+    "controllers": "{controller}",
+    "custom-cpu-models": "{cputype}",
     "dns": "{dns}",
+    "ipams": "{ipam}",
+    "subnets": "{subnet}",
     "vnets": "{vnet}",
     "zones": "{zone}",
 }
+_OF_CLUSTER = {word: name for word, name in _NAMED.items() if word not in GUEST_TYPES}
 # The placeholders that follow a word below C(firewall).
 _OF_FIREWALL = {
     "aliases": "{name}",
@@ -48,7 +53,8 @@ _OF_FIREWALL = {
 # A name that may hold slashes, so that it is all the rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "access acl agent aliases aplinfo apt backup clone cloudinit cluster config content"
+    "controllers custom-cpu-models dry-run ipams lock subnets"
+    " access acl agent aliases aplinfo apt backup clone cloudinit cluster config content"
     " current dir dns domains download-url endpoints exec exec-status extractconfig feature"
     " file-read file-write firewall get-host-name get-osinfo gotify groups ha hosts info"
     " interfaces ipset log macros manager_status mapping matchers metrics migrate move_disk"
@@ -79,6 +85,8 @@ def template_of(path: str) -> str:
             found.append(OTHER)
             break
         found.append(part)
+        if part == "cluster":
+            named = _OF_CLUSTER
         if part == "firewall":
             named = _OF_FIREWALL
         placeholders = named[part].split("/") if part in named else []
