@@ -105,7 +105,7 @@ def test_fragments_describe_changes_between_releases(repo: Path) -> None:
             for entries in one.values()
             if isinstance(entries, list)
         )
-        <= 40
+        <= 30
     )
 
 
