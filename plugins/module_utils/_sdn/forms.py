@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import ValidationFailed
+from .._core.propstring import keyed_parts
 from .model import (
     FIELDS,
     FLAG,
@@ -118,8 +119,7 @@ def _canonical(value: Any, form: str) -> str:
 
 def _range(one: Any) -> str:
     if isinstance(one, str):
-        parts = dict(part.partition("=")[::2] for part in one.split(","))
-        return _range(parts)
+        return _range(keyed_parts(one) or {})
     start = one.get("start_address") or one.get("start-address")
     end = one.get("end_address") or one.get("end-address")
     return f"start-address={start},end-address={end}"
@@ -129,8 +129,8 @@ def ranges_of(text: str) -> list[tuple[str, str]]:
     """Return the first and the last address of each DHCP range."""
     found = []
     for part in text.split(_SEPARATOR) if text else ():
-        start, end = part.split(",")
-        found.append((start.partition("=")[2], end.partition("=")[2]))
+        ends = keyed_parts(part) or {}
+        found.append((ends.get("start-address", ""), ends.get("end-address", "")))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import fetch_cluster_state
 from .._container.kind import CONTAINER
 from .._core.parallel import side_by_side
+from .._core.propstring import keyed_parts
 from .._vm.kind import VM
 from .forms import pending_of, running_of, section_of
 from .model import (
@@ -141,7 +142,7 @@ def bridges_in(config: Mapping[str, Any]) -> set[str]:
     found = set()
     for key, value in config.items():
         if key.startswith("net") and key[3:].isdigit():
-            parts = dict(part.partition("=")[::2] for part in str(value).split(","))
+            parts = keyed_parts(str(value)) or {}
             found.add(parts.get("bridge", ""))
     return found
 

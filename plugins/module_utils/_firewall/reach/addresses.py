@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..._core.propstring import keyed_parts
 from ..evaluate.model import Nic
 
 _NIC = re.compile(r"net\d+")
@@ -39,8 +40,8 @@ def _nic(name: str, text: str, config: Mapping[str, Any]) -> Nic:
 
 
 def _parts(text: str) -> dict[str, str]:
-    pairs = (part.partition("=") for part in text.split(","))
-    return {key.strip(): value.strip() for key, _equals, value in pairs}
+    pairs = keyed_parts(text) or {}
+    return {key.strip(): value.strip() for key, value in pairs.items()}
 
 
 def _is_address(text: str) -> bool:
