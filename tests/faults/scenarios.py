@@ -55,6 +55,13 @@ _NO_NETWORK = {
     "vnets": [{"name": "faulty0", "state": "absent"}],
     "subnets": [{"cidr": "10.77.0.0/24", "vnet": "faulty0", "state": "absent"}],
 }
+_GROUP = {"scope": "group", "group": "faulty"}
+_SSH = {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "22"}
+_WEB = {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "443"}
+_NAMES = {
+    "aliases": [{"name": "faultyhost", "cidr": "192.0.2.1"}],
+    "ip_sets": [{"name": "faultyset", "members": [{"cidr": "192.0.2.2"}]}],
+}
 _DOWNLOAD = {"storage": "local", "node": "pve1", "content": "import", "source_url": ISO_URL}
 
 BLANK: Mapping[str, Any] = {
@@ -338,6 +345,24 @@ SCENARIOS: tuple[Scenario, ...] = (
             **LIMITS,
         },
     ),
+    access("create a security group", "firewall", **_GROUP, comment="c", rules=[_SSH]),
+    access(
+        "change a security group", "firewall", {**_GROUP, "rules": [_SSH]}, **_GROUP, rules=[_WEB]
+    ),
+    access(
+        "remove a security group", "firewall", {**_GROUP, "rules": [_SSH]}, **_GROUP, state="absent"
+    ),
+    access("create aliases and sets", "firewall", scope="cluster", **_NAMES),
+    access(
+        "remove aliases and sets",
+        "firewall",
+        {"scope": "cluster", **_NAMES},
+        scope="cluster",
+        aliases=[],
+        ip_sets=[],
+        exact=True,
+    ),
+    access("set options of a firewall", "firewall", scope="cluster", options={"ebtables": False}),
     pool("create a pool", comment="c", storages=["ceph"]),
     pool("change a pool", {"comment": "a"}, comment="b", vms=[20101]),
     pool("take out of a pool", {"storages": ["ceph", "local"]}, storages=["local"], exact=True),
