@@ -34,7 +34,8 @@ RUNNING = machine(True, **_AGENT)
 class Subject:
     """A task that reads answers; `kind` is a module, or "inventory" or "lookup".
 
-    `there` are VMs, as entries of a cluster file, and `before` are tasks that are done first.
+    `there` are VMs and `containers` containers, as entries of a cluster file; `before` are tasks
+    that are done first.
     `steering` are requests to the control plane of the simulator. `fails` says that the task fails
     with the right answers too.
     """
@@ -44,13 +45,16 @@ class Subject:
     options: Mapping[str, Any]
     there: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     before: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    containers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     steering: tuple[tuple[str, str, Any], ...] = ()
     fails: bool = False
 
     @property
     def scenario(self) -> Scenario:
         """What is there before, in the form of the fault table."""
-        return Scenario(self.key, self.kind, self.options, self.there, self.before)
+        return Scenario(
+            self.key, self.kind, self.options, self.there, self.before, containers=self.containers
+        )
 
     def record(self, lab: Lab, place: Path) -> Recording:
         """Return what the task is answered when nothing is wrong."""
@@ -132,7 +136,14 @@ _RUNNERS = {"inventory": _inventory, "lookup": _lookup, "metrics": _metrics}
 
 def of_scenario(scenario: Scenario) -> Subject:
     """Return the subject that is a row of the fault table."""
-    return Subject(scenario.key, scenario.module, scenario.options, scenario.there, scenario.before)
+    return Subject(
+        scenario.key,
+        scenario.module,
+        scenario.options,
+        scenario.there,
+        scenario.before,
+        scenario.containers,
+    )
 
 
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
