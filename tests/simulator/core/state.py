@@ -222,6 +222,9 @@ class NodeInfo:
     down_at: float = 0.0
     ifaces: dict[str, dict[str, Any]] = field(default_factory=dict)
     new_ifaces: dict[str, dict[str, Any]] | None = None
+    # When the files with both were written.
+    ifaces_written: str = "2026-01-01 00:00:00"
+    new_ifaces_written: str = ""
     dns: dict[str, str] = field(default_factory=dict)
     hosts: str | None = None  # the file of hosts, if it was replaced
     timezone: str = "UTC"

@@ -80,15 +80,27 @@ def _text(ifaces: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _stamp() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+
+
+def _write_pending(node: NodeInfo, ifaces: dict[str, dict[str, Any]]) -> None:
+    """Write the file of the pending configuration."""
+    node.new_ifaces = ifaces
+    node.new_ifaces_written = _stamp()
+
+
 def _changes(node: NodeInfo) -> str:
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    """The difference with the times at which the files were written (pve-common: PVE/INotify.pm,
+    diff: `diff -b -N -u`).
+    """
     diff = difflib.unified_diff(
         _text(node.ifaces),
         _text(node.new_ifaces or {}),
         "/etc/network/interfaces",
         "/etc/network/interfaces.new",
-        stamp,
-        stamp,
+        node.ifaces_written,
+        node.new_ifaces_written,
         lineterm="",
     )
     return "\n".join(diff) + "\n"
@@ -217,7 +229,7 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
     if p["type"].startswith("OVS"):
         raise PveError("Open VSwitch is not installed (need package 'openvswitch-switch')")
     ifaces[name] = _settings(p)
-    node.new_ifaces = written(ifaces, name, ctx.cluster.ifupdown2)
+    _write_pending(node, written(ifaces, name, ctx.cluster.ifupdown2))
 
 
 @api("PUT /nodes/{node}/network/{iface}")
@@ -241,7 +253,7 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     _addresses(p)
     _check_alone(ifaces, name, p)
     iface.update(_settings(p))
-    node.new_ifaces = written(ifaces, name, ctx.cluster.ifupdown2)
+    _write_pending(node, written(ifaces, name, ctx.cluster.ifupdown2))
 
 
 @api("DELETE /nodes/{node}/network/{iface}")
@@ -252,7 +264,7 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     if p["iface"] not in ifaces:
         raise ParamError({"iface": "interface does not exist"})
     del ifaces[p["iface"]]
-    node.new_ifaces = written(ifaces, p["iface"], ctx.cluster.ifupdown2)
+    _write_pending(node, written(ifaces, p["iface"], ctx.cluster.ifupdown2))
 
 
 @api("DELETE /nodes/{node}/network")
@@ -271,6 +283,7 @@ def reload_network(ctx: Ctx, p: dict[str, Any]) -> str:
     async def work(task: Task) -> None:
         if node.new_ifaces is not None:  # the file is replaced before it is applied
             node.ifaces = node.new_ifaces
+            node.ifaces_written = node.new_ifaces_written
             node.new_ifaces = None
         await task.work()
         for iface in node.ifaces.values():
