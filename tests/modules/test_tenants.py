@@ -96,6 +96,7 @@ ELSEWHERE = {
     "ha_resource": "test_ha",
     "ha_rule": "test_ha",
     "replication": "test_datacenter",
+    "restore": "test_restore",
 }
 NUMBERS: list[dict[str, Any]] = [{"vmid": 20001}, {"name": "theirs", "vmid": 20001}]
 NAMES: list[dict[str, Any]] = [{"name": "theirs"}, *NUMBERS]

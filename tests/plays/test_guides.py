@@ -139,6 +139,10 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yaml": By(HERE),
     },
     "docs/vm.md": {"yaml": By("tests/unit/test_docs_vm.py")},
+    "roles/cluster/README.md": {
+        "yaml": PLACEHOLDERS,
+        "shell": Not("tests/plays/test_cluster_play.py plays such a file"),
+    },
     "roles/image/README.md": {"yaml": By(IN_EXAMPLES), "shell": OWN_CLUSTER},
     "roles/preflight/README.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "roles/provision/README.md": {

@@ -14,8 +14,8 @@ from typing import TypeAlias
 from ..model import Firewall
 from ..rules.model import Rule
 
-Address: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
-Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 ACCEPT, DROP, UNKNOWN = "ACCEPT", "DROP", "UNKNOWN"
 EPHEMERAL_PORT = 50000
 """The source port of a client that has not chosen one."""
