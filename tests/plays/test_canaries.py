@@ -35,7 +35,7 @@ from tests.simulator.process import DEMO, TOKEN_ID, TOKEN_SECRET, Simulator
 pytestmark = pytest.mark.slow
 
 DEAD = "https://127.0.0.1:9"
-# What is planted, by the option that takes it; `vms.` and `sites.` are lists.
+# What is planted, by the option that takes it; `vms.`, `sites.`, `ipams.` and `dns.` are lists.
 PLANTED: Mapping[str, str] = {
     "password": "canary-password-1",
     "token_secret": "canary-token-2",
@@ -58,6 +58,8 @@ PLANTED: Mapping[str, str] = {
     "token": "canary-influx-23",
     "otel_headers": "canary-headers-24",
     "smtp_password": "canary-smtp-25",
+    "ipams.token": "canary-ipam-26",
+    "dns.key": "canary-dns-27",
 }
 # Proxmox VE connects to no server then, except to one for OpenTelemetry.
 _OFF = {"disable": True}
@@ -91,6 +93,15 @@ TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
         (
             {"name": "c2", "type": "opentelemetry", "server": "10.99.0.6", "server_port": 4318},
             ("otel_headers",),
+        ),
+    ),
+    "sdn": (
+        (
+            {
+                "ipams": [{"name": "c1", "type": "netbox", "url": "https://10.99.0.6/api"}],
+                "dns": [{"name": "c2", "type": "powerdns", "url": "https://10.99.0.6/api"}],
+            },
+            ("ipams.token", "dns.key"),
         ),
     ),
     "notification_endpoint": (
@@ -148,7 +159,7 @@ def planted(options: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]
     if not rest:
         return {**options, name: value}
     inner = options.get(name) or {}
-    if name in ("sites", "vms"):
+    if name in ("sites", "vms", "ipams", "dns"):
         item = inner[0] if inner else {"name": "planted"}
         return {**options, name: [planted(item, rest, value)]}
     return {**options, name: planted(inner, rest, value)}
