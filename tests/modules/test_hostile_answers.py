@@ -79,6 +79,11 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/qemu/*/snapshot",
         "nodes/*/qemu/*/config",
     ),
+    ("module_utils/_guest/create/leftover.py", "is_left"): ("nodes/*/tasks",),
+    ("module_utils/_guest/live/creation.py", "_is_other_finished"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/live/creation.py", "read_other_kind"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_sdn/read.py", "_users"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_sdn/read.py", "read_configured"): ("cluster/sdn/zones",),
     ("module_utils/_guest/create/new_guest.py", "_read_complete"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
@@ -92,9 +97,12 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
     ("module_utils/_connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
     ("module_utils/_connection/place.py", "find_place"): ("cluster/resources",),
-    ("module_utils/_container/gather/facts.py", "_of_volume"): (),
     ("module_utils/_container/live/addresses.py", "read_addresses"): (),  # the guest's own answer
     ("module_utils/_firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
+    (
+        "module_utils/_firewall/reach/read.py",
+        "read_cluster",
+    ): (),  # tests/modules/test_firewall_check.py
     ("module_utils/_firewall/read.py", "read_known"): ("nodes/*/network",),
     ("module_utils/_firewall/read.py", "read_one"): (),  # by no subject yet
     ("module_utils/_firewall/resource.py", "look"): ("cluster/firewall/options",),

@@ -74,7 +74,8 @@ def render(text: str | None = None) -> str:
     reads = "".join(_lines(declared["reads"], ("GET",)))
     writes = "".join(_lines(declared["writes"], ("POST", "PUT", "DELETE")))
     known = "ByType Form Option Record count either flag memory moment name number option_name"
-    known += " optional properties rows scalar text unchanged values vmid whole"
+    known += " optional position properties retention rows rule_type scalar text unchanged values"
+    known += " vmid whole"
     used = [name for name in known.split() if re.search(rf"\b{name}\b", reads + writes)]
     names = ", ".join(sorted({"Form", *used}, key=lambda name: (not name[0].isupper(), name)))
     version = load_release(VERSION)
@@ -172,8 +173,22 @@ def _record(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> s
     unknown = form.keys() - {"needs", "reads", "more", "parts"}
     if unknown:
         raise DeclarationError(f"{where}: {', '.join(sorted(unknown))} is not a part of a record")
-    needs = {name: "vmid" if name == "vmid" else "name" for name in form.get("needs", "").split()}
+    own = _own_forms(form)
+    needs = {name: own.get(name) or _id_form(name) for name in form.get("needs", "").split()}
     return f"Record({_source(needs)}, {_fields(form, schema, where)})"
+
+
+def _id_form(name: str) -> str:
+    """Return the form of a needed field without a form of its own."""
+    return "vmid" if name == "vmid" else "name"
+
+
+def _own_forms(form: Mapping[str, Any]) -> dict[str, str]:
+    """Return the forms in `more` by the name of the field."""
+    found: dict[str, str] = {}
+    for names, own in (form.get("more") or {}).items():
+        found.update(dict.fromkeys(names.split(), own))
+    return found
 
 
 def _fields(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str:

@@ -31,7 +31,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Return the configuration of a cluster as a cluster file. Nothing is written."""
     wanted = params.get("sections")
     sections = [one for one in SECTIONS if wanted is None or one.name in wanted]
-    nodes = [str(row["node"]) for row in client.get("nodes") or [] if row["status"] == "online"]
+    nodes = [str(row["node"]) for row in client.get("nodes") or [] if row.get("status") == "online"]
     read = partial(_read, sorted(nodes), client)
     found = dict(zip(sections, side_by_side(read, sections, _READS_AT_ONCE), strict=True))
     missing = [

@@ -61,7 +61,7 @@ def read_desired(params: Mapping[str, Any], running: Sections) -> Desired:
 
 
 def _zones_of_vnets(params: Mapping[str, Any], running: Sections) -> dict[str, str]:
-    zones = {name: entry["zone"] for name, entry in running[VNETS].items()}
+    zones = {name: entry.get("zone", "") for name, entry in running[VNETS].items()}
     for row in params.get(VNETS) or ():
         if row.get("zone"):
             zones[row["name"]] = row["zone"]

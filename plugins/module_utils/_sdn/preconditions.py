@@ -140,7 +140,7 @@ def _vnets(running: Sections, after: Sections, around: Surroundings) -> Iterator
     for name, entry in running[VNETS].items():
         if name not in after[VNETS]:
             yield from _removed_vnet(name, after, around)
-        elif entry["zone"] != after[VNETS][name]["zone"]:
+        elif entry.get("zone") != after[VNETS][name].get("zone"):
             yield from _moved_vnet(name, running)
     for name, entry in after[VNETS].items():
         label = f"VNet '{name}' was refused"
@@ -153,7 +153,7 @@ def _vnets(running: Sections, after: Sections, around: Surroundings) -> Iterator
 
 def _moved_vnet(name: str, running: Sections) -> Iterator[FleetError]:
     for subnet, entry in running[SUBNETS].items():
-        if entry["vnet"] == name:
+        if entry.get("vnet") == name:
             label = f"VNet '{name}' was not moved to another zone"
             yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet first")
 
@@ -164,7 +164,7 @@ def _removed_vnet(name: str, after: Sections, around: Surroundings) -> Iterator[
     if guests:
         yield _conflict(label, f"{', '.join(guests)} use it", "Move their NICs first")
     for subnet, entry in after[SUBNETS].items():
-        if entry["vnet"] == name:
+        if entry.get("vnet") == name:
             yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet as well")
 
 
@@ -211,7 +211,7 @@ def _subnets(running: Sections, after: Sections) -> Iterator[FleetError]:
         label = f"Subnet '{name}' was refused"
         if after[VNETS].get(entry["vnet"], {}).get("vlanaware"):
             yield refused(label, f"VNet '{entry['vnet']}' is VLAN-aware", "Remove vlanaware")
-        if name in running[SUBNETS] and running[SUBNETS][name]["vnet"] != entry["vnet"]:
+        if name in running[SUBNETS] and running[SUBNETS][name].get("vnet") != entry["vnet"]:
             yield refused(label, f"it is in VNet '{running[SUBNETS][name]['vnet']}' already")
         yield from _addresses(label, name, entry)
     yield from _overlaps(running, after)

@@ -68,7 +68,7 @@ def needs_subnets(params: Mapping[str, Any], running: Sections) -> bool:
         origin = running[VNETS].get(row["name"])
         if origin is None:
             continue
-        is_moved = row.get("zone") not in (None, origin["zone"])
+        is_moved = row.get("zone") not in (None, origin.get("zone"))
         if row.get("state") == "absent" or is_moved or row.get("vlanaware"):
             return True
     return False

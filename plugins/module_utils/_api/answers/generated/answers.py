@@ -24,8 +24,11 @@ from ..forms import (
     number,
     option_name,
     optional,
+    position,
     properties,
+    retention,
     rows,
+    rule_type,
     scalar,
     text,
     unchanged,
@@ -587,9 +590,8 @@ READS: Mapping[str, Form] = {
     "nodes/*/time": Record({"localtime": name, "time": name}, {"timezone": text}),
     "cluster/config/nodes": rows(
         Record(
-            {},
+            {"node": name},
             {
-                "node": text,
                 "name": text,
                 "ring0_addr": text,
                 "ring1_addr": text,
@@ -901,6 +903,7 @@ READS: Mapping[str, Form] = {
         },
     ),
     "nodes/*/qemu/*/agent/*": unchanged,
+    "nodes/*/vzdump/extractconfig": text,
     "nodes/*/tasks": rows(
         Record(
             {"upid": name},
@@ -969,13 +972,13 @@ READS: Mapping[str, Form] = {
                 "nodes": text,
                 "preallocation": text,
                 "path": text,
-                "prune-backups": text,
                 "format": text,
                 "bwlimit": text,
                 "content-dirs": text,
                 "digest": text,
                 "subdir": text,
                 "options": text,
+                "prune-backups": retention,
                 "username": text,
                 "domain": text,
                 "smbversion": text,
@@ -1034,13 +1037,13 @@ READS: Mapping[str, Form] = {
             "nodes": text,
             "preallocation": text,
             "path": text,
-            "prune-backups": text,
             "format": text,
             "bwlimit": text,
             "content-dirs": text,
             "digest": text,
             "subdir": text,
             "options": text,
+            "prune-backups": retention,
             "username": text,
             "domain": text,
             "smbversion": text,
@@ -1092,7 +1095,7 @@ READS: Mapping[str, Form] = {
     ),
     "pools": rows(
         Record(
-            {},
+            {"poolid": name},
             {
                 "comment": text,
                 "poolid": name,
@@ -1208,7 +1211,7 @@ READS: Mapping[str, Form] = {
     "cluster/firewall/options": values(scalar),
     "cluster/firewall/rules": rows(
         Record(
-            {"pos": name},
+            {"pos": position, "action": name, "type": rule_type},
             {
                 "icmp-type": text,
                 "comment": text,
@@ -1220,8 +1223,8 @@ READS: Mapping[str, Form] = {
                 "dest": text,
                 "source": text,
                 "macro": text,
-                "action": text,
-                "type": text,
+                "pos": position,
+                "type": rule_type,
                 "digest": text,
                 "enable": flag,
             },
@@ -1239,9 +1242,10 @@ READS: Mapping[str, Form] = {
     "nodes/*/qemu/*/firewall/options": values(scalar),
     "nodes/*/lxc/*/firewall/rules": rows(
         Record(
-            {"pos": name},
+            {"pos": position, "action": text, "type": rule_type},
             {
-                "type": text,
+                "pos": position,
+                "type": rule_type,
                 "action": text,
                 "macro": text,
                 "source": text,
@@ -1260,9 +1264,10 @@ READS: Mapping[str, Form] = {
     ),
     "nodes/*/qemu/*/firewall/rules": rows(
         Record(
-            {"pos": name},
+            {"pos": position, "action": text, "type": rule_type},
             {
-                "type": text,
+                "pos": position,
+                "type": rule_type,
                 "action": text,
                 "macro": text,
                 "source": text,
@@ -1300,7 +1305,7 @@ READS: Mapping[str, Form] = {
     "nodes/*/firewall/options": values(scalar),
     "nodes/*/firewall/rules": rows(
         Record(
-            {"pos": name},
+            {"pos": position, "action": name, "type": rule_type},
             {
                 "icmp-type": text,
                 "comment": text,
@@ -1312,8 +1317,8 @@ READS: Mapping[str, Form] = {
                 "dest": text,
                 "source": text,
                 "macro": text,
-                "action": text,
-                "type": text,
+                "pos": position,
+                "type": rule_type,
                 "digest": text,
                 "enable": flag,
             },
@@ -1322,7 +1327,7 @@ READS: Mapping[str, Form] = {
     "cluster/firewall/groups": rows(Record({"group": name}, {"digest": text, "comment": text})),
     "cluster/firewall/groups/*": rows(
         Record(
-            {"pos": name},
+            {"pos": position, "action": name, "type": rule_type},
             {
                 "icmp-type": text,
                 "comment": text,
@@ -1334,8 +1339,8 @@ READS: Mapping[str, Form] = {
                 "dest": text,
                 "source": text,
                 "macro": text,
-                "action": text,
-                "type": text,
+                "pos": position,
+                "type": rule_type,
                 "digest": text,
                 "enable": flag,
             },
@@ -1344,7 +1349,12 @@ READS: Mapping[str, Form] = {
     "cluster/firewall/macros": rows(Record({"macro": name}, {})),
     "cluster/sdn/zones": rows(Record({"zone": name}, {})),
     "cluster/sdn/vnets": rows(Record({"vnet": name}, {})),
-    "cluster/sdn/vnets/*/subnets": rows(Record({"subnet": name}, {})),
+    "cluster/sdn/vnets/*/subnets": rows(
+        Record(
+            {"subnet": name, "vnet": text},
+            {"vnet": text, "dhcp-range": either(rows(either(unchanged, text, dict)), text)},
+        )
+    ),
     "cluster/sdn/controllers": rows(Record({"controller": name}, {})),
     "cluster/sdn/ipams": rows(Record({"ipam": name}, {})),
     "cluster/sdn/ipams/*/status": rows(
@@ -1356,7 +1366,7 @@ READS: Mapping[str, Form] = {
     "cluster/sdn/vnets/*/firewall/options": values(scalar),
     "cluster/sdn/vnets/*/firewall/rules": rows(
         Record(
-            {"pos": name},
+            {"pos": position, "action": name, "type": rule_type},
             {
                 "icmp-type": text,
                 "comment": text,
@@ -1368,8 +1378,8 @@ READS: Mapping[str, Form] = {
                 "dest": text,
                 "source": text,
                 "macro": text,
-                "action": text,
-                "type": text,
+                "pos": position,
+                "type": rule_type,
                 "digest": text,
                 "enable": flag,
             },
