@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import fetch_cluster_state
 from .._container.kind import CONTAINER
 from .._core.parallel import side_by_side
-from .._core.propstring import keyed_parts
+from .._guest.kind import Kind
 from .._vm.kind import VM
 from .forms import pending_of, running_of, section_of
 from .model import (
@@ -32,6 +32,7 @@ from .plan import ROOT
 if TYPE_CHECKING:
     from .._api.client import Client
 
+_KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
 _WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
 
@@ -126,25 +127,15 @@ def _bridges_of(client: Client) -> Any:
 
 def _users(client: Client, vnets: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the guests whose NICs use each VNet; one request for each guest."""
-    state = fetch_cluster_state(client, {VM.type, CONTAINER.type})
+    state = fetch_cluster_state(client, set(_KINDS))
     rows = list(state.vms.values())
     configs = side_by_side(lambda row: client.get(*row.path, "config"), rows, _WORKERS)
     used: dict[str, list[str]] = {vnet: [] for vnet in vnets}
     for row, config in zip(rows, configs, strict=True):
-        for bridge in bridges_in(config):
+        for bridge in _KINDS[row.type].bridges_in(config):
             if bridge in used:
                 used[bridge].append(f"guest {row.vmid}")
     return {vnet: tuple(sorted(set(guests))) for vnet, guests in used.items()}
-
-
-def bridges_in(config: Mapping[str, Any]) -> set[str]:
-    """Return the bridges of the NICs of a guest (pure)."""
-    found = set()
-    for key, value in config.items():
-        if key.startswith("net") and key[3:].isdigit():
-            parts = keyed_parts(str(value)) or {}
-            found.add(parts.get("bridge", ""))
-    return found
 
 
 def read_status(client: Client, node: str) -> dict[str, str]:
