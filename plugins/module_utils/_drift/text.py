@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._cluster.quota import shown_figures
-from .._core.quantities import MIB, read_size, readable_size
+from .._core.quantities import MIB, read_size, readable_sizes
 from .._facts.kinds import CT
 from .model import IN_SYNC, SOURCE
 
 Row = Mapping[str, Any]
 # Options that are a number of MiB.
-_IN_MIB = ("memory", "balloon")
+_IN_MIB = ("memory", "balloon", "swap")
 
 
 def lines_of(document: Row) -> list[str]:
@@ -100,13 +100,15 @@ def _option(option: Row) -> str:
     name = option["option"]
     if name == SOURCE:
         return _source(option)
-    wanted = _shown(name, option["wanted"])
-    actual = _shown(name, option["actual"])
-    text = f"    {name}: wanted {wanted}, actual {actual}"
-    if option["pending"] is None:
-        return text
-    pending = _shown(name, option["pending"]["value"])
-    return f"{text}, pending {pending}"
+    words = ["wanted", "actual"]
+    values = [option["wanted"], option["actual"]]
+    if option["pending"] is not None:
+        words.append("pending")
+        values.append(option["pending"]["value"])
+    pairs: list[str] = []
+    for word, text in zip(words, _texts(name, values), strict=True):
+        pairs.append(f"{word} {text}")
+    return f"    {name}: {', '.join(pairs)}"
 
 
 def _source(option: Row) -> str:
@@ -118,16 +120,34 @@ def _source(option: Row) -> str:
     return f"    source: {fact}; a run does not replace the VM"
 
 
-def _shown(option: str, value: Any) -> str:
-    """Return a value in one line: a tenant's text has no line break then. Sizes have a unit."""
+def _texts(option: str, values: list[Any]) -> list[str]:
+    """Return the values of an option for people; different sizes among them differ in the texts."""
+    sizes = [_size(option, value) for value in values]
+    readable = iter(readable_sizes(*(size for size in sizes if size is not None)))
+    texts: list[str] = []
+    for value, size in zip(values, sizes, strict=True):
+        if size is None:
+            texts.append(_in_one_line(value))
+        elif isinstance(value, Mapping):
+            texts.append(_in_one_line({**value, "size": next(readable)}))
+        else:
+            texts.append(next(readable))
+    return texts
+
+
+def _size(option: str, value: Any) -> int | None:
+    """Return the bytes of a value: of memory in MiB, or of a volume with its size in PVE's form."""
+    if option in _IN_MIB and isinstance(value, int):
+        return value * MIB
+    if isinstance(value, Mapping) and isinstance(value.get("size"), str):
+        return read_size(value["size"])
+    return None
+
+
+def _in_one_line(value: Any) -> str:
+    """Return a value without a line break, which a tenant's text may have."""
     if value is None:
         return "not set"
-    if option in _IN_MIB and isinstance(value, int):
-        return readable_size(value * MIB)
-    if isinstance(value, Mapping) and isinstance(value.get("size"), str):
-        size = read_size(value["size"])
-        if size is not None:
-            value = {**value, "size": readable_size(size)}
     return json.dumps(value, sort_keys=True)
 
 
