@@ -58,9 +58,13 @@ def _raise_timeout(attempted: str, timeout: int, upid: str) -> NoReturn:
 
 
 def runs_or_starts(client: Client, vm: SnapshotVm) -> bool:
-    """Return whether the VM runs or is being started; one request for a VM that runs, else two."""
-    task = vm.task_of(START)
-    return _runs(client, vm) or running_task(client, vm.node, vm.vmid, task) is not None
+    """Return whether the VM runs or is being started, in at most two requests.
+
+    The tasks are read first: a start that ends between the two readings has left a running VM.
+    """
+    if running_task(client, vm.node, vm.vmid, vm.task_of(START)) is not None:
+        return True
+    return _runs(client, vm)
 
 
 def require_same_power(vm: SnapshotVm, now: bool) -> None:
