@@ -230,10 +230,10 @@ placement:
     node: pve2
     reasons:
       - 2 of 3 nodes fit
-      - 'least_used: 12% of its memory would be given to 4 VMs'
+      - 'least_used: 12% of its memory would be given to 4 guests'
     refused:
       pve1: offline
-      pve3: 25% of its memory would be given to 7 VMs
+      pve3: 25% of its memory would be given to 7 guests
 conditions:
   description:
     - C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and

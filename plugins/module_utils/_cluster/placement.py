@@ -427,10 +427,10 @@ class _Comparison:
 
     def _figures(self, name: str) -> str:
         """Return the figures of a node that the strategy compares."""
-        vms = counted(self._loads[name].vms + 1, "VM")
+        guests = counted(self._loads[name].vms + 1, "guest")
         if self._rules.strategy == "round_robin":
-            return f"it would have {vms}"
-        return f"{self._share(name):.0%} of its memory would be given to {vms}"
+            return f"it would have {guests}"
+        return f"{self._share(name):.0%} of its memory would be given to {guests}"
 
     def why_best(self, best: str) -> str:
         """Return the strategy and why it prefers the node."""

@@ -344,11 +344,11 @@ def test_each_strategy_says_what_it_looked_at() -> None:
     rows = [node("n1"), node("n2"), node("n3"), vm(100, "n1"), vm(101, "n2")]
     assert choose(rows).reasons == (
         "3 of 3 nodes fit",
-        "least_used: 3% of its memory would be given to 1 VM",
+        "least_used: 3% of its memory would be given to 1 guest",
     )
-    assert choose(rows).refused["n1"] == "9% of its memory would be given to 2 VMs"
+    assert choose(rows).refused["n1"] == "9% of its memory would be given to 2 guests"
     turn = choose([node("n1"), node("n2"), node("n3"), vm(100, "n2")], strategy="round_robin")
-    assert (turn.node, turn.refused["n2"]) == ("n3", "it would have 2 VMs")
+    assert (turn.node, turn.refused["n2"]) == ("n3", "it would have 2 guests")
     first = choose(rows, strategy="first", nodes=["n2", "n1"])
     assert first.node == "n2"
     assert first.refused == {
