@@ -15,8 +15,8 @@ from typing import Any
 from ansible.module_utils.common import json as formats
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
-from ansible.module_utils.errors import UnsupportedError
 
+from ..module_utils._core.arguments.options import every_refusal
 from ..module_utils._entry.module import Entry
 
 # the place of the error in a failed module's result, so that failed_when and texts find it there
@@ -74,11 +74,6 @@ def check(entry: Entry, name: str, arguments: Mapping[str, Any], repeated: bool 
     """
     checks: dict[str, Any] = dict(entry.checks)
     found = ArgumentSpecValidator(entry.whole_spec, **checks).validate(dict(arguments))
-    error = ""
-    if found.error_messages:
-        error = found.errors.msg
-        if isinstance(found.errors[0], UnsupportedError):
-            error = f"Unsupported parameters for ({name}) module: {error}"
     return Checked(
         params={**arguments, **found.validated_parameters},
         secrets=frozenset(found._no_log_values) | frozenset(entry.hidden(arguments)),
@@ -86,7 +81,7 @@ def check(entry: Entry, name: str, arguments: Mapping[str, Any], repeated: bool 
             f"Both option {one['option']} and its alias {one['alias']} are set."
             for one in found._warnings
         ),
-        error=error,
+        error=every_refusal(found.errors.errors, name, entry.whole_spec),
         repeated=repeated,
     )
 

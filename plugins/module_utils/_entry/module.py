@@ -20,7 +20,7 @@ from .._api.endpoint import credentials_in
 from .._api.path_templates import count_requests
 from .._api.settings import Connection, misplaced_secrets, resolve, unchosen_sites
 from .._cluster.tenant import require_named_owners
-from .._core.arguments.options import shorter_refusal
+from .._core.arguments.options import every_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
 from .._core.result import Result
 from .._spec.generated.connection import connection_spec
@@ -166,11 +166,9 @@ class Entry:
         )
 
     def refused(self, msg: str) -> dict[str, Any]:
-        """Return the same for arguments that Ansible refuses, with its message but not its list of
-        all names.
-        """
+        """Return the same for arguments that Ansible refuses, with the message."""
         values = self.failed(ValidationFailed(reason="arguments", dispatched=False))
-        return {**values, "msg": shorter_refusal(msg, self.whole_spec)}
+        return {**values, "msg": msg}
 
     def no_result(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result of a module that could not be started or broke off, from Ansible's own
@@ -271,11 +269,14 @@ def _module_class(entry: Entry) -> Any:
         def fail_json(self, msg: str, **values: Any) -> Any:
             """Fail.
 
-            If Ansible itself refuses the arguments, the result has the `error` of our own failures.
+            If Ansible itself refuses the arguments, the result has the `error` of our own failures,
+            and the message has every mistake.
             """
             if "error" not in values:
+                check = getattr(self, "validation_result", None)
+                if check is not None:
+                    msg = every_refusal(check.errors.errors, self._name, entry.whole_spec) or msg
                 values = {**entry.refused(str(msg)), **values}
-                msg = values["msg"]
             values.pop("msg", None)
             super().fail_json(msg, **values)
 

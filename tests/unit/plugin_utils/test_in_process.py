@@ -104,9 +104,13 @@ def test_arguments_are_those_of_a_module() -> None:
         ({"nosuch": 1}, "Unsupported parameters for (pve.fleet.x) module: nosuch"),
         ({"count": "many"}, "unable to convert to int"),
         ({"name": "a", "rows": []}, "mutually exclusive: name|rows"),
+        (
+            {"count": "many", "nosuch": 1},
+            "cannot be converted to an int; Unsupported parameters for (pve.fleet.x) module: nosuch",
+        ),
     ],
 )
-def test_arguments_are_refused_as_by_a_module(arguments: dict[str, Any], error: str) -> None:
+def test_every_mistake_in_the_arguments_is_named(arguments: dict[str, Any], error: str) -> None:
     assert error in _arguments.check(ENTRY, "pve.fleet.x", arguments).error
 
 

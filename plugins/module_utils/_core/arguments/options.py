@@ -25,6 +25,7 @@ from ansible.module_utils.common.validation import (
     check_type_path,
     check_type_str,
 )
+from ansible.module_utils.errors import AnsibleValidationError, UnsupportedError
 
 from ..errors import ValidationFailed
 
@@ -85,6 +86,20 @@ def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
 def hidden_values(spec: Spec, given: Any) -> set[str]:
     """Return the secret values: all values of options with `no_log`, nested ones too."""
     return set(_hidden(spec, given))
+
+
+def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: Spec) -> str:
+    """Return one text for all mistakes that Ansible has found in the arguments of a task.
+
+    Ansible itself reports the first of them.
+    """
+    texts: list[str] = []
+    for error in errors:
+        message = str(error.msg)
+        if isinstance(error, UnsupportedError):
+            message = f"Unsupported parameters for ({module}) module: {message}"
+        texts.append(shorter_refusal(message, spec))
+    return "; ".join(dict.fromkeys(texts))
 
 
 def shorter_refusal(message: str, spec: Spec) -> str:
