@@ -21,7 +21,7 @@ from tests.faults.table import FAULTS, KNOWN, SCENARIOS, Report, open_table, run
 from tests.modules.estate_lab import Lab
 
 # One of this number of combinations is run each time; a change of the table changes which.
-SHARE = 30
+SHARE = 40
 # Requests of a run that gives way to another one: tests of their own make them.
 ELSEWHERE = {
     ("_guest/create/new_guest.py", "remove"): "test_quota.py, test_place_race.py",

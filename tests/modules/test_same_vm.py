@@ -293,7 +293,9 @@ def test_prune_waits_until_it_can_read_whose_a_new_vm_is() -> None:
 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("options", [{}, {"tenant": "acme"}], ids=["pool", "tenant and pool"])
-@pytest.mark.parametrize("number", [{}, {"vmid": 5001}], ids=["by name", "vmid"])
+@pytest.mark.parametrize(
+    "number", repeated([pytest.param({}, id="by name"), pytest.param({"vmid": 5001}, id="vmid")])
+)
 def test_prune_waits_until_a_new_vm_is_in_its_pool(
     number: dict[str, Any], options: dict[str, Any]
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.race_lab import NODES, check_round, race
 
@@ -46,13 +47,15 @@ def remove_all(lab: Lab, prefix: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {**CLONE, "state": "present"},
-        {**CLONE, "state": "started"},
-        {**BLANK, "state": "started"},
-        {**BLANK, "tenant": "acme", "state": "present"},
-    ],
-    ids=["clone", "clone-started", "blank-started", "blank"],
+    repeated(
+        [
+            pytest.param({**CLONE, "state": "started"}, id="clone-started"),
+            pytest.param({**BLANK, "tenant": "acme", "state": "present"}, id="blank"),
+            pytest.param({**CLONE, "state": "present"}, id="clone"),
+            pytest.param({**BLANK, "state": "started"}, id="blank-started"),
+        ],
+        first=2,
+    ),
 )
 def test_each_vm_is_made_once_also_with_numbers_that_were_just_freed(
     stale: Lab, options: dict[str, Any], request: pytest.FixtureRequest

@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.client import Clien
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
-from tests.cases import repeated
+from tests.cases import repeated, strides
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import login_of, options_of, run_around, state_of
@@ -47,14 +47,15 @@ def tokens(lab: Lab, name: str = "initech") -> set[str]:
 
 
 @pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("stride", strides(3))
 @pytest.mark.parametrize("same_file", [True, False], ids=["one file", "two files"])
 def test_same_tenant_created_by_another_run_at_any_point(
-    lab: Lab, tmp_path: Path, same_file: bool
+    lab: Lab, tmp_path: Path, same_file: bool, stride: int
 ) -> None:
     before = state_of(lab)
-    point, more, lost = 0, True, 0
+    point, more, lost = 1 - stride, True, 0
     while more:
-        point += 1
+        point += stride
         mine = tmp_path / f"{point}.yml"
         theirs = mine if same_file else tmp_path / f"{point}-other.yml"
         other: list[dict[str, Any]] = []
@@ -90,12 +91,15 @@ def failures(came: Result | FleetError, other: list[dict[str, Any]]) -> list[str
 
 
 @pytest.mark.usefixtures("fast")
-def test_another_tenant_created_by_another_run_at_any_point(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", strides(4))
+def test_another_tenant_created_by_another_run_at_any_point(
+    lab: Lab, tmp_path: Path, stride: int
+) -> None:
     """Without registered tags: they are one option, see test_many_runs_at_once."""
     before = state_of(lab)
-    point, more = 0, True
+    point, more = 1 - stride, True
     while more:
-        point += 1
+        point += stride
         files = [tmp_path / f"{point}-{name}.yml" for name in ("initech", "hooli")]
         other: list[dict[str, Any]] = []
         new = {**NEW, "registered_tag": False}
@@ -145,11 +149,12 @@ def test_rotation_during_another_one(lab: Lab, tmp_path: Path, same_file: bool) 
 
 
 @pytest.mark.usefixtures("fast")
-def test_removal_during_a_creation(lab: Lab) -> None:
+@pytest.mark.parametrize("stride", strides(4))
+def test_removal_during_a_creation(lab: Lab, stride: int) -> None:
     before = state_of(lab)
-    point, more = 0, True
+    point, more = 1 - stride, True
     while more:
-        point += 1
+        point += stride
         other: list[dict[str, Any]] = []
         came, more = run_around(lab, point, partial(run_into, lab, other, **GONE), **NEW)
         if isinstance(came, FleetError) and point > 1:
@@ -182,15 +187,16 @@ def test_removal_during_a_removal_or_rotation(lab: Lab, tmp_path: Path, state: s
 
 
 @pytest.mark.usefixtures("fast")
-def test_group_that_vanishes_at_any_point(lab: Lab) -> None:
+@pytest.mark.parametrize("stride", strides(3))
+def test_group_that_vanishes_at_any_point(lab: Lab, stride: int) -> None:
     """Proxmox VE refuses to put a user into a group that is gone, or to give it a right."""
     new = {**NEW, "group": "initech", "members": ["ops@pve"]}
     gone = {**GONE, "group": "initech"}
     before = state_of(lab)
-    point, more = 0, True
+    point, more = 1 - stride, True
     refused: list[int] = []
     while more:
-        point += 1
+        point += stride
 
         def vanish() -> None:
             with contextlib.suppress(FleetError):
@@ -205,7 +211,7 @@ def test_group_that_vanishes_at_any_point(lab: Lab) -> None:
         do(lab, "tenant", **gone)
         assert state_of(lab) == before, f"at point {point}"
     # From its creation until the last right of it was read back.
-    assert refused == list(range(4, 17))
+    assert refused == [number for number in range(1, 17, stride) if number >= 4]
 
 
 def test_many_runs_at_once(lab: Lab) -> None:

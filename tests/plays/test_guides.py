@@ -27,6 +27,7 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from tests.cases import repeated
 from tests.demo.lab import Lab
 from tests.plays.commands import run
 from tests.plays.provision_helpers import Player
@@ -473,6 +474,7 @@ def test_commands_of_the_page_about_terraform(reader: Player, lab: Lab) -> None:
     assert re.search(r"changed=0 ", preview)
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_about_export(reader: Player, lab: Lab) -> None:
     lab.call("POST", "/nodes/pve1/qemu", vmid=15046, name="web1", memory=128)
     (reader.directory / "estate.yml").unlink()
@@ -512,7 +514,7 @@ def test_commands_of_getting_started(reader: Player, lab: Lab) -> None:
     assert not [one for one in lab.machines() if one.tenant]
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", repeated(range(5), first=2))
 def test_estate_of_the_page_about_estates(reader: Player, lab: Lab, number: int) -> None:
     """Each estate is provisioned, and a second run changes nothing."""
     text = of("docs/estates.md", "yaml")[number]
