@@ -107,11 +107,12 @@ nodes:
     containers: {description: Number of containers on the node., type: int, sample: 0}
     capacity:
       description:
-        - Resources that are allocated to VMs and that remain under the placement rules, with
-          C(memory_given) and C(memory_left) in bytes, C(cores_given), C(cores_left), and
-          C(vms_left), which is null without O(max_vms_per_node).
+        - Resources that are allocated to VMs and containers and that remain under the placement
+          rules, with C(memory_given) and C(memory_left) in bytes, C(cores_given), C(cores_left),
+          and C(vms_left), the number of further guests, which is null without O(max_vms_per_node).
+        - Proxmox VE lists a container without C(cores) with all cores of its node.
         - C(cpu_overcommit) and C(memory_overcommit) are the factors of the rules. With 4
-          for cores, a node of 240 cores can give 960 cores to VMs.
+          for cores, a node of 240 cores can give 960 cores to guests.
         - Every VM counts, also one that does not run. A negative value means that more is
           allocated than the rules allow.
         - Null for a node that is not online.

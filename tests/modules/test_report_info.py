@@ -188,7 +188,7 @@ def test_the_room_follows_the_rules_of_placement(lab: Lab) -> None:
     assert first["capacity"]["vms_left"] == -1
     # a node above its limit takes nothing from the room of the others
     assert report["sites"][0]["room"]["vms_left"] == 0
-    assert risks(report)["node_warning"] == ["pve1: VMs: 1 more than the placement rules allow"]
+    assert risks(report)["node_warning"] == ["pve1: guests: 1 more than the placement rules allow"]
 
 
 def test_one_look(lab: Lab) -> None:

@@ -52,7 +52,7 @@ def report(
     status = _status(row, facts.member)
     free_capacity = None
     if status == "online":
-        free_capacity = capacity(row, vms, rules)
+        free_capacity = capacity(row, guests(on_node), rules)
     result = {
         "node": node,
         "status": status,
@@ -153,14 +153,19 @@ def of_type(rows: Iterable[Row], kind: str) -> list[Row]:
     return [row for row in rows if row.get("type") == kind]
 
 
+def guests(rows: Iterable[Row]) -> list[Row]:
+    """Return the guests of all kinds."""
+    return [row for row in rows if "vmid" in row]
+
+
 def other_guests(rows: Iterable[Row]) -> list[Row]:
     """Return the guests that are not VMs: containers."""
-    return [row for row in rows if "vmid" in row and row.get("type") != VM.type]
+    return [row for row in guests(rows) if row.get("type") != VM.type]
 
 
-def without_templates(vms: Iterable[Row]) -> list[Row]:
-    """Return the VMs that are not templates."""
-    return [vm for vm in vms if not vm.get("template")]
+def without_templates(listed: Iterable[Row]) -> list[Row]:
+    """Return the guests that are not templates."""
+    return [guest for guest in listed if not guest.get("template")]
 
 
 def total(rows: Iterable[Row], key: str) -> int:
@@ -184,14 +189,15 @@ def counts(vms: Iterable[Row]) -> dict[str, int]:
     }
 
 
-def capacity(row: Row, vms: Iterable[Row], rules: CapacityRules) -> dict[str, Any]:
-    """Return the resources allocated to the VMs of a node, and the rest that the rules leave.
+def capacity(row: Row, listed: Iterable[Row], rules: CapacityRules) -> dict[str, Any]:
+    """Return the resources allocated to the guests of a node, and the rest that the rules leave.
 
     Memory is in bytes. The rest is below 0 if the rules are exceeded. The overcommit factors are
     the rules' own: a node has more room than cores if its cores may be allocated several times.
-    Every VM counts with its maximum, whether it runs or not.
+    As in placement, every VM and container counts with its maximum, whether it runs or not. PVE
+    lists a container without `cores` with the cores of its node (pve-container: LXC.pm, vmstatus).
     """
-    machines = without_templates(vms)
+    machines = without_templates(listed)
     memory = total(machines, "maxmem")
     cores = total(machines, "maxcpu")
     node_cores = _number(row, "maxcpu")
@@ -282,7 +288,7 @@ def _overcommitted(rest: Mapping[str, Any], rules: CapacityRules) -> list[str]:
     limits = {
         "memory_left": ("memory", f" (memory_overcommit {rules.memory_overcommit:g})"),
         "cores_left": ("cores", f" (cpu_overcommit {rules.cpu_overcommit:g})"),
-        "vms_left": ("VMs", ""),
+        "vms_left": ("guests", ""),
     }
     reasons: list[str] = []
     for key, (unit, factor) in limits.items():

@@ -50,20 +50,20 @@ FAMILIES: Mapping[str, MetricFamily] = {
     "proxmox_node_memory_bytes": _gauge("Memory of a node."),
     "proxmox_node_memory_used_bytes": _gauge("Memory of a node that is in use."),
     "proxmox_node_free_cores": _gauge(
-        "Cores that the placement rules leave for VMs on a node, which may be given several times"
+        "Cores that the placement rules leave for guests on a node, which may be given several times"
         " (proxmox_node_cpu_overcommit_ratio); below 0 if they are exceeded."
     ),
     "proxmox_node_free_memory_bytes": _gauge(
-        "Memory that the placement rules leave for VMs on a node, which may be given several times"
+        "Memory that the placement rules leave for guests on a node, which may be given several times"
         " (proxmox_node_memory_overcommit_ratio); below 0 if they are exceeded."
     ),
     "proxmox_node_cpu_overcommit_ratio": _gauge(
-        "How often the cores of a node may be given to VMs under the placement rules."
+        "How often the cores of a node may be given to guests under the placement rules."
     ),
     "proxmox_node_memory_overcommit_ratio": _gauge(
-        "How often the memory of a node may be given to VMs under the placement rules."
+        "How often the memory of a node may be given to guests under the placement rules."
     ),
-    "proxmox_node_free_vms": _gauge("Number of VMs that the placement rules leave on a node."),
+    "proxmox_node_free_vms": _gauge("Number of guests that the placement rules leave on a node."),
     "proxmox_storage_size_bytes": _gauge("Size of a storage; a shared one has no node."),
     "proxmox_storage_used_bytes": _gauge("Space of a storage that is in use."),
     MACHINES: _gauge(

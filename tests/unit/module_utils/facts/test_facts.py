@@ -122,6 +122,17 @@ def test_room_counts_every_vm_and_no_template() -> None:
     }
 
 
+def test_room_counts_containers_as_placement_does() -> None:
+    """`loads_of` of placement counts all guests, running or not, without templates."""
+    own = {"type": "lxc", "maxmem": GIB, "maxcpu": 3}
+    rows = [vm(1), vm(2, **own), vm(3, **own, status="stopped"), vm(4, **own, template=1)]
+    shown = report("pve1", NODE, [NODE, *rows], NodeFacts({}), CapacityRules(max_vms=2))
+    assert (shown["vms"]["total"], shown["containers"]) == (1, 3)
+    taken = {key: shown["capacity"][key] for key in ("memory_given", "cores_given", "vms_left")}
+    assert taken == {"memory_given": 6 * GIB, "cores_given": 8, "vms_left": -1}
+    assert shown["health"]["reasons"] == ["guests: 1 more than the placement rules allow"]
+
+
 def test_the_tightest_rule_on_memory_counts() -> None:
     assert (
         capacity(NODE, [vm(1)], CapacityRules(min_free_memory=2 * GIB))["memory_left"] == 22 * GIB
